@@ -1,0 +1,47 @@
+"""Exponentials and logarithms that are rounded in the safe direction.
+
+The guarantee of a mechanism is computed from integers; only at its edges does
+e**epsilon meet a finite number. Both functions here err on the side that makes
+the printed epsilon an upper bound of the true one.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+__all__ = ["exp_below", "log_above"]
+
+_DIGITS = 60
+
+
+def exp_below(exponent: float) -> Fraction:
+    """The largest 60-digit decimal that lies below e**exponent.
+
+    The float is taken at its exact binary value. `Decimal.exp` is correctly
+    rounded, so one step down is below the true value.
+    """
+    with localcontext() as context:
+        context.prec = _DIGITS
+        return Fraction(Decimal(exponent).exp().next_minus())
+
+
+def log_above(ratio: Fraction) -> float:
+    """The smallest float that is no less than ln(ratio).
+
+    Raises:
+        ValueError: `ratio` is not positive.
+    """
+    if ratio <= 0:
+        raise ValueError(f"a likelihood ratio is positive, not {ratio}")
+    if ratio == 1:
+        return 0.0
+    with localcontext() as context:
+        context.prec = _DIGITS
+        # The quotient errs by less than 1e-59 of itself, which moves its logarithm by
+        # no more than that; the logarithm errs by one unit in its own last digit.
+        quotient = Decimal(ratio.numerator) / Decimal(ratio.denominator)
+        log = quotient.ln().next_plus() + Decimal("1e-58")
+    nearest = float(log)
+    return nearest if Decimal(nearest) >= log else math.nextafter(nearest, math.inf)

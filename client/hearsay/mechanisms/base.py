@@ -1,0 +1,185 @@
+"""The contract between a mechanism and everything that carries its reports.
+
+A report is (row, columns): it names one row of its metric's tally and a set of that
+row's columns. A mechanism says how wide its rows are, how a report is packed, how a
+value becomes a report, and with which exact probability. The collector needs the
+rows alone; the estimator needs the cells that support a value and (p, q).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
+
+from hearsay.errors import SchemeError
+from hearsay.exact import exp_below, log_above
+from hearsay.randomness import Bits, system_bits
+
+__all__ = [
+    "Cell",
+    "Item",
+    "Mechanism",
+    "Packing",
+    "Report",
+    "Row",
+    "check_parameters",
+    "total_variance",
+]
+
+Item = TypeVar("Item", int, str)
+"""What a mechanism randomizes: an index into a closed domain, or a string."""
+
+
+class Packing(StrEnum):
+    """How the columns of a report travel. The length never depends on the value."""
+
+    INDEX = "index"
+    """Exactly one column, as its number."""
+    LIST = "list"
+    """A fixed number of columns, as their sorted numbers; shorter than a bitmap when few."""
+    BITMAP = "bitmap"
+    """One bit for each column, column j at bit j % 8 of byte j // 8."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a tally: `width` counters.
+
+    `columns` is how many columns a well-formed report sets (None: any number).
+    """
+
+    width: int
+    packing: Packing
+    columns: int | None = 1
+
+    @property
+    def index_bits(self) -> int:
+        """Bits that name one column."""
+        return max(1, (self.width - 1).bit_length())
+
+    @property
+    def report_bytes(self) -> int:
+        """Bytes of the columns of one report, before any text encoding."""
+        if self.packing is Packing.BITMAP:
+            return (self.width + 7) // 8
+        return ((self.columns or 1) * self.index_bits + 7) // 8
+
+
+class Report(NamedTuple):
+    """What a device says: a row, and columns of it.
+
+    `columns` is the column's number where the row is packed as INDEX, and a bitmap
+    (bit j set: column j is in) for the other packings.
+    """
+
+    row: int
+    columns: int
+
+
+class Cell(NamedTuple):
+    """One counter of a tally."""
+
+    row: int
+    column: int
+
+
+class Mechanism(ABC, Generic[Item]):
+    """A randomizer with its exact probabilities.
+
+    Every mechanism here is *pure* (Wang et al., USENIX Security 2017): a report
+    supports the true value with probability `p` and any other value with
+    probability `q`, so that a count S of supporting reports among n estimates the
+    value's share as (S/n - q) / (p - q), without bias.
+
+    Attributes:
+        name: what `mechanism = "..."` in the registry and the scheme call it.
+        rows: the rows of its tally.
+        odds: e to the power epsilon, exactly, from the integers in force.
+        p, q: the support probabilities, exact.
+        size: number of values in a closed domain; None where any string may be asked for.
+    """
+
+    name: ClassVar[str]
+    rows: tuple[Row, ...]
+    odds: Fraction
+    p: Fraction
+    q: Fraction
+    size: int | None
+
+    @property
+    def epsilon(self) -> float:
+        """ln(odds), rounded up: what one report reveals at most."""
+        return log_above(self.odds)
+
+    @classmethod
+    @abstractmethod
+    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
+        """Rebuild the mechanism from `parameters()`, as a published scheme holds them.
+
+        Raises:
+            SchemeError: a parameter is missing, unknown or out of range.
+        """
+
+    @abstractmethod
+    def parameters(self) -> dict[str, int | str]:
+        """Everything that fixes the channel, as integers (and salts as text)."""
+
+    @abstractmethod
+    def randomize(self, item: Item, bits: Bits = system_bits) -> Report:
+        """Draw one report for a value. No float takes part."""
+
+    @abstractmethod
+    def likelihood(self, report: Report, item: Item) -> Fraction:
+        """The exact probability that `item` is reported as `report`."""
+
+    @abstractmethod
+    def support(self, item: Item) -> Iterator[Cell]:
+        """The cells whose counts support `item`: a report supports it when it sets one of them."""
+
+    def require_within(self, epsilon: float) -> Self:
+        """Itself, if its exact epsilon stays within the declared one.
+
+        Raises:
+            SchemeError: it would reveal more than `epsilon`.
+        """
+        if self.odds > exp_below(epsilon):
+            raise SchemeError(
+                f"{self.name} with {self.parameters()} has epsilon {self.epsilon!r}, "
+                f"above the declared {epsilon!r}: declare at least that, or change the parameters"
+            )
+        return self
+
+
+def total_variance(p: Fraction, q: Fraction, size: int) -> Fraction:
+    """n times the sum of all values' variances, for n reports over `size` values.
+
+    The sum does not depend on the data: [p(1-p) + (d-1) q(1-q)] / (p-q)**2
+    (Ye and Barg, IEEE Trans. Inf. Theory 2018).
+    """
+    return (p * (1 - p) + (size - 1) * q * (1 - q)) / (p - q) ** 2
+
+
+def check_parameters(
+    mechanism: str, parameters: Mapping[str, Any], **bounds: tuple[int, int]
+) -> list[int]:
+    """The named integers out of `parameters`, each checked against (lowest, highest).
+
+    Raises:
+        SchemeError: one is missing, not an integer or out of range, or there are others.
+    """
+    unknown = sorted(set(parameters) - set(bounds))
+    if unknown:
+        raise SchemeError(f"{mechanism}: unknown parameters {', '.join(unknown)}")
+    checked: list[int] = []
+    for name, (lowest, highest) in bounds.items():
+        value = parameters.get(name)
+        if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
+            raise SchemeError(
+                f"{mechanism}: {name} must be an integer from {lowest} to {highest}, not {value!r}"
+            )
+        checked.append(value)
+    return checked

@@ -1,0 +1,435 @@
+"""The registry: `metrics.toml` becomes frozen metrics, or a list of every mistake in it.
+
+There is no metric outside the registry, and no question after the fact.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, Self, TypeAlias, cast
+
+from hearsay import windows
+from hearsay.errors import MetricError, RegistryError, SchemeError
+from hearsay.mechanisms import AUTO, design
+from hearsay.scheme import Scheme
+from hearsay.toml_lines import Path as KeyPath
+from hearsay.toml_lines import line_of, locate
+
+__all__ = [
+    "AGGREGATES",
+    "MAX_EPSILON",
+    "MAX_VALUES",
+    "MAX_VALUE_BYTES",
+    "SCHEMA",
+    "TYPES",
+    "Aggregate",
+    "Metric",
+    "Problem",
+    "Registry",
+    "Value",
+]
+
+SCHEMA = 1
+"""The version of the registry's own format."""
+
+MAX_EPSILON = 10.0
+"""The largest epsilon a metric may declare: beyond e**10 (22,026 to 1) noise hides nothing."""
+
+MAX_VALUES = 1 << 20
+"""The most values a closed domain may list."""
+
+MAX_VALUE_BYTES = 256
+"""The longest value, in UTF-8 bytes."""
+
+Value: TypeAlias = bool | str
+"""What `record` takes: a bool for a boolean metric, a string for a category."""
+
+Aggregate: TypeAlias = Literal["last", "first", "any", "max"]
+
+AGGREGATES: dict[str, tuple[Aggregate, ...]] = {
+    "boolean": ("last", "first", "any", "max"),
+    "category": ("last", "first", "any"),
+}
+"""How several records of one window become one value, for each type; the first is the default."""
+
+TYPES = tuple(AGGREGATES)
+
+_BOOLEAN_VALUES = ("true", "false")
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One mistake (or warning): where it is and what to do about it."""
+
+    line: int | None
+    where: str
+    message: str
+    severity: Literal["error", "warning"] = "error"
+
+    def describe(self, source: str) -> str:
+        """`file:line: severity: where: message`, as editors and people read it."""
+        place = source if self.line is None else f"{source}:{self.line}"
+        where = f"{self.where}: " if self.where else ""
+        return f"{place}: {self.severity}: {where}{self.message}"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One declared question. Everything about it is fixed here, before any answer exists."""
+
+    name: str
+    type: str
+    description: str
+    owner: str
+    expires: date
+    epsilon: float
+    """What one window's answer can reveal at most."""
+    lifetime_epsilon: float
+    """What all its answers together can reveal at most."""
+    values: tuple[str, ...]
+    other: str | None = None
+    """The value that stands for all that are not listed."""
+    window: windows.Kind = "day"
+    aggregate: Aggregate = "last"
+    sample_rate: float = 1.0
+    mechanism: str = AUTO
+    tags: tuple[str, ...] = ()
+    devices: int | None = None
+    """How many devices are expected to run the app, for `hearsay lint`'s forecast."""
+
+    @cached_property
+    def scheme(self) -> Scheme:
+        """The mechanism in force, over this metric's domain.
+
+        Raises:
+            SchemeError: the mechanism cannot be built within `epsilon`.
+        """
+        mechanism = design(self.mechanism, len(self.values), self.epsilon)
+        return Scheme(self.type, mechanism, self.values)
+
+    def normalize(self, value: Value) -> str:
+        """The text under which a recorded value stands in the domain.
+
+        Raises:
+            MetricError: the metric cannot take such a value.
+        """
+        if self.type == "boolean":
+            if not isinstance(value, bool):
+                raise MetricError(self.name, f"takes True or False, not {type(value).__name__}")
+            return "true" if value else "false"
+        if not isinstance(value, str):
+            raise MetricError(self.name, f"takes a string, not {type(value).__name__}")
+        text = unicodedata.normalize("NFC", value)
+        if text in self._index:
+            return text
+        if self.other is not None:
+            return self.other
+        # The message must not repeat the value: error messages end up in logs.
+        raise MetricError(
+            self.name,
+            'the value is not one of its declared values; add it, or add an "other" that '
+            "stands for the rest",
+        )
+
+    def item(self, text: str) -> int:
+        """The index of a normalized value, which is what the mechanism randomizes."""
+        return self._index[text]
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        return {value: index for index, value in enumerate(self.values)}
+
+
+@dataclass(frozen=True)
+class Registry:
+    """All metrics of one `metrics.toml`.
+
+    `lifetime_epsilon`, where given, caps what all metrics together may reveal of a device.
+    """
+
+    metrics: Mapping[str, Metric]
+    lifetime_epsilon: float | None = None
+    source: str = "metrics.toml"
+    warnings: tuple[Problem, ...] = field(default=(), compare=False)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a registry from a file.
+
+        Raises:
+            RegistryError: the file cannot be read, or holds mistakes (all of them are listed).
+        """
+        source = str(path)
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+            problem = Problem(None, "", f"cannot be read: {reason}")
+            raise RegistryError([problem], source) from error
+        return cls.parse(text, source)
+
+    @classmethod
+    def parse(cls, text: str, source: str = "metrics.toml") -> Self:
+        """Read a registry from TOML text.
+
+        Raises:
+            RegistryError: the text holds mistakes (all of them are listed).
+        """
+        try:
+            document = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            found = re.search(r"line (\d+)", str(error))
+            problem = Problem(int(found[1]) if found else None, "", f"is not TOML: {error}")
+            raise RegistryError([problem], source) from None
+        reader = _Reader(document, locate(text))
+        metrics, lifetime_epsilon = reader.read()
+        errors = [problem for problem in reader.problems if problem.severity == "error"]
+        if errors:
+            raise RegistryError(errors, source)
+        return cls(metrics, lifetime_epsilon, source, tuple(reader.problems))
+
+    def __getitem__(self, name: str) -> Metric:
+        """The metric of that name.
+
+        Raises:
+            MetricError: there is none.
+        """
+        try:
+            return self.metrics[name]
+        except KeyError:
+            raise MetricError(name, f"is not declared in {self.source}; declare it there") from None
+
+    def __iter__(self) -> Iterator[Metric]:
+        return iter(self.metrics.values())
+
+    def __len__(self) -> int:
+        return len(self.metrics)
+
+
+_Check: TypeAlias = Callable[[Any], str | None]
+"""Says what is wrong with a value, or nothing."""
+
+
+def _text(value: Any) -> str | None:
+    return None if isinstance(value, str) and value.strip() else "must be text that is not empty"
+
+
+def _day(value: Any) -> str | None:
+    return None if type(value) is date else "must be a date without quotes, like 2027-06-30"
+
+
+def _positive(limit: float) -> _Check:
+    def check(value: Any) -> str | None:
+        if not _number(value) or not 0 < value <= limit:
+            return f"must be a number above 0 and at most {limit:g}"
+        return None
+
+    return check
+
+
+def _one_of(choices: tuple[str, ...]) -> _Check:
+    return lambda value: None if value in choices else f"must be one of {', '.join(choices)}"
+
+
+def _texts(value: Any) -> str | None:
+    fine = isinstance(value, list) and all(isinstance(each, str) and each for each in value)
+    return None if fine else 'must be a list of texts, like ["checkout", "mobile"]'
+
+
+def _count(value: Any) -> str | None:
+    fine = isinstance(value, int) and not isinstance(value, bool) and value > 0
+    return None if fine else "must be a whole number above 0"
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+MAX_LIFETIME_EPSILON = 10_000.0
+"""The largest lifetime epsilon; anything near it promises nothing, which `lint` says."""
+
+_KEYS: dict[str, _Check] = {
+    "type": _one_of(TYPES),
+    "description": _text,
+    "owner": _text,
+    "expires": _day,
+    "epsilon": _positive(MAX_EPSILON),
+    "lifetime_epsilon": _positive(MAX_LIFETIME_EPSILON),
+    "values": lambda value: None,  # checked with the type, in _Reader._values
+    "other": _text,
+    "window": _one_of(windows.KINDS),
+    "aggregate": _text,  # checked with the type
+    "sample_rate": _positive(1.0),
+    "mechanism": _text,  # checked when the scheme is built
+    "tags": _texts,
+    "devices": _count,
+}
+_REQUIRED = ("type", "description", "owner", "expires", "epsilon", "lifetime_epsilon")
+_DEFAULTS = ("owner", "expires", "window", "sample_rate", "tags", "devices", "aggregate")
+"""What [defaults] may hold. Not the epsilons: each metric states its own."""
+
+
+class _Reader:
+    """Collects every problem of one document instead of stopping at the first."""
+
+    def __init__(self, document: Mapping[str, Any], lines: Mapping[KeyPath, int]) -> None:
+        self.document = document
+        self.lines = lines
+        self.problems: list[Problem] = []
+
+    def report(self, path: KeyPath, message: str) -> None:
+        self.problems.append(Problem(line_of(self.lines, path), ".".join(path), message))
+
+    def read(self) -> tuple[dict[str, Metric], float | None]:
+        for key in self.document:
+            if key not in ("schema", "lifetime_epsilon", "defaults", "metrics"):
+                self.report((key,), "is unknown here; a metric stands under [metrics.NAME]")
+        if self.document.get("schema") != SCHEMA:
+            self.report(("schema",), f"must be {SCHEMA}: write `schema = {SCHEMA}` at the top")
+        cap = self.document.get("lifetime_epsilon")
+        if cap is not None and (wrong := _positive(MAX_LIFETIME_EPSILON)(cap)):
+            self.report(("lifetime_epsilon",), wrong)
+        defaults = self._defaults()
+        tables = self.document.get("metrics", {})
+        if not isinstance(tables, dict) or not tables:
+            self.report(("metrics",), "holds no metric: declare one under [metrics.NAME]")
+            tables = {}
+        metrics = {}
+        for name, table in tables.items():
+            metric = self._metric(name, table, defaults)
+            if metric is not None:
+                metrics[name] = metric
+        self.problems.sort(key=lambda problem: problem.line or 0)
+        return metrics, None if cap is None else cast(float, cap)
+
+    def _defaults(self) -> dict[str, Any]:
+        defaults = self.document.get("defaults", {})
+        if not isinstance(defaults, dict):
+            self.report(("defaults",), "must be a table: write [defaults]")
+            return {}
+        good = {}
+        for key, value in defaults.items():
+            path = ("defaults", key)
+            if key not in _DEFAULTS:
+                self.report(path, f"has no default; [defaults] may hold {', '.join(_DEFAULTS)}")
+            elif wrong := _KEYS[key](value):
+                self.report(path, wrong)
+            else:
+                good[key] = value
+        return good
+
+    def _metric(self, name: str, table: Any, defaults: Mapping[str, Any]) -> Metric | None:
+        path = ("metrics", name)
+        before = len(self.problems)
+        if not _NAME.fullmatch(name):
+            self.report(
+                path,
+                "a metric's name is a lower-case letter and up to 63 more of a-z, 0-9 and _",
+            )
+        if not isinstance(table, dict):
+            self.report(path, f"must be a table: write [metrics.{name}]")
+            return None
+        for key, value in table.items():
+            if key not in _KEYS:
+                self.report((*path, key), f"is unknown; a metric may hold {', '.join(_KEYS)}")
+            elif wrong := _KEYS[key](value):
+                self.report((*path, key), wrong)
+        settings = {**defaults, **{key: table[key] for key in _KEYS if key in table}}
+        for key in _REQUIRED:
+            if key not in settings:
+                self.report(path, f"lacks {key}")
+        kind = settings.get("type")
+        if kind not in TYPES:
+            return None
+        values = self._values(path, kind, settings)
+        self._dependent(path, kind, settings, values)
+        if len(self.problems) > before:
+            return None
+        return self._build(path, name, settings, values)
+
+    def _values(self, path: KeyPath, kind: str, settings: Mapping[str, Any]) -> tuple[str, ...]:
+        values = settings.get("values")
+        place = (*path, "values")
+        if kind == "boolean":
+            if values is not None:
+                self.report(place, "does not belong to a boolean, whose values are true and false")
+            return _BOOLEAN_VALUES
+        if values is None:
+            self.report(path, 'lacks values: list the category\'s values, like ["yes", "no"]')
+            return ()
+        if _texts(values):
+            self.report(place, "must be a list of texts, none of them empty")
+            return ()
+        normal = tuple(unicodedata.normalize("NFC", value) for value in values)
+        if not 2 <= len(normal) <= MAX_VALUES:
+            self.report(place, f"must list from 2 to {MAX_VALUES:,} values, not {len(normal):,}")
+        seen: set[str] = set()
+        for value in normal:
+            if value in seen:
+                self.report(place, f"lists {value!r} twice")
+            seen.add(value)
+            if len(value.encode()) > MAX_VALUE_BYTES:
+                self.report(place, f"lists {value[:20]!r}..., over {MAX_VALUE_BYTES} bytes long")
+            if any(unicodedata.category(letter) == "Cc" for letter in value):
+                self.report(place, f"lists {value!r}, which holds a control character")
+        return normal
+
+    def _dependent(
+        self, path: KeyPath, kind: str, settings: Mapping[str, Any], values: tuple[str, ...]
+    ) -> None:
+        """The checks that look at two keys at once."""
+        aggregate = settings.get("aggregate", AGGREGATES[kind][0])
+        if aggregate not in AGGREGATES[kind]:
+            choices = ", ".join(AGGREGATES[kind])
+            self.report((*path, "aggregate"), f"of a {kind} must be one of {choices}")
+        epsilon, lifetime = settings.get("epsilon"), settings.get("lifetime_epsilon")
+        if _number(epsilon) and _number(lifetime) and cast(float, lifetime) < cast(float, epsilon):
+            self.report(
+                (*path, "lifetime_epsilon"),
+                f"is {lifetime}, below epsilon {epsilon}: the device could never answer once",
+            )
+        other = settings.get("other")
+        if other is not None:
+            if kind == "boolean":
+                self.report((*path, "other"), "does not belong to a boolean")
+            elif unicodedata.normalize("NFC", str(other)) not in values:
+                self.report((*path, "other"), f"is {other!r}, which is not one of the values")
+
+    def _build(
+        self, path: KeyPath, name: str, settings: Mapping[str, Any], values: tuple[str, ...]
+    ) -> Metric | None:
+        kind = settings["type"]
+        other = settings.get("other")
+        if other is None and kind == "category" and "other" in values:
+            other = "other"
+        optional = ("window", "sample_rate", "mechanism", "devices")
+        metric = Metric(
+            name=name,
+            type=kind,
+            description=settings["description"],
+            owner=settings["owner"],
+            expires=settings["expires"],
+            epsilon=float(settings["epsilon"]),
+            lifetime_epsilon=float(settings["lifetime_epsilon"]),
+            values=values,
+            other=None if other is None else unicodedata.normalize("NFC", other),
+            aggregate=settings.get("aggregate", AGGREGATES[kind][0]),
+            tags=tuple(settings.get("tags", ())),
+            **{key: settings[key] for key in optional if key in settings},
+        )
+        try:
+            metric.scheme  # noqa: B018  (builds the mechanism, which proves its epsilon)
+        except SchemeError as error:
+            where = "mechanism" if "mechanism" in settings else "epsilon"
+            self.report((*path, where), str(error))
+            return None
+        return metric

@@ -1,0 +1,131 @@
+"""The store contract: what intake may ask of a store, and what every store must keep."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from hearsay import HearsayError, Scheme
+from hearsay_collector.tally import Tally
+
+__all__ = [
+    "ID_RETENTION",
+    "Commit",
+    "Increment",
+    "Store",
+    "StoreError",
+    "StoreUnavailable",
+    "TallyKey",
+    "TallyRowKey",
+]
+
+ID_RETENTION = 7 * 86_400.0
+"""Seconds for which a store remembers a batch id."""
+
+
+class StoreError(HearsayError):
+    """The store refused: what it was asked cannot be done, now or later."""
+
+
+class StoreUnavailable(StoreError):
+    """The store cannot be reached or is not ready; `retry_after` says when to ask again (s)."""
+
+    def __init__(self, message: str, retry_after: float = 5.0) -> None:
+        self.retry_after = retry_after
+        super().__init__(message)
+
+
+class TallyKey(NamedTuple):
+    """The name of one tally."""
+
+    metric: str
+    scheme: str
+    window: str
+
+
+class TallyRowKey(NamedTuple):
+    """The name of one row of one tally."""
+
+    tally: TallyKey
+    row: int
+
+
+@dataclass(frozen=True)
+class Increment:
+    """What a commit adds to one row: `counts[i]` to column `columns[i]`.
+
+    `width` is the row's full width; `reports` the number of reports summed here. Columns
+    are distinct, counts positive.
+    """
+
+    width: int
+    reports: int
+    columns: Sequence[int]
+    counts: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A set of batches, folded into the increments of all of them.
+
+    All `ids` belong to one shard, so that one atomic call can both look at the ids and
+    add to the rows.
+    """
+
+    ids: tuple[str, ...]
+    increments: Mapping[TallyRowKey, Increment]
+    shard: int = 0
+
+
+class Store(ABC):
+    """Tallies, and the ids of the batches that are in them.
+
+    Exactly once: across retries, races and crashes, the increments of a batch id are
+    added once within the retention of ids. Every method raises `StoreUnavailable` when
+    the store cannot answer, and then has changed nothing that a retry would change again.
+    """
+
+    @abstractmethod
+    def fold(self, commit: Commit, now: float) -> frozenset[str]:
+        """Add all increments and remember all ids, or, if some ids were seen, do neither.
+
+        `now` is POSIX time in seconds. Returns the ids that were already in the store:
+        empty means that the whole commit is in it, durably.
+
+        Raises:
+            StoreError: a cell would exceed what the store can hold; nothing was added.
+        """
+
+    @abstractmethod
+    def publish(self, schemes: Mapping[str, Iterable[Scheme]]) -> None:
+        """Remember the schemes of each metric, so that their tallies stay readable."""
+
+    @abstractmethod
+    def schemes(self) -> dict[str, dict[str, Scheme]]:
+        """All published schemes: metric -> fingerprint -> scheme."""
+
+    @abstractmethod
+    def windows(self, metric: str, scheme: str) -> list[str]:
+        """The windows that hold reports of this metric and scheme, oldest first."""
+
+    @abstractmethod
+    def tally(self, metric: str, scheme: str, windows: Iterable[str]) -> Tally:
+        """The exact sum over these windows; windows without reports count as empty.
+
+        Raises:
+            StoreError: the scheme was never published.
+        """
+
+    @abstractmethod
+    def drop(self, before: float) -> int:
+        """Forget every window that had ended by `before` (POSIX seconds); how many went."""
+
+    @abstractmethod
+    def ping(self) -> None:
+        """Return if the store can take a commit now; else raise StoreUnavailable."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release connections. The store cannot be used afterwards."""
