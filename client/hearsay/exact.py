@@ -14,6 +14,8 @@ from fractions import Fraction
 __all__ = ["exp_below", "log_above"]
 
 _DIGITS = 60
+_MORE_DIGITS = 80
+"""For logarithms: their slack must be far below the last digit of an exponential."""
 
 
 def exp_below(exponent: float) -> Fraction:
@@ -38,10 +40,10 @@ def log_above(ratio: Fraction) -> float:
     if ratio == 1:
         return 0.0
     with localcontext() as context:
-        context.prec = _DIGITS
-        # The quotient errs by less than 1e-59 of itself, which moves its logarithm by
+        context.prec = _MORE_DIGITS
+        # The quotient errs by less than 1e-79 of itself, which moves its logarithm by
         # no more than that; the logarithm errs by one unit in its own last digit.
         quotient = Decimal(ratio.numerator) / Decimal(ratio.denominator)
-        log = quotient.ln().next_plus() + Decimal("1e-58")
+        log = quotient.ln().next_plus() + Decimal("1e-78")
     nearest = float(log)
     return nearest if Decimal(nearest) >= log else math.nextafter(nearest, math.inf)

@@ -1,0 +1,53 @@
+"""Exponentials and logarithms err on the safe side, and hardly."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hearsay.exact import exp_below, log_above
+
+epsilons = st.floats(1e-9, 10.0)
+
+
+@given(epsilons)
+def test_exp_is_below_and_close(epsilon: float) -> None:
+    """The bound is under e**epsilon, by less than one part in 10**57."""
+    with localcontext() as context:
+        context.prec = 90
+        true = Fraction(Decimal(epsilon).exp())
+    assert 0 < true - exp_below(epsilon) < true / 10**57
+
+
+@given(epsilons)
+def test_log_undoes_exp_without_exceeding_it(epsilon: float) -> None:
+    """ln of the lower bound of e**epsilon, rounded up, is epsilon itself again."""
+    assert log_above(exp_below(epsilon)) == epsilon
+
+
+@given(st.fractions(min_value=Fraction(1, 10**9), max_value=10**9))
+def test_log_is_the_smallest_float_above(ratio: Fraction) -> None:
+    """The float is no less than the logarithm, and the next one down is less."""
+    bound = log_above(ratio)
+    with localcontext() as context:
+        context.prec = 90
+        true = (Decimal(ratio.numerator) / Decimal(ratio.denominator)).ln()
+    assert Decimal(bound) >= true
+    assert Decimal(math.nextafter(bound, -math.inf)) < true
+
+
+def test_log_of_one() -> None:
+    """Equal likelihoods reveal nothing at all."""
+    assert log_above(Fraction(1)) == 0.0
+
+
+@pytest.mark.parametrize("ratio", [Fraction(0), Fraction(-1)])
+def test_log_of_no_ratio(ratio: Fraction) -> None:
+    """A likelihood ratio is positive."""
+    with pytest.raises(ValueError, match="positive"):
+        log_above(ratio)

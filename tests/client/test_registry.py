@@ -1,0 +1,157 @@
+"""The registry: good files become metrics, bad ones a list of every mistake with its line."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from hearsay import MetricError, Registry, RegistryError
+from hearsay.registry import MAX_VALUE_BYTES, MAX_VALUES
+
+REGISTRIES = Path(__file__).parent / "registries"
+GOOD = REGISTRIES / "good.toml"
+
+
+@pytest.fixture(scope="module")
+def registry() -> Registry:
+    return Registry.load(GOOD)
+
+
+def test_a_good_file_becomes_metrics(registry: Registry) -> None:
+    """Every key arrives where it belongs, own settings before defaults before ours."""
+    assert len(registry) == 3
+    assert registry.lifetime_epsilon == 24.0
+    dark_mode = registry["dark_mode"]
+    assert dark_mode.values == ("true", "false")
+    assert dark_mode.owner == "growth@acme.example"
+    assert dark_mode.expires == date(2027, 6, 30)
+    assert (dark_mode.window, dark_mode.sample_rate, dark_mode.aggregate) == ("day", 0.02, "last")
+    assert dark_mode.tags == ("desktop",)
+    browser = registry["browser"]
+    assert (browser.window, browser.epsilon, browser.other) == ("week", 2.0, "other")
+    assert browser.tags == ()
+    drink = registry["drink"]
+    assert (drink.aggregate, drink.other) == ("any", "rest")
+    assert [metric.name for metric in registry] == ["dark_mode", "browser", "drink"]
+
+
+def test_metrics_are_frozen(registry: Registry) -> None:
+    """Nothing about a metric changes after it was read."""
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        registry["browser"].epsilon = 9.0  # type: ignore[misc]
+
+
+def test_every_mistake_is_reported_at_its_line() -> None:
+    """All mistakes of a file come at once, each at the line that a person must mend."""
+    path = REGISTRIES / "every_mistake.toml"
+    expected = [
+        (number, part.strip())
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if "#!" in line
+        for part in line.partition("#!")[2].split(" | ")
+    ]
+    with pytest.raises(RegistryError) as caught:
+        Registry.load(path)
+    problems = list(caught.value.problems)
+    for number, part in expected:
+        match = next((p for p in problems if p.line == number and part in p.message), None)
+        assert match is not None, f"line {number} should say {part!r}"
+        problems.remove(match)
+    assert problems == []
+    assert f"{path}:1: error: schema: must be 1" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("schema = 1\n[metrics.a\n", 2, "is not TOML"),
+        ("schema = 1\n", None, "holds no metric"),
+        ("schema = 1\nmetrics = 3\n", 2, "holds no metric"),
+        ("schema = 1\n[metrics]\na = 3\n", 3, "must be a table"),
+        ("schema = 1\ndefaults = 3\n[metrics.a]\ntype = 'boolean'\n", 2, "must be a table"),
+        ("", None, "must be 1"),
+    ],
+)
+def test_a_file_of_the_wrong_shape(text: str, line: int | None, message: str) -> None:
+    """What is not TOML, or not tables of metrics, is said with its line where it has one."""
+    with pytest.raises(RegistryError) as caught:
+        Registry.parse(text)
+    assert any(p.line == line and message in p.message for p in caught.value.problems)
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    """A missing or undecodable file is a registry error that names the file."""
+    with pytest.raises(RegistryError, match=r"absent\.toml: error: cannot be read: No such file"):
+        Registry.load(tmp_path / "absent.toml")
+    (tmp_path / "latin.toml").write_bytes(b"schema = 1 # caf\xe9\n")
+    with pytest.raises(RegistryError, match="not UTF-8"):
+        Registry.load(tmp_path / "latin.toml")
+
+
+def category(values: list[str]) -> str:
+    listed = ", ".join(f'"{value}"' for value in values)
+    return (
+        "schema = 1\n[metrics.m]\ntype = 'category'\ndescription = 'd'\nowner = 'o'\n"
+        f"expires = 2027-01-01\nepsilon = 1.0\nlifetime_epsilon = 1.0\nvalues = [{listed}]\n"
+    )
+
+
+def test_limits_of_values() -> None:
+    """A list over MAX_VALUES and a value over MAX_VALUE_BYTES are refused; the limits pass."""
+    assert len(Registry.parse(category(["a", "é" * (MAX_VALUE_BYTES // 2)]))["m"].values) == 2
+    with pytest.raises(RegistryError, match=f"over {MAX_VALUE_BYTES} bytes"):
+        Registry.parse(category(["a", "é" * (MAX_VALUE_BYTES // 2) + "e"]))
+    with pytest.raises(RegistryError, match=f"from 2 to {MAX_VALUES:,} values"):
+        Registry.parse(category([f"{n:x}" for n in range(MAX_VALUES + 1)]))
+
+
+def test_an_unknown_metric(registry: Registry) -> None:
+    """Asking for an undeclared metric says where to declare it."""
+    with pytest.raises(MetricError, match=r"'colour'.*is not declared in .*good\.toml") as caught:
+        registry["colour"]
+    assert caught.value.metric == "colour"
+
+
+def test_values_are_normalized(registry: Registry) -> None:
+    """Booleans and strings find their place in the domain, in any Unicode spelling."""
+    assert registry["dark_mode"].normalize(True) == "true"
+    assert registry["dark_mode"].normalize(False) == "false"
+    drink = registry["drink"]
+    assert drink.normalize("cafe\u0301") == "caf\u00e9"
+    assert drink.item("tea") == 1
+
+
+def test_an_unlisted_value_becomes_other(registry: Registry) -> None:
+    """Values outside the list are counted as the declared other, never dropped."""
+    assert registry["drink"].normalize("water") == "rest"
+    assert registry["browser"].normalize("lynx") == "other"
+
+
+def test_an_unlisted_value_without_other() -> None:
+    """Without an other the call fails, and the message does not repeat the value."""
+    metric = Registry.parse(category(["a", "b"]))["m"]
+    with pytest.raises(MetricError) as caught:
+        metric.normalize("secret-value")
+    assert "secret-value" not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [1, 0, None, "true", 1.0])
+def test_a_boolean_takes_only_booleans(registry: Registry, value: object) -> None:
+    """No truthy stand-in is taken for True."""
+    with pytest.raises(MetricError, match="takes True or False"):
+        registry["dark_mode"].normalize(value)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", [True, 1, None, b"tea"])
+def test_a_category_takes_only_strings(registry: Registry, value: object) -> None:
+    """A value of another type is a programmer's mistake, even where an other is declared."""
+    with pytest.raises(MetricError, match="takes a string"):
+        registry["drink"].normalize(value)  # type: ignore[arg-type]
+
+
+def test_a_named_mechanism_is_taken(registry: Registry) -> None:
+    """`mechanism` fixes what auto would choose: randomized response sets one column."""
+    assert registry["drink"].scheme.mechanism.parameters()["k"] == 1

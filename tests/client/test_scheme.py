@@ -1,0 +1,46 @@
+"""Schemes: definitions, fingerprints and what is refused when one is read back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hearsay import Scheme, SchemeError
+from hearsay.mechanisms import SubsetSelection
+
+VECTORS = json.loads(
+    (Path(__file__).parents[2] / "client" / "vectors" / "scheme.json").read_text(encoding="utf-8")
+)
+
+
+@pytest.mark.parametrize("case", VECTORS["valid"], ids=lambda case: case["fingerprint"])
+def test_vectors(case: dict[str, Any]) -> None:
+    """A definition read back has the published canonical form and fingerprint."""
+    scheme = Scheme.from_definition(case["definition"])
+    assert scheme.canonical().decode() == case["canonical"]
+    assert scheme.fingerprint == case["fingerprint"]
+    assert scheme.definition() == case["definition"]
+
+
+@pytest.mark.parametrize("case", VECTORS["invalid"], ids=lambda case: case["why"])
+def test_invalid_definitions(case: dict[str, Any]) -> None:
+    """A definition that cannot be a scheme is refused, never repaired."""
+    with pytest.raises(SchemeError):
+        Scheme.from_definition(case["definition"])
+
+
+def test_every_part_changes_the_fingerprint() -> None:
+    """Type, parameters, values and their order each make another scheme."""
+    base = SubsetSelection.design(3, 1.0)
+    schemes = [
+        Scheme("category", base, ("a", "b", "c")),
+        Scheme("category", base, ("b", "a", "c")),
+        Scheme("category", base, ("a", "b", "d")),
+        Scheme("other", base, ("a", "b", "c")),
+        Scheme("category", SubsetSelection.design(3, 1.1), ("a", "b", "c")),
+        Scheme("category", SubsetSelection.design(3, 1.0, k=2), ("a", "b", "c")),
+    ]
+    assert len({scheme.fingerprint for scheme in schemes}) == len(schemes)
