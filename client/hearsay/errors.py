@@ -4,6 +4,7 @@
 
     HearsayError
     ├── RegistryError      the metrics.toml has mistakes (carries every one of them)
+    ├── ValueListError     a file of values has a line that cannot be taken
     ├── MetricError        a call names an unknown metric or a value it cannot take
     ├── SchemeError        a mechanism cannot be built, or would exceed its epsilon
     ├── WireError          a batch or report is malformed (carries a reason code)
@@ -31,6 +32,7 @@ __all__ = [
     "SchemeError",
     "StateError",
     "TransportError",
+    "ValueListError",
     "WindowError",
     "WireError",
 ]
@@ -50,6 +52,16 @@ class RegistryError(HearsayError):
         lines = [f"{count} mistake{'s' if count != 1 else ''} in {source}:"]
         lines += [f"  {problem.describe(source)}" for problem in self.problems]
         super().__init__("\n".join(lines))
+
+
+class ValueListError(HearsayError):
+    """A file of values cannot be taken; `line` is where (from 1), if it is at one line."""
+
+    def __init__(self, source: str, line: int | None, message: str) -> None:
+        self.source = source
+        self.line = line
+        place = source if line is None else f"{source}, line {line}:"
+        super().__init__(f"{place} {message}")
 
 
 class MetricError(HearsayError):

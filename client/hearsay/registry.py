@@ -17,17 +17,17 @@ from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias, cast
 
 from hearsay import windows
-from hearsay.errors import MetricError, RegistryError, SchemeError
+from hearsay.errors import MetricError, RegistryError, SchemeError, ValueListError
 from hearsay.mechanisms import AUTO, design
 from hearsay.scheme import Scheme
 from hearsay.toml_lines import Path as KeyPath
 from hearsay.toml_lines import line_of, locate
+from hearsay.value_list import MAX_VALUE_BYTES, read_values
 
 __all__ = [
     "AGGREGATES",
     "MAX_EPSILON",
     "MAX_VALUES",
-    "MAX_VALUE_BYTES",
     "SCHEMA",
     "TYPES",
     "Aggregate",
@@ -45,9 +45,6 @@ MAX_EPSILON = 10.0
 
 MAX_VALUES = 1 << 20
 """The most values a closed domain may list."""
-
-MAX_VALUE_BYTES = 256
-"""The longest value, in UTF-8 bytes."""
 
 Value: TypeAlias = bool | str
 """What `record` takes: a bool for a boolean metric, a string for a category."""
@@ -175,11 +172,11 @@ class Registry:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             problem = Problem(None, "", f"cannot be read: {reason}")
             raise RegistryError([problem], source) from error
-        return cls.parse(text, source)
+        return cls.parse(text, source, Path(path).parent)
 
     @classmethod
-    def parse(cls, text: str, source: str = "metrics.toml") -> Self:
-        """Read a registry from TOML text.
+    def parse(cls, text: str, source: str = "metrics.toml", folder: str | Path = ".") -> Self:
+        """Read a registry from TOML text; a `values_file` is looked for in `folder`.
 
         Raises:
             RegistryError: the text holds mistakes (all of them are listed).
@@ -190,7 +187,7 @@ class Registry:
             found = re.search(r"line (\d+)", str(error))
             problem = Problem(int(found[1]) if found else None, "", f"is not TOML: {error}")
             raise RegistryError([problem], source) from None
-        reader = _Reader(document, locate(text))
+        reader = _Reader(document, locate(text), Path(folder))
         metrics, lifetime_epsilon = reader.read()
         errors = [problem for problem in reader.problems if problem.severity == "error"]
         if errors:
@@ -264,7 +261,8 @@ _KEYS: dict[str, _Check] = {
     "expires": _day,
     "epsilon": _positive(MAX_EPSILON),
     "lifetime_epsilon": _positive(MAX_LIFETIME_EPSILON),
-    "values": lambda value: None,  # checked with the type, in _Reader._values
+    "values": _texts,
+    "values_file": _text,
     "other": _text,
     "window": _one_of(windows.KINDS),
     "aggregate": _text,  # checked with the type
@@ -281,9 +279,12 @@ _DEFAULTS = ("owner", "expires", "window", "sample_rate", "tags", "devices", "ag
 class _Reader:
     """Collects every problem of one document instead of stopping at the first."""
 
-    def __init__(self, document: Mapping[str, Any], lines: Mapping[KeyPath, int]) -> None:
+    def __init__(
+        self, document: Mapping[str, Any], lines: Mapping[KeyPath, int], folder: Path
+    ) -> None:
         self.document = document
         self.lines = lines
+        self.folder = folder
         self.problems: list[Problem] = []
 
     def report(self, path: KeyPath, message: str) -> None:
@@ -357,21 +358,36 @@ class _Reader:
         return self._build(path, name, settings, values)
 
     def _values(self, path: KeyPath, kind: str, settings: Mapping[str, Any]) -> tuple[str, ...]:
-        values = settings.get("values")
-        place = (*path, "values")
+        given = [key for key in ("values", "values_file") if key in settings]
         if kind == "boolean":
-            if values is not None:
-                self.report(place, "does not belong to a boolean, whose values are true and false")
+            for key in given:
+                self.report((*path, key), "does not belong to a boolean: it is true or false")
             return _BOOLEAN_VALUES
-        if values is None:
-            self.report(path, 'lacks values: list the category\'s values, like ["yes", "no"]')
+        if len(given) != 1:
+            self.report(
+                path,
+                'lacks values: list them, like ["yes", "no"], or name a values_file'
+                if not given
+                else "has both values and values_file: keep one of them",
+            )
             return ()
-        if _texts(values):
-            self.report(place, "must be a list of texts, none of them empty")
+        place = (*path, given[0])
+        if _KEYS[given[0]](settings[given[0]]):
             return ()
-        normal = tuple(unicodedata.normalize("NFC", value) for value in values)
-        if not 2 <= len(normal) <= MAX_VALUES:
-            self.report(place, f"must list from 2 to {MAX_VALUES:,} values, not {len(normal):,}")
+        if "values" in settings:
+            values = self._listed(place, settings["values"])
+        else:
+            try:
+                values = read_values(self.folder / settings["values_file"])
+            except ValueListError as error:
+                self.report(place, str(error))
+                return ()
+        if not 2 <= len(values) <= MAX_VALUES:
+            self.report(place, f"must list from 2 to {MAX_VALUES:,} values, not {len(values):,}")
+        return tuple(values)
+
+    def _listed(self, place: KeyPath, values: list[str]) -> list[str]:
+        normal = [unicodedata.normalize("NFC", value) for value in values]
         seen: set[str] = set()
         for value in normal:
             if value in seen:

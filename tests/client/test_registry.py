@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from hearsay import MetricError, Registry, RegistryError
-from hearsay.registry import MAX_VALUE_BYTES, MAX_VALUES
+from hearsay.registry import MAX_VALUES
+from hearsay.value_list import MAX_VALUE_BYTES
 
 REGISTRIES = Path(__file__).parent / "registries"
 GOOD = REGISTRIES / "good.toml"
@@ -106,6 +107,19 @@ def test_limits_of_values() -> None:
         Registry.parse(category(["a", "é" * (MAX_VALUE_BYTES // 2) + "e"]))
     with pytest.raises(RegistryError, match=f"from 2 to {MAX_VALUES:,} values"):
         Registry.parse(category([f"{n:x}" for n in range(MAX_VALUES + 1)]))
+
+
+def test_values_from_a_file(tmp_path: Path) -> None:
+    """A long list may stand in a file beside the registry; its mistakes name its own line."""
+    text = category([]).replace("values = []", "values_file = 'words.txt'")
+    (tmp_path / "metrics.toml").write_text(text)
+    (tmp_path / "words.txt").write_text("one\ntwo\nthree\n")
+    assert Registry.load(tmp_path / "metrics.toml")["m"].values == ("one", "two", "three")
+    (tmp_path / "words.txt").write_text("one\ntwo\none\n")
+    with pytest.raises(RegistryError, match=r"toml:9: .*words\.txt, line 3: repeats line 1"):
+        Registry.load(tmp_path / "metrics.toml")
+    with pytest.raises(RegistryError, match="has both values and values_file"):
+        Registry.parse(text + "values = ['a', 'b']\n")
 
 
 def test_an_unknown_metric(registry: Registry) -> None:

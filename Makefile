@@ -1,0 +1,54 @@
+# One way to run things: people, the README and CI all use these targets.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format bench screenshots clean
+
+help: ## Show this help
+	@echo "hearsay: telemetry that cannot be quoted"
+	@echo
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.runtime ## Collector, dashboard and 50,000 simulated devices, on this machine
+	@$(BIN)/hearsay demo
+
+test: $(VENV)/.dev ## All tests
+	$(BIN)/python -m pytest $(PYTEST)
+
+lint: $(VENV)/.dev ## Style, imports and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.dev ## Put the code in its standard form
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.dev ## All benchmarks (see benchmarks/README.md)
+	@for file in benchmarks/*.py; do $(BIN)/python $$file || exit 1; done
+
+screenshots: $(VENV)/.dev ## Take the documentation's pictures of the dashboard anew
+	$(BIN)/python docs/screenshots.py
+
+clean: ## Remove the environment and all caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(BIN)/python:
+	@echo "Making the environment in $(VENV) ..."
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "hearsay needs Python 3.11 or newer: make PYTHON=/path/to/python3.11"; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install -c constraints.txt pip
+
+$(VENV)/.runtime: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing hearsay ..."
+	@$(PIP) install -c constraints.txt -e '.[all]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.runtime
+	@echo "Installing what the tests and checks need ..."
+	@$(PIP) install -c constraints.txt --group dev
+	@touch $@
