@@ -1,0 +1,56 @@
+"""The warnings that a statistician would give with an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hearsay_estimator.intervals import Noise
+from hearsay_estimator.significance import critical_value
+
+__all__ = ["USABLE_SHARE", "caveats"]
+
+USABLE_SHARE = 0.5
+"""A share this large must stand out from the noise, or the answer has no usable signal."""
+
+_FEW = 30
+"""Fewer reports than this describe the reporters at best."""
+
+_DISTORTED = 0.5
+"""How far, relative to itself, the tail probability at the critical value may be off."""
+
+
+def caveats(
+    n: int, windows: Sequence[str], noise: Noise, level: float, *, complete: bool
+) -> tuple[str, ...]:
+    """What to bear in mind about an estimate of `len(noise.a)` values; empty if nothing."""
+    if n == 0:
+        return ("no reports: nothing can be said yet",)
+    family = len(noise.a)
+    critical = critical_value(1 - level, family)
+    warnings = []
+    if n < _FEW:
+        warnings.append(f"only {n} reports: far too few to speak for a crowd")
+    smallest = critical * float(noise.null_error.min())
+    if smallest > USABLE_SHARE:
+        warnings.append(
+            f"no usable signal: noise alone can look like a share of {min(smallest, 9.99):.0%}, "
+            "so wait for more reports"
+        )
+    # First term of the Edgeworth series of a binomial tail, relative to the tail.
+    if critical**3 * float(np.abs(noise.skewness).max()) / 6 > _DISTORTED:
+        warnings.append(
+            "the normal approximation is poor for so few reports and so many values: "
+            "a value that is barely detected may not be there"
+        )
+    if len(windows) > 1:
+        warnings.append(
+            f"rests on {n:,} answers from {len(windows)} windows, not on as many devices: where "
+            "the same devices answer again, the intervals are somewhat too narrow"
+        )
+    if not complete:
+        warnings.append(
+            "only some of the possible values are asked for: their shares need not sum to one"
+        )
+    return tuple(warnings)

@@ -1,0 +1,97 @@
+"""Estimates made under several schemes of one metric become one, by inverse variance.
+
+Tallies of different schemes are never added. For each value the unbiased shares are
+averaged with weights proportional to 1 / Var_i(f), where f is the same for all schemes:
+the share pooled with the weights of f = 0, which depend on no data. Weights taken from
+each scheme's own share would favour whichever happened to come out low.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from hearsay_estimator.errors import EstimateError
+from hearsay_estimator.estimate import Basis, Estimate, infer
+from hearsay_estimator.intervals import FloatArray, Noise
+
+__all__ = ["combine"]
+
+
+def combine(estimates: Sequence[Estimate]) -> Estimate:
+    """One estimate out of several of the same metric, level and adjustment.
+
+    Values stand in the order in which they first appear. A value that only some schemes
+    ask for rests on those alone, and a warning says so.
+
+    Raises:
+        EstimateError: there are none, or they answer different questions.
+    """
+    questions = {(each.metric, each.level, each.adjustment) for each in estimates}
+    if len(questions) != 1:
+        raise EstimateError(
+            "only estimates of one metric, level and adjustment can be combined: "
+            "estimate them again alike"
+        )
+    informed = [each for each in estimates if each.n]
+    if len(informed) < 2:
+        return informed[0] if informed else estimates[0]
+    values = tuple(dict.fromkeys(value for each in informed for value in each.values))
+    parts = [_aligned(each, values) for each in informed]
+    pooled, _ = _average(parts, np.zeros(len(values)))
+    share, noise = _average(parts, np.clip(pooled, 0.0, 1.0))
+    alike = all(set(each.values) == set(values) for each in informed)
+    basis = Basis(
+        metric=informed[0].metric,
+        schemes=tuple(dict.fromkeys(name for each in informed for name in each.schemes)),
+        windows=tuple(sorted({window for each in informed for window in each.windows})),
+        n=sum(each.n for each in informed),
+        epsilon=max(each.epsilon for each in informed),
+        complete=alike and all(each.complete for each in informed),
+    )
+    combined = infer(basis, values, share, noise, informed[0].level, informed[0].adjustment)
+    return combined if alike else _warned(combined, informed)
+
+
+def _aligned(estimate: Estimate, values: tuple[str, ...]) -> tuple[FloatArray, Noise]:
+    """Its shares and noise over `values`; infinite noise where it knows nothing."""
+    share, noise = estimate.share, estimate.noise
+    if estimate.values != values:
+        index = {value: place for place, value in enumerate(values)}
+        places = [index[value] for value in estimate.values]
+
+        def spread(column: FloatArray, rest: float) -> FloatArray:
+            wide = np.full(len(values), rest)
+            wide[places] = column
+            return wide
+
+        share = spread(share, np.nan)
+        noise = Noise(spread(noise.a, np.inf), spread(noise.b, 0.0), spread(noise.c, 0.0))
+    return share, noise
+
+
+def _average(parts: Sequence[tuple[FloatArray, Noise]], at: FloatArray) -> tuple[FloatArray, Noise]:
+    """The average with the weights that are best if the true shares are `at`, and its noise."""
+    precision = np.array([1 / noise.at(at) for _, noise in parts])
+    weights = precision / precision.sum(axis=0)
+    share = np.zeros(len(at))
+    total = Noise(np.zeros(len(at)), np.zeros(len(at)), np.zeros(len(at)))
+    for weight, (each, noise) in zip(weights, parts, strict=True):
+        known = weight > 0
+        share[known] += (weight * each)[known]
+        part = noise.weighted(weight)
+        total += Noise(np.where(known, part.a, 0.0), part.b, part.c)
+    return share, total
+
+
+def _warned(combined: Estimate, parts: Sequence[Estimate]) -> Estimate:
+    everywhere = set.intersection(*(set(part.values) for part in parts))
+    some = [value for value in combined.values if value not in everywhere]
+    named = ", ".join(some[:5]) + (", ..." if len(some) > 5 else "")
+    warning = (
+        f"the schemes ask for different values; {len(some)} of them rest on some schemes only: "
+        f"{named}"
+    )
+    return replace(combined, warnings=(*combined.warnings, warning))

@@ -1,0 +1,91 @@
+"""From a tally to support counts: one fast decoder for each mechanism, by name.
+
+A mechanism that is not in the table is still decoded, cell by cell through
+`Mechanism.support`. To add a decoder, write it in a file of its own and name it here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hearsay import Scheme
+from hearsay.mechanisms import Mechanism, SubsetSelection
+from hearsay_collector.tally import Tally
+from hearsay_estimator.errors import EstimateError
+from hearsay_estimator.support import Decoder, Items, Support
+
+__all__ = ["DECODERS", "support_counts"]
+
+
+def support_counts(
+    tally: Tally, scheme: Scheme, candidates: Sequence[str] | None = None
+) -> Support:
+    """How many of the tally's reports support each candidate.
+
+    Without candidates, those of the scheme's closed domain, in its order.
+
+    Raises:
+        EstimateError: the tally is not the scheme's, a candidate is asked for twice or is
+            not in the domain, or the domain is open and there are no candidates.
+    """
+    _check_tally(tally, scheme)
+    items = _items(scheme, candidates)
+    decode = DECODERS.get(scheme.mechanism.name, _cell_by_cell)
+    return decode(tally, scheme.mechanism, items)
+
+
+def _check_tally(tally: Tally, scheme: Scheme) -> None:
+    if tally.scheme != scheme.fingerprint:
+        raise EstimateError(
+            f"the tally was made under scheme {tally.scheme}, not {scheme.fingerprint}: "
+            "estimate it with its own scheme"
+        )
+    widths = [row.cells.shape for row in tally.rows]
+    if widths != [(row.width,) for row in scheme.mechanism.rows]:
+        raise EstimateError(
+            f"the tally of {tally.metric} has rows of other widths than scheme "
+            f"{scheme.fingerprint}: read it again from the store"
+        )
+
+
+def _items(scheme: Scheme, candidates: Sequence[str] | None) -> Items:
+    if candidates is None:
+        if scheme.values is None:
+            raise EstimateError("this metric's domain is open: give the candidates to look for")
+        return np.arange(len(scheme.values))
+    if not candidates:
+        raise EstimateError("there are no candidates: give at least one")
+    if len(set(candidates)) != len(candidates):
+        raise EstimateError("a candidate is listed twice: list each of them once")
+    if scheme.values is None:
+        return candidates
+    index = {value: item for item, value in enumerate(scheme.values)}
+    try:
+        return np.array([index[value] for value in candidates])
+    except KeyError as error:
+        raise EstimateError(
+            f"{error} is not one of the metric's declared values, so no report can speak of it: "
+            "leave it out"
+        ) from None
+
+
+def _own_cell(tally: Tally, mechanism: Mechanism[Any], items: Items) -> Support:
+    """Each value is supported by its own column of the only row."""
+    return Support(tally.rows[0].cells[items], tally.reports)
+
+
+def _cell_by_cell(tally: Tally, mechanism: Mechanism[Any], items: Items) -> Support:
+    rows = [row.cells for row in tally.rows]
+    counts = np.array(
+        [sum(int(rows[row][column]) for row, column in mechanism.support(item)) for item in items]
+    )
+    return Support(counts, tally.reports)
+
+
+DECODERS: dict[str, Decoder] = {
+    SubsetSelection.name: _own_cell,
+}
+"""mechanism -> decoder."""

@@ -1,0 +1,210 @@
+"""A tally becomes an Estimate: shares with errors, intervals, significance and caveats."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hearsay import Scheme
+from hearsay_collector.tally import Tally
+from hearsay_estimator.caveats import caveats
+from hearsay_estimator.consistency import project
+from hearsay_estimator.decoders import support_counts
+from hearsay_estimator.intervals import FloatArray, Noise, debias, score_interval
+from hearsay_estimator.significance import Adjustment, adjust_p, p_values
+
+__all__ = ["COLUMNS", "Basis", "Estimate", "estimate", "infer"]
+
+COLUMNS = (
+    "share",
+    "std_error",
+    "low",
+    "high",
+    "p_value",
+    "p_adjusted",
+    "detected",
+    "consistent",
+    "moved",
+)
+"""What an Estimate says of each value, in the order of its table, CSV and JSON."""
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """What an estimate rests on."""
+
+    metric: str
+    schemes: tuple[str, ...]
+    """Fingerprints."""
+    windows: tuple[str, ...]
+    n: int
+    """Reports. In one window each is another device's; over several, they are answers."""
+    epsilon: float
+    """The most that one of these reports can reveal, exact and rounded up."""
+    complete: bool
+    """Whether the values are all there are, so that their true shares sum to one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate(Basis):
+    """The answer to one metric, for d values. Arrays have shape (d,); shares are fractions of 1.
+
+    `share` is unbiased and may lie below 0 or above 1; so may the interval's ends.
+    `consistent` is the nearest set of shares that is possible. Without reports all
+    numbers are NaN, which JSON shows as null and CSV as an empty field.
+    """
+
+    level: float
+    """Of each value's interval, and 1 minus the level at which a value counts as detected."""
+    adjustment: Adjustment
+    values: tuple[str, ...]
+    share: FloatArray
+    std_error: FloatArray
+    low: FloatArray
+    high: FloatArray
+    p_value: FloatArray
+    """One-sided, of "nobody has it"."""
+    p_adjusted: FloatArray
+    consistent: FloatArray
+    noise: Noise = field(repr=False)
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def detected(self) -> NDArray[np.bool_]:
+        """Which values are there, as far as the adjusted p-values can tell."""
+        detected: NDArray[np.bool_] = self.p_adjusted <= 1 - self.level
+        return detected
+
+    @property
+    def moved(self) -> NDArray[np.bool_]:
+        """Which values consistency has moved by more than their standard error."""
+        moved: NDArray[np.bool_] = np.abs(self.consistent - self.share) > self.std_error
+        return moved
+
+    def to_dict(self) -> dict[str, Any]:
+        """The estimate as JSON can carry it.
+
+        Keys: `metric`, `schemes`, `windows`, `n`, `epsilon`, `level`, `adjustment`,
+        `complete`, `warnings`, and `values`: a list with one object for each value, with
+        `value` and every name in `COLUMNS`.
+        """
+        columns = [_plain(getattr(self, name)) for name in COLUMNS]
+        return {
+            "metric": self.metric,
+            "schemes": list(self.schemes),
+            "windows": list(self.windows),
+            "n": self.n,
+            "epsilon": self.epsilon,
+            "level": self.level,
+            "adjustment": self.adjustment,
+            "complete": self.complete,
+            "warnings": list(self.warnings),
+            "values": [
+                dict(zip(("value", *COLUMNS), row, strict=True))
+                for row in zip(self.values, *columns, strict=True)
+            ],
+        }
+
+    def to_csv(self) -> str:
+        """One line for each value under a header of `value` and `COLUMNS` (RFC 4180)."""
+        text = io.StringIO()
+        writer = csv.writer(text)
+        writer.writerow(("value", *COLUMNS))
+        columns = [_plain(getattr(self, name)) for name in COLUMNS]
+        writer.writerows(zip(self.values, *columns, strict=True))
+        return text.getvalue()
+
+
+def _plain(column: NDArray[Any]) -> list[Any]:
+    """Python's own numbers, with None for NaN."""
+    plain: list[Any] = column.tolist()
+    if column.dtype.kind == "f" and not np.isfinite(column).all():
+        return [each if math.isfinite(each) else None for each in plain]
+    return plain
+
+
+def estimate(
+    tally: Tally,
+    scheme: Scheme,
+    candidates: Sequence[str] | None = None,
+    *,
+    level: float = 0.95,
+    adjust: Adjustment = "bh",
+) -> Estimate:
+    """Estimate the share of each value, or of each candidate, from a tally of one scheme.
+
+    Raises:
+        EstimateError: the tally is not the scheme's, or it cannot speak of a candidate.
+    """
+    mechanism = scheme.mechanism
+    support = support_counts(tally, scheme, candidates)
+    values = scheme.values if candidates is None else tuple(candidates)
+    assert values is not None  # support_counts refuses an open domain without candidates
+    basis = Basis(
+        tally.metric,
+        (scheme.fingerprint,),
+        tally.windows,
+        tally.reports,
+        mechanism.epsilon,
+        complete=candidates is None,
+    )
+    p, q = mechanism.p, mechanism.q
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = debias(support.counts, support.reports, p, q)
+    noise = Noise.of(p, q, support.reports, len(values))
+    return infer(basis, values, share, noise, level, adjust, support.ghosts)
+
+
+def infer(
+    basis: Basis,
+    values: tuple[str, ...],
+    share: FloatArray,
+    noise: Noise,
+    level: float,
+    adjust: Adjustment,
+    ghosts: NDArray[np.bool_] | None = None,
+) -> Estimate:
+    """Everything that follows from unbiased shares and their noise.
+
+    Args:
+        share: unbiased, shape (d,); NaN where there are no reports.
+        ghosts: values that must not count as detected, shape (d,).
+
+    Raises:
+        ValueError: `level` is not between 0 and 1.
+    """
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, not {level}")
+    known = np.isfinite(share)
+    with np.errstate(invalid="ignore"):
+        low, high = score_interval(share, noise, level)
+        p_value = p_values(share / noise.null_error)
+        std_error = np.sqrt(noise.at(share))
+    std_error[~known] = np.nan
+    if ghosts is not None:
+        p_value[ghosts] = 1.0
+    consistent = np.full(len(share), np.nan)
+    if known.any():
+        consistent[known] = project(share[known], complete=basis.complete)
+    return Estimate(
+        **{each.name: getattr(basis, each.name) for each in fields(Basis)},
+        level=level,
+        adjustment=adjust,
+        values=values,
+        share=share,
+        std_error=std_error,
+        low=low,
+        high=high,
+        p_value=p_value,
+        p_adjusted=adjust_p(p_value, adjust),
+        consistent=consistent,
+        noise=noise,
+        warnings=caveats(basis.n, basis.windows, noise, level, complete=basis.complete),
+    )

@@ -1,0 +1,101 @@
+"""Unbiased shares out of support counts, their variance, and calibrated intervals.
+
+A report supports a value with probability r = q + f (p - q), f being the value's share,
+so the count S of n reports is binomial and ::
+
+    share = (S/n - q) / (p - q)                            unbiased
+    Var(share) = r (1 - r) / (n (p-q)**2) = a + b f - c f**2
+    a = q (1-q) / (n (p-q)**2),  b = (1 - 2q) / (n (p-q)),  c = 1/n
+
+The interval holds all shares f that the score test does not reject,
+(share - f)**2 <= z**2 Var(f). For one scheme that is Wilson's interval for r
+(J. Am. Stat. Assoc. 1927) mapped by (r - q) / (p - q); because Var is a quadratic in f,
+the same closed form serves sums of several schemes. Nothing is clipped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from statistics import NormalDist
+from typing import Any, Self, TypeAlias, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["FloatArray", "Noise", "debias", "score_interval"]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+
+@overload
+def debias(counts: Fraction, reports: int, p: Fraction, q: Fraction) -> Fraction: ...
+@overload
+def debias(
+    counts: NDArray[Any], reports: int | NDArray[np.int64], p: Fraction, q: Fraction
+) -> FloatArray: ...
+def debias(counts: Any, reports: Any, p: Fraction, q: Fraction) -> Any:
+    """The unbiased share of each value: exact for a Fraction, float64 for an array."""
+    rate = counts / reports
+    if isinstance(rate, Fraction):
+        return (rate - q) / (p - q)
+    return (rate - float(q)) / float(p - q)
+
+
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """The variance of d estimated shares as a function of the true share f: a + b f - c f**2.
+
+    Each array has shape (d,).
+    """
+
+    a: FloatArray
+    b: FloatArray
+    c: FloatArray
+
+    @classmethod
+    def of(cls, p: Fraction, q: Fraction, reports: int | NDArray[np.int64], size: int) -> Self:
+        """That of `size` values under one scheme; without reports it is infinite."""
+        n = np.broadcast_to(np.asarray(reports, np.float64), (size,))
+        each = np.divide(1.0, n, out=np.zeros(size), where=n > 0)
+        return cls(
+            np.where(n > 0, float(q * (1 - q) / (p - q) ** 2) * each, np.inf),
+            float((1 - 2 * q) / (p - q)) * each,
+            each,
+        )
+
+    def at(self, share: FloatArray) -> FloatArray:
+        """The variance at these shares; 0 where r would lie outside [0, 1]."""
+        variance: FloatArray = np.maximum(self.a + self.b * share - self.c * share**2, 0.0)
+        return variance
+
+    @property
+    def null_error(self) -> FloatArray:
+        """The standard error of a share that is truly 0."""
+        error: FloatArray = np.sqrt(self.a)
+        return error
+
+    @property
+    def skewness(self) -> FloatArray:
+        """The skewness of the estimate of a share that is truly 0: how far from normal it is."""
+        skewness: FloatArray = self.b / self.null_error
+        return skewness
+
+    def __add__(self, other: Noise) -> Noise:
+        """The variance of the sum of two independent estimates."""
+        return Noise(self.a + other.a, self.b + other.b, self.c + other.c)
+
+    def weighted(self, weight: FloatArray) -> Noise:
+        """The variance of the estimate times a constant."""
+        square = weight**2
+        return Noise(self.a * square, self.b * square, self.c * square)
+
+
+def score_interval(share: FloatArray, noise: Noise, level: float) -> tuple[FloatArray, FloatArray]:
+    """Lower and upper ends, each of shape (d,), that cover the true share at `level`."""
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    scale = 1 + z**2 * noise.c
+    middle = (share + z**2 * noise.b / 2) / scale
+    spread = noise.at(share) + z**2 * (noise.b**2 / 4 + noise.a * noise.c)
+    half = z * np.sqrt(spread) / scale
+    return middle - half, middle + half

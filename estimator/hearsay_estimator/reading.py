@@ -1,0 +1,83 @@
+"""Reading a metric's answer out of a store: its windows add up, its schemes are combined."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+
+from hearsay import Metric, MetricError, Registry, Scheme, windows
+from hearsay_collector.stores.base import Store
+from hearsay_collector.tally import empty_tally
+from hearsay_estimator.combination import combine
+from hearsay_estimator.errors import EstimateError
+from hearsay_estimator.estimate import Estimate, estimate
+from hearsay_estimator.significance import Adjustment
+
+__all__ = ["find_metric", "read"]
+
+
+def read(
+    store: Store,
+    registry: Registry,
+    metric: str,
+    first: date | None = None,
+    last: date | None = None,
+    candidates: Sequence[str] | None = None,
+    *,
+    level: float = 0.95,
+    adjust: Adjustment = "bh",
+) -> Estimate:
+    """The metric's estimate over every stored window that touches the days first to last.
+
+    Without a first or last day the range is open on that side. Where nothing was
+    reported, the estimate has n = 0.
+
+    Raises:
+        MetricError: the registry declares no such metric.
+        EstimateError: the range ends before it begins, or a candidate cannot be estimated.
+        StoreUnavailable: the store cannot answer now.
+    """
+    declared = find_metric(registry, metric)
+    if first is not None and last is not None and last < first:
+        raise EstimateError(f"the range ends ({last}) before it begins ({first}): swap them")
+    current = declared.scheme.fingerprint
+    published = store.schemes().get(metric, {})
+    # The scheme in force comes first, so that values stand in today's order.
+    schemes: dict[str, Scheme] = {current: declared.scheme, **published}
+    estimates = []
+    for fingerprint, scheme in schemes.items():
+        if fingerprint in published:
+            labels = store.windows(metric, fingerprint)
+            chosen = [label for label in labels if _within(label, declared, first, last)]
+            tally = store.tally(metric, fingerprint, chosen)
+        else:
+            tally = empty_tally(metric, fingerprint, (), scheme.mechanism.rows)
+        estimates.append(estimate(tally, scheme, candidates, level=level, adjust=adjust))
+    return combine(estimates)
+
+
+def find_metric(registry: Registry, name: str) -> Metric:
+    """The metric of that name.
+
+    Raises:
+        MetricError: there is none; the message names those that are spelt like it.
+    """
+    if name in registry.metrics:
+        return registry[name]
+    near = difflib.get_close_matches(name, registry.metrics, cutoff=0.5)
+    known = ", ".join(near or sorted(registry.metrics))
+    advice = f"did you mean {known}?" if near else f"it declares {known}"
+    raise MetricError(name, f"is not declared in {registry.source}; {advice}")
+
+
+def _within(label: str, metric: Metric, first: date | None, last: date | None) -> bool:
+    """Whether a window is of the metric's kind and touches the range."""
+    if windows.kind_of(label) != metric.window:
+        return False
+    begins = first is None or windows.end(label) > _midnight(first)
+    return begins and (last is None or windows.start(label) < _midnight(last + timedelta(days=1)))
+
+
+def _midnight(day: date) -> float:
+    return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
