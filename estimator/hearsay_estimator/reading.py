@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 
 from hearsay import Metric, MetricError, Registry, Scheme, windows
 from hearsay_collector.stores.base import Store
@@ -15,6 +15,8 @@ from hearsay_estimator.estimate import Estimate, estimate
 from hearsay_estimator.significance import Adjustment
 
 __all__ = ["find_metric", "read"]
+
+_DAY = 86_400.0
 
 
 def read(
@@ -53,7 +55,11 @@ def read(
             tally = store.tally(metric, fingerprint, chosen)
         else:
             tally = empty_tally(metric, fingerprint, (), scheme.mechanism.rows)
-        estimates.append(estimate(tally, scheme, candidates, level=level, adjust=adjust))
+        asked = candidates
+        if fingerprint != current:
+            asked = _answerable(candidates, scheme)
+        if asked is None or asked:
+            estimates.append(estimate(tally, scheme, asked, level=level, adjust=adjust))
     return combine(estimates)
 
 
@@ -71,12 +77,20 @@ def find_metric(registry: Registry, name: str) -> Metric:
     raise MetricError(name, f"is not declared in {registry.source}; {advice}")
 
 
+def _answerable(candidates: Sequence[str] | None, scheme: Scheme) -> Sequence[str] | None:
+    """The candidates that an earlier scheme can speak of: its domain may lack the newest."""
+    if candidates is None or scheme.values is None:
+        return candidates
+    known = set(scheme.values)
+    return [each for each in candidates if each in known]
+
+
 def _within(label: str, metric: Metric, first: date | None, last: date | None) -> bool:
     """Whether a window is of the metric's kind and touches the range."""
     if windows.kind_of(label) != metric.window:
         return False
     begins = first is None or windows.end(label) > _midnight(first)
-    return begins and (last is None or windows.start(label) < _midnight(last + timedelta(days=1)))
+    return begins and (last is None or windows.start(label) < _midnight(last) + _DAY)
 
 
 def _midnight(day: date) -> float:

@@ -1,0 +1,62 @@
+"""Simulated tallies: drawn from their exact distribution, without simulating a device.
+
+One sampler for each mechanism, by name. To add one, write it in a file of its own and
+name it here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hearsay import Scheme
+from hearsay.mechanisms import SubsetSelection
+from hearsay_collector.tally import Tally, TallyRow
+from hearsay_estimator import subset_selection
+from hearsay_estimator.errors import EstimateError
+from hearsay_estimator.support import Items
+
+__all__ = ["SAMPLERS", "Sampler", "sample_tally"]
+
+Sampler: TypeAlias = Callable[
+    [Any, Items, NDArray[np.int64], np.random.Generator], tuple[TallyRow, ...]
+]
+"""(the mechanism, items, devices with each item, shape (d,), generator) -> the tally's rows."""
+
+SAMPLERS: dict[str, Sampler] = {
+    SubsetSelection.name: subset_selection.sample_rows,
+}
+"""mechanism -> sampler."""
+
+
+def sample_tally(
+    scheme: Scheme,
+    counts: NDArray[np.int64],
+    rng: np.random.Generator,
+    *,
+    values: Sequence[str] | None = None,
+    metric: str = "simulated",
+    window: str = "2000-01-01",
+) -> Tally:
+    """A tally of `counts.sum()` devices, `counts[i]` of which have the i-th value.
+
+    Args:
+        counts: shape (d,), non-negative.
+        values: which strings these are, where the scheme's domain is open.
+
+    Raises:
+        EstimateError: no sampler for this mechanism, or not one count for each value.
+    """
+    name = scheme.mechanism.name
+    if name not in SAMPLERS:
+        raise EstimateError(f"tallies of {name} cannot be simulated: simulate its devices")
+    if scheme.values is None and values is None:
+        raise EstimateError("this metric's domain is open: say which strings the counts are for")
+    items: Items = np.arange(len(scheme.values)) if scheme.values is not None else values or ()
+    if len(items) != len(counts):
+        raise EstimateError(f"{len(counts)} counts for {len(items)} values: give one for each")
+    rows = SAMPLERS[name](scheme.mechanism, items, np.asarray(counts, np.int64), rng)
+    return Tally(metric, scheme.fingerprint, (window,), rows)
