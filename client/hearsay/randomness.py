@@ -1,4 +1,4 @@
-"""Exact uniform integers, coins and subsets from the operating system's CSPRNG.
+"""Exact uniform integers, coins, bit flips and subsets from the operating system's CSPRNG.
 
 A `Bits` source is any callable that returns a uniform integer of so many bits.
 `system_bits` is the only one that hearsay ships; tests pass their own, and no
@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+import struct
+from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
-__all__ = ["PRECISION", "Bits", "below", "coin", "subset", "system_bits"]
+__all__ = ["PRECISION", "Bits", "below", "coin", "flips", "subset", "system_bits"]
 
 Bits: TypeAlias = Callable[[int], int]
 
@@ -51,16 +52,47 @@ def coin(threshold: int, bits: Bits = system_bits) -> bool:
     return bits(PRECISION) < threshold
 
 
+def flips(ones: int, size: int, if_one: int, if_zero: int, bits: Bits = system_bits) -> int:
+    """Answer each bit of a bitmap by a coin of its own.
+
+    Bit j of the result is 1 with probability if_one / 2**PRECISION where bit j of `ones`
+    is set, and if_zero / 2**PRECISION where it is not, independently and exactly.
+
+    A coin compares a uniform number with its threshold bit by bit, from the most
+    significant one, and is decided at the first bit in which they differ. All coins are
+    compared at once, one plane of random bits at a time, until none is left undecided:
+    about log2(size) + 1 planes, whatever the precision.
+    """
+    undecided = (1 << size) - 1
+    zeros = undecided ^ ones
+    heads = 0
+    for shift in range(PRECISION - 1, -1, -1):
+        plane = (ones if if_one >> shift & 1 else 0) | (zeros if if_zero >> shift & 1 else 0)
+        drawn = bits(size)
+        # Below its threshold: the first differing bit is 0 in the number, 1 in the threshold.
+        heads |= undecided & plane & ~drawn
+        undecided &= ~(plane ^ drawn)
+        if not undecided:
+            break
+    # A number equal to its threshold is not below it, so what stays undecided stays 0.
+    return heads
+
+
+_SPARSE = 32
+"""Subsets up to about this many are drawn position by position."""
+
 _PLANES = 8
+"""Bits of the probability with which a dense subset is scattered before it is corrected."""
 
 
 def subset(size: int, count: int, bits: Bits = system_bits) -> int:
     """A uniformly random set of `count` out of `size` positions, as a bitmap (bit j: j is in).
 
     Every step treats all positions alike, so each of the C(size, count) sets is
-    equally likely, exactly. Large sets cost about sqrt(size) single draws: a coin is
-    tossed for all positions at once, bit-sliced over big integers, and the set is
-    then completed or thinned at random to the size asked for.
+    equally likely, exactly. A sparse set is drawn position by position. A dense one
+    costs about sqrt(size) draws: a coin is tossed for all positions at once, bit-sliced
+    over big integers, and the set is then completed or thinned at random to the size
+    asked for.
 
     Raises:
         ValueError: `count` is negative or larger than `size`.
@@ -69,14 +101,41 @@ def subset(size: int, count: int, bits: Bits = system_bits) -> int:
         raise ValueError(f"cannot choose {count} of {size}")
     if 2 * count > size:
         return ((1 << size) - 1) ^ subset(size, size - count, bits)
-    chosen = _scatter(size, count, bits) if count > 16 else 0
+    if count <= _SPARSE + size // 256:
+        return _sparse(size, count, bits)
+    chosen = _scatter(size, count, bits)
     excess = chosen.bit_count() - count
+    positions = _positions(size, abs(excess), bits)
     while excess:
-        position = 1 << below(size, bits)
+        position = 1 << next(positions)
         if (chosen & position != 0) == (excess > 0):
             chosen ^= position
             excess += 1 if excess < 0 else -1
     return chosen
+
+
+def _sparse(size: int, count: int, bits: Bits) -> int:
+    chosen: set[int] = set()
+    positions = _positions(size, count, bits)
+    while len(chosen) < count:
+        chosen.add(next(positions))
+    bitmap = bytearray((size + 7) >> 3)
+    for position in chosen:
+        bitmap[position >> 3] |= 1 << (position & 7)
+    return int.from_bytes(bitmap, "little")
+
+
+def _positions(size: int, expected: int, bits: Bits) -> Iterator[int]:
+    """Uniform positions below `size`, without end, drawn in blocks: a system call costs most."""
+    mask = (1 << (size - 1).bit_length()) - 1
+    # Masked words fall below `size` at least half of the time.
+    words = expected * (mask + 1) // size + 8
+    while True:
+        block = bits(32 * words).to_bytes(4 * words, "little")
+        for word in struct.unpack(f"<{words}I", block):
+            position = word & mask
+            if position < size:
+                yield position
 
 
 def _scatter(size: int, count: int, bits: Bits) -> int:

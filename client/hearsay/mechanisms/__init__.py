@@ -10,12 +10,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from hearsay.errors import SchemeError
-from hearsay.mechanisms.base import Cell, Mechanism, Packing, Report, Row, total_variance
+from hearsay.mechanisms.base import (
+    MAX_EPSILON,
+    Cell,
+    Mechanism,
+    Packing,
+    Report,
+    Row,
+    check_epsilon,
+    total_variance,
+)
 from hearsay.mechanisms.subset_selection import SubsetSelection
 
 __all__ = [
     "AUTO",
     "DESIGNS",
+    "MAX_EPSILON",
     "Cell",
     "Mechanism",
     "Packing",
@@ -48,7 +58,7 @@ def design(name: str, size: int, epsilon: float) -> Mechanism[Any]:
     if chosen not in DESIGNS:
         known = ", ".join([AUTO, *DESIGNS])
         raise SchemeError(f"there is no mechanism {name!r}: choose one of {known}")
-    return DESIGNS[chosen](size, epsilon).require_within(epsilon)
+    return DESIGNS[chosen](size, check_epsilon(epsilon)).require_within(epsilon)
 
 
 def rebuild(name: str, parameters: Mapping[str, Any]) -> Mechanism[Any]:

@@ -20,15 +20,20 @@ from hearsay.exact import exp_below, log_above
 from hearsay.randomness import Bits, system_bits
 
 __all__ = [
+    "MAX_EPSILON",
     "Cell",
     "Item",
     "Mechanism",
     "Packing",
     "Report",
     "Row",
+    "check_epsilon",
     "check_parameters",
     "total_variance",
 ]
+
+MAX_EPSILON = 10.0
+"""The largest epsilon a mechanism is designed for: at e**10 (22,026 to 1) noise hides nothing."""
 
 Item = TypeVar("Item", int, str)
 """What a mechanism randomizes: an index into a closed domain, or a string."""
@@ -161,6 +166,17 @@ def total_variance(p: Fraction, q: Fraction, size: int) -> Fraction:
     (Ye and Barg, IEEE Trans. Inf. Theory 2018).
     """
     return (p * (1 - p) + (size - 1) * q * (1 - q)) / (p - q) ** 2
+
+
+def check_epsilon(epsilon: float) -> float:
+    """The epsilon, if a mechanism can be designed for it.
+
+    Raises:
+        SchemeError: it is not a number above 0 and at most `MAX_EPSILON`.
+    """
+    if not 0 < epsilon <= MAX_EPSILON:
+        raise SchemeError(f"epsilon must be above 0 and at most {MAX_EPSILON:g}, not {epsilon}")
+    return epsilon
 
 
 def check_parameters(

@@ -1,0 +1,251 @@
+"""What every mechanism promises: exact probabilities, its epsilon, a sampler that keeps to them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from collections import Counter
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scipy import stats
+
+from hearsay.errors import SchemeError
+from hearsay.exact import exp_below
+from hearsay.mechanisms import (
+    DESIGNS,
+    Mechanism,
+    Packing,
+    Report,
+    SubsetSelection,
+    design,
+    rebuild,
+)
+from hearsay.randomness import PRECISION
+
+ONE = 1 << PRECISION
+
+SMALL: dict[str, tuple[Mechanism[Any], list[Any]]] = {
+    "randomized response": (SubsetSelection.design(2, 1.0), [0, 1]),
+    "generalized randomized response": (SubsetSelection.design(5, 2.0, k=1), list(range(5))),
+    "subset selection 2 of 6": (SubsetSelection.design(6, 1.0, k=2), list(range(6))),
+    "subset selection 3 of 7": (SubsetSelection.design(7, 0.3), list(range(7))),
+    "subset selection 5 of 6": (SubsetSelection.design(6, 1.5, k=5), list(range(6))),
+}
+"""Mechanisms small enough to enumerate, each with values to enumerate it over."""
+
+small = pytest.mark.parametrize(("mechanism", "items"), SMALL.values(), ids=SMALL)
+
+
+def reports(mechanism: Mechanism[Any]) -> Iterator[Report]:
+    """Every well-formed report."""
+    for number, row in enumerate(mechanism.rows):
+        if row.packing is Packing.INDEX:
+            yield from (Report(number, column) for column in range(row.width))
+        elif row.columns is None:
+            yield from (Report(number, bitmap) for bitmap in range(1 << row.width))
+        else:
+            for columns in itertools.combinations(range(row.width), row.columns):
+                yield Report(number, sum(1 << column for column in columns))
+
+
+def supports(mechanism: Mechanism[Any], report: Report, item: Any) -> bool:
+    """Whether a report sets one of the cells that support the item."""
+    if mechanism.rows[report.row].packing is Packing.INDEX:
+        return any(cell == report for cell in mechanism.support(item))
+    return any(
+        cell.row == report.row and report.columns >> cell.column & 1
+        for cell in mechanism.support(item)
+    )
+
+
+@small
+def test_probabilities_sum_to_one(mechanism: Mechanism[Any], items: list[Any]) -> None:
+    """Over every possible report, the likelihoods of each value sum to exactly one."""
+    for item in items:
+        assert sum(mechanism.likelihood(report, item) for report in reports(mechanism)) == 1
+
+
+@small
+def test_largest_likelihood_ratio_is_the_odds(mechanism: Mechanism[Any], items: list[Any]) -> None:
+    """No report tells two values apart by more than `odds`, and some report does by that much."""
+    worst = Fraction(0)
+    for report in reports(mechanism):
+        likelihoods = [mechanism.likelihood(report, item) for item in items]
+        worst = max(worst, max(likelihoods) / min(likelihoods))
+    assert worst == mechanism.odds
+
+
+@small
+def test_a_report_supports_the_truth_with_p(mechanism: Mechanism[Any], items: list[Any]) -> None:
+    """The reports that support the true value have probability p in all."""
+    for item in items:
+        supported = (
+            mechanism.likelihood(report, item)
+            for report in reports(mechanism)
+            if supports(mechanism, report, item)
+        )
+        assert sum(supported) == mechanism.p
+
+
+@small
+def test_a_report_supports_others_with_q(mechanism: Mechanism[Any], items: list[Any]) -> None:
+    """The reports that support another value of a closed domain have probability q in all."""
+    if mechanism.size is None:
+        pytest.skip("q of an open domain is an average over salts, tested with its mechanism")
+    for item, other in itertools.permutations(items, 2):
+        supported = (
+            mechanism.likelihood(report, item)
+            for report in reports(mechanism)
+            if supports(mechanism, report, other)
+        )
+        assert sum(supported) == mechanism.q
+
+
+@small
+def test_the_sampler_follows_the_likelihood(mechanism: Mechanism[Any], items: list[Any]) -> None:
+    """What `randomize` draws is distributed as `likelihood` says.
+
+    Chi-square over all reports, 20,000 draws for the first and the last value, seed 21, alpha =
+    1e-6 per test; reports expected fewer than five times are pooled.
+    """
+    bits = random.Random(21).getrandbits
+    draws = 20_000
+    for item in (items[0], items[-1]):
+        drawn = Counter(mechanism.randomize(item, bits) for _ in range(draws))
+        observed, expected = [0.0], [0.0]
+        for report in reports(mechanism):
+            expectation = float(mechanism.likelihood(report, item)) * draws
+            if expectation < 5:
+                observed[0] += drawn[report]
+                expected[0] += expectation
+            else:
+                observed.append(drawn[report])
+                expected.append(expectation)
+        if expected[0] == 0:
+            del observed[0], expected[0]
+        assert sum(observed) == draws, "a report that cannot be was drawn"
+        assert stats.chisquare(observed, expected, sum_check=False).pvalue > 1e-6
+
+
+@small
+def test_parameters_rebuild_the_mechanism(mechanism: Mechanism[Any], items: list[Any]) -> None:
+    """A published scheme's parameters, after a trip through JSON, are the same mechanism."""
+    again = rebuild(mechanism.name, json.loads(json.dumps(mechanism.parameters())))
+    assert again.parameters() == mechanism.parameters()
+    assert (again.rows, again.odds, again.p, again.q) == (
+        mechanism.rows,
+        mechanism.odds,
+        mechanism.p,
+        mechanism.q,
+    )
+
+
+@small
+def test_rebuild_checks_every_parameter(mechanism: Mechanism[Any], items: list[Any]) -> None:
+    """A parameter that is missing, of another type, out of range or unknown is refused."""
+    good = mechanism.parameters()
+    for name in good:
+        without = {key: value for key, value in good.items() if key != name}
+        with pytest.raises(SchemeError, match=name):
+            rebuild(mechanism.name, without)
+        for wrong in (None, 1.5, True, -1, 1 << 60, ["a"]):
+            with pytest.raises(SchemeError, match=name):
+                rebuild(mechanism.name, good | {name: wrong})
+    with pytest.raises(SchemeError, match="surplus"):
+        rebuild(mechanism.name, good | {"surplus": 1})
+
+
+@small
+def test_values_outside_the_domain_are_refused(mechanism: Mechanism[Any], items: list[Any]) -> None:
+    """An index outside a closed domain raises, and the message does not depend on the noise."""
+    if mechanism.size is None:
+        pytest.skip("an open domain takes any string")
+    for item in (-1, mechanism.size):
+        with pytest.raises(ValueError, match="outside"):
+            mechanism.randomize(item)
+
+
+@pytest.mark.parametrize("name", [*DESIGNS, "auto"])
+def test_designs_keep_within_epsilon(name: str) -> None:
+    """Over 200 random configurations, the exact epsilon is within the declared one and near it.
+
+    Domains from 2 to 3,000 values and epsilons from 0.01 to 10, log-uniform, seed 22. `odds` are
+    compared as exact fractions with a number below e**epsilon.
+    """
+    rng = random.Random(22)
+    for _ in range(200):
+        size = round(2 * 1500 ** rng.random())
+        epsilon = 0.01 * 1000 ** rng.random()
+        mechanism = design(name, size, epsilon)
+        assert mechanism.size == size
+        assert mechanism.odds <= exp_below(epsilon)
+        assert epsilon - 1e-6 < mechanism.epsilon <= epsilon + 1e-15
+        assert 0 < mechanism.q < mechanism.p < 1
+
+
+@pytest.mark.parametrize("name", [*DESIGNS, "auto"])
+@pytest.mark.parametrize("size", [-1, 0, 1])
+def test_a_domain_of_one_is_refused(name: str, size: int) -> None:
+    """There is nothing to ask about fewer than two values."""
+    with pytest.raises(SchemeError, match="domain"):
+        design(name, size, 1.0)
+
+
+@pytest.mark.parametrize("name", [*DESIGNS, "auto"])
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, float("inf"), float("nan"), 1e-17, 700.0])
+def test_useless_epsilons_are_refused(name: str, epsilon: float) -> None:
+    """Epsilon zero, negative, infinite, not a number, or beyond 53-bit thresholds: an error."""
+    with pytest.raises(SchemeError, match="epsilon"):
+        design(name, 10, epsilon)
+
+
+def test_unknown_mechanisms_are_refused() -> None:
+    """A name that no mechanism has is refused with the names that exist."""
+    with pytest.raises(SchemeError, match="subset_selection"):
+        design("laplace", 4, 1.0)
+    with pytest.raises(SchemeError, match="upgrade"):
+        rebuild("laplace", {})
+
+
+def test_a_scheme_above_its_epsilon_is_refused() -> None:
+    """A mechanism whose exact epsilon exceeds the declared one by anything is refused."""
+    mechanism = SubsetSelection.design(4, 1.0)
+    looser = SubsetSelection(4, mechanism.k, mechanism.threshold + 1)
+    assert mechanism.require_within(1.0) is mechanism
+    with pytest.raises(SchemeError, match="above the declared"):
+        looser.require_within(1.0)
+
+
+VECTORS = [
+    (path.stem, case)
+    for path in sorted((Path(__file__).parents[2] / "client" / "vectors").glob("*.json"))
+    for case in json.loads(path.read_text()).get("mechanisms", [])
+]
+
+
+@pytest.mark.parametrize(("name", "case"), VECTORS)
+def test_vectors(name: str, case: dict[str, Any]) -> None:
+    """Published parameters give the published rows, probabilities, support and likelihoods."""
+    if "error" in case:
+        with pytest.raises(SchemeError, match=case["error"]):
+            rebuild(name, case["parameters"])
+        return
+    mechanism = rebuild(name, case["parameters"])
+    rows = [[row.width, row.packing.value, row.columns] for row in mechanism.rows]
+    assert rows == case["rows"]
+    for field in ("odds", "p", "q"):
+        assert str(getattr(mechanism, field)) == case[field]
+    for each in case["items"]:
+        cells = [list(cell) for cell in mechanism.support(each["item"])]
+        assert cells == each["support"]
+        for report in each["reports"]:
+            columns = report["columns"]
+            if isinstance(columns, list):
+                columns = sum(1 << column for column in columns)
+            likelihood = mechanism.likelihood(Report(report["row"], columns), each["item"])
+            assert str(likelihood) == report["likelihood"]

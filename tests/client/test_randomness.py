@@ -1,0 +1,205 @@
+"""Randomness: uniform integers, coins, bit flips and subsets, exact for any source of bits."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections import Counter
+from collections.abc import Callable
+from fractions import Fraction
+
+import pytest
+from scipy import stats
+
+from hearsay.randomness import PRECISION, below, coin, flips, subset, system_bits
+
+ONE = 1 << PRECISION
+
+
+def seeded(seed: int) -> Callable[[int], int]:
+    """A reproducible source of bits, which exists in tests alone."""
+    return random.Random(seed).getrandbits
+
+
+def scripted(*numbers: int) -> Callable[[int], int]:
+    """A source that returns these numbers in turn, each of which must fit the bits asked for."""
+    remaining = iter(numbers)
+
+    def bits(count: int) -> int:
+        number = next(remaining)
+        assert 0 <= number < 1 << count
+        return number
+
+    return bits
+
+
+def p_value(counts: list[int]) -> float:
+    """Pearson's chi-square against equal probabilities."""
+    return float(stats.chisquare(counts).pvalue)
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 53, 1000])
+def test_system_bits_fill_their_range(count: int) -> None:
+    """System bits stay below 2**count, and each bit takes both values.
+
+    A bit stays constant over 60 draws with probability 2**-59; at most 1,000 are watched.
+    """
+    drawn = [system_bits(count) for _ in range(60)]
+    everything = (1 << count) - 1
+    ever = never = 0
+    for number in drawn:
+        assert 0 <= number <= everything
+        ever |= number
+        never |= number ^ everything
+    assert ever == never == everything
+
+
+def test_below_rejects_instead_of_wrapping() -> None:
+    """A number outside the bound is drawn again, so that no residue is favoured."""
+    assert below(5, scripted(7, 5, 6, 4)) == 4
+    assert below(1, scripted(0)) == 0
+
+
+@pytest.mark.parametrize("bound", [0, -3])
+def test_below_needs_a_positive_bound(bound: int) -> None:
+    """There is no number below zero or less."""
+    with pytest.raises(ValueError, match="at least 1"):
+        below(bound)
+
+
+def test_coin_compares_with_its_threshold() -> None:
+    """Exactly the numbers below the threshold are heads."""
+    assert coin(3, scripted(2))
+    assert not coin(3, scripted(3))
+    assert not coin(0, scripted(0))
+    assert coin(ONE, scripted(ONE - 1))
+
+
+def _probability_of_one(if_one: int, if_zero: int, ones: int, depth: int) -> list[Fraction]:
+    """For two positions: how often each result comes up over all `depth` planes of two bits.
+
+    Thresholds are multiples of 2**(PRECISION - depth), so all later planes change nothing.
+    """
+    counts = [Fraction(0)] * 4
+    for planes in itertools.product(range(4), repeat=depth):
+        result = flips(ones, 2, if_one, if_zero, scripted(*planes, *[3] * PRECISION))
+        counts[result] += Fraction(1, 4**depth)
+    return counts
+
+
+@pytest.mark.parametrize("ones", range(4))
+def test_flips_are_exact_and_independent(ones: int) -> None:
+    """Over all planes of random bits, two positions come up with the product of their odds."""
+    depth = 3
+    unit = 1 << PRECISION - depth
+    for one, zero in [(5, 2), (7, 0), (4, 4), (7, 1), (0, 6)]:
+        measured = _probability_of_one(one * unit, zero * unit, ones, depth)
+        odds = [Fraction(one if ones >> j & 1 else zero, 1 << depth) for j in range(2)]
+        for result in range(4):
+            expected = math.prod(odds[j] if result >> j & 1 else 1 - odds[j] for j in range(2))
+            assert measured[result] == expected
+
+
+def test_flips_use_every_bit_of_the_threshold() -> None:
+    """The least significant bit of a threshold decides when all others agree."""
+    threshold = ONE // 3
+    planes = [threshold >> shift & 1 for shift in range(PRECISION - 1, -1, -1)]
+    assert flips(1, 1, threshold, 0, scripted(*planes)) == 0
+    assert flips(1, 1, threshold + 2, 0, scripted(*planes)) == 1
+    below_it = threshold - 1
+    planes = [below_it >> shift & 1 for shift in range(PRECISION - 1, -1, -1)]
+    assert flips(1, 1, threshold, 0, scripted(*planes)) == 1
+
+
+def test_flips_follow_their_thresholds() -> None:
+    """Over 4,000 draws of 100 positions, both kinds of position keep their own rate.
+
+    Two binomial tests at alpha = 1e-6 with seed 11.
+    """
+    bits = seeded(11)
+    size, draws = 100, 4000
+    ones = sum(1 << j for j in range(0, size, 3))
+    heads_of_ones = heads_of_zeros = 0
+    for _ in range(draws):
+        result = flips(ones, size, ONE * 3 // 4, ONE // 5, bits)
+        assert result < 1 << size
+        heads_of_ones += (result & ones).bit_count()
+        heads_of_zeros += (result & ~ones).bit_count()
+    n_ones = draws * ones.bit_count()
+    assert stats.binomtest(heads_of_ones, n_ones, 0.75).pvalue > 1e-6
+    assert stats.binomtest(heads_of_zeros, draws * size - n_ones, 0.2).pvalue > 1e-6
+
+
+@pytest.mark.parametrize(("size", "count"), [(6, 3), (7, 2), (5, 4), (4, 1), (9, 0), (9, 9)])
+def test_every_small_subset_is_equally_likely(size: int, count: int) -> None:
+    """Each of the C(size, count) subsets comes up equally often.
+
+    Chi-square at alpha = 1e-6 for each of six sizes, seed 12, 500 draws per subset.
+    """
+    bits = seeded(12)
+    cells = math.comb(size, count)
+    drawn = Counter(subset(size, count, bits) for _ in range(500 * cells))
+    assert all(each.bit_count() == count and each < 1 << size for each in drawn)
+    assert len(drawn) == cells
+    assert cells == 1 or p_value(list(drawn.values())) > 1e-6
+
+
+@pytest.mark.parametrize(("size", "count"), [(80, 33), (90, 39), (70, 33), (66, 33)])
+def test_dense_subsets_are_exchangeable(size: int, count: int) -> None:
+    """Where the bit-sliced way is taken, positions and pairs of positions come up evenly.
+
+    Per size, 6,000 draws, seed 13: a chi-square of the positions, two-sided, and a normal test of
+    the neighbours (by a variance that is too large), at alpha = 1e-6 (eight comparisons).
+    """
+    bits = seeded(13)
+    draws = 6000
+    singles, pairs = [0] * size, [0] * size
+    for _ in range(draws):
+        drawn = subset(size, count, bits)
+        assert drawn.bit_count() == count
+        both = drawn & (drawn >> 1 | (drawn & 1) << size - 1)
+        for j in range(size):
+            singles[j] += drawn >> j & 1
+            pairs[j] += both >> j & 1
+    share = count / size
+    assert sum(singles) == draws * count
+    # One draw has covariance share (1 - share) size / (size - 1) (I - J / size).
+    spread = sum((each - draws * share) ** 2 for each in singles)
+    chi2 = spread / (draws * share * (1 - share)) * (size - 1) / size
+    assert 1e-6 / 2 < stats.chi2.sf(chi2, size - 1) < 1 - 1e-6 / 2
+    joint = share * (count - 1) / (size - 1)
+    z = (sum(pairs) - draws * size * joint) / math.sqrt(draws * size * joint)
+    assert abs(z) < stats.norm.isf(1e-6 / 2)
+
+
+def test_a_dense_subset_of_few_is_uniform(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scatter and correct, forced on C(6, 3), still makes all twenty subsets equally likely.
+
+    Chi-square at alpha = 1e-6, seed 14, 20,000 draws. The scattering is pushed to
+    three different densities, which must not matter.
+    """
+    import hearsay.randomness as module
+
+    def dense(size: int, count: int, bits: Callable[[int], int]) -> int:
+        raise AssertionError("the sparse way was taken")
+
+    monkeypatch.setattr(module, "_sparse", dense)
+    for aim in (1, 3, 5):
+        bits = seeded(14)
+
+        def scatter(size: int, count: int, bits: Callable[[int], int], aim: int = aim) -> int:
+            return sum((bits(3) < aim) << j for j in range(size))
+
+        monkeypatch.setattr(module, "_scatter", scatter)
+        monkeypatch.setattr(module, "_SPARSE", -1)
+        drawn = Counter(subset(6, 3, bits) for _ in range(20_000))
+        assert len(drawn) == 20
+        assert p_value(list(drawn.values())) > 1e-6
+
+
+@pytest.mark.parametrize(("size", "count"), [(3, 4), (3, -1)])
+def test_no_subset_is_larger_than_its_set(size: int, count: int) -> None:
+    """A count outside 0..size is refused."""
+    with pytest.raises(ValueError, match="cannot choose"):
+        subset(size, count)

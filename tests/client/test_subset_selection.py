@@ -1,0 +1,102 @@
+"""Subset selection: published reference values, packing, and what `design` chooses."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal, localcontext
+
+import pytest
+
+from hearsay.errors import SchemeError
+from hearsay.mechanisms import Packing, SubsetSelection, total_variance
+from hearsay.randomness import PRECISION
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "size", "k", "p", "q", "variance"),
+    [
+        (1, 2, 1, 0.7310585786, 0.2689414214, 1.841347),
+        (1, 5, 1, 0.4046096752, 0.1488475812, 11.429751),
+        (1, 10, 3, 0.5381015262, 0.2735442749, 29.104055),
+        (1, 20, 5, 0.4753668864, 0.2381385849, 65.684366),
+        (2, 50, 6, 0.5018924498, 0.1122062765, 33.789939),
+        (1, 100, 27, 0.5013443530, 0.2676631884, 359.953485),
+        (2, 1000, 119, 0.4995164669, 0.1186191026, 721.615938),
+    ],
+)
+def test_reference_values(
+    epsilon: float, size: int, k: int, p: float, q: float, variance: float
+) -> None:
+    """The chosen k, both support probabilities and the total variance are the known ones."""
+    mechanism = SubsetSelection.design(size, epsilon)
+    assert mechanism.k == k
+    assert float(mechanism.p) == pytest.approx(p, abs=1e-10)
+    assert float(mechanism.q) == pytest.approx(q, abs=1e-10)
+    total = total_variance(mechanism.p, mechanism.q, size)
+    assert float(total) == pytest.approx(variance, abs=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 2.5])
+@pytest.mark.parametrize("size", [2, 3, 8, 31, 100])
+def test_design_has_the_least_variance(size: int, epsilon: float) -> None:
+    """No other subset size has less total variance at the same epsilon."""
+
+    def variance(mechanism: SubsetSelection) -> float:
+        return float(total_variance(mechanism.p, mechanism.q, size))
+
+    every = [variance(SubsetSelection.design(size, epsilon, k=k)) for k in range(1, size)]
+    assert variance(SubsetSelection.design(size, epsilon)) == pytest.approx(min(every), rel=1e-12)
+
+
+def test_one_of_two_is_randomized_response() -> None:
+    """With two values the truth is told with probability e / (1 + e), rounded down."""
+    mechanism = SubsetSelection.design(2, 1.0)
+    with localcontext() as context:
+        context.prec = 40
+        ideal = 2**PRECISION / (1 + Decimal(-1).exp())
+    assert mechanism.threshold == math.floor(ideal)
+
+
+@pytest.mark.parametrize(
+    ("size", "k", "packing", "size_in_bytes"),
+    [
+        (2, 1, Packing.INDEX, 1),
+        (1024, 1, Packing.INDEX, 2),
+        (1024, 18, Packing.LIST, 23),
+        (1024, 102, Packing.LIST, 128),
+        (1024, 103, Packing.BITMAP, 128),
+        (1000, 119, Packing.BITMAP, 125),
+    ],
+)
+def test_packing_is_the_shorter_one(
+    size: int, k: int, packing: Packing, size_in_bytes: int
+) -> None:
+    """A report is packed as an index, a list or a bitmap, whichever is shortest."""
+    (row,) = SubsetSelection.design(size, 1.0, k=k).rows
+    assert (row.width, row.packing, row.columns) == (size, packing, k)
+    assert row.report_bytes == size_in_bytes
+
+
+@pytest.mark.parametrize("item", [0, 1, 62, 63, 64, 126, 127])
+def test_wide_reports_keep_their_size(item: int) -> None:
+    """Wherever the true value stands, a report sets exactly k columns within the row."""
+    mechanism = SubsetSelection.design(128, 1.0)
+    for _ in range(50):
+        report = mechanism.randomize(item)
+        assert report.row == 0
+        assert report.columns.bit_count() == mechanism.k
+        assert report.columns < 1 << 128
+
+
+def test_k_must_leave_something_out() -> None:
+    """A subset of no value or of all values says nothing and is refused."""
+    for k in (0, 4, 5):
+        with pytest.raises(SchemeError, match="k must be from 1 to 3"):
+            SubsetSelection.design(4, 1.0, k=k)
+
+
+@pytest.mark.parametrize("threshold", [0, 1 << PRECISION - 2, 1 << PRECISION])
+def test_thresholds_must_favour_and_hide_the_truth(threshold: int) -> None:
+    """A threshold that never tells, always tells, or tells as often as chance is refused."""
+    with pytest.raises(SchemeError, match="epsilon"):
+        SubsetSelection(4, 1, threshold)
