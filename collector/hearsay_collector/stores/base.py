@@ -11,7 +11,9 @@ from hearsay import HearsayError, Scheme
 from hearsay_collector.tally import Tally
 
 __all__ = [
+    "ID_LIFETIME",
     "ID_RETENTION",
+    "MAX_CELL",
     "Commit",
     "Increment",
     "Store",
@@ -19,10 +21,19 @@ __all__ = [
     "StoreUnavailable",
     "TallyKey",
     "TallyRowKey",
+    "shard_of",
 ]
 
 ID_RETENTION = 7 * 86_400.0
-"""Seconds for which a store remembers a batch id."""
+"""Seconds for which intake may rely on a store to remember a batch id."""
+
+ID_LIFETIME = ID_RETENTION + 3_600.0
+"""Seconds for which a store does remember it, at least: the hour on top covers the time
+that passes between reading a batch and folding it."""
+
+MAX_CELL = 2**53 - 1
+"""The most that a counter or a row's number of reports may hold. Scripts in Redis calculate
+in doubles, which are exact up to here, and every sum beyond is still seen to be beyond."""
 
 
 class StoreError(HearsayError):
@@ -70,13 +81,18 @@ class Increment:
 class Commit:
     """A set of batches, folded into the increments of all of them.
 
-    All `ids` belong to one shard, so that one atomic call can both look at the ids and
-    add to the rows.
+    All `ids` (hexadecimal, as `hearsay.wire.new_batch_id` makes them) belong to one shard,
+    so that one atomic call can both look at the ids and add to the rows.
     """
 
     ids: tuple[str, ...]
     increments: Mapping[TallyRowKey, Increment]
     shard: int = 0
+
+
+def shard_of(batch_id: str, shards: int) -> int:
+    """The shard that remembers a batch id; ids are random, so the shards fill evenly."""
+    return int(batch_id[-8:], 16) % shards
 
 
 class Store(ABC):
@@ -86,6 +102,11 @@ class Store(ABC):
     added once within the retention of ids. Every method raises `StoreUnavailable` when
     the store cannot answer, and then has changed nothing that a retry would change again.
     """
+
+    @property
+    def shards(self) -> int:
+        """How many shards share the batch ids (`shard_of`); fixed for the life of the store."""
+        return 1
 
     @abstractmethod
     def fold(self, commit: Commit, now: float) -> frozenset[str]:
@@ -107,6 +128,14 @@ class Store(ABC):
         """All published schemes: metric -> fingerprint -> scheme."""
 
     @abstractmethod
+    def scheme(self, metric: str, fingerprint: str) -> Scheme:
+        """One published scheme.
+
+        Raises:
+            StoreError: it was never published.
+        """
+
+    @abstractmethod
     def windows(self, metric: str, scheme: str) -> list[str]:
         """The windows that hold reports of this metric and scheme, oldest first."""
 
@@ -120,7 +149,7 @@ class Store(ABC):
 
     @abstractmethod
     def drop(self, before: float) -> int:
-        """Forget every window that had ended by `before` (POSIX seconds); how many went."""
+        """Forget every window that had ended by `before` (POSIX seconds); how many tallies went."""
 
     @abstractmethod
     def ping(self) -> None:
