@@ -1,0 +1,30 @@
+"""Published schemes as every store keeps them: the canonical JSON of their definition."""
+
+from __future__ import annotations
+
+import json
+
+from hearsay import Scheme, SchemeError
+from hearsay_collector.stores.base import StoreError
+
+__all__ = ["read_scheme", "unpublished"]
+
+
+def read_scheme(canonical: bytes) -> Scheme:
+    """The scheme that `Scheme.canonical()` wrote.
+
+    Raises:
+        StoreError: this version of hearsay cannot read it.
+    """
+    try:
+        return Scheme.from_definition(json.loads(canonical))
+    except (SchemeError, ValueError) as error:
+        raise StoreError(f"the store holds a scheme that cannot be read: {error}") from error
+
+
+def unpublished(metric: str, fingerprint: str) -> StoreError:
+    """The error for a scheme that the store does not know."""
+    return StoreError(
+        f"scheme {fingerprint} of metric {metric} was never published to this store: "
+        "start the collector with the registry that declares it"
+    )
