@@ -1,0 +1,137 @@
+"""Settings from HEARSAY_* variables of the environment, each declared once, in `Settings`.
+
+A variable NAME can be given as NAME_FILE instead: the path of a file that holds the
+value, which is how secrets are mounted. An empty variable counts as not set.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Self
+
+from hearsay import HearsayError
+
+__all__ = ["Settings", "SettingsError"]
+
+_PREFIX = "HEARSAY_"
+_UNITS = {"": 1, "KIB": 1 << 10, "MIB": 1 << 20}
+
+
+class SettingsError(HearsayError):
+    """Settings are wrong; `problems` says of each one what to do."""
+
+    def __init__(self, problems: list[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(["settings to correct:", *(f"  {each}" for each in problems)]))
+
+
+def _text(value: str) -> str:
+    return value
+
+
+def _bind(value: str) -> str:
+    found = re.fullmatch(r"(?:\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+):(\d{1,5})", value)
+    if (found and int(found[1]) < 1 << 16) or re.fullmatch(r"unix:\S+", value):
+        return value
+    raise ValueError("must be host:port, [v6]:port or unix:/path")
+
+
+def _prefix(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_.:-]{1,64}", value):
+        raise ValueError("must be up to 64 letters, digits and . _ : -")
+    return value
+
+
+def _whole(lowest: int, highest: int) -> Callable[[str], int]:
+    def parse(value: str) -> int:
+        # A dozen digits are enough for every setting, and bound the work on nonsense.
+        if not re.fullmatch(r"[0-9]{1,12}", value) or not lowest <= int(value) <= highest:
+            raise ValueError(f"must be a whole number from {lowest} to {highest}")
+        return int(value)
+
+    return parse
+
+
+def _size(value: str) -> int:
+    found = re.fullmatch(r"([0-9]{1,9}) ?(|KiB|MiB)", value, re.IGNORECASE)
+    if not found or not 1024 <= (size := int(found[1]) * _UNITS[found[2].upper()]) <= 1 << 28:
+        raise ValueError("must be a size from 1 KiB to 256 MiB, like 1048576 or 1 MiB")
+    return size
+
+
+def _setting(
+    default: Any, parse: Callable[[str], Any], summary: str, *, secret: bool = False
+) -> Any:
+    return field(default=default, repr=not secret, metadata={"parse": parse, "help": summary})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a collector runs. Each field is the variable HEARSAY_ and its name in capitals."""
+
+    registry: str = _setting("metrics.toml", _text, "path of the registry")
+    store: str = _setting(
+        "sqlite:///hearsay.db",
+        _text,
+        "where the tallies are: sqlite:///file.db, redis://host:port/0, rediss:// or unix://",
+        secret=True,
+    )
+    redis_prefix: str = _setting("hearsay", _prefix, "what every key in Redis begins with")
+    shards: int = _setting(
+        1, _whole(1, 1024), "shards of a new store in Redis; cannot change once it is in use"
+    )
+    bind: str = _setting("127.0.0.1:8080", _bind, "host:port or unix:/path to listen at")
+    workers: int = _setting(2, _whole(1, 256), "processes")
+    threads: int = _setting(8, _whole(1, 256), "threads of each process")
+    max_body: int = _setting(1 << 20, _size, "largest body, before and after decompression")
+    max_reports: int = _setting(1000, _whole(1, 1_000_000), "most reports in one batch")
+    trusted_proxies: int = _setting(
+        0, _whole(0, 10), "reverse proxies in front, whose X-Forwarded headers are believed"
+    )
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str] | None = None) -> Self:
+        """The settings that the environment makes.
+
+        Raises:
+            SettingsError: some are wrong; all of those are listed.
+        """
+        environ = os.environ if environ is None else environ
+        values: dict[str, Any] = {}
+        problems: list[str] = []
+        for each in fields(cls):
+            name = _PREFIX + each.name.upper()
+            try:
+                text = _lookup(name, environ)
+                if text:
+                    values[each.name] = each.metadata["parse"](text)
+            except ValueError as error:
+                problems.append(f"{name} {error}")
+        if problems:
+            raise SettingsError(problems)
+        return cls(**values)
+
+    @classmethod
+    def table(cls) -> list[tuple[str, Any, str]]:
+        """Every variable with its default and what it means."""
+        return [
+            (_PREFIX + each.name.upper(), each.default, each.metadata["help"])
+            for each in fields(cls)
+        ]
+
+
+def _lookup(name: str, environ: Mapping[str, str]) -> str:
+    text, path = environ.get(name, ""), environ.get(f"{name}_FILE", "")
+    if not path:
+        return text
+    if text:
+        raise ValueError(f"and {name}_FILE are both set: keep one of them")
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ValueError(f"cannot be read from the file in {name}_FILE: {reason}") from None
