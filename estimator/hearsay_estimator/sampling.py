@@ -39,7 +39,7 @@ def sample_tally(
     *,
     values: Sequence[str] | None = None,
     metric: str = "simulated",
-    window: str = "2000-01-01",
+    window: str = "simulated",
 ) -> Tally:
     """A tally of `counts.sum()` devices, `counts[i]` of which have the i-th value.
 

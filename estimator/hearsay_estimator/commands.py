@@ -1,0 +1,313 @@
+"""`hearsay estimate`, `hearsay plan` and `hearsay simulate`.
+
+Exit codes: 0 when there is an answer, 1 when something is wrong, 2 for a call that makes
+no sense, 3 when nothing has been reported yet.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
+
+import click
+
+from hearsay import HearsayError
+
+if TYPE_CHECKING:
+    from hearsay_estimator.estimate import Estimate
+
+# numpy and rich take longer to import than `hearsay --help` should.
+
+__all__ = ["NO_DATA", "estimate", "plan", "simulate"]
+
+NO_DATA = 3
+"""The exit code when the range holds no reports."""
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+_registry = click.option(
+    "--registry",
+    envvar="HEARSAY_REGISTRY",
+    default="metrics.toml",
+    show_default=True,
+    show_envvar=True,
+    type=click.Path(path_type=Path),
+    help="The file that declares the metrics.",
+)
+_level = click.option(
+    "--level",
+    default=0.95,
+    show_default=True,
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    help="Of the intervals; 1 minus it is the level of detection.",
+)
+_adjust = click.option(
+    "--adjust",
+    default="bh",
+    show_default=True,
+    type=click.Choice(["bh", "bonferroni"]),
+    help="For how many values were asked: bh suits lists, bonferroni alerts.",
+)
+_json = click.option("--json", "form", flag_value="json", help="Print JSON and nothing else.")
+_csv = click.option("--csv", "form", flag_value="csv", help="Print CSV and nothing else.")
+_day = click.DateTime(["%Y-%m-%d"])
+
+
+def _reported(command: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Show hearsay's errors as the command line does: their message, and exit 1."""
+
+    @functools.wraps(command)
+    def run(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        try:
+            return command(*args, **kwargs)
+        except HearsayError as error:
+            raise click.ClickException(str(error)) from error
+
+    return run
+
+
+@contextmanager
+def _progress(description: str) -> Iterator[None]:
+    """A moving bar on a terminal's standard error, gone when the work is done."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    console = Console(stderr=True)
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as progress:
+        progress.add_task(description, total=None)
+        yield
+
+
+@click.command()
+@click.argument("metric")
+@click.option("--from", "first", type=_day, help="First day (UTC) of the range.")
+@click.option("--to", "last", type=_day, help="Last day (UTC) of the range.")
+@_registry
+@click.option(
+    "--store",
+    help="The address of the collector's store; HEARSAY_STORE if not given.",
+)
+@click.option(
+    "--candidates",
+    type=click.Path(path_type=Path),
+    help="A file of the values to look for, one on each line.",
+)
+@_level
+@_adjust
+@_json
+@_csv
+@_reported
+def estimate(
+    metric: str,
+    first: datetime | None,
+    last: datetime | None,
+    registry: Path,
+    store: str | None,
+    candidates: Path | None,
+    level: float,
+    adjust: Literal["bh", "bonferroni"],
+    form: str | None,
+) -> None:
+    """Estimate how devices are spread over the values of METRIC.
+
+    Every window that touches the range counts; without --from and --to, all of them.
+    """
+    from hearsay import Registry
+    from hearsay.value_list import read_values
+    from hearsay_collector.settings import Settings
+    from hearsay_collector.stores import open_store
+    from hearsay_estimator.reading import find_metric, read
+
+    declared = Registry.load(registry)
+    find_metric(declared, metric)
+    with _progress("Reading the candidates"):
+        asked = None if candidates is None else read_values(candidates)
+    settings = Settings.from_env()
+    opened = open_store(
+        store or settings.store, prefix=settings.redis_prefix, shards=settings.shards
+    )
+    try:
+        with _progress("Estimating"):
+            answer = read(
+                opened,
+                declared,
+                metric,
+                first and first.date(),
+                last and last.date(),
+                asked,
+                level=level,
+                adjust=adjust,
+            )
+    finally:
+        opened.close()
+    _print(answer, form)
+    if answer.n == 0:
+        click.echo(
+            f"No reports of {metric!r} in that range. Check that --store is the collector's "
+            "(HEARSAY_STORE), that the range holds a window that has closed, and that devices "
+            "send to the collector: its /v1/registry must show this metric.",
+            err=True,
+        )
+        sys.exit(NO_DATA)
+
+
+def _print(answer: Estimate, form: str | None) -> None:
+    if form == "json":
+        click.echo(json.dumps(answer.to_dict(), ensure_ascii=False))
+    elif form == "csv":
+        click.echo(answer.to_csv(), nl=False)
+    else:
+        from rich.console import Console
+
+        from hearsay_estimator.render import estimate_view
+
+        Console().print(estimate_view(answer))
+
+
+@click.command()
+@click.option("--size", required=True, type=click.IntRange(2), help="How many values.")
+@click.option(
+    "--epsilon",
+    required=True,
+    type=click.FloatRange(0, min_open=True),
+    help="What one report may reveal at most.",
+)
+@click.option("--devices", required=True, type=click.IntRange(1), help="How many devices.")
+@click.option(
+    "--share",
+    type=click.FloatRange(0, 1, min_open=True),
+    help="The share of interest; 1/size if not given.",
+)
+@click.option(
+    "--half-width",
+    default=0.01,
+    show_default=True,
+    type=click.FloatRange(0, 1, min_open=True),
+    help="The half width wished for the 95 % interval.",
+)
+@click.option(
+    "--sample-rate",
+    default=1.0,
+    show_default=True,
+    type=click.FloatRange(0, 1, min_open=True),
+    help="The chance that a device answers in a window.",
+)
+@click.option(
+    "--lifetime-epsilon",
+    type=click.FloatRange(0, min_open=True),
+    help="What all answers of a device may reveal together.",
+)
+@click.option("--mechanism", default="auto", show_default=True, help="As the registry names it.")
+@_json
+@_reported
+def plan(
+    size: int,
+    epsilon: float,
+    devices: int,
+    share: float | None,
+    half_width: float,
+    sample_rate: float,
+    lifetime_epsilon: float | None,
+    mechanism: str,
+    form: str | None,
+) -> None:
+    """Say what a metric will be able to see, before it is declared."""
+    from hearsay_estimator import planning
+
+    made = planning.plan(
+        size,
+        epsilon,
+        devices,
+        mechanism=mechanism,
+        share=share,
+        half_width=half_width,
+        sample_rate=sample_rate,
+        lifetime_epsilon=lifetime_epsilon,
+    )
+    if form == "json":
+        click.echo(json.dumps(made.to_dict()))
+        return
+    from rich.console import Console
+
+    from hearsay_estimator.render import plan_view
+
+    Console().print(plan_view(made))
+
+
+@click.command()
+@click.argument("metric")
+@_registry
+@click.option(
+    "--devices", required=True, type=click.IntRange(1, 10**12), help="How many devices run the app."
+)
+@click.option(
+    "--zipf",
+    default=1.0,
+    show_default=True,
+    type=click.FloatRange(0),
+    help="The values' shares fall as 1 / rank**ZIPF.",
+)
+@click.option(
+    "--shares",
+    type=click.Path(path_type=Path),
+    help="A CSV file of value,weight lines, instead of --zipf.",
+)
+@click.option("--seed", type=click.IntRange(0), help="Draw the same population every time.")
+@_level
+@_adjust
+@_json
+@_reported
+def simulate(
+    metric: str,
+    registry: Path,
+    devices: int,
+    zipf: float,
+    shares: Path | None,
+    seed: int | None,
+    level: float,
+    adjust: Literal["bh", "bonferroni"],
+    form: str | None,
+) -> None:
+    """Draw one window's tally of METRIC from an invented population, and estimate it.
+
+    The tally is drawn from its exact distribution, so 1,000,000,000 devices take seconds.
+    """
+    import numpy as np
+
+    from hearsay import Registry
+    from hearsay_estimator.estimate import estimate as estimated
+    from hearsay_estimator.population import read_shares, zipf_shares
+    from hearsay_estimator.reading import find_metric
+    from hearsay_estimator.sampling import sample_tally
+
+    declared = find_metric(Registry.load(registry), metric)
+    values = declared.values
+    spread = read_shares(shares, values) if shares else zipf_shares(len(values), zipf)
+    rng = np.random.default_rng(seed)
+    with _progress(f"Simulating {devices:,} devices"):
+        counts = rng.multinomial(devices, spread)
+        answering = rng.binomial(counts, declared.sample_rate)
+        tally = sample_tally(declared.scheme, answering, rng, metric=metric)
+        answer = estimated(tally, declared.scheme, level=level, adjust=adjust)
+    truth = counts / devices
+    if form == "json":
+        report: dict[str, Any] = {"devices": devices, **answer.to_dict()}
+        for row, share in zip(report["values"], truth.tolist(), strict=True):
+            row["truth"] = share
+        click.echo(json.dumps(report, ensure_ascii=False))
+        return
+    from rich.console import Console
+
+    from hearsay_estimator.render import estimate_view
+
+    Console().print(estimate_view(answer, truth))
