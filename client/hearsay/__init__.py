@@ -7,20 +7,26 @@
 
 from __future__ import annotations
 
-from hearsay.errors import (
-    HearsayError,
-    MetricError,
-    RegistryError,
-    SchemeError,
-    StateError,
-    TransportError,
-    WindowError,
-    WireError,
-)
-from hearsay.registry import Metric, Registry
-from hearsay.scheme import Scheme
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hearsay.client import Client
+    from hearsay.errors import (
+        HearsayError,
+        MetricError,
+        RegistryError,
+        SchemeError,
+        StateError,
+        TransportError,
+        ValueListError,
+        WindowError,
+        WireError,
+    )
+    from hearsay.registry import Metric, Registry
+    from hearsay.scheme import Scheme
 
 __all__ = [
+    "Client",
     "HearsayError",
     "Metric",
     "MetricError",
@@ -30,9 +36,29 @@ __all__ = [
     "SchemeError",
     "StateError",
     "TransportError",
+    "ValueListError",
     "WindowError",
     "WireError",
     "__version__",
 ]
 
 __version__ = "0.1.0"
+
+_HOMES = {"Client": "client", "Metric": "registry", "Registry": "registry", "Scheme": "scheme"}
+"""The module of each name; the others are errors."""
+
+if not TYPE_CHECKING:
+    # Names are fetched when they are first used: an app that starts with telemetry switched
+    # off, or a tool that wants one module, does not pay for the rest. Type checkers read
+    # the imports above.
+    def __getattr__(name: str) -> object:
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        value = getattr(import_module(f"{__name__}.{_HOMES.get(name, 'errors')}"), name)
+        globals()[name] = value
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

@@ -1,0 +1,390 @@
+"""The client that an app embeds: it records, and the rest happens behind the app's back.
+
+A programmer's mistake raises at once. Trouble with the disk, the network or the state
+file never reaches the app: it is logged once, counted, and handed to `on_trouble`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sqlite3
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias, TypeVar
+from weakref import WeakSet
+
+from hearsay.device import Device
+from hearsay.errors import HearsayError, StateError, TransportError
+from hearsay.outbox import LONGEST_PAUSE
+from hearsay.randomness import Bits, system_bits
+from hearsay.recording import Recorder
+from hearsay.registry import Registry, Value
+from hearsay.state import MEMORY, State, default_directory
+from hearsay.transport import HttpTransport, Transport
+from hearsay.worker import Worker
+
+if TYPE_CHECKING:
+    from hearsay.outbox import Batch
+    from hearsay.recording import Record
+    from hearsay.sent import SentReport
+
+__all__ = ["MAX_RECORDS", "SPREAD", "Client", "Status"]
+
+SPREAD = 3_600.0
+"""Seconds over which the reports of a closed window are spread."""
+
+MAX_RECORDS = 10_000
+"""How many records may wait for the disk; more are dropped and counted."""
+
+Status: TypeAlias = Literal["on", "no_consent", "disabled", "failed", "closed"]
+
+_T = TypeVar("_T")
+
+_SHORTEST_IDLE = 1.0
+_RETRY_DISK = 60.0
+_LONGEST_IDLE = 600.0
+_EXIT_SECONDS = 1.0
+
+
+class _Overflow(HearsayError):
+    """The queue is full."""
+
+
+class Client:
+    """Telemetry of one app on one device.
+
+    Args:
+        registry: the `metrics.toml`, or a registry that was read from it.
+        endpoint: the collector's address; without one, reports wait on the disk.
+        state_dir: where the state file lives; by default under XDG_STATE_HOME, one
+            directory for each endpoint. ":memory:" keeps it in memory.
+        consent: whether the person has agreed; without it nothing is kept or sent.
+        clock: POSIX time in seconds.
+        bits: the source of randomness.
+        transport: carries batches in place of HTTP.
+        spread: seconds over which the reports of a closed window are spread, up to a day.
+        background: without it nothing happens between calls of `flush` and `close`,
+            which then do the work in the calling thread.
+        on_trouble: is given every error that the client keeps from the app.
+
+    Raises:
+        RegistryError: the registry cannot be read, or holds mistakes.
+        ValueError: the endpoint is no address, or `spread` is out of range.
+    """
+
+    def __init__(
+        self,
+        registry: str | Path | Registry,
+        endpoint: str | None = None,
+        state_dir: str | Path | None = None,
+        *,
+        consent: bool = True,
+        clock: Callable[[], float] = time.time,
+        bits: Bits = system_bits,
+        transport: Transport | None = None,
+        spread: float = SPREAD,
+        background: bool = True,
+        on_trouble: Callable[[Exception], None] | None = None,
+    ) -> None:
+        if not 0 <= spread <= LONGEST_PAUSE:
+            raise ValueError(f"spread must be from 0 to {LONGEST_PAUSE:g} seconds, not {spread!r}")
+        self.registry = registry if isinstance(registry, Registry) else Registry.load(registry)
+        if transport is None and endpoint is not None:
+            transport = HttpTransport(endpoint)
+        self._state = _open_state(endpoint, state_dir)
+        self._device = Device(
+            self.registry, self._state, transport, clock=clock, bits=bits, spread=spread
+        )
+        self._recorder = Recorder(self.registry)
+        self._clock = clock
+        self._disabled = _is_set("DO_NOT_TRACK") or _is_set("HEARSAY_DISABLED")
+        self._consent = consent
+        self._closed = False
+        self._on_trouble = on_trouble
+        self._counters: Counter[str] = Counter()
+        self._logged: set[str] = set()
+        self._records: deque[Record] = deque()
+        # Held from taking records out of the queue until they are written.
+        self._writing = threading.Lock()
+        self._worker = (
+            Worker(self._step, self._idle_seconds, self._state.close) if background else None
+        )
+        with _live_lock:
+            _live.add(self)
+        self._resume()
+
+    def record(self, name: str, value: Value) -> None:
+        """Record a value of a metric. Returns at once; nothing is sent before the window ends.
+
+        Raises:
+            MetricError: no such metric, or it cannot take such a value.
+        """
+        record = self._recorder.admit(name, value, self._clock())
+        if record is None:
+            self._counters["expired"] += 1
+        elif self.status != "on":
+            return
+        elif len(self._records) >= MAX_RECORDS:
+            self._trouble(_Overflow("records arrive faster than the disk takes them"))
+        else:
+            # No lock is taken: a signal handler may record while record is running.
+            self._records.append(record)
+            if self._worker is not None:
+                self._worker.wake()
+
+    def flush(self, timeout: float | None = 5.0) -> bool:
+        """Write all records and send every sealed report now.
+
+        A window that is still open stays open. One attempt is made, unless the collector
+        has asked to wait. Returns whether nothing is left to send; False also when
+        `timeout` (seconds) ends first.
+        """
+        if self._closed or self._disabled:
+            return True
+        if self._worker is None:
+            return self._step(True)
+        return self._worker.run(timeout)
+
+    def close(self, timeout: float | None = 2.0) -> None:
+        """Write all records, make one short attempt to send, and stop. May be called twice."""
+        if self._closed:
+            return
+        started = time.monotonic()
+        if self._worker is None or self._worker.started:
+            self.flush(timeout)
+        self._write()  # in case the thread is held up by the network
+        self._closed = True
+        if self._worker is not None:
+            left = None if timeout is None else max(0.0, started + timeout - time.monotonic())
+            self._worker.stop(left)
+        self._state.close()
+        with _live_lock:
+            _live.discard(self)
+
+    def sent(self) -> list[SentReport]:
+        """What this device has reported, or is about to, in words; the newest first."""
+        from hearsay.sent import describe_entries
+
+        entries = self._guard(self._device.entries)
+        return describe_entries(entries or [], self.registry)
+
+    @property
+    def consent(self) -> bool:
+        """Whether the person has agreed to telemetry."""
+        return self._consent
+
+    def opt_in(self) -> None:
+        """The person agrees."""
+        self._consent = True
+        self._resume()
+
+    def opt_out(self) -> None:
+        """The person does not agree, or not any more: forget values and reports at once.
+
+        What was spent and which windows were answered is kept, so that opting in again
+        reveals no more than was declared.
+        """
+        self._consent = False
+        with self._writing:
+            self._records.clear()
+        if not self._disabled and self._has_state():
+            self._guard(self._device.forget)
+
+    @property
+    def status(self) -> Status:
+        """Whether records are kept, and if not, why. "failed": the state cannot be trusted."""
+        if self._closed:
+            return "closed"
+        if self._disabled:
+            return "disabled"
+        if self._state.failure is not None:
+            return "failed"
+        return "on" if self._consent else "no_consent"
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """How often something did not go well, by kind.
+
+        expired: records of metrics past their day; overflow: records dropped because the
+        disk was too slow; dropped: reports dropped because the outbox was full; rejected:
+        batches refused for good; network, disk, state, internal: troubles of that kind.
+        """
+        return dict(self._counters)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _step(self, urgent: bool) -> bool:
+        """One round of all that there is to do; whether nothing is left to send."""
+        if self.status != "on":
+            return self.status != "failed"
+        if not self._write():
+            return False
+        while self._device.transport is not None and self.status == "on":
+            batch = self._guard(lambda: self._device.take(urgent=urgent))
+            if batch is None:
+                break
+            if not self._deliver(batch):
+                break
+        return self._guard(self._device.waiting) == 0
+
+    def _write(self) -> bool:
+        """Bring the queued records to the disk and seal what has ended."""
+        with self._writing:
+            records = [self._records.popleft() for _ in range(len(self._records))]
+            if self.status != "on":
+                return False
+            if not records and not self._has_state():
+                return True
+            dropped = self._guard(lambda: self._device.write(records))
+            if dropped is None:
+                # The disk may be back later; should the state have failed, they are not kept.
+                self._records.extendleft(reversed(records))
+                return False
+            if dropped:
+                self._counters["dropped"] += dropped
+            return True
+
+    def _deliver(self, batch: Batch) -> bool:
+        """Send one batch; whether to go on with the next."""
+        try:
+            self._device.deliver(batch)
+        except Exception as error:
+            self._trouble(error)
+            return isinstance(error, TransportError) and error.final
+        return True
+
+    def _idle_seconds(self) -> float:
+        idle = None
+        if self.status == "on" and self._has_state():
+            idle = self._guard(self._device.idle_seconds)
+        if self._records:  # the disk was in the way
+            idle = min(_RETRY_DISK, _LONGEST_IDLE if idle is None else idle)
+        # Not for ever: clocks are set, machines sleep, and other processes share the state.
+        return _LONGEST_IDLE if idle is None else min(_LONGEST_IDLE, max(_SHORTEST_IDLE, idle))
+
+    def _resume(self) -> None:
+        """Look at what an earlier run has left, if there was one."""
+        if self._worker is not None and self.status == "on" and self._has_state():
+            self._worker.wake()
+
+    def _has_state(self) -> bool:
+        path = self._state.path
+        if path is None:
+            return True
+        try:
+            return path.exists()
+        except OSError:
+            return True  # it cannot be looked at; opening it will say why
+
+    def _guard(self, work: Callable[[], _T]) -> _T | None:
+        """The result of `work`, or None after trouble."""
+        try:
+            return work()
+        except Exception as error:
+            self._trouble(error)
+            return None
+
+    def _trouble(self, error: Exception) -> None:
+        kind, message = _classify(error)
+        self._counters[kind] += 1
+        if kind not in self._logged:
+            self._logged.add(kind)
+            import logging  # a client that meets no trouble does not pay for it
+
+            # No traceback: handlers that collect local variables would collect values.
+            logging.getLogger("hearsay").warning("telemetry: %s", message)
+        if self._on_trouble is not None:
+            self._on_trouble(error)
+
+    def _before_fork(self) -> None:
+        self._writing.acquire()
+        self._state.before_fork()
+
+    def _after_fork(self, *, child: bool) -> None:
+        if child:
+            # The parent still has these records, and will write them.
+            self._records.clear()
+            if self._worker is not None:
+                self._worker.reset()
+        self._state.after_fork(child=child)
+        self._writing.release()
+
+
+def _classify(error: Exception) -> tuple[str, str]:
+    """The kind of a trouble, and what may be said of it without repeating a value."""
+    if isinstance(error, TransportError):
+        if error.final:
+            return "rejected", f"the collector refused a batch: {error}"
+        return "network", f"sending is put off: {error}"
+    if isinstance(error, StateError):
+        return "state", f"stopped for good: {error}"
+    if isinstance(error, _Overflow):
+        return "overflow", str(error)
+    if isinstance(error, (sqlite3.Error, OSError)):
+        return "disk", f"the state file is out of reach: {error}"
+    return "internal", f"an error of its own: {type(error).__name__}"
+
+
+def _open_state(endpoint: str | None, state_dir: str | Path | None) -> State:
+    if state_dir == MEMORY:
+        return State(None)
+    try:
+        return State(default_directory(endpoint) if state_dir is None else Path(state_dir))
+    except StateError as error:
+        state = State(None)
+        state.failure = str(error)
+        return state
+
+
+def _is_set(name: str) -> bool:
+    return os.environ.get(name, "").strip().lower() not in ("", "0", "false", "no")
+
+
+_live: WeakSet[Client] = WeakSet()
+_live_lock = threading.Lock()
+_held: list[Client] = []
+"""The clients whose locks a fork in progress holds."""
+
+
+def _before_fork() -> None:
+    _live_lock.acquire()
+    _held.extend(_live)
+    for client in _held:
+        client._before_fork()
+
+
+def _after_fork(*, child: bool) -> None:
+    for client in _held:
+        client._after_fork(child=child)
+    _held.clear()
+    _live_lock.release()
+
+
+def _close_all() -> None:
+    with _live_lock:
+        clients = list(_live)
+    for client in clients:
+        client.close(_EXIT_SECONDS)
+
+
+atexit.register(_close_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=lambda: _after_fork(child=False),
+        after_in_child=lambda: _after_fork(child=True),
+    )

@@ -1,0 +1,152 @@
+"""What the owner of the device is shown: each report in words, and what it reveals.
+
+A report reveals what its likelihoods reveal: how often the device would say the very
+same thing if one value were true, and how often if another were.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from hearsay.mechanisms import Packing, Report
+from hearsay.scheme import Scheme
+from hearsay.wire import Answer, unpack_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from hearsay.outbox import Entry
+    from hearsay.registry import Registry
+
+__all__ = ["LISTED_VALUES", "Likelihood", "SentReport", "describe_entries"]
+
+LISTED_VALUES = 20
+"""Likelihoods are listed one by one for domains of up to so many values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Likelihood:
+    """How often the device would have made this very report if `value` were true."""
+
+    value: str
+    probability: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class SentReport:
+    """One report of this device.
+
+    `status` is queued, sent, rejected or dropped; `reason` says why for the last two.
+    `words` says what was reported and what it reveals. `likelihoods` has an entry for
+    each value in the order of the domain; it is empty where the domain is open, larger
+    than LISTED_VALUES, or not known to this app any more.
+    """
+
+    metric: str
+    description: str
+    window: str
+    status: str
+    reason: str | None
+    words: str
+    likelihoods: tuple[Likelihood, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON holds it; probabilities as exact fractions, "1/3"."""
+        return {
+            "metric": self.metric,
+            "description": self.description,
+            "window": self.window,
+            "status": self.status,
+            "reason": self.reason,
+            "words": self.words,
+            "likelihoods": {each.value: str(each.probability) for each in self.likelihoods},
+        }
+
+
+def describe_entries(entries: Iterable[Entry], registry: Registry | None) -> list[SentReport]:
+    """The outbox in words, in the order given.
+
+    The registry serves schemes whose definition was too long to be kept.
+    """
+    schemes: dict[tuple[str, str], Scheme | None] = {}
+    reports = []
+    for entry in entries:
+        answer = entry.answer
+        key = (answer.metric, answer.scheme)
+        if key not in schemes:
+            schemes[key] = _scheme(entry, registry)
+        words, likelihoods = _explain(schemes[key], answer)
+        reports.append(
+            SentReport(
+                answer.metric,
+                entry.description,
+                answer.window,
+                entry.status,
+                entry.reason,
+                words,
+                likelihoods,
+            )
+        )
+    return reports
+
+
+def _scheme(entry: Entry, registry: Registry | None) -> Scheme | None:
+    if entry.definition is not None:
+        return Scheme.from_definition(json.loads(entry.definition))
+    metric = None if registry is None else registry.metrics.get(entry.answer.metric)
+    if metric is not None and metric.scheme.fingerprint == entry.answer.scheme:
+        return metric.scheme
+    return None
+
+
+def _explain(scheme: Scheme | None, answer: Answer) -> tuple[str, tuple[Likelihood, ...]]:
+    if scheme is None:
+        return (
+            "a randomized report under parameters that this app does not use any more, "
+            "so it cannot be put in words",
+            (),
+        )
+    mechanism = scheme.mechanism
+    row = mechanism.rows[answer.row]
+    report = Report(answer.row, unpack_columns(row, answer.columns))
+    if scheme.values is not None and len(scheme.values) <= LISTED_VALUES:
+        likelihoods = tuple(
+            Likelihood(value, mechanism.likelihood(report, item))
+            for item, value in enumerate(scheme.values)
+        )
+        levels = sorted({each.probability for each in likelihoods}, reverse=True)
+        if len(levels) == 2:
+            return _two_levels(likelihoods, levels), likelihoods
+    else:
+        likelihoods = ()
+    if row.packing is Packing.INDEX:
+        said = f"your device sent the number {report.columns:,} of {row.width:,}"
+    else:
+        said = f"your device marked {report.columns.bit_count():,} of {row.width:,} numbers"
+    return (
+        f"{said}; whatever is true, it would send exactly this at most "
+        f"{float(mechanism.odds):.3g} times as often for one value as for any other",
+        likelihoods,
+    )
+
+
+def _two_levels(likelihoods: tuple[Likelihood, ...], levels: list[Fraction]) -> str:
+    high, low = levels
+    named = [each.value for each in likelihoods if each.probability == high]
+    if len(named) == 1:
+        return (
+            f"your device said “{named[0]}”; it would say so {_percent(high)} of the time "
+            f"if that were true and {_percent(low)} if it were not"
+        )
+    listed = ", ".join(f"“{value}”" for value in named[:-1])
+    return (
+        f"your device named {listed} and “{named[-1]}”; it would name exactly these "
+        f"{_percent(high)} of the time if one of them were true and {_percent(low)} if none were"
+    )
+
+
+def _percent(share: Fraction) -> str:
+    return f"{float(100 * share):.3g} %"

@@ -1,0 +1,221 @@
+"""The device's state: one SQLite file, safe against crashes, forks and a second process.
+
+Each room declares its own tables; this one opens the file, hands out transactions, and
+fails closed: a file that is damaged, foreign or newer than this code is never used,
+repaired or replaced. Only a missing file begins a new device.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from hearsay import ledger, open_windows, outbox
+from hearsay.errors import StateError
+
+__all__ = ["FILE_NAME", "MEMORY", "State", "default_directory", "states_root"]
+
+FILE_NAME = "state.sqlite3"
+
+MEMORY = ":memory:"
+"""As a state directory: keep the state in memory, for devices that live for one process."""
+
+_APPLICATION = 0x68727379  # "hrsy"
+_VERSION = 1
+_BUSY_SECONDS = 5.0
+_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+_SETTINGS = (
+    # The journal is emptied in place: no directory entry has to reach the disk for a
+    # commit to be durable, and no copy of an old page stays behind as in WAL mode.
+    "PRAGMA journal_mode = TRUNCATE",
+    "PRAGMA synchronous = FULL",
+    # Deleted values are overwritten: after its window a true value is not on disk.
+    "PRAGMA secure_delete = ON",
+    "PRAGMA temp_store = MEMORY",
+)
+
+
+def states_root() -> Path:
+    """Where state directories are by default: the XDG base directory for state.
+
+    Raises:
+        StateError: the user has no home directory.
+    """
+    base = os.environ.get("XDG_STATE_HOME", "")
+    if not base.startswith("/"):  # the XDG specification: relative paths are ignored
+        try:
+            base = str(Path.home() / ".local" / "state")
+        except RuntimeError:
+            raise StateError(
+                "no home directory to keep the state in: give the client a state_dir"
+            ) from None
+    return Path(base) / "hearsay"
+
+
+def default_directory(endpoint: str | None) -> Path:
+    """The state directory of the apps of one user that report to one collector.
+
+    Raises:
+        StateError: the user has no home directory.
+    """
+    address = (endpoint or "local").partition("://")[2] or "local"
+    return states_root() / re.sub(r"[^A-Za-z0-9.-]+", "_", address).strip("_.")
+
+
+class State:
+    """The state in `directory`, or in memory where it is None. Nothing is opened yet."""
+
+    def __init__(self, directory: Path | None) -> None:
+        self.path = None if directory is None else directory / FILE_NAME
+        self.failure: str | None = None
+        """Why the state can no longer be trusted, once it cannot."""
+        self._connection: sqlite3.Connection | None = None
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """All or nothing, one at a time over all threads and processes.
+
+        Raises:
+            StateError: the file cannot be trusted; every later transaction raises it too.
+            sqlite3.Error, OSError: the disk, or another process's lock, is in the way.
+        """
+        with self._lock:
+            if self.failure is not None:
+                raise StateError(self.failure)
+            try:
+                connection = self._connection or self._open()
+                connection.execute("BEGIN IMMEDIATE")
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException as error:
+                self._abandon()
+                if isinstance(error, sqlite3.DatabaseError) and _is_damage(error):
+                    self.failure = f"the state file is damaged ({error}): remove it to start anew"
+                    raise StateError(self.failure) from None
+                if isinstance(error, StateError):
+                    self.failure = str(error)
+                raise
+
+    def close(self) -> None:
+        """Release the file. The next transaction opens it again."""
+        with self._lock:
+            self._disconnect()
+
+    def before_fork(self) -> None:
+        """Wait for the transaction in progress and close the file: no connection may cross."""
+        self._lock.acquire()
+        if self.path is not None:
+            self._disconnect()
+
+    def after_fork(self, *, child: bool) -> None:
+        """Go on, in both processes. A state in memory stays with the parent alone."""
+        if child and self.path is None:
+            # A copied ledger would let two processes answer the same window.
+            self.failure = "a state in memory does not cross a fork"
+        self._lock.release()
+
+    def _open(self) -> sqlite3.Connection:
+        if self.path is None:
+            connection = _connect(MEMORY)
+            _create_tables(connection)
+        else:
+            if not self.path.exists():
+                _create_file(self.path)
+            connection = _connect(f"{self.path.absolute().as_uri()}?mode=rw")
+        self._connection = connection
+        for setting in _SETTINGS:
+            connection.execute(setting)
+        if self.path is not None:
+            _check(connection)
+        return connection
+
+    def _abandon(self) -> None:
+        if self._connection is None:
+            return
+        with suppress(sqlite3.Error):
+            self._connection.rollback()
+        if self.path is not None:
+            self._disconnect()
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def _connect(database: str) -> sqlite3.Connection:
+    return sqlite3.connect(
+        database,
+        uri=database != MEMORY,
+        timeout=_BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,  # State's lock lets one thread in at a time
+    )
+
+
+def _create_file(path: Path) -> None:
+    """Make a complete file under another name and link it in place.
+
+    So a crash never leaves a half-made file, an empty file is always damage, and of two
+    processes that begin at once one wins.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    draft = path.with_name(f"{path.name}.new-{os.getpid()}")
+    draft.unlink(missing_ok=True)
+    os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    try:
+        connection = _connect(draft.absolute().as_uri())
+        try:
+            connection.execute("PRAGMA journal_mode = TRUNCATE")
+            connection.execute("BEGIN IMMEDIATE")
+            _create_tables(connection)
+            connection.execute("COMMIT")
+        finally:
+            connection.close()
+        with suppress(FileExistsError):
+            os.link(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+        draft.with_name(f"{draft.name}-journal").unlink(missing_ok=True)
+    if os.name == "posix":
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _create_tables(connection: sqlite3.Connection) -> None:
+    for tables in (ledger.TABLES, open_windows.TABLES, outbox.TABLES):
+        for statement in tables.split(";"):
+            connection.execute(statement)
+    ledger.Ledger.create(connection)
+    outbox.create(connection)
+    connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+    connection.execute(f"PRAGMA user_version = {_VERSION}")
+
+
+def _check(connection: sqlite3.Connection) -> None:
+    """Refuse a file that is foreign, newer or damaged."""
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    if application != _APPLICATION:
+        raise StateError("the state file is not one of hearsay's: name another state_dir")
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version != _VERSION:
+        raise StateError(
+            f"the state file has version {version}, and this hearsay reads {_VERSION}: upgrade it"
+        )
+    if connection.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
+        raise StateError("the state file is damaged: remove it to start anew")
+
+
+def _is_damage(error: sqlite3.DatabaseError) -> bool:
+    # Programming errors of sqlite3 itself carry no code.
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE
