@@ -1,0 +1,120 @@
+"""The application: what every answer of the dashboard has in common."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from flask import Flask, Response, jsonify, render_template, request
+from flask.typing import ResponseReturnValue
+from werkzeug.exceptions import HTTPException, InternalServerError, ServiceUnavailable
+from werkzeug.middleware.proxy_fix import ProxyFix
+
+import hearsay
+from hearsay import Registry
+from hearsay_collector.stores import open_store
+from hearsay_collector.stores.base import Store, StoreUnavailable
+from hearsay_estimator.dashboard import words
+from hearsay_estimator.dashboard.access import for_people, guard
+from hearsay_estimator.dashboard.pages import Source, pages
+from hearsay_estimator.dashboard.settings import Settings
+
+__all__ = ["CONTENT_SECURITY_POLICY", "create_app"]
+
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; "
+    "frame-ancestors 'none'; base-uri 'none'"
+)
+"""No script may run at all, not even ours: there is none."""
+
+_log = logging.getLogger("hearsay.dashboard")
+
+
+def create_app(
+    settings: Settings | None = None,
+    *,
+    store: Store | None = None,
+    registry: Registry | None = None,
+    clock: Callable[[], float] = time.time,
+) -> Flask:
+    """The WSGI application. What is left out comes from the HEARSAY_* environment.
+
+    Raises:
+        SettingsError, RegistryError, StoreError: what it was given cannot be used.
+    """
+    settings = settings or Settings.from_environment()
+    app = Flask(__name__)
+    app.config["MAX_CONTENT_LENGTH"] = 16 * 1024
+    app.extensions["hearsay_source"] = Source(
+        store or open_store(settings.store), registry or Registry.load(settings.registry), clock
+    )
+    guard(app, settings.token, login_link=settings.login_link)
+    app.register_blueprint(pages)
+    app.add_url_rule("/healthz", "healthz", _healthz)
+    app.after_request(_protect)
+    app.register_error_handler(HTTPException, _error)
+    app.register_error_handler(StoreUnavailable, _store_unavailable)
+    app.register_error_handler(Exception, _failure)
+    app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
+    app.jinja_env.filters.update(number=words.number, day=words.day, period=words.period)
+    app.jinja_env.globals["version"] = hearsay.__version__
+    if settings.trusted_proxies:
+        hops = settings.trusted_proxies
+        app.wsgi_app = ProxyFix(  # type: ignore[method-assign]
+            app.wsgi_app, x_for=0, x_proto=hops, x_host=hops
+        )
+    return app
+
+
+def _healthz() -> ResponseReturnValue:
+    return {"status": "ok"}
+
+
+def _protect(response: Response) -> Response:
+    headers = response.headers
+    headers["Content-Security-Policy"] = CONTENT_SECURITY_POLICY
+    headers["X-Content-Type-Options"] = "nosniff"
+    headers["Referrer-Policy"] = "same-origin"
+    headers["Cross-Origin-Opener-Policy"] = "same-origin"
+    headers["Cross-Origin-Resource-Policy"] = "same-origin"
+    if request.endpoint != "static":
+        headers["Cache-Control"] = "no-store"
+    return response
+
+
+def _error(error: HTTPException) -> ResponseReturnValue:
+    """A page for people, a problem document (RFC 9457) for programs."""
+    code = error.code or 500
+    if error.response is not None:
+        return error.response
+    title, detail = error.name, error.description
+    if for_people(request):
+        response = Response(render_template("error.html", code=code, title=title, detail=detail))
+        response.mimetype = "text/html"
+    else:
+        response = jsonify(type="about:blank", title=title, status=code, detail=detail)
+        response.mimetype = "application/problem+json"
+    response.status_code = code
+    for name, value in error.get_headers():
+        if name.lower() not in ("content-type", "content-length"):
+            response.headers[name] = value
+    if code == 401:
+        response.headers["WWW-Authenticate"] = "Bearer"
+    return response
+
+
+def _store_unavailable(error: StoreUnavailable) -> ResponseReturnValue:
+    _log.warning("the store cannot be reached")
+    return _error(
+        ServiceUnavailable(
+            "The store cannot be reached. Check that it runs and that HEARSAY_STORE names it.",
+            retry_after=int(error.retry_after),
+        )
+    )
+
+
+def _failure(error: Exception) -> ResponseReturnValue:
+    # The error's own text may hold what was asked for; its kind and place do not.
+    _log.error("a page failed: %s", type(error).__name__, exc_info=error)
+    return _error(InternalServerError("The page could not be made. The log says more."))

@@ -1,0 +1,157 @@
+"""The geometry of the charts: an estimate becomes bars, whiskers and ticks, as plain data.
+
+The templates turn them into SVG. Positions across are percentages of the plot, so that
+one drawing fits every width; positions down are pixels. Nothing is clipped: where an
+interval reaches below zero, so does the plot.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from hearsay_estimator.dashboard.words import number, percent
+from hearsay_estimator.estimate import Estimate
+
+__all__ = ["ROW_HEIGHT", "Bar", "BarChart", "Tick", "bar_chart"]
+
+ROW_HEIGHT = 36
+"""Pixels from one bar to the next: room for a label above it on a phone."""
+
+_TICKS = 5
+"""At most so many gridlines, zero not counted: more of them compete with the bars."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One value's bar. `start`, `width`, `at`, `low` and `high` are percentages of the plot."""
+
+    label: str
+    share: str
+    spread: str
+    """Half the interval, in points."""
+    low_text: str
+    high_text: str
+    noise: bool
+    """Cannot be told from noise: drawn grey."""
+    top: int
+    start: float
+    width: float
+    at: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A gridline at a percentage of the plot, and what it says."""
+
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class BarChart:
+    """Bars over a common scale, largest share first."""
+
+    name: str
+    """Makes the ids inside the SVG unique on a page with several."""
+    title: str
+    description: str
+    bars: tuple[Bar, ...]
+    ticks: tuple[Tick, ...]
+    zero: float
+    height: int
+    more: int
+    """How many values were left out at the end."""
+
+
+def bar_chart(estimate: Estimate, *, limit: int | None = None) -> BarChart:
+    """The bars of an estimate, of which `limit` keeps the largest.
+
+    Of the two halves of a boolean a limit of 1 keeps "true", on a scale to 100 %: the other
+    half says the same again.
+    """
+    order = np.argsort(-estimate.share, kind="stable")
+    boolean = estimate.values == ("true", "false")
+    if boolean:
+        order = np.arange(len(estimate.values))
+    shown = order if limit is None else order[:limit]
+    bottom, top, ticks = _scale(
+        min(0.0, float(estimate.low[shown].min())),
+        1.0 if boolean else float(estimate.high[shown].max()),
+    )
+
+    def across(share: float) -> float:
+        return round((share - bottom) / (top - bottom) * 100, 2)
+
+    zero = across(0.0)
+    bars = []
+    for row, index in enumerate(shown):
+        share, low, high = (
+            float(column[index]) for column in (estimate.share, estimate.low, estimate.high)
+        )
+        spread = (high - low) / 2
+        at = across(share)
+        bars.append(
+            Bar(
+                label=estimate.values[index],
+                share=percent(share, spread),
+                spread=percent(spread, spread).rstrip("%"),
+                low_text=percent(low, spread),
+                high_text=percent(high, spread),
+                noise=not bool(estimate.detected[index]),
+                top=row * ROW_HEIGHT,
+                start=min(zero, at),
+                width=round(abs(at - zero), 2),
+                at=at,
+                low=across(low),
+                high=across(high),
+            )
+        )
+    return BarChart(
+        name=estimate.metric,
+        title=f"{estimate.metric}: estimated shares",
+        description=_describe(estimate, bars),
+        bars=tuple(bars),
+        ticks=tuple(Tick(across(share), _tick_text(share, ticks)) for share in ticks),
+        zero=zero,
+        height=len(bars) * ROW_HEIGHT,
+        more=len(order) - len(shown),
+    )
+
+
+def _scale(lowest: float, highest: float) -> tuple[float, float, tuple[float, ...]]:
+    """Bottom, top and ticks of an axis that holds both, with steps of 1, 2 or 5."""
+    rough = max(highest, 1e-6) / _TICKS
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(step * power for step in (1, 2, 5, 10) if step * power >= rough * (1 - 1e-9))
+    count = math.floor(highest / step * (1 + 1e-9))
+    # A whisker that ends at the very edge looks cut off.
+    room = 0.02 * (highest - lowest)
+    bottom = lowest - room if lowest < 0 else 0.0
+    top = highest if math.isclose(highest, 1.0) else highest + room
+    return bottom, top, tuple(step * each for each in range(count + 1))
+
+
+def _tick_text(share: float, ticks: tuple[float, ...]) -> str:
+    step = ticks[1] if len(ticks) > 1 else 1.0
+    decimals = max(0, -math.floor(math.log10(step * 100) + 1e-9))
+    return f"{share * 100:.{decimals}f}%"
+
+
+def _describe(estimate: Estimate, bars: list[Bar]) -> str:
+    """What the picture shows, for those who hear it."""
+    told = [
+        f"{bar.label} {bar.share}, between {bar.low_text} and {bar.high_text}"
+        for bar in bars
+        if not bar.noise
+    ]
+    text = f"From {number(estimate.n)} answers, with {estimate.level:.0%} intervals: "
+    text += "; ".join(told[:10]) if told else "no value can be told from noise"
+    rest = len(bars) - min(len(told), 10)
+    if told and rest:
+        text += f"; and {rest} more"
+    return text + "."

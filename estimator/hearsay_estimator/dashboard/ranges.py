@@ -1,0 +1,92 @@
+"""The days that a page looks at: read from its address, or the last 30."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+from hearsay import HearsayError
+
+__all__ = ["DEFAULT_DAYS", "DayRange", "Preset", "RangeError", "presets", "read_range"]
+
+DEFAULT_DAYS = 30
+_PRESETS = (7, 30, 90, 365)
+_LONGEST = 3660
+
+
+class RangeError(HearsayError):
+    """A range that cannot be shown; the message says how to write one."""
+
+
+@dataclass(frozen=True, slots=True)
+class DayRange:
+    """From the first to the last day (UTC), both included."""
+
+    first: date
+    last: date
+
+    @property
+    def days(self) -> int:
+        return (self.last - self.first).days + 1
+
+    @property
+    def query(self) -> dict[str, str]:
+        """The range as an address carries it."""
+        return {"from": self.first.isoformat(), "to": self.last.isoformat()}
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """A range that is one click away."""
+
+    text: str
+    range: DayRange
+
+
+def read_range(arguments: Mapping[str, str], now: float) -> DayRange:
+    """The range named by `from` and `to`; what is left out ends today, or lasts 30 days.
+
+    `now` is POSIX time in seconds.
+
+    Raises:
+        RangeError: no date, an end before its beginning, or over ten years.
+    """
+    last = _day(arguments.get("to"), "to") or _today(now)
+    try:
+        first = _day(arguments.get("from"), "from") or last - timedelta(days=DEFAULT_DAYS - 1)
+    except OverflowError:
+        first = last
+    chosen = DayRange(first, last)
+    if chosen.days < 1:
+        raise RangeError(f"The range ends ({last}) before it begins ({first}). Swap the two dates.")
+    if chosen.days > _LONGEST:
+        raise RangeError("The range is longer than ten years. Choose a shorter one.")
+    return chosen
+
+
+def presets(now: float) -> list[Preset]:
+    """Ranges that end today."""
+    today = _today(now)
+    return [
+        Preset(
+            f"{days} days" if days < 365 else "1 year",
+            DayRange(today - timedelta(days=days - 1), today),
+        )
+        for days in _PRESETS
+    ]
+
+
+def _day(text: str | None, name: str) -> date | None:
+    if not text:
+        return None
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise RangeError(
+            f"“{name}” is not a date. Write year, month and day, like 2026-11-21."
+        ) from None
+
+
+def _today(now: float) -> date:
+    return datetime.fromtimestamp(now, UTC).date()

@@ -1,0 +1,105 @@
+"""Numbers, dates and findings in words, as the pages write them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+
+import numpy as np
+
+from hearsay import windows
+from hearsay_estimator.estimate import Estimate
+
+__all__ = ["day", "error", "freshness", "headline", "number", "p_value", "percent", "period"]
+
+
+def number(count: int) -> str:
+    """A whole number with thousands marked."""
+    return f"{count:,}"
+
+
+def percent(share: float, spread: float) -> str:
+    """A share in percent, with no more digits than its uncertainty (`spread`, a share) leaves."""
+    if not math.isfinite(share):
+        return "unknown"
+    decimals = 1
+    if 0 < spread < 0.001:
+        decimals = min(4, math.ceil(-math.log10(spread * 100)) + 1)
+    text = f"{share * 100:.{decimals}f}"
+    if float(text) == 0:
+        text = text.lstrip("-")
+    return text.replace("-", "\N{MINUS SIGN}") + "%"
+
+
+def error(size: float) -> str:
+    """A standard error in percent, to two digits."""
+    if not math.isfinite(size):
+        return "unknown"
+    decimals = 1 if size <= 0 else max(1, 1 - math.floor(math.log10(size * 100)))
+    return f"{size * 100:.{decimals}f}%"
+
+
+def p_value(p: float) -> str:
+    """A p-value to the digits that matter."""
+    if not math.isfinite(p):
+        return "unknown"
+    return "< 0.0001" if p < 0.0001 else f"{p:.4f}"
+
+
+def freshness(label: str, now: float) -> str:
+    """How long ago the newest window that has answers closed, for people.
+
+    `now` is POSIX time in seconds.
+    """
+    today = datetime.fromtimestamp(now, UTC).date()
+    last = datetime.fromtimestamp(windows.end(label) - 1, UTC).date()
+    days = (today - last).days
+    if days <= 0:
+        return "still open"
+    return "up to yesterday" if days == 1 else f"up to {days} days ago"
+
+
+def period(labels: Sequence[str]) -> str:
+    """The windows of an estimate as a span: one label, or the first and the last."""
+    if not labels:
+        return "no window"
+    first, last = labels[0], labels[-1]
+    if first == last:
+        return _window(first)
+    return f"{_window(first)} to {_window(last)}"
+
+
+def headline(estimate: Estimate) -> str:
+    """What the estimate says, in a sentence: which value leads, and whether the lead is real.
+
+    Two intervals that do not overlap at `level` differ by more than the noise; the check
+    errs on the cautious side.
+    """
+    order = np.argsort(-estimate.share)
+    first = order[0]
+    spread = float(estimate.high[first] - estimate.low[first]) / 2
+    if estimate.values == ("true", "false"):
+        yes = float(estimate.share[0])
+        low, high = float(estimate.low[0]), float(estimate.high[0])
+        return (
+            f"{percent(yes, spread)} say yes; the {estimate.level:.0%} interval is "
+            f"{percent(low, spread)} to {percent(high, spread)}."
+        )
+    if not estimate.detected[first]:
+        return "No value can be told from noise yet: it takes more answers, or a longer range."
+    name, share = estimate.values[first], percent(float(estimate.share[first]), spread)
+    second = order[1]
+    other = estimate.values[second]
+    if estimate.low[first] > estimate.high[second]:
+        return f"{name} leads with {share}, ahead of {other} by more than the noise."
+    return f"{name} has {share}, too close to {other} to say which one leads."
+
+
+def day(date: date) -> str:
+    """A date without a doubt about which number is the month."""
+    return f"{date.day} {date:%b %Y}"
+
+
+def _window(label: str) -> str:
+    return day(date.fromisoformat(label)) if windows.kind_of(label) == "day" else label
