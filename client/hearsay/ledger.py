@@ -14,13 +14,15 @@ from __future__ import annotations
 import hashlib
 import json
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 from hearsay.errors import StateError
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
+    from hearsay.mechanisms import Mechanism
     from hearsay.registry import Metric, Registry
 
 __all__ = ["TABLES", "Ledger"]
@@ -79,7 +81,7 @@ class Ledger:
 
     def allows(self, metric: Metric, registry: Registry) -> bool:
         """Whether one more answer stays within the metric's lifetime and the registry's."""
-        cost = Fraction(metric.scheme.mechanism.epsilon)
+        cost = Fraction(_epsilon(metric.scheme.mechanism))
         if self.spent(metric.name) + cost > Fraction(metric.lifetime_epsilon):
             return False
         cap = registry.lifetime_epsilon
@@ -88,7 +90,7 @@ class Ledger:
     def charge(self, metric: Metric) -> None:
         """Count one answer of the metric under its scheme."""
         scheme = metric.scheme
-        key = (metric.name, scheme.fingerprint, scheme.mechanism.epsilon.hex())
+        key = (metric.name, scheme.fingerprint, _epsilon(scheme.mechanism).hex())
         self._answers[key] = self._answers.get(key, 0) + 1
         self._connection.execute(
             "INSERT OR REPLACE INTO ledger (metric, scheme, epsilon, answers) VALUES (?, ?, ?, ?)",
@@ -99,3 +101,9 @@ class Ledger:
     def _checksum(self) -> str:
         rows = sorted([*key, answers] for key, answers in self._answers.items())
         return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
+
+
+@lru_cache(maxsize=256)
+def _epsilon(mechanism: Mechanism[Any]) -> float:
+    """The mechanism's epsilon; its exact logarithm takes longer than all else here."""
+    return mechanism.epsilon

@@ -13,6 +13,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 
 from hearsay import ledger, open_windows, outbox
@@ -124,15 +125,15 @@ class State:
     def _open(self) -> sqlite3.Connection:
         if self.path is None:
             connection = _connect(MEMORY)
-            _create_tables(connection)
+            _empty().backup(connection)
         else:
             if not self.path.exists():
                 _create_file(self.path)
             connection = _connect(f"{self.path.absolute().as_uri()}?mode=rw")
         self._connection = connection
-        for setting in _SETTINGS:
-            connection.execute(setting)
         if self.path is not None:
+            for setting in _SETTINGS:
+                connection.execute(setting)
             _check(connection)
         return connection
 
@@ -190,6 +191,14 @@ def _create_file(path: Path) -> None:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+@cache
+def _empty() -> sqlite3.Connection:
+    """An empty state in memory: copying it takes a tenth of the time of making it."""
+    connection = _connect(MEMORY)
+    _create_tables(connection)
+    return connection
 
 
 def _create_tables(connection: sqlite3.Connection) -> None:

@@ -1,0 +1,189 @@
+"""The SDK's subcommands: `hearsay lint` for who declares metrics, `hearsay sent` for whose
+device it is."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sqlite3
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hearsay.errors import HearsayError, RegistryError, StateError
+from hearsay.registry import Metric, Problem, Registry
+
+if TYPE_CHECKING:
+    from hearsay.sent import SentReport
+
+__all__ = ["lint", "sent"]
+
+
+@click.command(short_help="Check a metrics.toml and show what each metric reveals.")
+@click.argument("path", default="metrics.toml", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def lint(path: Path, as_json: bool) -> None:
+    """Report every mistake in PATH (metrics.toml) with its line; exit 1 if there is one.
+
+    A registry without mistakes is shown as a table: what each metric asks, how much its
+    answers reveal, and which mechanism gives them.
+    """
+    try:
+        registry: Registry | None = Registry.load(path)
+        problems: tuple[Problem, ...] = registry.warnings if registry is not None else ()
+    except RegistryError as error:
+        registry, problems = None, error.problems
+    if as_json:
+        document = {
+            "source": str(path),
+            "problems": [dataclasses.asdict(problem) for problem in problems],
+            "metrics": [_facts(metric) for metric in registry or ()],
+        }
+        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    else:
+        for problem in problems:
+            click.echo(problem.describe(str(path)), err=True)
+        if registry is not None:
+            _print_metrics(registry)
+    if registry is None:
+        raise SystemExit(1)
+
+
+@click.command(short_help="Show what this device has reported, in words.")
+@click.option(
+    "--state-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="The app's state directory; by default the only one of this user.",
+)
+@click.option(
+    "--registry",
+    "registry_path",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="The app's metrics.toml; needed in words for metrics with very many values.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def sent(state_dir: Path | None, registry_path: Path | None, as_json: bool) -> None:
+    """Show every report of this device that is remembered, the newest first.
+
+    Each line says what was reported, and how often the device would have said the same
+    if something else were true.
+    """
+    try:
+        registry = None if registry_path is None else Registry.load(registry_path)
+        reports = _read_reports(_find_state(state_dir), registry)
+    except HearsayError as error:
+        raise click.ClickException(str(error)) from None
+    except (sqlite3.Error, OSError) as error:
+        raise click.ClickException(f"the state file is out of reach: {error}") from None
+    if as_json:
+        click.echo(json.dumps([each.to_dict() for each in reports], indent=2, ensure_ascii=False))
+    elif not reports:
+        click.echo("This device has not reported anything yet.")
+    else:
+        _print_reports(reports)
+
+
+def _facts(metric: Metric) -> dict[str, Any]:
+    """What `lint` shows of a metric."""
+    mechanism = metric.scheme.mechanism
+    epsilon = mechanism.epsilon
+    return {
+        "name": metric.name,
+        "type": metric.type,
+        "values": None if metric.scheme.values is None else len(metric.scheme.values),
+        "epsilon": epsilon,
+        "lifetime_epsilon": metric.lifetime_epsilon,
+        "lifetime_answers": Fraction(metric.lifetime_epsilon) // Fraction(epsilon),
+        "mechanism": mechanism.name,
+        "parameters": mechanism.parameters(),
+        "report_bytes": max(row.report_bytes for row in mechanism.rows),
+        "scheme": metric.scheme.fingerprint,
+    }
+
+
+def _print_metrics(registry: Registry) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"{registry.source}: no mistakes", title_justify="left")
+    for heading in ("metric", "values", "epsilon", "lifetime", "mechanism", "bytes", "scheme"):
+        table.add_column(
+            heading,
+            justify="right" if heading in ("values", "epsilon", "lifetime", "bytes") else "left",
+            no_wrap=heading == "scheme",
+            overflow="fold",
+        )
+    for metric in registry:
+        facts = _facts(metric)
+        k = facts["parameters"].get("k")
+        answers = facts["lifetime_answers"]
+        table.add_row(
+            f"{metric.name}\n[dim]{metric.type}[/dim]",
+            "open" if facts["values"] is None else f"{facts['values']:,}",
+            f"{facts['epsilon']:.4g}",
+            f"{metric.lifetime_epsilon:g}\n[dim]{answers:,} answers[/dim]",
+            facts["mechanism"].replace("_", " ") + ("" if k is None else f"\n[dim]k = {k}[/dim]"),
+            f"{facts['report_bytes']:,}",
+            facts["scheme"],
+        )
+    console = Console()
+    console.print(table)
+    if registry.lifetime_epsilon is not None:
+        console.print(f"All metrics together: lifetime epsilon {registry.lifetime_epsilon:g}")
+
+
+def _find_state(directory: Path | None) -> Path:
+    """The directory of the state to read.
+
+    Raises:
+        StateError: there is none, or more than one and none was named.
+    """
+    from hearsay.state import FILE_NAME, states_root
+
+    if directory is not None:
+        if not (directory / FILE_NAME).exists():
+            raise StateError(f"no state of hearsay in {directory}")
+        return directory
+    root = states_root()
+    found = sorted(path.parent for path in root.glob(f"*/{FILE_NAME}"))
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise StateError(f"no app keeps its state under {root}: name one with --state-dir")
+    listed = "".join(f"\n  --state-dir {path}" for path in found)
+    raise StateError(f"more than one app keeps its state under {root}; choose:{listed}")
+
+
+def _read_reports(directory: Path, registry: Registry | None) -> list[SentReport]:
+    from hearsay import outbox
+    from hearsay.sent import describe_entries
+    from hearsay.state import State
+
+    state = State(directory)
+    try:
+        with state.transaction() as connection:
+            entries = outbox.entries(connection)
+    finally:
+        state.close()
+    return describe_entries(entries, registry)
+
+
+def _print_reports(reports: list[SentReport]) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title="What this device has reported", title_justify="left", show_lines=True)
+    for heading in ("window", "question", "status", "in words"):
+        table.add_column(heading, overflow="fold")
+    for report in reports:
+        status = report.status if report.reason is None else f"{report.status}: {report.reason}"
+        table.add_row(
+            report.window,
+            f"{report.metric}\n[dim]{escape(report.description)}[/dim]",
+            escape(status),
+            escape(report.words),
+        )
+    Console().print(table)
