@@ -81,8 +81,7 @@ def _average(parts: Sequence[tuple[FloatArray, Noise]], at: FloatArray) -> tuple
     for weight, (each, noise) in zip(weights, parts, strict=True):
         known = weight > 0
         share[known] += (weight * each)[known]
-        part = noise.weighted(weight)
-        total += Noise(np.where(known, part.a, 0.0), part.b, part.c)
+        total += noise.weighted(weight)
     return share, total
 
 

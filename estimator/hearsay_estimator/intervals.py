@@ -86,9 +86,10 @@ class Noise:
         return Noise(self.a + other.a, self.b + other.b, self.c + other.c)
 
     def weighted(self, weight: FloatArray) -> Noise:
-        """The variance of the estimate times a constant."""
+        """The variance of the estimate times `weight`, shape (d,); none where that is 0."""
         square = weight**2
-        return Noise(self.a * square, self.b * square, self.c * square)
+        a = np.where(square > 0, self.a, 0.0)
+        return Noise(a * square, self.b * square, self.c * square)
 
 
 def score_interval(share: FloatArray, noise: Noise, level: float) -> tuple[FloatArray, FloatArray]:

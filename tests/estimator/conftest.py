@@ -1,0 +1,124 @@
+"""Schemes, tallies and a filled store for the estimator's tests."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import pytest
+
+from hearsay import Registry, Scheme
+from hearsay.mechanisms import SubsetSelection
+from hearsay_collector.stores import open_store
+from hearsay_collector.stores.base import Commit, Increment, Store, TallyKey, TallyRowKey
+from hearsay_collector.tally import Tally, TallyRow
+
+MakeScheme: TypeAlias = Callable[..., Scheme]
+MakeTally: TypeAlias = Callable[..., Tally]
+Fill: TypeAlias = Callable[[Tally, Scheme], None]
+
+NOW = 1_795_000_000.0  # 2026-11-18, UTC
+
+REGISTRY = """
+schema = 1
+[defaults]
+owner = "growth@acme.example"
+expires = 2027-06-30
+
+[metrics.dark_mode]
+type = "boolean"
+description = "Dark mode is on when the day ends."
+epsilon = 1.0
+lifetime_epsilon = 8.0
+sample_rate = 0.5
+
+[metrics.browser]
+type = "category"
+description = "The browser that was used most."
+epsilon = 2.0
+lifetime_epsilon = 16.0
+values = ["firefox", "chrome", "safari", "other"]
+"""
+
+
+@pytest.fixture
+def make_scheme() -> MakeScheme:
+    """A category scheme by subset selection: make_scheme(size, epsilon, k=None, values=None)."""
+
+    def make(
+        size: int, epsilon: float, k: int | None = None, values: Sequence[str] | None = None
+    ) -> Scheme:
+        mechanism = SubsetSelection.design(size, epsilon, k)
+        return Scheme("category", mechanism, tuple(values or (f"v{i}" for i in range(size))))
+
+    return make
+
+
+@pytest.fixture
+def make_tally() -> MakeTally:
+    """A one-row tally: make_tally(scheme, reports, cells, windows=..., metric=...)."""
+
+    def make(
+        scheme: Scheme,
+        reports: int,
+        cells: Sequence[int],
+        windows: Sequence[str] = ("2026-11-16",),
+        metric: str = "browser",
+    ) -> Tally:
+        row = TallyRow(reports, np.array(cells, np.int64))
+        return Tally(metric, scheme.fingerprint, tuple(windows), (row,))
+
+    return make
+
+
+@pytest.fixture
+def registry_file(tmp_path: Path) -> Path:
+    """A metrics.toml with a boolean and a category of four."""
+    path = tmp_path / "metrics.toml"
+    path.write_text(REGISTRY)
+    return path
+
+
+@pytest.fixture
+def registry(registry_file: Path) -> Registry:
+    return Registry.load(registry_file)
+
+
+@pytest.fixture
+def store_url(tmp_path: Path) -> str:
+    """The address of a real, empty SQLite store."""
+    url = f"sqlite:///{tmp_path / 'store.db'}"
+    opened = open_store(url)
+    opened.publish({})
+    opened.close()
+    return url
+
+
+@pytest.fixture
+def store(store_url: str) -> Iterator[Store]:
+    opened = open_store(store_url)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def fill(store: Store) -> Fill:
+    """Fold a one-window tally into the store, as the collector would."""
+    ids = itertools.count()
+
+    def fold(tally: Tally, scheme: Scheme) -> None:
+        store.publish({tally.metric: [scheme]})
+        (window,) = tally.windows
+        increments = {}
+        for number, row in enumerate(tally.rows):
+            columns = np.flatnonzero(row.cells)
+            key = TallyRowKey(TallyKey(tally.metric, tally.scheme, window), number)
+            increments[key] = Increment(
+                len(row.cells), row.reports, columns.tolist(), row.cells[columns].tolist()
+            )
+        assert not store.fold(Commit((f"{next(ids):032x}",), increments), NOW)
+
+    return fold

@@ -1,0 +1,69 @@
+"""Support counts: the fast decoders agree with the definition, and wrong questions are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from hearsay import Scheme
+from hearsay_collector.tally import Tally
+from hearsay_estimator import decoders
+from hearsay_estimator.decoders import support_counts
+from hearsay_estimator.errors import EstimateError
+
+
+def test_fast_decoder_agrees_with_the_definition(
+    make_scheme: Callable[..., Scheme],
+    make_tally: Callable[..., Tally],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Subset selection's decoder gives what its support cells say, for all values and for some."""
+    scheme = make_scheme(7, 1.0)
+    tally = make_tally(scheme, 50, [3, 1, 4, 1, 5, 9, 2])
+    fast = [support_counts(tally, scheme, asked) for asked in (None, ["v6", "v2"])]
+    monkeypatch.delitem(decoders.DECODERS, scheme.mechanism.name)
+    slow = [support_counts(tally, scheme, asked) for asked in (None, ["v6", "v2"])]
+    for one, two in zip(fast, slow, strict=True):
+        assert np.array_equal(one.counts, two.counts)
+        assert one.reports == two.reports == 50
+    assert fast[1].counts.tolist() == [2, 4]
+
+
+@pytest.mark.parametrize(
+    ("candidates", "message"),
+    [
+        (["v0", "opera"], "'opera' is not one of the metric's declared values"),
+        (["v0", "v1", "v0"], "listed twice"),
+        ([], "no candidates"),
+    ],
+)
+def test_wrong_candidates(
+    candidates: list[str],
+    message: str,
+    make_scheme: Callable[..., Scheme],
+    make_tally: Callable[..., Tally],
+) -> None:
+    """Unknown, repeated and missing candidates are refused with what to do."""
+    scheme = make_scheme(3, 1.0)
+    with pytest.raises(EstimateError, match=message):
+        support_counts(make_tally(scheme, 3, [1, 1, 1]), scheme, candidates)
+
+
+def test_open_domain_needs_candidates(
+    make_scheme: Callable[..., Scheme], make_tally: Callable[..., Tally]
+) -> None:
+    """A scheme without values is only estimated for candidates."""
+    scheme = Scheme("string", make_scheme(3, 1.0).mechanism, None)
+    with pytest.raises(EstimateError, match="open"):
+        support_counts(make_tally(scheme, 3, [1, 1, 1]), scheme)
+
+
+def test_wrong_width_is_refused(
+    make_scheme: Callable[..., Scheme], make_tally: Callable[..., Tally]
+) -> None:
+    """A tally whose rows do not fit the mechanism is not read."""
+    scheme = make_scheme(3, 1.0)
+    with pytest.raises(EstimateError, match="widths"):
+        support_counts(make_tally(scheme, 4, [1, 1, 1, 1]), scheme)

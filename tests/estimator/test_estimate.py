@@ -1,0 +1,179 @@
+"""An Estimate's columns, its JSON and CSV, and what it says without reports."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pytest
+
+from hearsay import Scheme
+from hearsay.mechanisms import SubsetSelection
+from hearsay_collector.tally import Tally, empty_tally
+from hearsay_estimator import decoders
+from hearsay_estimator.errors import EstimateError
+from hearsay_estimator.estimate import COLUMNS, Estimate, estimate
+from hearsay_estimator.support import Support
+
+TOP_KEYS = {
+    "metric",
+    "schemes",
+    "windows",
+    "n",
+    "epsilon",
+    "level",
+    "adjustment",
+    "complete",
+    "warnings",
+    "values",
+}
+
+
+@pytest.fixture
+def scheme() -> Scheme:
+    """p = 3/4 and q = 1/8 exactly, whatever epsilon that is."""
+    return Scheme("category", SubsetSelection(3, 1, 3 << 51), ("a", "b", "c"))
+
+
+@pytest.fixture
+def answer(scheme: Scheme, make_tally: Callable[..., Tally]) -> Estimate:
+    """1,000 reports, expected counts for shares .8, .2 and 0."""
+    return estimate(make_tally(scheme, 1000, [625, 250, 125]), scheme)
+
+
+def test_shares_and_errors(answer: Estimate) -> None:
+    """Shares are debiased with the probabilities in force, errors are those of the rates."""
+    assert answer.share == pytest.approx([0.8, 0.2, 0])
+    rates = np.array([0.625, 0.25, 0.125])
+    assert answer.std_error == pytest.approx(np.sqrt(rates * (1 - rates) / 1000) / 0.625)
+    assert (answer.low < answer.share).all()
+    assert (answer.share < answer.high).all()
+    assert answer.low[2] < 0
+
+
+def test_significance_uses_the_null_error(answer: Estimate) -> None:
+    """A share of 0 has p-value 1/2, and only values that are there are detected."""
+    assert answer.p_value[2] == pytest.approx(0.5)
+    assert answer.detected.tolist() == [True, True, False]
+
+
+def test_basis(answer: Estimate, scheme: Scheme) -> None:
+    """The estimate says on which reports, windows and schemes it rests, and the exact epsilon."""
+    assert (answer.metric, answer.n) == ("browser", 1000)
+    assert answer.schemes == (scheme.fingerprint,)
+    assert answer.windows == ("2026-11-16",)
+    assert answer.epsilon == scheme.mechanism.epsilon
+    assert answer.complete
+    assert answer.warnings == ()
+
+
+def test_raw_shares_are_untouched_by_consistency(
+    scheme: Scheme, make_tally: Callable[..., Tally]
+) -> None:
+    """Consistent shares are possible, raw ones may be negative, and what moved far is marked."""
+    answer = estimate(make_tally(scheme, 100, [95, 5, 0]), scheme)
+    assert answer.share.min() < 0
+    assert answer.share.max() > 1
+    assert answer.consistent == pytest.approx([1, 0, 0])
+    assert answer.moved.tolist() == [True, True, True]
+
+
+def test_candidates_choose_and_order_the_values(
+    scheme: Scheme, make_tally: Callable[..., Tally]
+) -> None:
+    """Candidates are estimated in their order; their consistent shares may sum to less than one."""
+    tally = make_tally(scheme, 1000, [625, 250, 125])
+    answer = estimate(tally, scheme, ["c", "b"])
+    assert answer.values == ("c", "b")
+    assert answer.share == pytest.approx([0, 0.2])
+    assert answer.consistent.sum() == pytest.approx(0.2)
+    assert not answer.complete
+    assert any("only some of the possible values" in warning for warning in answer.warnings)
+
+
+def test_bonferroni_is_stricter(scheme: Scheme, make_tally: Callable[..., Tally]) -> None:
+    """Bonferroni triples the p-values of three values."""
+    tally = make_tally(scheme, 1000, [440, 280, 280])
+    answer = estimate(tally, scheme, adjust="bonferroni")
+    assert answer.p_adjusted == pytest.approx(np.minimum(answer.p_value * 3, 1))
+    assert answer.adjustment == "bonferroni"
+
+
+def test_level_moves_the_interval(scheme: Scheme, make_tally: Callable[..., Tally]) -> None:
+    """A higher level gives wider intervals; a level outside (0, 1) is refused."""
+    tally = make_tally(scheme, 1000, [625, 250, 125])
+    wide, narrow = estimate(tally, scheme, level=0.99), estimate(tally, scheme, level=0.5)
+    assert (wide.low < narrow.low).all()
+    assert (wide.high > narrow.high).all()
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        estimate(tally, scheme, level=1.0)
+
+
+def test_no_reports_is_an_answer(scheme: Scheme) -> None:
+    """Without reports there is an estimate with n = 0, null numbers and a warning, in all forms."""
+    answer = estimate(empty_tally("browser", scheme.fingerprint, (), scheme.mechanism.rows), scheme)
+    assert answer.n == 0
+    assert np.isnan(answer.share).all()
+    assert not answer.detected.any()
+    assert not answer.moved.any()
+    assert answer.warnings == ("no reports: nothing can be said yet",)
+    text = json.dumps(answer.to_dict(), allow_nan=False)
+    assert json.loads(text)["values"][0]["share"] is None
+    assert answer.to_csv().splitlines()[1] == "a,,,,,,,False,,False"
+
+
+def test_json_round_trip(answer: Estimate) -> None:
+    """Every column of every value survives JSON exactly, under its documented key."""
+    read = json.loads(json.dumps(answer.to_dict(), allow_nan=False))
+    assert set(read) == TOP_KEYS
+    assert [row["value"] for row in read["values"]] == list(answer.values)
+    for name in COLUMNS:
+        assert [row[name] for row in read["values"]] == getattr(answer, name).tolist()
+
+
+def test_csv_round_trip(
+    make_scheme: Callable[..., Scheme], make_tally: Callable[..., Tally]
+) -> None:
+    """Values with commas, quotes and line ends, and all floats, survive CSV exactly."""
+    values = ['say "hi", you', "two\nlines", "naïve ☕"]
+    scheme = make_scheme(3, 1.0, values=values)
+    answer = estimate(make_tally(scheme, 900, [333, 300, 267]), scheme)
+    rows = list(csv.DictReader(io.StringIO(answer.to_csv(), newline="")))
+    assert [row["value"] for row in rows] == values
+    assert [float(row["share"]) for row in rows] == answer.share.tolist()
+    assert [row["detected"] for row in rows] == [str(each) for each in answer.detected.tolist()]
+
+
+def test_ghosts_are_never_detected(
+    answer: Estimate,
+    scheme: Scheme,
+    make_tally: Callable[..., Tally],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A value that its decoder marks as a ghost keeps its share and is not detected."""
+
+    def haunted(tally: Tally, *_: object) -> Support:
+        return Support(tally.rows[0].cells, tally.reports, np.array([True, False, False]))
+
+    monkeypatch.setitem(decoders.DECODERS, scheme.mechanism.name, haunted)
+    seen = estimate(make_tally(scheme, 1000, [625, 250, 125]), scheme)
+    assert seen.share == pytest.approx(answer.share)
+    assert seen.detected.tolist() == [False, True, False]
+
+
+def test_estimate_is_frozen(answer: Estimate) -> None:
+    """An estimate cannot be changed by accident."""
+    with pytest.raises(FrozenInstanceError):
+        answer.n = 5  # type: ignore[misc]
+
+
+def test_wrong_scheme_is_refused(
+    scheme: Scheme, make_scheme: Callable[..., Scheme], make_tally: Callable[..., Tally]
+) -> None:
+    """A tally is never read with another scheme's probabilities."""
+    with pytest.raises(EstimateError, match="own scheme"):
+        estimate(make_tally(make_scheme(3, 1.0), 9, [3, 3, 3]), scheme)
