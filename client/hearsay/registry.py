@@ -18,7 +18,7 @@ from typing import Any, Literal, Self, TypeAlias, cast
 
 from hearsay import windows
 from hearsay.errors import MetricError, RegistryError, SchemeError, ValueListError
-from hearsay.mechanisms import AUTO, design
+from hearsay.mechanisms import AUTO, MAX_EPSILON, Mechanism, design, design_string
 from hearsay.scheme import Scheme
 from hearsay.toml_lines import Path as KeyPath
 from hearsay.toml_lines import line_of, locate
@@ -26,7 +26,7 @@ from hearsay.value_list import MAX_VALUE_BYTES, read_values
 
 __all__ = [
     "AGGREGATES",
-    "MAX_EPSILON",
+    "MAX_STRING_BYTES",
     "MAX_VALUES",
     "SCHEMA",
     "TYPES",
@@ -40,26 +40,31 @@ __all__ = [
 SCHEMA = 1
 """The version of the registry's own format."""
 
-MAX_EPSILON = 10.0
-"""The largest epsilon a metric may declare: beyond e**10 (22,026 to 1) noise hides nothing."""
-
 MAX_VALUES = 1 << 20
 """The most values a closed domain may list."""
 
+MAX_STRING_BYTES = 1024
+"""The longest string that a string metric takes, in UTF-8 bytes."""
+
 Value: TypeAlias = bool | str
-"""What `record` takes: a bool for a boolean metric, a string for a category."""
+"""What `record` takes: a bool for a boolean metric, a string for a category or string."""
 
 Aggregate: TypeAlias = Literal["last", "first", "any", "max"]
 
 AGGREGATES: dict[str, tuple[Aggregate, ...]] = {
     "boolean": ("last", "first", "any", "max"),
     "category": ("last", "first", "any"),
+    "string": ("last", "first", "any"),
 }
 """How several records of one window become one value, for each type; the first is the default."""
 
 TYPES = tuple(AGGREGATES)
 
 _BOOLEAN_VALUES = ("true", "false")
+_WITHOUT_VALUES = {
+    "boolean": "it is true or false",
+    "string": "its candidates are named when it is estimated",
+}
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
 
 
@@ -92,7 +97,8 @@ class Metric:
     """What one window's answer can reveal at most."""
     lifetime_epsilon: float
     """What all its answers together can reveal at most."""
-    values: tuple[str, ...]
+    values: tuple[str, ...] | None
+    """The domain in its declared order; None for strings, whose candidates come later."""
     other: str | None = None
     """The value that stands for all that are not listed."""
     window: windows.Kind = "day"
@@ -110,7 +116,11 @@ class Metric:
         Raises:
             SchemeError: the mechanism cannot be built within `epsilon`.
         """
-        mechanism = design(self.mechanism, len(self.values), self.epsilon)
+        mechanism: Mechanism[Any]
+        if self.values is None:
+            mechanism = design_string(self.mechanism, self.name, self.epsilon)
+        else:
+            mechanism = design(self.mechanism, len(self.values), self.epsilon)
         return Scheme(self.type, mechanism, self.values)
 
     def normalize(self, value: Value) -> str:
@@ -126,6 +136,16 @@ class Metric:
         if not isinstance(value, str):
             raise MetricError(self.name, f"takes a string, not {type(value).__name__}")
         text = unicodedata.normalize("NFC", value)
+        if self.type == "string":
+            # Lone surrogates cannot be hashed; "surrogatepass" would only move the trouble.
+            if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+                raise MetricError(self.name, "the string is not valid Unicode")
+            if len(text.encode()) > MAX_STRING_BYTES:
+                message = (
+                    f"the string is longer than {MAX_STRING_BYTES} bytes; record a shorter form"
+                )
+                raise MetricError(self.name, message)
+            return text
         if text in self._index:
             return text
         if self.other is not None:
@@ -137,13 +157,17 @@ class Metric:
             "stands for the rest",
         )
 
-    def item(self, text: str) -> int:
-        """The index of a normalized value, which is what the mechanism randomizes."""
-        return self._index[text]
+    def item(self, text: str) -> int | str:
+        """What the mechanism randomizes: a normalized value's index, or a string itself.
+
+        Raises:
+            KeyError: a text that is not one of the values.
+        """
+        return text if self.values is None else self._index[text]
 
     @cached_property
     def _index(self) -> dict[str, int]:
-        return {value: index for index, value in enumerate(self.values)}
+        return {value: index for index, value in enumerate(self.values or ())}
 
 
 @dataclass(frozen=True)
@@ -357,12 +381,14 @@ class _Reader:
             return None
         return self._build(path, name, settings, values)
 
-    def _values(self, path: KeyPath, kind: str, settings: Mapping[str, Any]) -> tuple[str, ...]:
+    def _values(
+        self, path: KeyPath, kind: str, settings: Mapping[str, Any]
+    ) -> tuple[str, ...] | None:
         given = [key for key in ("values", "values_file") if key in settings]
-        if kind == "boolean":
+        if kind in _WITHOUT_VALUES:
             for key in given:
-                self.report((*path, key), "does not belong to a boolean: it is true or false")
-            return _BOOLEAN_VALUES
+                self.report((*path, key), f"does not belong to a {kind}: {_WITHOUT_VALUES[kind]}")
+            return _BOOLEAN_VALUES if kind == "boolean" else None
         if len(given) != 1:
             self.report(
                 path,
@@ -400,7 +426,7 @@ class _Reader:
         return normal
 
     def _dependent(
-        self, path: KeyPath, kind: str, settings: Mapping[str, Any], values: tuple[str, ...]
+        self, path: KeyPath, kind: str, settings: Mapping[str, Any], values: tuple[str, ...] | None
     ) -> None:
         """The checks that look at two keys at once."""
         aggregate = settings.get("aggregate", AGGREGATES[kind][0])
@@ -415,17 +441,17 @@ class _Reader:
             )
         other = settings.get("other")
         if other is not None:
-            if kind == "boolean":
-                self.report((*path, "other"), "does not belong to a boolean")
-            elif unicodedata.normalize("NFC", str(other)) not in values:
+            if kind != "category":
+                self.report((*path, "other"), f"does not belong to a {kind}")
+            elif unicodedata.normalize("NFC", str(other)) not in (values or ()):
                 self.report((*path, "other"), f"is {other!r}, which is not one of the values")
 
     def _build(
-        self, path: KeyPath, name: str, settings: Mapping[str, Any], values: tuple[str, ...]
+        self, path: KeyPath, name: str, settings: Mapping[str, Any], values: tuple[str, ...] | None
     ) -> Metric | None:
         kind = settings["type"]
         other = settings.get("other")
-        if other is None and kind == "category" and "other" in values:
+        if other is None and kind == "category" and "other" in (values or ()):
             other = "other"
         optional = ("window", "sample_rate", "mechanism", "devices")
         metric = Metric(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hearsay import MetricError, Registry, RegistryError
-from hearsay.registry import MAX_VALUES
+from hearsay.registry import MAX_STRING_BYTES, MAX_VALUES
 from hearsay.value_list import MAX_VALUE_BYTES
 
 REGISTRIES = Path(__file__).parent / "registries"
@@ -23,7 +23,7 @@ def registry() -> Registry:
 
 def test_a_good_file_becomes_metrics(registry: Registry) -> None:
     """Every key arrives where it belongs, own settings before defaults before ours."""
-    assert len(registry) == 3
+    assert len(registry) == 4
     assert registry.lifetime_epsilon == 24.0
     dark_mode = registry["dark_mode"]
     assert dark_mode.values == ("true", "false")
@@ -36,7 +36,12 @@ def test_a_good_file_becomes_metrics(registry: Registry) -> None:
     assert browser.tags == ()
     drink = registry["drink"]
     assert (drink.aggregate, drink.other) == ("any", "rest")
-    assert [metric.name for metric in registry] == ["dark_mode", "browser", "drink"]
+    assert [metric.name for metric in registry] == [
+        "dark_mode",
+        "browser",
+        "drink",
+        "homepage",
+    ]
 
 
 def test_metrics_are_frozen(registry: Registry) -> None:
@@ -100,13 +105,18 @@ def category(values: list[str]) -> str:
     )
 
 
-def test_limits_of_values() -> None:
+def test_limits_of_values(tmp_path: Path) -> None:
     """A list over MAX_VALUES and a value over MAX_VALUE_BYTES are refused; the limits pass."""
-    assert len(Registry.parse(category(["a", "é" * (MAX_VALUE_BYTES // 2)]))["m"].values) == 2
+    longest = "é" * (MAX_VALUE_BYTES // 2)
+    assert Registry.parse(category(["a", longest]))["m"].values == ("a", longest)
     with pytest.raises(RegistryError, match=f"over {MAX_VALUE_BYTES} bytes"):
         Registry.parse(category(["a", "é" * (MAX_VALUE_BYTES // 2) + "e"]))
+    text = category([]).replace("values = []", "values_file = 'words.txt'")
+    (tmp_path / "words.txt").write_text("\n".join(f"{n:x}" for n in range(MAX_VALUES + 1)))
     with pytest.raises(RegistryError, match=f"from 2 to {MAX_VALUES:,} values"):
-        Registry.parse(category([f"{n:x}" for n in range(MAX_VALUES + 1)]))
+        Registry.parse(text, folder=tmp_path)
+    (tmp_path / "words.txt").write_text("\n".join(f"{n:x}" for n in range(MAX_VALUES)))
+    assert len(Registry.parse(text, folder=tmp_path)["m"].values or ()) == MAX_VALUES
 
 
 def test_values_from_a_file(tmp_path: Path) -> None:
@@ -169,3 +179,23 @@ def test_a_category_takes_only_strings(registry: Registry, value: object) -> Non
 def test_a_named_mechanism_is_taken(registry: Registry) -> None:
     """`mechanism` fixes what auto would choose: randomized response sets one column."""
     assert registry["drink"].scheme.mechanism.parameters()["k"] == 1
+
+
+def test_strings_are_normalized_and_bounded(registry: Registry) -> None:
+    """A string metric takes text of up to MAX_STRING_BYTES, in NFC, and keeps it as the item."""
+    homepage = registry["homepage"]
+    assert homepage.values is None
+    assert homepage.normalize("cafe\u0301.example") == "caf\u00e9.example"
+    assert homepage.item("caf\u00e9.example") == "caf\u00e9.example"
+    assert homepage.normalize("x" * MAX_STRING_BYTES) == "x" * MAX_STRING_BYTES
+    with pytest.raises(MetricError, match=f"longer than {MAX_STRING_BYTES} bytes"):
+        homepage.normalize("\u00e9" * (MAX_STRING_BYTES // 2) + "x")
+    with pytest.raises(MetricError, match="not valid Unicode") as caught:
+        homepage.normalize("secret\ud800")
+    assert "secret" not in str(caught.value)
+
+
+def test_a_string_metric_has_a_salted_mechanism(registry: Registry) -> None:
+    """Strings are hashed under their metric's name, so that two metrics never share ghosts."""
+    assert registry["homepage"].scheme.mechanism.parameters()["salt"] == "homepage"
+    assert registry["homepage"].scheme.values is None
