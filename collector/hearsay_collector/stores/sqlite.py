@@ -7,13 +7,9 @@ BEGIN IMMEDIATE transaction that rewrites the chunks it touches.
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import threading
-import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,57 +24,19 @@ from hearsay_collector.stores.base import (
     Increment,
     Store,
     StoreError,
-    StoreUnavailable,
     TallyRowKey,
 )
 from hearsay_collector.stores.definitions import read_scheme, unpublished
+from hearsay_collector.stores.sqlite_file import SqliteFile
 from hearsay_collector.tally import Tally, TallyRow, empty_tally
 
 __all__ = ["SqliteStore"]
 
-_BUSY_SECONDS = 10.0
 _CHUNK = 256
 """Cells in a chunk: 2 KiB, so that a chunk fits into a page of 4 KiB without overflow pages."""
 
 _PRUNE = 4
 """Expired ids forgotten for each id remembered: the table shrinks without a long pause."""
-
-_MIGRATIONS = (
-    """
-    CREATE TABLE ids (id BLOB PRIMARY KEY, expires REAL NOT NULL) WITHOUT ROWID;
-    CREATE INDEX ids_by_expiry ON ids (expires);
-    CREATE TABLE schemes (
-        metric TEXT, fingerprint TEXT, definition BLOB NOT NULL,
-        PRIMARY KEY (metric, fingerprint)
-    ) WITHOUT ROWID;
-    CREATE TABLE tally_rows (
-        id INTEGER PRIMARY KEY,
-        metric TEXT NOT NULL, scheme TEXT NOT NULL, window TEXT NOT NULL, row INTEGER NOT NULL,
-        reports INTEGER NOT NULL,
-        UNIQUE (metric, scheme, window, row)
-    );
-    CREATE TABLE chunks (
-        tally_row INTEGER NOT NULL, chunk INTEGER NOT NULL, cells BLOB NOT NULL,
-        PRIMARY KEY (tally_row, chunk)
-    );
-    """,
-)
-"""Each entry takes a file from the version of its index to the next (PRAGMA user_version)."""
-
-_TEMPORARY = ("BUSY", "LOCKED", "IOERR", "FULL", "CANTOPEN", "READONLY", "NOMEM", "INTERRUPT")
-
-
-@dataclass(frozen=True)
-class _Session:
-    """One process's connection. A connection must not cross a fork, nor must its lock."""
-
-    connection: sqlite3.Connection
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    pid: int = field(default_factory=os.getpid)
-
-
-_ABANDONED: list[_Session] = []
-"""Sessions of a parent process: closing them here would disturb the parent's file locks."""
 
 
 class SqliteStore(Store):
@@ -89,13 +47,11 @@ class SqliteStore(Store):
     """
 
     def __init__(self, path: str | Path) -> None:
-        self._path = Path(path)
-        self._session: _Session | None = None
-        self._opening = (os.getpid(), threading.Lock())
+        self._file = SqliteFile(path)
 
     def fold(self, commit: Commit, now: float) -> frozenset[str]:
         ids = {bytes.fromhex(batch_id): batch_id for batch_id in commit.ids}
-        with self._transaction("IMMEDIATE", create=True) as connection:
+        with self._file.transaction("IMMEDIATE", create=True) as connection:
             seen = frozenset(
                 text
                 for raw, text in ids.items()
@@ -118,7 +74,7 @@ class SqliteStore(Store):
         return seen
 
     def publish(self, schemes: Mapping[str, Iterable[Scheme]]) -> None:
-        with self._transaction("IMMEDIATE", create=True) as connection:
+        with self._file.transaction("IMMEDIATE", create=True) as connection:
             connection.executemany(
                 "INSERT OR IGNORE INTO schemes VALUES (?, ?, ?)",
                 [
@@ -129,7 +85,7 @@ class SqliteStore(Store):
             )
 
     def schemes(self) -> dict[str, dict[str, Scheme]]:
-        with self._transaction("DEFERRED") as connection:
+        with self._file.transaction("DEFERRED") as connection:
             found = connection.execute("SELECT metric, fingerprint, definition FROM schemes")
             definitions = found.fetchall()
         published: dict[str, dict[str, Scheme]] = {}
@@ -138,7 +94,7 @@ class SqliteStore(Store):
         return published
 
     def scheme(self, metric: str, fingerprint: str) -> Scheme:
-        with self._transaction("DEFERRED") as connection:
+        with self._file.transaction("DEFERRED") as connection:
             found = connection.execute(
                 "SELECT definition FROM schemes WHERE metric = ? AND fingerprint = ?",
                 (metric, fingerprint),
@@ -148,7 +104,7 @@ class SqliteStore(Store):
         return read_scheme(found[0])
 
     def windows(self, metric: str, scheme: str) -> list[str]:
-        with self._transaction("DEFERRED") as connection:
+        with self._file.transaction("DEFERRED") as connection:
             found = connection.execute(
                 "SELECT DISTINCT window FROM tally_rows WHERE metric = ? AND scheme = ?",
                 (metric, scheme),
@@ -161,7 +117,7 @@ class SqliteStore(Store):
         total = empty_tally(metric, scheme, labels, rows)
         reports = [0] * len(rows)
         # One transaction: all windows are read at the same moment.
-        with self._transaction("DEFERRED") as connection:
+        with self._file.transaction("DEFERRED") as connection:
             for label in labels:
                 for identity, row, count in connection.execute(
                     "SELECT id, row, reports FROM tally_rows"
@@ -179,7 +135,7 @@ class SqliteStore(Store):
         return replace(total, rows=tuple(TallyRow(count, row.cells) for count, row in counted))
 
     def drop(self, before: float) -> int:
-        with self._transaction("IMMEDIATE") as connection:
+        with self._file.transaction("IMMEDIATE") as connection:
             tallies = connection.execute(
                 "SELECT DISTINCT metric, scheme, window FROM tally_rows"
             ).fetchall()
@@ -192,116 +148,11 @@ class SqliteStore(Store):
         return len(old)
 
     def ping(self) -> None:
-        with self._transaction("IMMEDIATE"):
+        with self._file.transaction("IMMEDIATE"):
             pass
 
     def close(self) -> None:
-        session = self._session
-        if session is not None and session.pid == os.getpid():
-            with session.lock:
-                session.connection.close()
-        self._session = None
-
-    @contextmanager
-    def _transaction(self, mode: str, *, create: bool = False) -> Iterator[sqlite3.Connection]:
-        """All of the block is committed, or none of it; SQLite's errors become the store's."""
-        with _translated():
-            session = self._connected(create)
-            with session.lock:
-                connection = session.connection
-                connection.execute(f"BEGIN {mode}")
-                try:
-                    yield connection
-                    connection.execute("COMMIT")
-                except BaseException:
-                    with suppress(sqlite3.Error):
-                        connection.execute("ROLLBACK")
-                    raise
-
-    def _connected(self, create: bool) -> _Session:
-        session = self._session
-        if session is not None and session.pid == os.getpid():
-            return session
-        if self._opening[0] != os.getpid():
-            # The parent may have held its lock at the moment of the fork.
-            self._opening = (os.getpid(), threading.Lock())
-        with self._opening[1]:
-            session = self._session
-            if session is not None and session.pid != os.getpid():
-                _ABANDONED.append(session)
-                session = None
-            if session is None:
-                session = _Session(_open(self._path, create))
-                self._session = session
-        return session
-
-
-def _open(path: Path, create: bool) -> sqlite3.Connection:
-    if not create and not path.exists():
-        raise StoreError(f"there is no store at {path}: start the collector, or correct the path")
-    connection = sqlite3.connect(
-        path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
-    )
-    try:
-        _write_ahead(connection)
-        connection.execute("PRAGMA synchronous = FULL")
-        _migrate(connection, path)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _write_ahead(connection: sqlite3.Connection) -> None:
-    """Turn the log on. SQLite does not wait for a busy file here, so this does."""
-    deadline = time.monotonic() + _BUSY_SECONDS
-    while True:
-        try:
-            (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
-        except sqlite3.OperationalError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.02)
-            continue
-        if mode != "wal":
-            raise StoreError(
-                "this file system cannot hold a write-ahead log: put the store on a local disk"
-            )
-        return
-
-
-def _migrate(connection: sqlite3.Connection, path: Path) -> None:
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version == len(_MIGRATIONS):
-        return
-    if version > len(_MIGRATIONS):
-        raise StoreError(f"{path} was written by a newer version of hearsay: upgrade this one")
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        # Another process may have migrated the file while this one waited for the lock.
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if version == 0 and connection.execute("SELECT 1 FROM sqlite_master").fetchone():
-            raise StoreError(f"{path} is an SQLite file of something else: name another path")
-        for script in _MIGRATIONS[version:]:
-            for statement in script.split(";"):
-                connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {len(_MIGRATIONS)}")
-        connection.execute("COMMIT")
-    except BaseException:
-        with suppress(sqlite3.Error):
-            connection.execute("ROLLBACK")
-        raise
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.Error as error:
-        name = getattr(error, "sqlite_errorname", "SQLITE_UNKNOWN")
-        if name.removeprefix("SQLITE_").startswith(_TEMPORARY):
-            raise StoreUnavailable(f"the SQLite store cannot answer now ({name})") from error
-        raise StoreError(f"the SQLite store refused ({name}): check the file") from error
+        self._file.close()
 
 
 def _add(connection: sqlite3.Connection, key: TallyRowKey, increment: Increment) -> None:

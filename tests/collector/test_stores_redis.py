@@ -1,0 +1,321 @@
+"""What is particular to Redis: the server's moods, the script's cache, shards and keys."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from contextlib import closing, contextmanager, suppress
+
+import pytest
+import redis
+
+from hearsay_collector.stores import StoreError, StoreUnavailable, open_store
+from hearsay_collector.stores import redis as module
+from hearsay_collector.stores.base import (
+    Commit,
+    Increment,
+    TallyKey,
+    TallyRowKey,
+    shard_of,
+)
+
+
+def commit(scheme, batch, shard=0, cells=None, width=8):
+    cells = cells or {1: 1}
+    key = TallyRowKey(TallyKey("m", scheme.fingerprint, "2026-11-20"), 0)
+    return Commit((batch,), {key: Increment(width, 1, tuple(cells), tuple(cells.values()))}, shard)
+
+
+def total(store, scheme):
+    return store.tally("m", scheme.fingerprint, ["2026-11-20"]).reports
+
+
+@contextmanager
+def opened(server, prefix="own", **options):
+    with closing(open_store(server.url, prefix=prefix, **options)) as store:
+        yield store
+
+
+@pytest.fixture
+def scheme(shelf):
+    return shelf(8)
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Timeouts that a test can wait for."""
+    monkeypatch.setattr(module, "_TIMEOUT", 0.3)
+    monkeypatch.setattr(module, "_CONNECT_TIMEOUT", 0.3)
+
+
+@pytest.fixture
+def own_server(new_redis):
+    """A server that the test may harm."""
+    server = new_redis()
+    yield server
+    server.kill()
+
+
+def test_a_restart_keeps_everything(own_server, scheme, new_id, noon):
+    """A server that is killed comes back with tallies, schemes and ids from its log, and the
+    store that was open goes on by itself."""
+    batch = new_id()
+    with opened(own_server) as store:
+        store.publish({"m": [scheme]})
+        store.fold(commit(scheme, batch), noon)
+        own_server.kill()
+        with pytest.raises(StoreUnavailable):
+            store.fold(commit(scheme, new_id()), noon)
+        with pytest.raises(StoreUnavailable):
+            store.ping()
+        own_server.start()
+        assert store.fold(commit(scheme, batch), noon) == {batch}
+        assert store.fold(commit(scheme, new_id()), noon) == frozenset()
+        assert total(store, scheme) == 2
+
+
+def test_a_script_that_the_server_forgot(own_server, scheme, new_id, noon):
+    """The script is sent again when the server's cache was emptied."""
+    with opened(own_server) as store, closing(redis.Redis.from_url(own_server.url)) as client:
+        store.publish({"m": [scheme]})
+        store.fold(commit(scheme, new_id()), noon)
+        client.script_flush()
+        assert store.fold(commit(scheme, new_id()), noon) == frozenset()
+        assert total(store, scheme) == 2
+
+
+def test_a_paused_server_is_unavailable(own_server, scheme, new_id, noon, quick):
+    """A server that stops answering costs a timeout; what it did late is not done again."""
+    batch = new_id()
+    with opened(own_server) as store:
+        store.publish({"m": [scheme]})
+        store.fold(commit(scheme, new_id()), noon)
+        own_server.pause()
+        try:
+            with pytest.raises(StoreUnavailable, match="reached"):
+                store.fold(commit(scheme, batch), noon)
+        finally:
+            own_server.resume()
+        # The request still stood in the server's socket, so it was carried out.
+        store.fold(commit(scheme, batch), noon)
+        assert total(store, scheme) == 2
+
+
+def test_a_read_only_server_is_unavailable(own_server, scheme, new_id, noon):
+    """A replica, or a server that has become one, takes nothing and says so."""
+    with opened(own_server) as store, closing(redis.Redis.from_url(own_server.url)) as client:
+        store.publish({"m": [scheme]})
+        batch = new_id()
+        client.replicaof("127.0.0.1", "1")
+        for act in (lambda: store.fold(commit(scheme, batch), noon), store.ping):
+            with pytest.raises(StoreUnavailable):
+                act()
+        client.replicaof("NO", "ONE")
+        assert store.fold(commit(scheme, batch), noon) == frozenset()
+        assert total(store, scheme) == 1
+
+
+def test_a_full_server_is_unavailable(own_server, scheme, new_id, noon):
+    """Without memory nothing is half-written: the first write is refused, or none."""
+    with opened(own_server) as store, closing(redis.Redis.from_url(own_server.url)) as client:
+        store.publish({"m": [scheme]})
+        batch = new_id()
+        client.config_set("maxmemory", "1")
+        before = sorted(client.keys("own:*"))
+        with pytest.raises(StoreUnavailable):
+            store.fold(commit(scheme, batch), noon)
+        assert sorted(client.keys("own:*")) == before
+        client.config_set("maxmemory", "0")
+        assert store.fold(commit(scheme, batch), noon) == frozenset()
+
+
+def test_a_lost_reply_is_never_counted_twice(redis_server, scheme, new_id, noon):
+    """When the connection breaks after the script ran, the caller is told; its retry is seen."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    cut = threading.Event()
+
+    def relay(source, target, replies):
+        while data := source.recv(1 << 16):
+            if replies and cut.is_set():
+                cut.clear()
+                break
+            target.sendall(data)
+        for each in (source, target):
+            shut(each)
+
+    def shut(each):
+        with suppress(OSError):
+            each.shutdown(socket.SHUT_RDWR)
+
+    def serve():
+        while True:
+            try:
+                near, _ = listener.accept()
+            except OSError:
+                return
+            far = socket.create_connection(("127.0.0.1", redis_server.port))
+            pair = [
+                threading.Thread(target=relay, args=(near, far, False)),
+                threading.Thread(target=relay, args=(far, near, True)),
+            ]
+            for thread in pair:
+                thread.start()
+            connections.append((near, far, pair))
+
+    connections = []
+    server = threading.Thread(target=serve)
+    server.start()
+    url = f"redis://127.0.0.1:{listener.getsockname()[1]}/0"
+    try:
+        with closing(open_store(url, prefix="lost")) as store:
+            store.publish({"m": [scheme]})
+            store.fold(commit(scheme, new_id()), noon)
+            batch = new_id()
+            cut.set()
+            with pytest.raises(StoreUnavailable):
+                store.fold(commit(scheme, batch), noon)
+            assert store.fold(commit(scheme, batch), noon) == {batch}
+            assert total(store, scheme) == 2
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        server.join()
+        for near, far, pair in connections:
+            for thread in pair:
+                thread.join()
+            near.close()
+            far.close()
+
+
+def test_nobody_there_is_unavailable(scheme, new_id, noon, quick):
+    """Without a server every method says so, in words without the address."""
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    with closing(open_store(f"redis://:hush@127.0.0.1:{port}/0")) as store:
+        for act in (
+            lambda: store.fold(commit(scheme, new_id()), noon),
+            lambda: store.publish({"m": [scheme]}),
+            store.schemes,
+            lambda: store.scheme("m", "abc"),
+            lambda: store.windows("m", "abc"),
+            lambda: store.tally("m", "abc", []),
+            lambda: store.drop(noon),
+            store.ping,
+        ):
+            with pytest.raises(StoreUnavailable) as caught:
+                act()
+            assert "127.0.0.1" not in str(caught.value)
+            assert "hush" not in str(caught.value)
+
+
+def test_shards_are_added_and_apart(redis_server, scheme, new_id, noon):
+    """Each shard remembers its own ids; readers add all of them."""
+    with opened(redis_server, "sharded", shards=4) as store:
+        store.publish({"m": [scheme]})
+        ids = [new_id() for _ in range(40)]
+        for batch in ids:
+            assert not store.fold(commit(scheme, batch, shard_of(batch, 4)), noon)
+        for batch in ids:
+            assert store.fold(commit(scheme, batch, shard_of(batch, 4)), noon) == {batch}
+        assert total(store, scheme) == 40
+        # A reader need not be told the number of shards: the store knows.
+        with opened(redis_server, "sharded") as reader:
+            assert reader.shards == 4
+            assert total(reader, scheme) == 40
+            assert reader.windows("m", scheme.fingerprint) == ["2026-11-20"]
+            assert reader.drop(noon) == 1
+        assert total(store, scheme) == 0
+
+
+def test_the_number_of_shards_cannot_change(redis_server, scheme):
+    """A retry must meet the shard that knows its id, so another number is refused."""
+    with opened(redis_server, "fixed", shards=4) as store:
+        store.publish({})
+    with opened(redis_server, "fixed", shards=3) as store:
+        with pytest.raises(StoreError, match="HEARSAY_SHARDS=4"):
+            store.publish({"m": [scheme]})
+        assert store.schemes() == {}
+
+
+def test_a_reader_from_before_the_first_publish(redis_server, scheme, new_id, noon):
+    """A reader that looked at an empty store finds the shards that come later."""
+    with opened(redis_server, "early") as reader, opened(redis_server, "early", shards=2) as store:
+        assert reader.windows("m", scheme.fingerprint) == []
+        store.publish({"m": [scheme]})
+        store.fold(commit(scheme, new_id(), 1), noon)
+        assert total(reader, scheme) == 1
+
+
+def test_a_newer_layout_is_refused(redis_server, scheme):
+    """A store that a later version laid out is left alone."""
+    with closing(redis.Redis.from_url(redis_server.url)) as client:
+        client.hset("newer:layout", mapping={"version": 99, "shards": 1})
+    with opened(redis_server, "newer") as store, pytest.raises(StoreError, match="upgrade"):
+        store.publish({"m": [scheme]})
+
+
+def test_every_key_has_the_prefix_and_no_other_is_touched(own_server, scheme, new_id, noon):
+    """A server can be shared: all keys begin with the prefix, a commit's with its tag too."""
+    with opened(own_server) as store, closing(redis.Redis.from_url(own_server.url)) as client:
+        client.set("somebody", "else")
+        store.publish({"m": [scheme]})
+        store.fold(commit(scheme, new_id()), noon)
+        store.ping()
+        store.drop(noon)
+        keys = {key.decode() for key in client.keys("*")} - {"somebody"}
+        assert client.get("somebody") == b"else"
+        assert all(key.startswith("own:") for key in keys)
+        tagged = keys - {"own:layout", "own:schemes", "own:ping"}
+        assert tagged
+        assert all(key.startswith("own:{0}:") for key in tagged)
+
+
+def test_ids_leave_by_themselves(redis_server, scheme, new_id, noon):
+    """Every bucket of ids has an expiry, longer than the retention."""
+    with (
+        opened(redis_server, "buckets") as store,
+        closing(redis.Redis.from_url(redis_server.url)) as client,
+    ):
+        store.publish({"m": [scheme]})
+        store.fold(commit(scheme, new_id()), noon)
+        store.fold(commit(scheme, new_id()), noon + 86_400)
+        buckets = client.keys("buckets:{0}:ids:*")
+        assert len(buckets) == 2
+        for bucket in buckets:
+            assert 8 * 86_400 < client.ttl(bucket) <= 11 * 86_400
+
+
+def test_a_key_of_another_kind_stops_the_whole_commit(redis_server, shelf, new_id, noon):
+    """When somebody else's key is in the way of one row, no other row is touched."""
+    scheme = shelf(8, 8)
+    tally = TallyKey("m", scheme.fingerprint, "2026-11-20")
+    parts = {TallyRowKey(tally, row): Increment(8, 1, (1,), (1,)) for row in (0, 1)}
+    row = f"clash:{{0}}:row:m:{scheme.fingerprint}:2026-11-20:1"
+    batch = new_id()
+    with (
+        opened(redis_server, "clash") as store,
+        closing(redis.Redis.from_url(redis_server.url)) as client,
+    ):
+        store.publish({"m": [scheme]})
+        client.lpush(row, "mine")
+        with pytest.raises(StoreError) as caught:
+            store.fold(Commit((batch,), parts), noon)
+        assert not isinstance(caught.value, StoreUnavailable)
+        client.delete(row)
+        assert total(store, scheme) == 0
+        assert store.fold(Commit((batch,), parts), noon) == frozenset()
+
+
+def test_rows_are_packed(redis_server, shelf, new_id, noon):
+    """A row costs 4 bytes a cell and a header, until a cell needs 8."""
+    scheme = shelf(1000)
+    row = f"packed:{{0}}:row:m:{scheme.fingerprint}:2026-11-20:0"
+    with (
+        opened(redis_server, "packed") as store,
+        closing(redis.Redis.from_url(redis_server.url)) as client,
+    ):
+        store.publish({"m": [scheme]})
+        store.fold(commit(scheme, new_id(), cells={999: 1}, width=1000), noon)
+        assert client.strlen(row) == 16 + 4 * 1000
+        store.fold(commit(scheme, new_id(), cells={0: 2**32}, width=1000), noon)
+        assert client.strlen(row) == 16 + 8 * 1000
