@@ -13,8 +13,8 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 
 import hearsay
 from hearsay import Registry
-from hearsay_collector.stores import open_store
-from hearsay_collector.stores.base import Store, StoreUnavailable
+from hearsay_collector.settings import SettingsError
+from hearsay_collector.stores import Store, StoreError, StoreUnavailable, open_store
 from hearsay_estimator.dashboard import words
 from hearsay_estimator.dashboard.access import for_people, guard
 from hearsay_estimator.dashboard.pages import Source, pages
@@ -43,18 +43,24 @@ def create_app(
     Raises:
         SettingsError, RegistryError, StoreError: what it was given cannot be used.
     """
-    settings = settings or Settings.from_environment()
+    settings = settings or Settings.from_env()
+    if not settings.dashboard_token:
+        raise SettingsError(
+            ["HEARSAY_DASHBOARD_TOKEN is missing: `hearsay dashboard` makes one, or set your own"]
+        )
     app = Flask(__name__)
     app.config["MAX_CONTENT_LENGTH"] = 16 * 1024
     app.extensions["hearsay_source"] = Source(
-        store or open_store(settings.store), registry or Registry.load(settings.registry), clock
+        store or open_store(settings.store, prefix=settings.redis_prefix, shards=settings.shards),
+        registry or Registry.load(settings.registry),
+        clock,
     )
-    guard(app, settings.token, login_link=settings.login_link)
+    guard(app, settings.dashboard_token, login_link=settings.dashboard_login_link)
     app.register_blueprint(pages)
     app.add_url_rule("/healthz", "healthz", _healthz)
     app.after_request(_protect)
     app.register_error_handler(HTTPException, _error)
-    app.register_error_handler(StoreUnavailable, _store_unavailable)
+    app.register_error_handler(StoreError, _store_trouble)
     app.register_error_handler(Exception, _failure)
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.filters.update(number=words.number, day=words.day, period=words.period)
@@ -104,12 +110,15 @@ def _error(error: HTTPException) -> ResponseReturnValue:
     return response
 
 
-def _store_unavailable(error: StoreUnavailable) -> ResponseReturnValue:
-    _log.warning("the store cannot be reached")
+def _store_trouble(error: StoreError) -> ResponseReturnValue:
+    """Not reachable, or not there yet: a dashboard may be up before the first collector."""
+    _log.warning("%s", error)
+    wait = int(error.retry_after) if isinstance(error, StoreUnavailable) else None
     return _error(
         ServiceUnavailable(
-            "The store cannot be reached. Check that it runs and that HEARSAY_STORE names it.",
-            retry_after=int(error.retry_after),
+            "The store cannot be read. Check that a collector has been started with it, and "
+            "that HEARSAY_STORE names the same one here and there.",
+            retry_after=wait,
         )
     )
 

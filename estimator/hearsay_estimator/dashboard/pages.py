@@ -39,7 +39,10 @@ class Source:
     registry: Registry
     clock: Callable[[], float]
 
-    def estimate(self, metric: Metric, days: DayRange) -> Estimate:
+    def estimate(self, metric: Metric, days: DayRange) -> Estimate | None:
+        """None for a metric that needs a list of candidates."""
+        if metric.values is None:
+            return None
         return read(self.store, self.registry, metric.name, days.first, days.last)
 
     def newest(self, metric: Metric) -> str | None:
@@ -56,7 +59,7 @@ class Card:
     """One metric on the overview."""
 
     metric: Metric
-    estimate: Estimate
+    estimate: Estimate | None
     chart: BarChart | None
     freshness: str | None
     notes: list[str]
@@ -88,9 +91,9 @@ def metric_page(name: str) -> ResponseReturnValue:
         "metric.html",
         metric=metric,
         estimate=estimate,
-        chart=bar_chart(estimate, limit=_CHART_BARS) if estimate.n else None,
-        lines=table(estimate, _TABLE_LINES),
-        headline=headline(estimate) if estimate.n else None,
+        chart=bar_chart(estimate, limit=_CHART_BARS) if estimate and estimate.n else None,
+        lines=table(estimate, _TABLE_LINES) if estimate else [],
+        headline=headline(estimate) if estimate and estimate.n else None,
         label=privacy_label(metric),
         days=days,
         presets=presets(now),
@@ -103,18 +106,14 @@ def metric_page(name: str) -> ResponseReturnValue:
 @pages.get("/metric/<name>.csv")
 def metric_csv(name: str) -> ResponseReturnValue:
     """The table as a file."""
-    source, metric = _source(), _metric(name)
-    text = source.estimate(metric, _range(source)).to_csv()
-    return _download(text, "text/csv", f"{metric.name}.csv")
+    return _download(_estimate(name).to_csv(), "text/csv", f"{name}.csv")
 
 
 @pages.get("/metric/<name>.json")
 def metric_json(name: str) -> ResponseReturnValue:
     """The estimate as a document."""
-    source, metric = _source(), _metric(name)
-    document = source.estimate(metric, _range(source)).to_dict()
-    text = json.dumps(document, ensure_ascii=False, allow_nan=False)
-    return _download(text, "application/json", f"{metric.name}.json")
+    text = json.dumps(_estimate(name).to_dict(), ensure_ascii=False, allow_nan=False)
+    return _download(text, "application/json", f"{name}.json")
 
 
 def _card(source: Source, metric: Metric, days: DayRange) -> Card:
@@ -125,15 +124,26 @@ def _card(source: Source, metric: Metric, days: DayRange) -> Card:
     return Card(
         metric=metric,
         estimate=estimate,
-        chart=bar_chart(estimate, limit=limit) if estimate.n else None,
+        chart=bar_chart(estimate, limit=limit) if estimate and estimate.n else None,
         freshness=freshness(newest, now) if newest else None,
-        notes=_notes(metric, estimate, now) if newest else [],
+        notes=_notes(metric, estimate, now),
     )
 
 
-def _notes(metric: Metric, estimate: Estimate, now: float) -> list[str]:
+def _estimate(name: str) -> Estimate:
+    source, metric = _source(), _metric(name)
+    estimate = source.estimate(metric, _range(source))
+    if estimate is None:
+        raise BadRequest(
+            f"The strings of {name} must be named to be estimated: use "
+            f"`hearsay estimate {name} --candidates FILE`."
+        )
+    return estimate
+
+
+def _notes(metric: Metric, estimate: Estimate | None, now: float) -> list[str]:
     """What a careful reader should know before believing the picture."""
-    notes = list(estimate.warnings)
+    notes = list(estimate.warnings) if estimate and estimate.n else []
     if metric.expires < datetime.fromtimestamp(now, UTC).date():
         notes.append(f"Expired on {metric.expires}: devices have stopped answering.")
     return notes
