@@ -62,7 +62,8 @@ class Client:
         registry: the `metrics.toml`, or a registry that was read from it.
         endpoint: the collector's address; without one, reports wait on the disk.
         state_dir: where the state file lives; by default under XDG_STATE_HOME, one
-            directory for each endpoint. ":memory:" keeps it in memory.
+            directory for each endpoint. ":memory:" keeps it in memory, and an open State
+            is used as it is.
         consent: whether the person has agreed; without it nothing is kept or sent.
         clock: POSIX time in seconds.
         bits: the source of randomness.
@@ -81,7 +82,7 @@ class Client:
         self,
         registry: str | Path | Registry,
         endpoint: str | None = None,
-        state_dir: str | Path | None = None,
+        state_dir: str | Path | State | None = None,
         *,
         consent: bool = True,
         clock: Callable[[], float] = time.time,
@@ -339,7 +340,9 @@ def _classify(error: Exception) -> tuple[str, str]:
     return "internal", f"an error of its own: {type(error).__name__}"
 
 
-def _open_state(endpoint: str | None, state_dir: str | Path | None) -> State:
+def _open_state(endpoint: str | None, state_dir: str | Path | State | None) -> State:
+    if isinstance(state_dir, State):
+        return state_dir
     if state_dir == MEMORY:
         return State(None)
     try:
