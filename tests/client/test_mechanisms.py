@@ -18,16 +18,28 @@ from hearsay.errors import SchemeError
 from hearsay.exact import exp_below
 from hearsay.mechanisms import (
     DESIGNS,
+    MAX_CELLS,
+    STRING_DESIGNS,
+    CohortLocalHashing,
+    CountMeanSketch,
+    HadamardCountMeanSketch,
+    HadamardResponse,
+    HashedProjectiveGeometry,
     Mechanism,
     Packing,
+    ProjectiveGeometry,
     Report,
     SubsetSelection,
+    UnaryEncoding,
     design,
+    design_string,
     rebuild,
 )
 from hearsay.randomness import PRECISION
 
 ONE = 1 << PRECISION
+
+STRINGS = ["Ålesund", "Bergen", "", "Oslo"]
 
 SMALL: dict[str, tuple[Mechanism[Any], list[Any]]] = {
     "randomized response": (SubsetSelection.design(2, 1.0), [0, 1]),
@@ -35,10 +47,38 @@ SMALL: dict[str, tuple[Mechanism[Any], list[Any]]] = {
     "subset selection 2 of 6": (SubsetSelection.design(6, 1.0, k=2), list(range(6))),
     "subset selection 3 of 7": (SubsetSelection.design(7, 0.3), list(range(7))),
     "subset selection 5 of 6": (SubsetSelection.design(6, 1.5, k=5), list(range(6))),
+    "projective plane of order 2": (ProjectiveGeometry(7, 2, 3, ONE * 2 // 3), list(range(7))),
+    "projective line of order 3": (ProjectiveGeometry(4, 3, 2, ONE // 2), list(range(4))),
+    "part of a projective space": (ProjectiveGeometry.design(9, 1.0), list(range(9))),
+    "projective plane of order 5": (ProjectiveGeometry(31, 5, 3, ONE // 2), [0, 7, 25, 30]),
+    "optimized unary encoding": (UnaryEncoding.optimized(4, 1.0), list(range(4))),
+    "symmetric unary encoding": (UnaryEncoding.symmetric(5, 2.0), list(range(5))),
+    "Hadamard response over 3": (HadamardResponse.design(3, 1.0), list(range(3))),
+    "Hadamard response over 4": (HadamardResponse.design(4, 2.0), list(range(4))),
+    "hashed projective geometry": (
+        HashedProjectiveGeometry("city", 3, ProjectiveGeometry(13, 3, 3, ONE // 2)),
+        STRINGS,
+    ),
+    "cohort local hashing": (
+        CohortLocalHashing("city", 3, SubsetSelection.design(4, 1.0, k=1)),
+        STRINGS,
+    ),
+    "count mean sketch": (
+        CountMeanSketch("city", 2, UnaryEncoding.symmetric(5, 1.0)),
+        STRINGS,
+    ),
+    "Hadamard count mean sketch": (
+        HadamardCountMeanSketch("city", 3, HadamardResponse.design(8, 1.0)),
+        STRINGS,
+    ),
 }
 """Mechanisms small enough to enumerate, each with values to enumerate it over."""
 
+CLOSED = {name: each for name, each in SMALL.items() if each[0].size is not None}
+"""Those over a closed domain. Over an open one, q is an average over hash functions."""
+
 small = pytest.mark.parametrize(("mechanism", "items"), SMALL.values(), ids=SMALL)
+closed = pytest.mark.parametrize(("mechanism", "items"), CLOSED.values(), ids=CLOSED)
 
 
 def reports(mechanism: Mechanism[Any]) -> Iterator[Report]:
@@ -92,11 +132,9 @@ def test_a_report_supports_the_truth_with_p(mechanism: Mechanism[Any], items: li
         assert sum(supported) == mechanism.p
 
 
-@small
+@closed
 def test_a_report_supports_others_with_q(mechanism: Mechanism[Any], items: list[Any]) -> None:
     """The reports that support another value of a closed domain have probability q in all."""
-    if mechanism.size is None:
-        pytest.skip("q of an open domain is an average over salts, tested with its mechanism")
     for item, other in itertools.permutations(items, 2):
         supported = (
             mechanism.likelihood(report, item)
@@ -160,11 +198,10 @@ def test_rebuild_checks_every_parameter(mechanism: Mechanism[Any], items: list[A
         rebuild(mechanism.name, good | {"surplus": 1})
 
 
-@small
+@closed
 def test_values_outside_the_domain_are_refused(mechanism: Mechanism[Any], items: list[Any]) -> None:
     """An index outside a closed domain raises, and the message does not depend on the noise."""
-    if mechanism.size is None:
-        pytest.skip("an open domain takes any string")
+    assert mechanism.size is not None
     for item in (-1, mechanism.size):
         with pytest.raises(ValueError, match="outside"):
             mechanism.randomize(item)
@@ -188,6 +225,23 @@ def test_designs_keep_within_epsilon(name: str) -> None:
         assert 0 < mechanism.q < mechanism.p < 1
 
 
+@pytest.mark.parametrize("name", [*STRING_DESIGNS, "auto"])
+def test_string_designs_keep_within_epsilon(name: str) -> None:
+    """Over 40 random epsilons, the exact epsilon is within the declared one and near it.
+
+    Epsilons from 0.01 to 10, log-uniform, seed 23.
+    """
+    rng = random.Random(23)
+    for _ in range(40):
+        epsilon = 0.01 * 1000 ** rng.random()
+        mechanism = design_string(name, "city", epsilon)
+        assert mechanism.size is None
+        assert mechanism.odds <= exp_below(epsilon)
+        assert epsilon - 1e-6 < mechanism.epsilon <= epsilon + 1e-15
+        assert 0 < mechanism.q < mechanism.p < 1
+        assert sum(row.width for row in mechanism.rows) <= MAX_CELLS
+
+
 @pytest.mark.parametrize("name", [*DESIGNS, "auto"])
 @pytest.mark.parametrize("size", [-1, 0, 1])
 def test_a_domain_of_one_is_refused(name: str, size: int) -> None:
@@ -202,12 +256,16 @@ def test_useless_epsilons_are_refused(name: str, epsilon: float) -> None:
     """Epsilon zero, negative, infinite, not a number, or beyond 53-bit thresholds: an error."""
     with pytest.raises(SchemeError, match="epsilon"):
         design(name, 10, epsilon)
+    with pytest.raises(SchemeError, match="epsilon"):
+        design_string("auto", "city", epsilon)
 
 
 def test_unknown_mechanisms_are_refused() -> None:
     """A name that no mechanism has is refused with the names that exist."""
     with pytest.raises(SchemeError, match="subset_selection"):
         design("laplace", 4, 1.0)
+    with pytest.raises(SchemeError, match="count_mean_sketch"):
+        design_string("subset_selection", "city", 1.0)
     with pytest.raises(SchemeError, match="upgrade"):
         rebuild("laplace", {})
 

@@ -1,16 +1,17 @@
 """Mechanisms by name: how the registry asks for one, and how a scheme is read back.
 
-Adding a mechanism means one file in this folder and its entries in the two tables
-below; the collector never learns of it.
+Adding a mechanism means one file in this folder and its entries in the tables below; the
+collector never learns of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from hearsay.errors import SchemeError
 from hearsay.mechanisms.base import (
+    MAX_CELLS,
     MAX_EPSILON,
     Cell,
     Mechanism,
@@ -20,45 +21,107 @@ from hearsay.mechanisms.base import (
     check_epsilon,
     total_variance,
 )
+from hearsay.mechanisms.choice import Choice, best_for, explain
+from hearsay.mechanisms.cohort_local_hashing import CohortLocalHashing
+from hearsay.mechanisms.count_mean_sketch import CountMeanSketch, HadamardCountMeanSketch
+from hearsay.mechanisms.hadamard_response import HadamardResponse
+from hearsay.mechanisms.hashed import Hashed
+from hearsay.mechanisms.hashed_projective_geometry import HashedProjectiveGeometry
+from hearsay.mechanisms.projective_geometry import ProjectiveGeometry
 from hearsay.mechanisms.subset_selection import SubsetSelection
+from hearsay.mechanisms.unary_encoding import UnaryEncoding
 
 __all__ = [
     "AUTO",
     "DESIGNS",
+    "MAX_CELLS",
     "MAX_EPSILON",
+    "STRING_DESIGNS",
     "Cell",
+    "Choice",
+    "CohortLocalHashing",
+    "CountMeanSketch",
+    "HadamardCountMeanSketch",
+    "HadamardResponse",
+    "Hashed",
+    "HashedProjectiveGeometry",
     "Mechanism",
     "Packing",
+    "ProjectiveGeometry",
     "Report",
     "Row",
     "SubsetSelection",
+    "UnaryEncoding",
     "design",
+    "design_string",
+    "explain",
     "rebuild",
     "total_variance",
 ]
 
 AUTO = "auto"
 
-DESIGNS = {
+DESIGNS: dict[str, Callable[[int, float], Mechanism[int]]] = {
     "subset_selection": SubsetSelection.design,
     "randomized_response": lambda size, epsilon: SubsetSelection.design(size, epsilon, k=1),
+    "projective_geometry": ProjectiveGeometry.design,
+    "optimized_unary_encoding": UnaryEncoding.optimized,
+    "symmetric_unary_encoding": UnaryEncoding.symmetric,
+    "hadamard_response": HadamardResponse.design,
 }
 """What `mechanism = "..."` may say for a closed domain: name -> (size, epsilon) -> mechanism."""
 
-_CLASSES: dict[str, type[Mechanism[Any]]] = {SubsetSelection.name: SubsetSelection}
+STRING_DESIGNS: dict[str, Callable[[str, float], Mechanism[str]]] = {
+    "hashed_projective_geometry": HashedProjectiveGeometry.design,
+    "cohort_local_hashing": CohortLocalHashing.design,
+    "count_mean_sketch": CountMeanSketch.design,
+    "hadamard_count_mean_sketch": HadamardCountMeanSketch.design,
+}
+"""The same for strings: name -> (salt, epsilon) -> mechanism. The salt is the metric's name."""
+
+_CLASSES: dict[str, type[Mechanism[Any]]] = {
+    each.name: each
+    for each in (
+        SubsetSelection,
+        ProjectiveGeometry,
+        UnaryEncoding,
+        HadamardResponse,
+        HashedProjectiveGeometry,
+        CohortLocalHashing,
+        CountMeanSketch,
+        HadamardCountMeanSketch,
+    )
+}
 
 
-def design(name: str, size: int, epsilon: float) -> Mechanism[Any]:
+def design(name: str, size: int, epsilon: float) -> Mechanism[int]:
     """The mechanism called `name` for a closed domain, within `epsilon`.
 
     Raises:
         SchemeError: there is no such mechanism, or it cannot keep within `epsilon`.
     """
-    chosen = "subset_selection" if name == AUTO else name
-    if chosen not in DESIGNS:
-        known = ", ".join([AUTO, *DESIGNS])
-        raise SchemeError(f"there is no mechanism {name!r}: choose one of {known}")
-    return DESIGNS[chosen](size, check_epsilon(epsilon)).require_within(epsilon)
+    maker = best_for if name == AUTO else _named(DESIGNS, name)
+    return maker(size, check_epsilon(epsilon)).require_within(epsilon)
+
+
+def design_string(name: str, metric: str, epsilon: float) -> Mechanism[str]:
+    """The mechanism called `name` for any string, salted by the metric's name, within `epsilon`.
+
+    Raises:
+        SchemeError: there is no such mechanism, or it cannot keep within `epsilon`.
+    """
+    maker = HashedProjectiveGeometry.design if name == AUTO else _named(STRING_DESIGNS, name)
+    return maker(metric, check_epsilon(epsilon)).require_within(epsilon)
+
+
+_Maker = TypeVar("_Maker")
+
+
+def _named(table: Mapping[str, _Maker], name: str) -> _Maker:
+    if name not in table:
+        known = ", ".join([AUTO, *table])
+        raise SchemeError(f"there is no mechanism {name!r} here: choose one of {known}")
+    return table[name]
 
 
 def rebuild(name: str, parameters: Mapping[str, Any]) -> Mechanism[Any]:

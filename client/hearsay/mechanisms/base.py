@@ -13,14 +13,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast
 
 from hearsay.errors import SchemeError
 from hearsay.exact import exp_below, log_above
-from hearsay.randomness import Bits, system_bits
+from hearsay.randomness import PRECISION, Bits, system_bits
 
 __all__ = [
+    "MAX_CELLS",
     "MAX_EPSILON",
+    "ONE",
     "Cell",
     "Item",
     "Mechanism",
@@ -29,8 +31,15 @@ __all__ = [
     "Row",
     "check_epsilon",
     "check_parameters",
+    "check_size",
     "total_variance",
 ]
+
+ONE = 1 << PRECISION
+"""Probability one, as a threshold."""
+
+MAX_CELLS = 1 << 23
+"""The most cells that a tally may have: 64 MB of counters, decoded in a second or two."""
 
 MAX_EPSILON = 10.0
 """The largest epsilon a mechanism is designed for: at e**10 (22,026 to 1) noise hides nothing."""
@@ -98,7 +107,8 @@ class Mechanism(ABC, Generic[Item]):
     Every mechanism here is *pure* (Wang et al., USENIX Security 2017): a report
     supports the true value with probability `p` and any other value with
     probability `q`, so that a count S of supporting reports among n estimates the
-    value's share as (S/n - q) / (p - q), without bias.
+    value's share as (S/n - q) / (p - q), without bias. Where strings are hashed, `q` is
+    the average over the public hash functions.
 
     Attributes:
         name: what `mechanism = "..."` in the registry and the scheme call it.
@@ -145,6 +155,15 @@ class Mechanism(ABC, Generic[Item]):
     def support(self, item: Item) -> Iterator[Cell]:
         """The cells whose counts support `item`: a report supports it when it sets one of them."""
 
+    def require_item(self, item: int) -> None:
+        """Refuse an index outside a closed domain.
+
+        Raises:
+            ValueError: it is.
+        """
+        if not 0 <= item < cast(int, self.size):
+            raise ValueError(f"item {item} is outside the domain of {self.size}")
+
     def require_within(self, epsilon: float) -> Self:
         """Itself, if its exact epsilon stays within the declared one.
 
@@ -166,6 +185,22 @@ def total_variance(p: Fraction, q: Fraction, size: int) -> Fraction:
     (Ye and Barg, IEEE Trans. Inf. Theory 2018).
     """
     return (p * (1 - p) + (size - 1) * q * (1 - q)) / (p - q) ** 2
+
+
+def check_size(mechanism: str, size: int, largest: int = MAX_CELLS) -> int:
+    """The number of values, if a mechanism can be built over so many.
+
+    Raises:
+        SchemeError: fewer than two values, or more than `largest`.
+    """
+    if size < 2:
+        raise SchemeError(f"{mechanism}: a domain of {size} has nothing to ask; give it two")
+    if size > largest:
+        raise SchemeError(
+            f"{mechanism}: a domain of {size:,} is above the {largest:,} it can hold; merge rare "
+            "values into an other, or ask for strings, whose candidates come later"
+        )
+    return size
 
 
 def check_epsilon(epsilon: float) -> float:

@@ -25,19 +25,20 @@ from typing import Any, ClassVar, Self
 from hearsay.errors import SchemeError
 from hearsay.exact import exp_below
 from hearsay.mechanisms.base import (
+    MAX_CELLS,
+    ONE,
     Cell,
     Mechanism,
     Packing,
     Report,
     Row,
     check_parameters,
+    check_size,
     total_variance,
 )
 from hearsay.randomness import PRECISION, Bits, below, coin, subset, system_bits
 
 __all__ = ["SubsetSelection"]
-
-_ONE = 1 << PRECISION
 
 
 class SubsetSelection(Mechanism[int]):
@@ -52,19 +53,18 @@ class SubsetSelection(Mechanism[int]):
     size: int
 
     def __init__(self, size: int, k: int, threshold: int) -> None:
-        if size < 2:
-            raise SchemeError(f"{self.name}: a domain of {size} has nothing to ask; give it two")
+        check_size(self.name, size)
         if not 1 <= k < size:
             raise SchemeError(f"{self.name}: k must be from 1 to {size - 1}, not {k}")
-        if not k * _ONE < threshold * size < size * _ONE:
+        if not k * ONE < threshold * size < size * ONE:
             raise SchemeError(
                 f"{self.name}: threshold {threshold} of 2**{PRECISION} is outside "
                 f"({k}/{size}, 1): epsilon would not be positive and finite"
             )
         self.size, self.k, self.threshold = size, k, threshold
-        self.p = Fraction(threshold, _ONE)
+        self.p = Fraction(threshold, ONE)
         self.q = (self.p * (k - 1) + (1 - self.p) * k) / (size - 1)
-        self.odds = Fraction(threshold * (size - k), (_ONE - threshold) * k)
+        self.odds = Fraction(threshold * (size - k), (ONE - threshold) * k)
         listed = k * max(1, (size - 1).bit_length()) < size
         packing = Packing.INDEX if k == 1 else Packing.LIST if listed else Packing.BITMAP
         self.rows = (Row(size, packing, k),)
@@ -75,8 +75,7 @@ class SubsetSelection(Mechanism[int]):
 
         The threshold is rounded down, so the exact epsilon never exceeds the declared one.
         """
-        if size < 2:
-            raise SchemeError(f"{cls.name}: a domain of {size} has nothing to ask; give it two")
+        check_size(cls.name, size)
         odds = exp_below(epsilon)
         if k is not None:
             return cls._calibrated(size, k, odds)
@@ -89,12 +88,12 @@ class SubsetSelection(Mechanism[int]):
 
     @classmethod
     def _calibrated(cls, size: int, k: int, odds: Fraction) -> Self:
-        return cls(size, k, math.floor(_ONE * odds * k / (odds * k + size - k)))
+        return cls(size, k, math.floor(ONE * odds * k / (odds * k + size - k)))
 
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
         size, k, threshold = check_parameters(
-            cls.name, parameters, size=(2, 1 << 24), k=(1, 1 << 24), threshold=(1, _ONE - 1)
+            cls.name, parameters, size=(2, MAX_CELLS), k=(1, MAX_CELLS), threshold=(1, ONE - 1)
         )
         return cls(size, k, threshold)
 
@@ -102,8 +101,7 @@ class SubsetSelection(Mechanism[int]):
         return {"size": self.size, "k": self.k, "threshold": self.threshold}
 
     def randomize(self, item: int, bits: Bits = system_bits) -> Report:
-        if not 0 <= item < self.size:
-            raise ValueError(f"item {item} is outside the domain of {self.size}")
+        self.require_item(item)
         truthful = coin(self.threshold, bits)
         if self.k == 1:
             if truthful:

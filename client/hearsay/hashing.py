@@ -1,0 +1,41 @@
+"""Where a string falls in the public hash tables: MurmurHash3 of its NFC form, salted.
+
+    key  = salt, one zero byte, the string in Unicode normal form C; as UTF-8
+    h    = MurmurHash3 x64 128 of the key, with seed row // 2
+    hash = the lower (row even) or upper (row odd) 64 bits of h
+
+The hash spreads strings evenly and hides nothing: salts are public, so that an analyst
+can look for any candidate, and privacy comes from the noise alone.
+`client/vectors/hashing.json` holds test vectors.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+import mmh3
+
+__all__ = ["hash64", "hash_key"]
+
+
+def hash_key(salt: str, text: str) -> bytes:
+    """The bytes that are hashed for a string under a salt.
+
+    Raises:
+        ValueError: the string is not valid Unicode: it holds half of a surrogate pair.
+    """
+    try:
+        return f"{salt}\0{unicodedata.normalize('NFC', text)}".encode()
+    except UnicodeEncodeError:
+        # Python's own message repeats the string, and messages end up in logs.
+        raise ValueError("the string is not valid Unicode: it holds a lone surrogate") from None
+
+
+def hash64(salt: str, row: int, text: str) -> int:
+    """The hash of a string in one row of its tables, a number in [0, 2**64).
+
+    Raises:
+        ValueError: the string is not valid Unicode.
+    """
+    halves: tuple[int, int] = mmh3.hash64(hash_key(salt, text), row >> 1, signed=False)
+    return halves[row & 1]

@@ -1,0 +1,107 @@
+"""Hashed mechanisms: q over all hash functions, rows, salts and what they refuse."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from hearsay.errors import SchemeError
+from hearsay.hashing import hash64
+from hearsay.mechanisms import (
+    CohortLocalHashing,
+    CountMeanSketch,
+    HadamardCountMeanSketch,
+    HadamardResponse,
+    Hashed,
+    HashedProjectiveGeometry,
+    Mechanism,
+    ProjectiveGeometry,
+    Report,
+    SubsetSelection,
+    UnaryEncoding,
+    design_string,
+)
+from hearsay.randomness import PRECISION
+
+HALF = 1 << PRECISION - 1
+
+HASHED: list[tuple[type[Hashed], Mechanism[int]]] = [
+    (HashedProjectiveGeometry, ProjectiveGeometry(13, 3, 3, HALF)),
+    (CohortLocalHashing, SubsetSelection.design(4, 1.0, k=1)),
+    (CountMeanSketch, UnaryEncoding.symmetric(4, 1.0)),
+    (HadamardCountMeanSketch, HadamardResponse.design(8, 1.0)),
+]
+
+
+@pytest.mark.parametrize(("kind", "channel"), HASHED)
+def test_q_is_the_average_over_all_hash_functions(kind: type[Hashed], channel: Any) -> None:
+    """Averaged over every pair of places that two strings can have, a report of the one
+    supports the other with probability exactly q; with its own place, p.
+    """
+    mechanism = kind("city", 2, channel)
+    total = Fraction(0)
+    (row,) = channel.rows
+    for place, other in itertools.product(range(channel.size), repeat=2):
+        if row.packing == "bitmap":
+            supporting = [each for each in range(1 << row.width) if each >> other & 1]
+        else:
+            supporting = [cell.column for cell in channel.support(other)]
+        total += sum(channel.likelihood(Report(0, each), place) for each in supporting)
+    assert total / channel.size**2 == mechanism.q
+    assert mechanism.p == channel.p
+
+
+def test_q_of_hashed_projective_geometry_is_simple() -> None:
+    """Every message supports s of the K places, so q = s / K whatever the threshold."""
+    for threshold in (HALF, HALF + HALF // 3):
+        channel = ProjectiveGeometry(156, 5, 4, threshold)
+        assert HashedProjectiveGeometry("city", 4, channel).q == Fraction(31, 156)
+
+
+@pytest.mark.parametrize(("kind", "channel"), HASHED)
+def test_support_follows_the_hash(kind: type[Hashed], channel: Any) -> None:
+    """In each row a string is supported by the cells of the place it hashes to."""
+    mechanism = kind("city", 3, channel)
+    expected = [
+        (row, cell.column)
+        for row in range(3)
+        for cell in channel.support(hash64("city", row, "Oslo") % channel.size)
+    ]
+    assert list(mechanism.support("Oslo")) == expected
+
+
+def test_normal_forms_are_one_string() -> None:
+    """A string and its decomposed form have the same likelihoods."""
+    mechanism = HashedProjectiveGeometry("city", 2, ProjectiveGeometry(13, 3, 3, HALF))
+    for column in range(13):
+        report = Report(1, column)
+        assert mechanism.likelihood(report, "A\u030a") == mechanism.likelihood(report, "\u00c5")
+
+
+def test_metrics_hash_apart() -> None:
+    """The metric's name is the salt: the same string falls elsewhere in another metric."""
+    one = design_string("auto", "city", 1.0)
+    other = design_string("auto", "street", 1.0)
+    assert isinstance(one, HashedProjectiveGeometry)
+    assert isinstance(other, HashedProjectiveGeometry)
+    assert [one.place(row, "Oslo") for row in range(4)] != [
+        other.place(row, "Oslo") for row in range(4)
+    ]
+
+
+def test_reports_stay_short() -> None:
+    """A string's report takes at most three bytes beside its row, up to epsilon 10."""
+    for epsilon in (0.1, 1, 2, 4, 10):
+        mechanism = design_string("auto", "city", epsilon)
+        assert len(mechanism.rows) == 4
+        assert all(row.report_bytes <= 3 and row.width >= 1 << 17 for row in mechanism.rows)
+
+
+@pytest.mark.parametrize(("salt", "rows"), [("", 2), ("a\0b", 2), ("a", 0), ("a", 1 << 23)])
+def test_impossible_tables_are_refused(salt: str, rows: int) -> None:
+    """No salt, a salt that could run into the text, no rows, or too many cells."""
+    with pytest.raises(SchemeError, match="salt|cells"):
+        CohortLocalHashing(salt, rows, SubsetSelection.design(4, 1.0, k=1))

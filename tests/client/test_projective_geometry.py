@@ -1,0 +1,148 @@
+"""Projective geometry response: the space itself, and which space `design` takes."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import pytest
+
+from hearsay.errors import SchemeError
+from hearsay.mechanisms import MAX_CELLS, ProjectiveGeometry, total_variance
+from hearsay.mechanisms.projective_geometry import points
+from hearsay.randomness import PRECISION
+
+HALF = 1 << PRECISION - 1
+SPACES = [(2, 2), (2, 4), (3, 2), (3, 3), (5, 3), (7, 2), (17, 2), (2, 9)]
+
+
+def whole(order: int, dimension: int) -> ProjectiveGeometry:
+    """All points of a space, with a threshold that suits each of the spaces above."""
+    return ProjectiveGeometry(points(order, dimension), order, dimension, HALF + HALF // 2)
+
+
+@pytest.mark.parametrize(("order", "dimension"), SPACES)
+def test_every_point_has_one_vector(order: int, dimension: int) -> None:
+    """All vectors with a leading 1 stand for one point each, in the order of their blocks."""
+    space = whole(order, dimension)
+    vectors = [tuple(space.coordinates(index)) for index in range(space.messages)]
+    assert len(set(vectors)) == space.messages
+    assert all(next(each for each in vector if each) == 1 for vector in vectors)
+    leading = [vector.index(1) for vector in vectors]
+    assert leading == sorted(leading)
+    for lead in range(dimension):
+        block = [vector for vector in vectors if vector.index(1) == lead]
+        assert block == sorted(block)
+    with pytest.raises(ValueError, match="no point"):
+        space.coordinates(space.messages)
+
+
+@pytest.mark.parametrize(("order", "dimension"), SPACES)
+def test_support_is_the_hyperplane(order: int, dimension: int) -> None:
+    """A value is supported by exactly the points orthogonal to it, each listed once, in order."""
+    space = whole(order, dimension)
+    vectors = [space.coordinates(index) for index in range(space.messages)]
+    for item in range(0, space.messages, max(1, space.messages // 40)):
+        expected = [
+            index
+            for index, vector in enumerate(vectors)
+            if sum(a * b for a, b in zip(vector, vectors[item], strict=True)) % order == 0
+        ]
+        assert [cell.column for cell in space.support(item)] == expected
+        assert all(cell.row == 0 for cell in space.support(item))
+
+
+@pytest.mark.parametrize(("order", "dimension"), [(2, 4), (3, 3), (5, 3)])
+def test_two_hyperplanes_meet_evenly(order: int, dimension: int) -> None:
+    """Every hyperplane has s points and any two have lambda in common, so q holds for any pair."""
+    space = whole(order, dimension)
+    planes = [{cell.column for cell in space.support(item)} for item in range(space.messages)]
+    assert {len(plane) for plane in planes} == {points(order, dimension - 1)}
+    common = {len(a & b) for place, a in enumerate(planes) for b in planes[:place]}
+    assert common == {points(order, dimension - 2)}
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "size", "order", "dimension", "messages"),
+    [
+        (2, 10**5, 7, 7, 137_257),
+        (1, 10**6, 3, 14, 2_391_484),
+        (4, 10**6, 53, 5, 8_042_221),
+        (5, 10**6, 149, 4, 3_330_300),
+    ],
+)
+def test_reference_spaces(
+    epsilon: float, size: int, order: int, dimension: int, messages: int
+) -> None:
+    """The chosen space is the known best one."""
+    space = ProjectiveGeometry.design(size, epsilon)
+    assert (space.order, space.dimension, space.messages) == (order, dimension, messages)
+
+
+@pytest.mark.parametrize("size", [2, 5, 40, 3000, 500_000])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.3, 7.0])
+def test_design_has_the_least_variance(size: int, epsilon: float) -> None:
+    """No prime up to 500 gives less total variance, in the lowest dimension that holds the domain.
+
+    By the formula in floating point, apart from the code.
+    """
+
+    def variance(order: int) -> float:
+        dimension = 2
+        while points(order, dimension) < size:
+            dimension += 1
+        messages, near, shared = (points(order, dimension - j) for j in range(3))
+        if messages > MAX_CELLS:
+            return math.inf
+        outside = 1 / (near * math.exp(epsilon) + messages - near)
+        inside = math.exp(epsilon) * outside
+        p, q = near * inside, shared * inside + (near - shared) * outside
+        return (p * (1 - p) + (size - 1) * q * (1 - q)) / (p - q) ** 2
+
+    primes = [number for number in range(2, 500) if all(number % k for k in range(2, number))]
+    space = ProjectiveGeometry.design(size, epsilon)
+    chosen = float(total_variance(space.p, space.q, size))
+    assert chosen <= min(map(variance, primes)) * (1 + 1e-9)
+
+
+def test_formulas() -> None:
+    """p, q and the odds follow from the threshold by the formulas of the docstring."""
+    threshold = 4 * HALF // 3
+    space = ProjectiveGeometry(100, 5, 4, threshold)
+    messages, near, shared = 156, 31, 6
+    p = Fraction(threshold, 1 << PRECISION)
+    assert space.p == p
+    assert space.q == (shared * p + (near - shared) * (1 - p) * near / (messages - near)) / near
+    assert space.odds == p * (messages - near) / ((1 - p) * near)
+
+
+def test_a_report_is_short() -> None:
+    """A report over a million values takes at most four bytes."""
+    for epsilon in (0.5, 1, 2, 4):
+        (row,) = ProjectiveGeometry.design(10**6, epsilon).rows
+        assert row.report_bytes <= 4
+
+
+def test_a_domain_beyond_the_table_cap_is_refused() -> None:
+    """A domain with more values than a tally may have cells is refused with advice."""
+    with pytest.raises(SchemeError, match="merge rare values"):
+        ProjectiveGeometry.design(MAX_CELLS + 1, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("size", "order", "dimension", "threshold", "message"),
+    [
+        (5, 4, 3, HALF, "prime"),
+        (5, 1, 3, HALF, "prime"),
+        (8, 2, 3, HALF, "domain of 8"),
+        (5, 2, 24, HALF, "domain"),
+        (7, 2, 3, 3 * 2 * HALF // 7, "epsilon"),
+        (7, 2, 3, 2 * HALF, "epsilon"),
+    ],
+)
+def test_impossible_spaces_are_refused(
+    size: int, order: int, dimension: int, threshold: int, message: str
+) -> None:
+    """No space without a prime order, with too few or too many points, or without noise."""
+    with pytest.raises(SchemeError, match=message):
+        ProjectiveGeometry(size, order, dimension, threshold)
