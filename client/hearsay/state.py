@@ -29,7 +29,18 @@ MEMORY = ":memory:"
 _APPLICATION = 0x68727379  # "hrsy"
 _VERSION = 1
 _BUSY_SECONDS = 5.0
-_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_PASSING = (
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_PROTOCOL,
+    sqlite3.SQLITE_READONLY,
+)
+"""Results that say nothing against the file; every other one does."""
 
 _SETTINGS = (
     # The journal is emptied in place: no directory entry has to reach the disk for a
@@ -65,8 +76,9 @@ def default_directory(endpoint: str | None) -> Path:
     Raises:
         StateError: the user has no home directory.
     """
-    address = (endpoint or "local").partition("://")[2] or "local"
-    return states_root() / re.sub(r"[^A-Za-z0-9.-]+", "_", address).strip("_.")
+    address = (endpoint or "").partition("://")[2]
+    name = re.sub(r"[^A-Za-z0-9.-]+", "_", address).strip("_.")
+    return states_root() / (name or "local")
 
 
 class State:
@@ -226,5 +238,6 @@ def _check(connection: sqlite3.Connection) -> None:
 
 
 def _is_damage(error: sqlite3.DatabaseError) -> bool:
-    # Programming errors of sqlite3 itself carry no code.
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE
+    # Python's own errors, about a misuse of the module, carry no code.
+    code = getattr(error, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF not in _PASSING

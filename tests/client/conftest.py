@@ -1,0 +1,145 @@
+"""A clock that tests set, bits that repeat, a collector in memory, and clients that re-raise."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hearsay import Client, Registry
+from hearsay.transport import Reply
+
+REGISTRY = """
+schema = 1
+[defaults]
+owner = "growth@acme.example"
+expires = 2030-06-30
+
+[metrics.browser]
+type = "category"
+description = "The browser in use."
+values = ["firefox", "chrome", "safari", "edge", "other"]
+epsilon = 1.0
+lifetime_epsilon = 3.0
+
+[metrics.dark_mode]
+type = "boolean"
+description = "Dark mode is on."
+epsilon = 0.5
+lifetime_epsilon = 100.0
+aggregate = "max"
+"""
+
+
+class Clock:
+    """POSIX seconds that stand still until they are set."""
+
+    def __init__(self, now: float) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+    def days(self, count: float) -> None:
+        """Let days pass."""
+        self.now += 86_400 * count
+
+
+class Collector:
+    """A transport that remembers every body, and answers as `replies` say, then with 202."""
+
+    def __init__(self) -> None:
+        self.bodies: list[bytes] = []
+        self.replies: list[Reply | Exception] = []
+        self.rejected: list[dict[str, Any]] = []
+
+    def send(self, body: bytes) -> Reply:
+        self.bodies.append(body)
+        if self.replies:
+            reply = self.replies.pop(0)
+            if isinstance(reply, Exception):
+                raise reply
+            return reply
+        batch = json.loads(body)
+        document = {
+            "batch": batch["batch"],
+            "accepted": len(batch["reports"]) - len(self.rejected),
+            "duplicate": 0,
+            "rejected": self.rejected,
+        }
+        return Reply(202, json.dumps(document).encode())
+
+    @property
+    def reports(self) -> list[dict[str, Any]]:
+        """Every report that arrived, in order."""
+        return [report for body in self.bodies for report in json.loads(body)["reports"]]
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """Noon of 2027-01-04, a Monday."""
+    return Clock(datetime(2027, 1, 4, 12, tzinfo=UTC).timestamp())
+
+
+@pytest.fixture
+def bits() -> Callable[[int], int]:
+    """A seeded source of bits."""
+    return random.Random(4).getrandbits
+
+
+@pytest.fixture
+def collector() -> Collector:
+    """A collector in memory."""
+    return Collector()
+
+
+@pytest.fixture
+def registry() -> Registry:
+    """Two metrics: a category with a small budget and a boolean with a large one."""
+    return Registry.parse(REGISTRY)
+
+
+MakeClient = Callable[..., Client]
+
+
+@pytest.fixture
+def make_client(
+    tmp_path: Path,
+    clock: Clock,
+    bits: Callable[[int], int],
+    collector: Collector,
+    registry: Registry,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[MakeClient]:
+    """Makes clients over one state directory that work in the calling thread.
+
+    What a client would swallow fails the test, unless the test gives its own `on_trouble`.
+    """
+    monkeypatch.delenv("DO_NOT_TRACK", raising=False)
+    monkeypatch.delenv("HEARSAY_DISABLED", raising=False)
+    clients: list[Client] = []
+    troubles: list[Exception] = []
+
+    def make(**options: Any) -> Client:
+        settings: dict[str, Any] = {
+            "registry": registry,
+            "state_dir": tmp_path / "state",
+            "clock": clock,
+            "bits": bits,
+            "transport": collector,
+            "background": False,
+            "on_trouble": troubles.append,
+        }
+        client = Client(**(settings | options))
+        clients.append(client)
+        return client
+
+    yield make
+    for client in clients:
+        client.close()
+    assert not troubles

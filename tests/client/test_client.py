@@ -1,0 +1,545 @@
+"""Client: what an app may rely on, from record to close."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import os
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hearsay import Client, MetricError, Registry, StateError, TransportError
+from hearsay import client as client_module
+from hearsay.state import FILE_NAME
+from hearsay.transport import Reply
+
+MakeClient = Callable[..., Client]
+
+
+def statuses(client: Client) -> list[str]:
+    """The status of every report, the oldest first."""
+    return [report.status for report in reversed(client.sent())]
+
+
+def test_a_value_becomes_one_report_when_its_window_ends(
+    make_client: MakeClient, clock: Any, collector: Any
+) -> None:
+    """Nothing is sent while the window is open; afterwards exactly one report is."""
+    client = make_client()
+    client.record("browser", "chrome")
+    client.record("browser", "safari")
+    assert client.flush()
+    assert collector.bodies == []
+    clock.days(1)
+    assert client.flush()
+    assert client.flush()
+    (report,) = collector.reports
+    assert report["metric"] == "browser"
+    assert report["window"] == "2027-01-04"
+    assert statuses(client) == ["sent"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("colour", "red"), ("dark_mode", "yes"), ("dark_mode", 1), ("browser", True)],
+)
+def test_a_mistake_raises_at_once(make_client: MakeClient, name: str, value: Any) -> None:
+    """An unknown metric or a wrong type raises MetricError in record itself."""
+    with pytest.raises(MetricError):
+        make_client().record(name, value)
+
+
+def test_an_undeclared_value_raises_without_repeating_it(make_client: MakeClient) -> None:
+    """A value outside a domain that has no `other` raises, and the message keeps it secret."""
+    registry = Registry.parse(
+        'schema = 1\n[metrics.plan]\ntype = "category"\ndescription = "Plan."\nowner = "a"\n'
+        'expires = 2030-01-01\nepsilon = 1\nlifetime_epsilon = 1\nvalues = ["free", "paid"]\n'
+    )
+    with pytest.raises(MetricError) as caught:
+        make_client(registry=registry).record("plan", "secret-plan")
+    assert "secret-plan" not in str(caught.value)
+
+
+def test_an_expired_metric_is_silently_not_recorded(
+    make_client: MakeClient, clock: Any, collector: Any
+) -> None:
+    """After the day on which it expires, a metric is counted as expired and never reported."""
+    client = make_client()
+    clock.days(365 * 5)
+    client.record("browser", "chrome")
+    clock.days(1)
+    assert client.flush()
+    assert client.counters == {"expired": 1}
+    assert collector.bodies == []
+
+
+def test_without_consent_nothing_is_kept(
+    make_client: MakeClient, clock: Any, collector: Any, tmp_path: Path
+) -> None:
+    """consent=False checks records and keeps none, not even a state file; opting in records."""
+    client = make_client(consent=False)
+    client.record("browser", "chrome")
+    with pytest.raises(MetricError):
+        client.record("browser", 5)
+    clock.days(1)
+    assert client.flush()
+    assert client.status == "no_consent"
+    assert not (tmp_path / "state").exists()
+    client.opt_in()
+    assert client.consent
+    client.record("browser", "chrome")
+    clock.days(1)
+    assert client.flush()
+    assert [report["window"] for report in collector.reports] == ["2027-01-05"]
+
+
+def test_opting_out_forgets_all_but_what_was_spent(
+    make_client: MakeClient, clock: Any, collector: Any
+) -> None:
+    """Opting out clears values, reports and payloads; the same window is not answered again."""
+    client = make_client()
+    client.record("browser", "chrome")
+    clock.days(1)
+    assert client.flush()
+    collector.replies = [TransportError("down")]
+    client = make_client(on_trouble=None)
+    client.record("browser", "edge")
+    clock.days(1)
+    assert not client.flush()
+    client.record("browser", "firefox")
+    client.opt_out()
+    assert client.sent() == []
+    client.opt_in()
+    assert client.flush()
+    clock.days(-2)
+    client.record("browser", "chrome")  # answered before
+    clock.days(5)
+    assert client.flush()
+    assert len(collector.bodies) == 2  # the one that arrived and the one that did not
+    for _ in range(3):
+        client.record("browser", "chrome")
+        clock.days(1)
+        client.flush()
+    assert len(collector.bodies) == 3  # of three answers in a lifetime two were spent before
+
+
+@pytest.mark.parametrize("variable", ["DO_NOT_TRACK", "HEARSAY_DISABLED"])
+def test_the_environment_switches_it_off(
+    make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variable: str
+) -> None:
+    """DO_NOT_TRACK=1 and HEARSAY_DISABLED=1 keep everything from disk; "0" does not."""
+    monkeypatch.setenv(variable, "1")
+    client = make_client()
+    client.record("browser", "chrome")
+    assert client.flush()
+    assert client.status == "disabled"
+    assert not (tmp_path / "state").exists()
+    monkeypatch.setenv(variable, "0")
+    assert make_client().status == "on"
+
+
+def test_trouble_is_logged_once_and_never_raised(
+    make_client: MakeClient, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A disk that cannot be written is logged once, counted each time, and shows no value."""
+    (tmp_path / "file").write_text("in the way")
+    client = make_client(state_dir=tmp_path / "file" / "state", on_trouble=None)
+    with caplog.at_level(logging.DEBUG):
+        for _ in range(3):
+            client.record("browser", "chrome")
+            assert not client.flush()
+    assert client.counters["disk"] >= 3
+    (message,) = [record for record in caplog.records if record.name == "hearsay"]
+    assert "chrome" not in message.getMessage()
+    assert client.sent() == []
+
+
+def test_records_wait_for_a_disk_that_comes_back(
+    make_client: MakeClient, tmp_path: Path, clock: Any, collector: Any
+) -> None:
+    """What could not be written is written once the disk can be reached again."""
+    blocker = tmp_path / "place"
+    blocker.write_text("in the way")
+    client = make_client(state_dir=blocker / "state", on_trouble=None)
+    client.record("browser", "chrome")
+    assert not client.flush()
+    blocker.unlink()
+    clock.days(1)
+    assert client.flush()
+    assert len(collector.reports) == 1
+
+
+def test_on_trouble_hands_out_what_is_swallowed(
+    make_client: MakeClient, clock: Any, collector: Any
+) -> None:
+    """The error that the app never sees is given to on_trouble, and may be raised from there."""
+
+    def raise_it(error: Exception) -> None:
+        raise error
+
+    client = make_client(on_trouble=raise_it)
+    collector.replies = [ZeroDivisionError(), ZeroDivisionError()]
+    client.record("browser", "chrome")
+    clock.days(1)
+    with pytest.raises(ZeroDivisionError):
+        client.flush()
+    silent = make_client(on_trouble=None)
+    assert not silent.flush()
+    assert silent.counters == {"internal": 1}
+
+
+def test_the_queue_is_bounded(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records beyond the bound are dropped and counted; those before it are kept."""
+    monkeypatch.setattr(client_module, "MAX_RECORDS", 5)
+    client = make_client(on_trouble=None)
+    for _ in range(8):
+        client.record("browser", "chrome")
+    assert client.counters == {"overflow": 3}
+
+
+def test_a_damaged_state_stops_everything(
+    make_client: MakeClient, tmp_path: Path, clock: Any, collector: Any
+) -> None:
+    """With a damaged file nothing is recorded, sent or recreated, and the status says so."""
+    client = make_client()
+    client.record("browser", "chrome")
+    clock.days(1)
+    client.close()
+    path = tmp_path / "state" / FILE_NAME
+    before = b"not a database" * 1000
+    path.write_bytes(before)
+    sent_before = len(collector.bodies)
+    troubles: list[Exception] = []
+    client = make_client(on_trouble=troubles.append)
+    client.record("browser", "chrome")
+    assert not client.flush()
+    client.record("browser", "chrome")
+    assert not client.flush()
+    assert client.status == "failed"
+    assert client.sent() == []
+    client.close()
+    assert path.read_bytes() == before
+    assert len(collector.bodies) == sent_before
+    assert {type(error) for error in troubles} == {StateError}
+
+
+def test_without_a_home_it_fails_closed(
+    make_client: MakeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user without a home directory, and no state_dir, means no telemetry and no crash."""
+
+    def no_home() -> Path:
+        raise RuntimeError
+
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", no_home)
+    client = make_client(state_dir=None, on_trouble=None)
+    client.record("browser", "chrome")
+    assert not client.flush()
+    assert client.status == "failed"
+
+
+def test_the_default_place_follows_xdg(
+    make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Without state_dir the file lies under XDG_STATE_HOME, named after the endpoint."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
+    client = make_client(state_dir=None, endpoint="https://t.acme.example:8443/in")
+    client.record("browser", "chrome")
+    client.flush()
+    (path,) = (tmp_path / "xdg").rglob(FILE_NAME)
+    assert path.parent == tmp_path / "xdg" / "hearsay" / "t.acme.example_8443_in"
+
+
+def test_sent_says_what_a_report_reveals(make_client: MakeClient, clock: Any) -> None:
+    """sent() gives each value's exact likelihood, and the sentence has the same numbers."""
+    client = make_client()
+    client.record("browser", "chrome")
+    clock.days(1)
+    client.flush()
+    (report,) = client.sent()
+    mechanism = client.registry["browser"].scheme.mechanism
+    assert (report.metric, report.description) == ("browser", "The browser in use.")
+    found = Counter(each.probability for each in report.likelihoods)
+    assert found == {mechanism.p: 1, (1 - mechanism.p) / 4: 4}
+    said = max(report.likelihoods, key=lambda each: each.probability).value
+    assert report.words == (
+        f"your device said “{said}”; it would say so 40.5 % of the time if that were true "
+        "and 14.9 % if it were not"
+    )
+
+
+def test_sent_summarises_large_domains(make_client: MakeClient, clock: Any) -> None:
+    """Over twenty values the report is put in words by its likelihood ratio alone."""
+    values = json.dumps([f"v{index}" for index in range(50)])
+    registry = Registry.parse(
+        'schema = 1\n[metrics.screen]\ntype = "category"\ndescription = "Screen."\nowner = "a"\n'
+        f"expires = 2030-01-01\nepsilon = 1\nlifetime_epsilon = 1\nvalues = {values}\n"
+    )
+    client = make_client(registry=registry)
+    client.record("screen", "v7")
+    clock.days(1)
+    client.flush()
+    (report,) = client.sent()
+    assert report.likelihoods == ()
+    assert "of 50 numbers" in report.words
+    assert "at most 2.72 times" in report.words
+
+
+def test_sent_outlives_the_scheme(make_client: MakeClient, clock: Any) -> None:
+    """A report is explained by the scheme it was made under, even after that has changed."""
+    client = make_client()
+    client.record("browser", "chrome")
+    clock.days(1)
+    client.flush()
+    before = client.sent()
+    newer = Registry.parse(
+        'schema = 1\n[metrics.browser]\ntype = "category"\ndescription = "New."\nowner = "a"\n'
+        'expires = 2030-01-01\nepsilon = 2\nlifetime_epsilon = 2\nvalues = ["x", "y"]\n'
+    )
+    assert make_client(registry=newer).sent() == before
+
+
+def test_close_writes_and_ends(make_client: MakeClient, clock: Any, collector: Any) -> None:
+    """close() brings records to the disk; afterwards records are checked and ignored."""
+    with make_client() as client:
+        client.record("browser", "chrome")
+    assert client.status == "closed"
+    client.record("browser", "edge")
+    with pytest.raises(MetricError):
+        client.record("browser", 3)
+    client.close()
+    clock.days(1)
+    assert make_client().flush()
+    assert len(collector.reports) == 1
+
+
+@pytest.mark.parametrize("spread", [-1.0, 1e6, float("nan")])
+def test_a_senseless_spread_is_refused(make_client: MakeClient, spread: float) -> None:
+    """A spread that is negative, longer than a day or no number raises."""
+    with pytest.raises(ValueError, match="spread"):
+        make_client(spread=spread)
+
+
+def test_a_crowd_is_spread_over_the_hour(
+    make_client: MakeClient, clock: Any, collector: Any
+) -> None:
+    """Without flush, reports leave only after their delay, and delays fill the spread.
+
+    200 delays, uniform over an hour: that none falls in a given quarter of it has
+    probability 0.75**200 < 1e-24 for each of four quarters (the bits are seeded).
+    """
+    client = make_client(state_dir=":memory:")
+    device = client._device
+    quarters: Counter[int] = Counter()
+    registry = client.registry
+    for _ in range(200):
+        client.record("dark_mode", True)
+        client._write()
+        clock.days(1)
+        client._write()
+        idle = device.idle_seconds()
+        assert idle is not None
+        quarters[int(idle // 900)] += 1
+        assert device.take(urgent=False) is None or idle == 0
+        clock.now += idle
+        batch = device.take(urgent=False)
+        assert batch is not None
+        device.deliver(batch)
+        clock.now -= idle
+    assert registry["dark_mode"].lifetime_epsilon == 100.0
+    assert set(quarters) == {0, 1, 2, 3}
+
+
+def test_the_thread_delivers_without_being_asked(
+    make_client: MakeClient, clock: Any, collector: Any
+) -> None:
+    """With a background thread, a report is sealed and sent with no call but record."""
+    arrived = threading.Event()
+
+    class Notice:
+        def send(self, body: bytes) -> Reply:
+            reply: Reply = collector.send(body)
+            arrived.set()
+            return reply
+
+    client = make_client(background=True, transport=Notice(), spread=0.0)
+    client.record("browser", "chrome")
+    assert client.flush(30)
+    clock.days(1)
+    client.record("dark_mode", True)
+    assert arrived.wait(30)
+    client.close(30)
+    assert [report["metric"] for report in collector.reports] == ["browser"]
+
+
+def test_a_new_client_resumes_what_an_old_one_left(
+    make_client: MakeClient, clock: Any, collector: Any
+) -> None:
+    """A client that records nothing still seals and sends what lies in its state file."""
+    with make_client() as client:
+        client.record("browser", "chrome")
+    clock.days(1)
+    arrived = threading.Event()
+
+    class Notice:
+        def send(self, body: bytes) -> Reply:
+            arrived.set()
+            reply: Reply = collector.send(body)
+            return reply
+
+    client = make_client(background=True, transport=Notice(), spread=0.0)
+    assert arrived.wait(30)
+    client.close(30)
+    assert len(collector.reports) == 1
+
+
+def test_flush_gives_up_in_time_and_close_still_writes(
+    make_client: MakeClient, clock: Any, collector: Any
+) -> None:
+    """While the network hangs, flush returns False and close brings records to the disk."""
+    entered, release = threading.Event(), threading.Event()
+
+    class Hanging:
+        def send(self, body: bytes) -> Reply:
+            entered.set()
+            release.wait(30)
+            raise TransportError("too late")
+
+    client = make_client(background=True, transport=Hanging(), on_trouble=None, spread=0.0)
+    client.record("browser", "chrome")
+    assert client.flush(30)
+    clock.days(1)
+    assert not client.flush(0.01)
+    assert entered.wait(30)
+    client.record("dark_mode", True)
+    client.close(0.01)
+    worker = client._worker
+    assert worker is not None
+    release.set()
+    worker.stop(30)
+    clock.days(1)
+    assert make_client().flush()
+    assert {report["metric"] for report in collector.reports} == {"browser", "dark_mode"}
+
+
+def test_many_threads_lose_no_record(make_client: MakeClient, clock: Any, collector: Any) -> None:
+    """Eight threads that record at once: every record counts in the window's reservoir."""
+    client = make_client(background=True)
+
+    def run() -> None:
+        for _ in range(200):
+            client.record("dark_mode", False)
+
+    threads = [threading.Thread(target=run) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert client.flush(30)
+    with client._state.transaction() as connection:
+        ((records,),) = connection.execute("SELECT records FROM open_values").fetchall()
+    assert records == 1600
+
+
+def test_atexit_brings_records_to_the_disk(tmp_path: Path) -> None:
+    """A script that records and ends, without close, has its value on the disk."""
+    (tmp_path / "metrics.toml").write_text(
+        'schema = 1\n[metrics.dark]\ntype = "boolean"\ndescription = "Dark."\nowner = "a"\n'
+        "expires = 2030-01-01\nepsilon = 1\nlifetime_epsilon = 1\n"
+    )
+    script = (
+        "import hearsay\n"
+        f"c = hearsay.Client({str(tmp_path / 'metrics.toml')!r}, state_dir={str(tmp_path)!r},"
+        " clock=lambda: 1.79e9)\n"
+        "c.record('dark', True)\n"
+    )
+    subprocess.run([sys.executable, "-W", "error", "-c", script], check=True)
+    from hearsay.state import State
+
+    state = State(tmp_path)
+    with state.transaction() as connection:
+        assert connection.execute("SELECT value FROM open_values").fetchall() == [("true",)]
+    state.close()
+
+
+def in_child(work: Callable[[], None]) -> None:
+    """Run `work` in a forked child, and fail unless it returns."""
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            work()
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitpid(pid, 0)[1] == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_fork_records_nothing_twice(make_client: MakeClient, clock: Any, collector: Any) -> None:
+    """Records queued before a fork are written by the parent alone; the child goes on with
+    its own thread and connection."""
+    client = make_client(background=True)
+    client.record("dark_mode", False)
+    assert client.flush(30)  # the thread runs, the file is open
+    worker = client._worker
+    assert worker is not None
+    queued = client._recorder.admit("dark_mode", False, clock())
+    assert queued is not None
+    client._records.extend([queued] * 5)  # in the queue, and the thread not yet told
+
+    def child() -> None:
+        assert client._state._connection is None
+        assert not worker.started
+        client.record("dark_mode", False)
+        assert client.flush(30)
+        client.close(30)
+
+    in_child(child)
+    assert client.flush(30)
+    with client._state.transaction() as connection:
+        ((records,),) = connection.execute("SELECT records FROM open_values").fetchall()
+    assert records == 1 + 5 + 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_state_in_memory_stays_with_the_parent(make_client: MakeClient) -> None:
+    """A forked copy of a ledger in memory is refused, in the child alone."""
+    client = make_client(state_dir=":memory:")
+    client.record("dark_mode", True)
+    assert client.flush()
+
+    def child() -> None:
+        assert client.status == "failed"
+
+    in_child(child)
+    assert client.status == "on"
+
+
+def test_an_answer_is_only_given_within_both_lifetimes(
+    make_client: MakeClient, clock: Any, collector: Any, registry: Registry
+) -> None:
+    """Metrics stop at their own lifetime epsilon, and all of them at the registry's."""
+    client = make_client(registry=dataclasses.replace(registry, lifetime_epsilon=2.0))
+    for _ in range(4):
+        client.record("browser", "chrome")
+        client.record("dark_mode", True)
+        clock.days(1)
+        client.flush()
+    spent = sum(
+        Fraction(client.registry[report["metric"]].scheme.mechanism.epsilon)
+        for report in collector.reports
+    )
+    assert spent <= 2
+    assert len(collector.reports) == 3

@@ -1,0 +1,135 @@
+"""The ledger: exact sums, both limits, and no trust in damage."""
+
+from __future__ import annotations
+
+import dataclasses
+import sqlite3
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hearsay import Client, Registry, StateError, TransportError
+from hearsay.ledger import Ledger
+from hearsay.state import FILE_NAME, State
+
+MakeClient = Callable[..., Client]
+
+
+def test_it_stops_for_good_when_a_lifetime_is_spent(
+    make_client: MakeClient, clock: Any, collector: Any
+) -> None:
+    """A lifetime of three answers gives three, over restarts, and not even keeps a fourth."""
+    for _ in range(6):
+        with make_client() as client:
+            client.record("browser", "chrome")
+        clock.days(1)
+        with make_client() as client:
+            assert client.flush()
+    assert len(collector.reports) == 3
+    client = make_client()
+    client.record("browser", "chrome")
+    client.flush()
+    with client._state.transaction() as connection:
+        assert connection.execute("SELECT count(*) FROM open_values").fetchone() == (0,)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.0, 2.0, 1 / 3])
+@pytest.mark.parametrize("answers", [1, 3, 7, 10])
+def test_the_sum_is_exact(tmp_path: Path, epsilon: float, answers: int) -> None:
+    """What is allowed is exactly what the fractions of the rounded-up epsilons allow."""
+    text = (
+        'schema = 1\n[metrics.m]\ntype = "boolean"\ndescription = "M."\nowner = "a"\n'
+        f"expires = 2030-01-01\nepsilon = {epsilon!r}\nlifetime_epsilon = {epsilon * answers!r}\n"
+    )
+    registry = Registry.parse(text)
+    metric = registry["m"]
+    cost = Fraction(metric.scheme.mechanism.epsilon)
+    expected = Fraction(metric.lifetime_epsilon) // cost
+    given = 0
+    while True:
+        state = State(tmp_path)  # a restart before each answer
+        with state.transaction() as connection:
+            ledger = Ledger(connection)
+            assert ledger.spent("m") == ledger.spent() == given * cost
+            if not ledger.allows(metric, registry):
+                break
+            ledger.charge(metric)
+        state.close()
+        given += 1
+    state.close()
+    assert given == expected
+    assert given * cost <= Fraction(metric.lifetime_epsilon) < (given + 1) * cost
+
+
+def test_schemes_of_one_metric_share_its_lifetime(tmp_path: Path, registry: Registry) -> None:
+    """A changed parameter does not begin a new budget."""
+    state = State(tmp_path)
+    browser = registry["browser"]
+    changed = dataclasses.replace(browser, epsilon=2.0)
+    with state.transaction() as connection:
+        ledger = Ledger(connection)
+        ledger.charge(browser)
+        assert ledger.allows(changed, registry)
+        ledger.charge(browser)
+        assert ledger.allows(browser, registry)
+        assert not ledger.allows(changed, registry)
+    state.close()
+
+
+def test_the_registry_caps_all_metrics_together(tmp_path: Path, registry: Registry) -> None:
+    """The sum over metrics stops at the registry's lifetime epsilon."""
+    capped = dataclasses.replace(registry, lifetime_epsilon=1.4)
+    state = State(tmp_path)
+    with state.transaction() as connection:
+        ledger = Ledger(connection)
+        ledger.charge(registry["browser"])
+        assert not ledger.allows(registry["dark_mode"], capped)
+        assert ledger.allows(registry["dark_mode"], registry)
+    state.close()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE ledger SET answers = answers - 1",
+        "UPDATE ledger SET epsilon = '0x1p-10'",
+        "DELETE FROM ledger",
+        "DELETE FROM ledger_checksum",
+        "UPDATE ledger_checksum SET checksum = 'x'",
+        "INSERT INTO ledger VALUES ('a', 'b', '0x1p+0', -5)",
+        "DROP TABLE ledger",
+    ],
+)
+def test_a_damaged_ledger_fails_closed(
+    make_client: MakeClient, tmp_path: Path, clock: Any, collector: Any, damage: str
+) -> None:
+    """Whatever is changed behind the ledger's back ends reporting from this device."""
+    client = make_client(on_trouble=None)
+    collector.replies = [TransportError("down")]
+    client.record("browser", "chrome")
+    clock.days(1)
+    client.close()  # a report waits, which must not be sent either
+    connection = sqlite3.connect(tmp_path / "state" / FILE_NAME, isolation_level=None)
+    connection.execute(damage)
+    connection.close()
+    bodies = len(collector.bodies)
+    client = make_client(on_trouble=None)
+    for _ in range(2):
+        client.record("browser", "edge")
+        clock.days(1)
+        assert not client.flush()
+    assert client.status == "failed"
+    assert len(collector.bodies) == bodies
+
+
+def test_the_damage_is_named(tmp_path: Path) -> None:
+    """The error says that the ledger is damaged."""
+    state = State(tmp_path)
+    with state.transaction() as connection:
+        connection.execute("UPDATE ledger_checksum SET checksum = ''")
+        with pytest.raises(StateError, match="ledger is damaged"):
+            Ledger(connection)
+    state.close()

@@ -1,0 +1,232 @@
+"""The state file: private, wiped of true values, and never trusted once it is damaged."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hearsay import Client, Registry, StateError
+from hearsay.state import FILE_NAME, MEMORY, State, default_directory
+
+MakeClient = Callable[..., Client]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX permissions")
+def test_only_its_owner_can_read_it(tmp_path: Path) -> None:
+    """The directory is created 0700 and every file in it 0600, whatever the umask."""
+    before = os.umask(0)
+    try:
+        state = State(tmp_path / "deep" / "state")
+        with state.transaction():
+            pass
+        state.close()
+    finally:
+        os.umask(before)
+    folder = tmp_path / "deep" / "state"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
+    assert modes
+    assert set(modes.values()) == {0o600}
+
+
+def test_it_is_durable_and_wipes_what_it_deletes(tmp_path: Path) -> None:
+    """synchronous is FULL, secure_delete is on and no journal keeps old pages."""
+    state = State(tmp_path)
+    with state.transaction() as connection:
+        found = [
+            connection.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("synchronous", "secure_delete", "journal_mode")
+        ]
+    state.close()
+    assert found == [2, 1, "truncate"]
+    assert [path.name for path in tmp_path.iterdir() if path.stat().st_size] == [FILE_NAME]
+
+
+def test_a_true_value_leaves_the_disk_when_its_window_is_sealed(
+    make_client: MakeClient, clock: Any, tmp_path: Path
+) -> None:
+    """While a window is open its value is on the disk; after sealing no file holds it.
+
+    Many metrics and overwritten values of many lengths leave SQLite room for leftovers.
+    """
+    values = [f"marker-{index:04}-" + "x" * (index % 60) for index in range(1500)]
+    metrics = "".join(
+        f'[metrics.m{index}]\ntype = "category"\ndescription = "Metric."\nowner = "a"\n'
+        "expires = 2030-01-01\nepsilon = 4\nlifetime_epsilon = 100\n"
+        f"values = {json.dumps(values)}\n"
+        for index in range(3)
+    )
+    registry = Registry.parse("schema = 1\n" + metrics)
+    client = make_client(registry=registry)
+
+    def on_disk() -> bool:
+        found = b"".join(path.read_bytes() for path in (tmp_path / "state").iterdir())
+        return b"marker-" in found
+
+    for day in range(6):
+        for turn in range(20):
+            for metric in registry:
+                client.record(metric.name, values[(day * 400 + turn * 37) % 1500])
+            assert client.flush()
+        assert on_disk()
+        clock.days(1)
+        assert client.flush()
+        assert not on_disk()
+
+
+def test_a_transaction_is_all_or_nothing(tmp_path: Path) -> None:
+    """An error inside a transaction undoes it, and the next one works."""
+    state = State(tmp_path)
+
+    def fail() -> None:
+        with state.transaction() as connection:
+            connection.execute("DELETE FROM ledger_checksum")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    with state.transaction() as connection:
+        assert len(connection.execute("SELECT * FROM ledger_checksum").fetchall()) == 1
+    state.close()
+
+
+def test_a_busy_file_is_no_reason_to_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lock that another process holds too long raises, and the next transaction may work."""
+    monkeypatch.setattr("hearsay.state._BUSY_SECONDS", 0.05)
+    one, two = State(tmp_path), State(tmp_path)
+    with one.transaction(), pytest.raises(sqlite3.OperationalError), two.transaction():
+        pass
+    with two.transaction():
+        pass
+    assert two.failure is None
+    one.close()
+    two.close()
+
+
+def _truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def _scramble(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[5000:30000] = b"\xaa" * 25000
+    path.write_bytes(data)
+
+
+def _newer(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+
+
+def _foreign(path: Path) -> None:
+    path.unlink()
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE other (x)")
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(b"x" * 8192),
+        _truncate,
+        _scramble,
+        _newer,
+        _foreign,
+    ],
+    ids=["empty", "garbage", "truncated", "scrambled", "newer", "foreign"],
+)
+def test_a_damaged_file_fails_closed(tmp_path: Path, damage: Callable[[Path], Any]) -> None:
+    """Damaged, foreign and newer files raise StateError for good, and are left as they are."""
+    state = State(tmp_path)
+    with state.transaction():
+        pass
+    state.close()
+    path = tmp_path / FILE_NAME
+    damage(path)
+    before = path.read_bytes()
+    state = State(tmp_path)
+    for _ in range(2):
+        with pytest.raises(StateError), state.transaction():
+            pass
+    assert state.failure
+    state.close()
+    assert path.read_bytes() == before
+
+
+def test_an_unreadable_folder_recreates_nothing(tmp_path: Path) -> None:
+    """Where the folder cannot be made, transactions raise OSError and nothing appears."""
+    (tmp_path / "file").write_text("in the way")
+    state = State(tmp_path / "file")
+    with pytest.raises(OSError, match="file"), state.transaction():
+        pass
+    assert state.failure is None
+    assert (tmp_path / "file").read_text() == "in the way"
+
+
+def test_processes_that_begin_at_once_share_one_file(tmp_path: Path) -> None:
+    """Of six processes that create the same state together none fails and none overwrites."""
+    script = (
+        "import sys, pathlib\n"
+        "from hearsay.state import State\n"
+        "sys.stdin.read()\n"
+        "state = State(pathlib.Path(sys.argv[1]))\n"
+        "with state.transaction() as c:\n"
+        "    c.execute('INSERT INTO schemes VALUES (?, ?, ?, NULL)', (sys.argv[2], '', ''))\n"
+        "state.close()\n"
+    )
+    arguments = [sys.executable, "-c", script, str(tmp_path / "s")]
+    children = [
+        subprocess.Popen([*arguments, str(each)], stdin=subprocess.PIPE) for each in range(6)
+    ]
+    for child in children:
+        assert child.stdin is not None
+        child.stdin.close()
+    assert [child.wait() for child in children] == [0] * 6
+    state = State(tmp_path / "s")
+    with state.transaction() as connection:
+        assert connection.execute("SELECT count(*) FROM schemes").fetchone() == (6,)
+    state.close()
+    assert [path.name for path in (tmp_path / "s").iterdir() if "new-" in path.name] == []
+
+
+def test_states_in_memory_are_apart() -> None:
+    """Each state in memory begins empty and shares nothing with the others."""
+    one, two = State(None), State(None)
+    with one.transaction() as connection:
+        connection.execute("INSERT INTO schemes VALUES ('m', 's', '', NULL)")
+    with two.transaction() as connection:
+        assert connection.execute("SELECT count(*) FROM schemes").fetchone() == (0,)
+    one.close()
+    two.close()
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "name"),
+    [
+        (None, "local"),
+        ("https://t.acme.example", "t.acme.example"),
+        ("http://127.0.0.1:8080/a/../b", "127.0.0.1_8080_a_.._b"),
+        ("https://../..", "local"),
+    ],
+)
+def test_the_default_directory_stays_in_its_root(
+    monkeypatch: pytest.MonkeyPatch, endpoint: str | None, name: str
+) -> None:
+    """An endpoint names one folder under the root, and cannot climb out of it."""
+    monkeypatch.setenv("XDG_STATE_HOME", "/xdg")
+    assert default_directory(endpoint) == Path("/xdg/hearsay") / name
+    monkeypatch.setenv("XDG_STATE_HOME", "relative")
+    assert default_directory(endpoint).is_absolute()
+    assert MEMORY not in str(default_directory(endpoint))
