@@ -20,6 +20,7 @@ import click
 from hearsay import HearsayError
 
 if TYPE_CHECKING:
+    from hearsay import Metric
     from hearsay_estimator.estimate import Estimate
 
 # numpy and rich take longer to import than `hearsay --help` should.
@@ -40,6 +41,11 @@ _registry = click.option(
     show_envvar=True,
     type=click.Path(path_type=Path),
     help="The file that declares the metrics.",
+)
+_candidates = click.option(
+    "--candidates",
+    type=click.Path(path_type=Path),
+    help="A file of the strings to look for, one on each line.",
 )
 _level = click.option(
     "--level",
@@ -97,11 +103,7 @@ def _progress(description: str) -> Iterator[None]:
     "--store",
     help="The address of the collector's store; HEARSAY_STORE if not given.",
 )
-@click.option(
-    "--candidates",
-    type=click.Path(path_type=Path),
-    help="A file of the values to look for, one on each line.",
-)
+@_candidates
 @_level
 @_adjust
 @_json
@@ -123,15 +125,12 @@ def estimate(
     Every window that touches the range counts; without --from and --to, all of them.
     """
     from hearsay import Registry
-    from hearsay.value_list import read_values
     from hearsay_collector.settings import Settings
     from hearsay_collector.stores import open_store
     from hearsay_estimator.reading import find_metric, read
 
     declared = Registry.load(registry)
-    find_metric(declared, metric)
-    with _progress("Reading the candidates"):
-        asked = None if candidates is None else read_values(candidates)
+    asked = _read_candidates(find_metric(declared, metric), candidates)
     settings = Settings.from_env()
     opened = open_store(
         store or settings.store, prefix=settings.redis_prefix, shards=settings.shards
@@ -159,6 +158,19 @@ def estimate(
             err=True,
         )
         sys.exit(NO_DATA)
+
+
+def _read_candidates(metric: Metric, path: Path | None) -> list[str] | None:
+    if path is None:
+        if metric.values is None:
+            raise click.UsageError(
+                f"{metric.name!r} takes any string: name those to look for with --candidates FILE"
+            )
+        return None
+    from hearsay.value_list import read_values
+
+    with _progress("Reading the candidates"):
+        return read_values(path)
 
 
 def _print(answer: Estimate, form: str | None) -> None:
@@ -262,6 +274,7 @@ def plan(
     type=click.Path(path_type=Path),
     help="A CSV file of value,weight lines, instead of --zipf.",
 )
+@_candidates
 @click.option("--seed", type=click.IntRange(0), help="Draw the same population every time.")
 @_level
 @_adjust
@@ -273,6 +286,7 @@ def simulate(
     devices: int,
     zipf: float,
     shares: Path | None,
+    candidates: Path | None,
     seed: int | None,
     level: float,
     adjust: Literal["bh", "bonferroni"],
@@ -291,14 +305,17 @@ def simulate(
     from hearsay_estimator.sampling import sample_tally
 
     declared = find_metric(Registry.load(registry), metric)
-    values = declared.values
+    if candidates and declared.values:
+        raise click.UsageError(f"{metric!r} lists its values: leave --candidates out")
+    asked = _read_candidates(declared, candidates)
+    values = asked or declared.values or ()
     spread = read_shares(shares, values) if shares else zipf_shares(len(values), zipf)
     rng = np.random.default_rng(seed)
     with _progress(f"Simulating {devices:,} devices"):
         counts = rng.multinomial(devices, spread)
         answering = rng.binomial(counts, declared.sample_rate)
-        tally = sample_tally(declared.scheme, answering, rng, metric=metric)
-        answer = estimated(tally, declared.scheme, level=level, adjust=adjust)
+        tally = sample_tally(declared.scheme, answering, rng, values=asked, metric=metric)
+        answer = estimated(tally, declared.scheme, asked, level=level, adjust=adjust)
     truth = counts / devices
     if form == "json":
         report: dict[str, Any] = {"devices": devices, **answer.to_dict()}

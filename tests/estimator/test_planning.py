@@ -1,0 +1,137 @@
+"""The planner's figures, against published values, simulation and their own inverses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from hearsay import Scheme, SchemeError
+from hearsay.mechanisms import design
+from hearsay_estimator.estimate import estimate
+from hearsay_estimator.planning import (
+    detectable_share,
+    loss,
+    plan,
+    reports_for_half_width,
+    reports_to_detect,
+    std_error,
+    usable,
+)
+from hearsay_estimator.sampling import sample_tally
+
+VARIANCES = [
+    # epsilon, size, k, p, q, n * sum of variances
+    (1, 2, 1, 0.7310585786, 0.2689414214, 1.841347),
+    (1, 5, 1, 0.4046096752, 0.1488475812, 11.429751),
+    (1, 10, 3, 0.5381015262, 0.2735442749, 29.104055),
+    (1, 20, 5, 0.4753668864, 0.2381385849, 65.684366),
+    (2, 50, 6, 0.5018924498, 0.1122062765, 33.789939),
+    (1, 100, 27, 0.5013443530, 0.2676631884, 359.953485),
+    (2, 1000, 119, 0.4995164669, 0.1186191026, 721.615938),
+]
+
+
+@pytest.mark.parametrize(("epsilon", "size", "k", "p", "q", "total"), VARIANCES)
+def test_plan_of_known_mechanisms(
+    epsilon: float, size: int, k: int, p: float, q: float, total: float
+) -> None:
+    """The plan has the optimal subset size, its probabilities, and errors that add up to theory."""
+    made = plan(size, epsilon, 1000, share=1.0)
+    assert made.parameters["k"] == k
+    assert (made.p, made.q) == pytest.approx((p, q), abs=1e-9)
+    at_zero = plan(size, epsilon, 1000, share=1e-12).std_error
+    assert 1000 * (made.std_error**2 + (size - 1) * at_zero**2) == pytest.approx(total, rel=1e-6)
+    assert made.loss == 1
+    assert made.epsilon <= epsilon
+
+
+def test_detectable_share_is_the_known_one() -> None:
+    """100 values, epsilon 1, 100,000 devices: shares from 2.48 % are found."""
+    assert detectable_share(design("auto", 100, 1.0), 100, 1e5) == pytest.approx(0.0248, abs=5e-5)
+
+
+def test_detectable_share_is_found_with_its_power(make_scheme: Callable[..., Scheme]) -> None:
+    """A value of the smallest detectable share is detected in 80 % of tallies, none in 5 %.
+
+    30 values, epsilon 1, n = 20,000 (Bonferroni), 1,000 tallies, seed 5: the fraction found has
+    a standard deviation of .0126, that of any false find .007; bounds at 4 of them and, for the
+    power, .02 for the normal approximation: false alarm 1e-4 in all (2 comparisons).
+    """
+    scheme, n = make_scheme(30, 1.0), 20_000
+    share = detectable_share(scheme.mechanism, 30, n)
+    assert share is not None
+    truth = np.array([share, 1 - share] + [0.0] * 28)
+    rng = np.random.default_rng(5)
+    found = false = 0
+    for _ in range(1000):
+        tally = sample_tally(scheme, rng.multinomial(n, truth), rng)
+        detected = estimate(tally, scheme, adjust="bonferroni").detected
+        found += bool(detected[0])
+        false += bool(detected[2:].any())
+    assert abs(found / 1000 - 0.8) < 4 * 0.0126 + 0.02
+    assert false / 1000 < 0.05 + 4 * 0.007
+
+
+@pytest.mark.parametrize("size", [2, 10, 1000])
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
+def test_devices_and_shares_are_inverse(size: int, epsilon: float) -> None:
+    """With as many reports as a share needs, it is the smallest detectable one."""
+    mechanism = design("auto", size, epsilon)
+    for share in (0.9, 0.1, 0.001):
+        reports = reports_to_detect(mechanism, size, share)
+        found = detectable_share(mechanism, size, reports)
+        assert found is not None
+        assert found <= share
+        if reports > 1:
+            fewer = detectable_share(mechanism, size, reports - 1)
+            assert fewer is None or fewer >= share - 1e-12
+
+
+def test_half_width() -> None:
+    """The reports for an interval of +- 1 point give a standard error of .01 / 1.96."""
+    mechanism = design("auto", 2, 1.0)
+    reports = reports_for_half_width(mechanism, 0.3, 0.01)
+    assert std_error(mechanism, 0.3, reports) * 1.959964 <= 0.01
+    assert std_error(mechanism, 0.3, reports - 1) * 1.959964 > 0.01
+
+
+def test_hopeless_plans_say_so() -> None:
+    """With ten devices over a thousand values nothing is detectable and there is no signal."""
+    mechanism = design("auto", 1000, 1.0)
+    assert detectable_share(mechanism, 1000, 10) is None
+    assert not usable(mechanism, 1000, 10)
+    assert usable(mechanism, 1000, 10_000)
+
+
+def test_loss_of_a_named_mechanism() -> None:
+    """Randomized response over 100 values at epsilon 1 costs 9.6 times the least variance."""
+    assert loss(design("randomized_response", 100, 1.0), 100, 1.0) == pytest.approx(9.6, abs=0.05)
+
+
+def test_sampling_and_lifetime() -> None:
+    """A sample rate divides reports, multiplies devices, and stretches the budget over windows."""
+    full = plan(10, 1.0, 100_000)
+    some = plan(10, 1.0, 100_000, sample_rate=0.02, lifetime_epsilon=8.0)
+    assert some.reports == pytest.approx(2000)
+    assert some.devices_for_half_width == pytest.approx(50 * full.devices_for_half_width, abs=50)
+    assert some.devices_to_detect == pytest.approx(50 * full.devices_to_detect, abs=50)
+    assert some.lifetime is not None
+    assert (some.lifetime.answers, some.lifetime.windows) == (8, pytest.approx(400))
+    assert full.lifetime is None
+
+
+def test_plan_is_json() -> None:
+    """A plan survives JSON as it is."""
+    made = plan(10, 1.0, 100_000, lifetime_epsilon=3.0)
+    assert json.loads(json.dumps(made.to_dict(), allow_nan=False)) == made.to_dict()
+
+
+def test_impossible_plans() -> None:
+    """An unknown mechanism and an impossible epsilon are refused."""
+    with pytest.raises(SchemeError):
+        plan(10, 1.0, 1000, mechanism="magic")
+    with pytest.raises(SchemeError):
+        plan(10, float("nan"), 1000)

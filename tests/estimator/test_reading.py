@@ -1,0 +1,142 @@
+"""Reading an answer out of a real store: ranges, windows, schemes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+
+import numpy as np
+import pytest
+
+from hearsay import MetricError, Registry, Scheme
+from hearsay_collector.stores.base import Store
+from hearsay_collector.tally import Tally
+from hearsay_estimator.errors import EstimateError
+from hearsay_estimator.estimate import estimate
+from hearsay_estimator.reading import read
+
+
+@pytest.fixture
+def current(registry: Registry) -> Scheme:
+    return registry["browser"].scheme
+
+
+@pytest.fixture
+def three_days(
+    fill: Callable[[Tally, Scheme], None], make_tally: Callable[..., Tally], current: Scheme
+) -> None:
+    """1,000, 2,000 and 4,000 reports on three days."""
+    for day, n in (("2026-11-14", 1000), ("2026-11-15", 2000), ("2026-11-16", 4000)):
+        cells = np.array([5, 3, 1, 1]) * n // 10
+        fill(make_tally(current, n, cells.tolist(), [day]), current)
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "n"),
+    [
+        (None, None, 7000),
+        (date(2026, 11, 15), None, 6000),
+        (None, date(2026, 11, 15), 3000),
+        (date(2026, 11, 15), date(2026, 11, 15), 2000),
+        (date(2020, 1, 1), date.max, 7000),
+        (date(2026, 12, 1), None, 0),
+    ],
+)
+@pytest.mark.usefixtures("three_days")
+def test_range(
+    first: date | None, last: date | None, n: int, store: Store, registry: Registry
+) -> None:
+    """Both ends of the range count; an open end has no limit; an empty range has n = 0."""
+    assert read(store, registry, "browser", first, last).n == n
+
+
+@pytest.mark.usefixtures("three_days")
+def test_windows_add(
+    store: Store, registry: Registry, current: Scheme, make_tally: Callable[..., Tally]
+) -> None:
+    """Windows of one scheme are estimated as the sum of their tallies."""
+    answer = read(store, registry, "browser", level=0.9, adjust="bonferroni")
+    whole = make_tally(current, 7000, [3500, 2100, 700, 700])
+    expected = estimate(whole, current, level=0.9, adjust="bonferroni")
+    assert answer.share.tolist() == expected.share.tolist()
+    assert answer.low.tolist() == expected.low.tolist()
+    assert answer.windows == ("2026-11-14", "2026-11-15", "2026-11-16")
+    assert any("7,000 answers from 3 windows" in warning for warning in answer.warnings)
+
+
+@pytest.mark.usefixtures("three_days")
+def test_schemes_are_combined(
+    store: Store,
+    registry: Registry,
+    current: Scheme,
+    fill: Callable[[Tally, Scheme], None],
+    make_scheme: Callable[..., Scheme],
+    make_tally: Callable[..., Tally],
+) -> None:
+    """Reports under an earlier epsilon count too, each debiased with its own probabilities."""
+    assert current.values is not None
+    earlier = make_scheme(4, 1.0, values=current.values)
+    cells = [400, 300, 200, 100]
+    fill(make_tally(earlier, 1000, cells, ["2026-11-13"]), earlier)
+    answer = read(store, registry, "browser")
+    assert answer.n == 8000
+    assert answer.schemes == (current.fingerprint, earlier.fingerprint)
+    alone = estimate(make_tally(earlier, 1000, cells), earlier)
+    newer = read(store, registry, "browser", date(2026, 11, 14), None)
+    between = sorted([alone.share[0], newer.share[0]])
+    assert between[0] < answer.share[0] < between[1]
+    assert (answer.std_error < newer.std_error).all()
+
+
+@pytest.mark.usefixtures("three_days")
+def test_candidates_that_an_earlier_scheme_lacks(
+    store: Store,
+    registry: Registry,
+    fill: Callable[[Tally, Scheme], None],
+    make_scheme: Callable[..., Scheme],
+    make_tally: Callable[..., Tally],
+) -> None:
+    """An earlier scheme answers for the candidates that it knew, and not at all for none."""
+    earlier = make_scheme(2, 1.0, values=["firefox", "netscape"])
+    fill(make_tally(earlier, 1000, [600, 400], ["2026-11-13"]), earlier)
+    assert read(store, registry, "browser", candidates=["chrome", "firefox"]).n == 8000
+    assert read(store, registry, "browser", candidates=["chrome"]).n == 7000
+    with pytest.raises(EstimateError, match="netscape"):
+        read(store, registry, "browser", candidates=["netscape"])
+
+
+def test_windows_of_another_kind_are_left_out(
+    store: Store,
+    registry: Registry,
+    current: Scheme,
+    fill: Callable[[Tally, Scheme], None],
+    make_tally: Callable[..., Tally],
+) -> None:
+    """Weeks that were reported before the metric became daily do not overlap its days."""
+    fill(make_tally(current, 100, [50, 30, 10, 10], ["2026-W46"]), current)
+    assert read(store, registry, "browser").n == 0
+
+
+def test_nothing_reported_yet(store: Store, registry: Registry) -> None:
+    """Before the first report the estimate has n = 0, today's scheme and its values."""
+    answer = read(store, registry, "browser")
+    assert answer.n == 0
+    assert answer.values == registry["browser"].values
+
+
+def test_reversed_range(store: Store, registry: Registry) -> None:
+    """A range that ends before it begins is refused."""
+    with pytest.raises(EstimateError, match="swap"):
+        read(store, registry, "browser", date(2026, 11, 2), date(2026, 11, 1))
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [("browsr", "did you mean browser?"), ("zzz", "it declares browser, dark_mode")],
+)
+def test_unknown_metric(name: str, advice: str, store: Store, registry: Registry) -> None:
+    """An unknown metric is refused, naming those spelt like it, or all."""
+    with pytest.raises(MetricError) as caught:
+        read(store, registry, name)
+    assert caught.value.metric == name
+    assert advice in str(caught.value)

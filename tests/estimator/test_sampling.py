@@ -1,0 +1,168 @@
+"""Simulated tallies have exactly the distribution of real ones."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections import Counter
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from hearsay import Scheme
+from hearsay.mechanisms import Report, SubsetSelection
+from hearsay_estimator import subset_selection
+from hearsay_estimator.errors import EstimateError
+from hearsay_estimator.sampling import SAMPLERS, sample_tally
+
+DRAWS = 6000
+CROWD = [2, 0, 1, 0]
+"""Two devices of the first value and one of the third: every path of the sampler is taken."""
+
+
+def _scheme(k: int) -> Scheme:
+    """Subset selection of k out of four with p = 7/8, where a value is seldom hidden."""
+    return Scheme("category", SubsetSelection(4, k, 7 << 50), ("a", "b", "c", "d"))
+
+
+def _distribution(mechanism: SubsetSelection) -> dict[tuple[int, ...], Fraction]:
+    """The exact probability of every tally of the crowd, from the likelihoods."""
+    subsets = list(itertools.combinations(range(4), mechanism.k))
+    tallies: dict[tuple[int, ...], Fraction] = {(0, 0, 0, 0): Fraction(1)}
+    for item in (item for item, count in enumerate(CROWD) for _ in range(count)):
+        grown: dict[tuple[int, ...], Fraction] = {}
+        for (tally, probability), subset in itertools.product(tallies.items(), subsets):
+            columns = subset[0] if mechanism.k == 1 else sum(1 << j for j in subset)
+            after = tuple(cell + (j in subset) for j, cell in enumerate(tally))
+            more = probability * mechanism.likelihood(Report(0, columns), item)
+            grown[after] = grown.get(after, Fraction(0)) + more
+        tallies = grown
+    return tallies
+
+
+@functools.cache
+def _sampled(k: int) -> Counter[tuple[int, ...]]:
+    rng = np.random.default_rng(k)
+    counts = np.array(CROWD)
+    scheme = _scheme(k)
+    return Counter(
+        tuple(sample_tally(scheme, counts, rng).rows[0].cells.tolist()) for _ in range(DRAWS)
+    )
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_joint_distribution_is_exact(k: int) -> None:
+    """Whole tallies of three devices appear as often as the likelihoods say, jointly.
+
+    Chi-square over all tallies with at least 5 expected in 6,000 draws (the rest pooled);
+    alpha 1e-4 for each of 3 comparisons; seed k.
+    """
+    exact = _distribution(_scheme(k).mechanism)
+    assert sum(exact.values()) == 1
+    seen = _sampled(k)
+    assert set(seen) <= set(exact)
+    expected = {tally: DRAWS * float(probability) for tally, probability in exact.items()}
+    often = [tally for tally in exact if expected[tally] >= 5]
+    assert len(often) > 8
+    observed = [seen[tally] for tally in often]
+    wanted = [expected[tally] for tally in often]
+    rest = DRAWS - sum(wanted)
+    if rest > 5:
+        observed.append(DRAWS - sum(observed))
+        wanted.append(rest)
+    else:
+        wanted = [each * sum(observed) / sum(wanted) for each in wanted]
+    assert stats.chisquare(observed, wanted).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_same_tallies_as_the_real_randomizer(k: int) -> None:
+    """Tallies of devices that really randomize cannot be told from simulated ones.
+
+    Two-sample chi-square over tallies seen at least 10 times in 6,000 + 6,000; the device's
+    side draws from the operating system, so the test fails by chance with alpha 1e-6 for
+    each of 3 comparisons.
+    """
+    mechanism = _scheme(k).mechanism
+    items = [item for item, count in enumerate(CROWD) for _ in range(count)]
+    real: Counter[tuple[int, ...]] = Counter()
+    for _ in range(DRAWS):
+        tally = [0, 0, 0, 0]
+        for item in items:
+            columns = mechanism.randomize(item).columns
+            for j in range(4):
+                tally[j] += columns == j if k == 1 else columns >> j & 1
+        real[tuple(tally)] += 1
+    simulated = _sampled(k)
+    often = [tally for tally in simulated if simulated[tally] + real[tally] >= 10]
+    table = [[real[tally] for tally in often], [simulated[tally] for tally in often]]
+    assert len(often) > 8
+    assert stats.chi2_contingency(table).pvalue > 1e-6
+
+
+def test_every_value_has_its_binomial_marginal(make_scheme: Callable[..., Scheme]) -> None:
+    """Each cell's mean and variance are those of its binomial sums, for k = 8 of 29.
+
+    1,000 tallies of 290 devices, seed 3. 58 comparisons, each a normal z below 4.5 (mean)
+    or 5 (variance, normal approximation): false alarm below .0005 in all.
+    """
+    scheme = make_scheme(29, 1.0)
+    assert scheme.mechanism.k == 8
+    counts = np.zeros(29, np.int64)
+    counts[[0, 13, 28]] = [100, 150, 40]
+    rng = np.random.default_rng(3)
+    drawn = np.array([sample_tally(scheme, counts, rng).rows[0].cells for _ in range(1000)])
+    p, q = float(scheme.mechanism.p), float(scheme.mechanism.q)
+    mean = counts * p + (290 - counts) * q
+    variance = counts * p * (1 - p) + (290 - counts) * q * (1 - q)
+    assert (np.abs(drawn.mean(axis=0) - mean) < 4.5 * np.sqrt(variance / 1000)).all()
+    assert (np.abs(drawn.var(axis=0) / variance - 1) < 5 * np.sqrt(2 / 1000)).all()
+    assert (drawn.sum(axis=1) == 290 * 8).all()
+
+
+@pytest.mark.parametrize(("size", "epsilon"), [(2, 1.0), (100, 4.0), (100, 1.0)])
+def test_billions_of_devices(size: int, epsilon: float, make_scheme: Callable[..., Scheme]) -> None:
+    """5,000,000,000 devices are one draw, with every report in it and within 6 errors of truth."""
+    scheme = make_scheme(size, epsilon)
+    counts = np.full(size, 5 * 10**9 // size)
+    row = sample_tally(scheme, counts, np.random.default_rng(1)).rows[0]
+    assert row.reports == counts.sum()
+    assert row.cells.sum() == row.reports * scheme.mechanism.k
+    rate = float(scheme.mechanism.q + (scheme.mechanism.p - scheme.mechanism.q) / size)
+    error = np.sqrt(row.reports * rate * (1 - rate))
+    assert (np.abs(row.cells - row.reports * rate) < 6 * error).all()
+
+
+def test_crowds_beyond_one_draw_are_split(
+    make_scheme: Callable[..., Scheme], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A crowd that numpy cannot draw at once is drawn in parts that lose no device."""
+    monkeypatch.setattr(subset_selection, "_CROWD", 100)
+    scheme = make_scheme(20, 1.0)
+    row = sample_tally(scheme, np.full(20, 77), np.random.default_rng(1)).rows[0]
+    assert row.reports == 20 * 77
+    assert row.cells.sum() == row.reports * scheme.mechanism.k
+
+
+def test_nobody(make_scheme: Callable[..., Scheme]) -> None:
+    """No devices make an empty tally."""
+    row = sample_tally(make_scheme(20, 1.0), np.zeros(20, int), np.random.default_rng(1)).rows[0]
+    assert row.reports == 0
+    assert not row.cells.any()
+
+
+def test_wrong_questions(
+    make_scheme: Callable[..., Scheme], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counts that do not fit, an open domain without values, and no sampler are each refused."""
+    scheme, rng = make_scheme(3, 1.0), np.random.default_rng(1)
+    with pytest.raises(EstimateError, match="2 counts for 3 values"):
+        sample_tally(scheme, np.ones(2, int), rng)
+    with pytest.raises(EstimateError, match="open"):
+        sample_tally(Scheme("string", scheme.mechanism, None), np.ones(3, int), rng)
+    monkeypatch.delitem(SAMPLERS, scheme.mechanism.name)
+    with pytest.raises(EstimateError, match="cannot be simulated"):
+        sample_tally(scheme, np.ones(3, int), rng)
