@@ -146,15 +146,17 @@ def take(connection: Connection, now: float, bits: Bits, *, urgent: bool = False
     if now < (asked if urgent else until) <= now + LONGEST_PAUSE:
         return None
     horizon = now + LONGEST_PAUSE
-    found = connection.execute(
-        "SELECT id, body FROM batches WHERE ? OR leased <= ? OR leased > ? "
-        "ORDER BY leased, rowid LIMIT 1",
-        (urgent, now, horizon),
-    ).fetchone()
+    # Fresh reports go before batches that have failed: one that always fails must not
+    # hold up the rest. Such batches take turns, each going to the end of their line.
+    found = _assemble(connection, now, horizon, urgent, bits)
     if found is None:
-        found = _assemble(connection, now, horizon, urgent, bits)
-        if found is None:
-            return None
+        found = connection.execute(
+            "SELECT id, body FROM batches WHERE ? OR leased <= ? OR leased > ? "
+            "ORDER BY leased, rowid LIMIT 1",
+            (urgent, now, horizon),
+        ).fetchone()
+    if found is None:
+        return None
     batch_id, body = found
     connection.execute(
         "UPDATE batches SET leased = ? WHERE id = ?", (now + LEASE_SECONDS, batch_id)
@@ -187,7 +189,6 @@ def pause(connection: Connection, batch_id: str, until: float, asked: float) -> 
     connection.execute(
         "UPDATE pauses SET failures = failures + 1, until = ?, asked = ?", (until, asked)
     )
-    # The batch goes to the end of the line: one that always fails must not hold up the rest.
     connection.execute("UPDATE batches SET leased = ? WHERE id = ?", (until, batch_id))
 
 

@@ -1,0 +1,132 @@
+"""`hearsay lint` and `hearsay sent`: what they print and how they exit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from hearsay import Client
+from hearsay.commands import lint, sent
+
+MakeClient = Callable[..., Client]
+REGISTRIES = Path(__file__).parent / "registries"
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Runs a command on a wide terminal."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def invoke(command: Any, *arguments: object) -> Any:
+        return CliRunner().invoke(command, [str(each) for each in arguments])
+
+    return invoke
+
+
+def test_lint_shows_what_each_metric_reveals(run: Callable[..., Any]) -> None:
+    """A good registry gives a table with every metric and its scheme, and exit code 0."""
+    result = run(lint, REGISTRIES / "good.toml")
+    listed = json.loads(run(lint, REGISTRIES / "good.toml", "--json").stdout)
+    assert result.exit_code == 0
+    assert listed["metrics"]
+    for facts in listed["metrics"]:
+        assert facts["name"] in result.stdout
+        assert facts["scheme"] in result.stdout
+        assert facts["lifetime_answers"] * facts["epsilon"] <= facts["lifetime_epsilon"]
+
+
+def test_lint_prints_every_mistake_with_its_line(run: Callable[..., Any]) -> None:
+    """A bad registry gives one line for each problem, as file:line, and exit code 1."""
+    path = REGISTRIES / "every_mistake.toml"
+    result = run(lint, path)
+    listed = run(lint, path, "--json")
+    problems = json.loads(listed.stdout)["problems"]
+    assert result.exit_code == listed.exit_code == 1
+    lines = result.stderr.splitlines()
+    assert len(lines) == len(problems) > 20
+    for line, problem in zip(lines, problems, strict=True):
+        assert line.startswith(f"{path}:{problem['line']}: error: ")
+
+
+def test_lint_without_a_file_says_so(run: Callable[..., Any], tmp_path: Path) -> None:
+    """A file that is not there is a problem like others."""
+    result = run(lint, tmp_path / "none.toml")
+    assert result.exit_code == 1
+    assert "cannot be read" in result.stderr
+
+
+@pytest.fixture
+def state_dir(make_client: MakeClient, clock: Any, tmp_path: Path) -> Path:
+    """The state of a device that has sent one report."""
+    client = make_client()
+    client.record("browser", "chrome")
+    clock.days(1)
+    assert client.flush()
+    client.close()
+    return tmp_path / "state"
+
+
+def test_sent_speaks_in_words(run: Callable[..., Any], state_dir: Path) -> None:
+    """The table and the JSON have the report, its status and its sentence."""
+    result = run(sent, "--state-dir", state_dir)
+    assert result.exit_code == 0
+    (report,) = json.loads(run(sent, "--state-dir", state_dir, "--json").stdout)
+    assert report["metric"] == "browser"
+    assert report["status"] == "sent"
+    assert report["window"] == "2027-01-04"
+    assert len(report["likelihoods"]) == 5
+    flat = " ".join(result.stdout.split())
+    for text in ("browser", "The browser in use.", "2027-01-04", "sent", "your device said"):
+        assert text in flat
+
+
+def test_sent_finds_the_only_state(
+    run: Callable[..., Any], state_dir: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Without --state-dir the user's only state is shown; none or several ask for a choice."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
+    none = run(sent)
+    assert none.exit_code == 1
+    assert "--state-dir" in none.output
+    root = tmp_path / "xdg" / "hearsay"
+    root.mkdir(parents=True)
+    state_dir.rename(root / "one")
+    assert len(json.loads(run(sent, "--json").stdout)) == 1
+    (root / "two").mkdir()
+    (root / "two" / "state.sqlite3").touch()
+    several = run(sent)
+    assert several.exit_code == 1
+    assert str(root / "two") in several.output
+
+
+def test_sent_creates_nothing(run: Callable[..., Any], tmp_path: Path) -> None:
+    """Asking about a device that does not exist is an error and leaves no file."""
+    result = run(sent, "--state-dir", tmp_path)
+    assert result.exit_code == 1
+    assert "no state" in result.output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_sent_names_damage(run: Callable[..., Any], state_dir: Path) -> None:
+    """A damaged state is an error in words, not a traceback."""
+    (state_dir / "state.sqlite3").write_bytes(b"x" * 10_000)
+    result = run(sent, "--state-dir", state_dir)
+    assert result.exit_code == 1
+    assert "damaged" in result.output
+
+
+def test_sent_before_the_first_report(
+    run: Callable[..., Any], make_client: MakeClient, tmp_path: Path
+) -> None:
+    """A device that has sent nothing says so."""
+    client = make_client()
+    client.record("browser", "chrome")
+    client.close()
+    result = run(sent, "--state-dir", tmp_path / "state")
+    assert result.exit_code == 0
+    assert "not reported anything" in result.output

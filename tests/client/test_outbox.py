@@ -1,0 +1,277 @@
+"""The outbox: same bytes in every retry, backoff with jitter, bounds, and a report's fate."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hearsay import Client, TransportError, outbox
+from hearsay.device import FIRST_BACKOFF, LONGEST_BACKOFF
+from hearsay.transport import Reply
+from hearsay.wire import Answer
+
+MakeClient = Callable[..., Client]
+
+
+@pytest.fixture
+def waiting(make_client: MakeClient, clock: Any) -> Client:
+    """A client with one sealed report in its outbox."""
+    client = make_client(on_trouble=None)
+    client.record("browser", "chrome")
+    client._write()
+    clock.days(1)
+    client._write()
+    return client
+
+
+def status(client: Client) -> list[tuple[str, str | None]]:
+    """Status and reason of every report, the oldest first."""
+    return [(each.status, each.reason) for each in reversed(client.sent())]
+
+
+def pause(client: Client) -> tuple[float, float]:
+    """When backoff ends and when Retry-After ends."""
+    with client._state.transaction() as connection:
+        until, asked = connection.execute("SELECT until, asked FROM pauses").fetchone()
+    return until, asked
+
+
+def fill(client: Client, count: int) -> None:
+    """Put so many reports straight into the outbox."""
+    metric = client.registry["browser"]
+    with client._state.transaction() as connection:
+        outbox.describe(connection, metric)
+        for index in range(count):
+            answer = Answer("browser", metric.scheme.fingerprint, f"w{index}", 0, index % 5)
+            outbox.queue(connection, answer, 0.0)
+
+
+def test_every_retry_sends_the_same_bytes(
+    waiting: Client, make_client: MakeClient, clock: Any, collector: Any
+) -> None:
+    """Through network trouble, errors of the server, restarts and new reports, a batch keeps
+    its id and its bytes until it is acknowledged."""
+    collector.replies = [TransportError("down"), Reply(500), Reply(503), Reply(429), Reply(408)]
+    for _ in range(3):
+        assert not waiting.flush()
+    client = make_client(on_trouble=None)
+    client.record("dark_mode", True)
+    clock.days(1)
+    assert not client.flush()
+    assert not client.flush()
+    assert client.flush()
+    bodies: dict[str, set[bytes]] = {}
+    for body in collector.bodies:
+        bodies.setdefault(json.loads(body)["batch"], set()).add(body)
+    assert len(collector.bodies) == 7
+    assert [len(each) for each in bodies.values()] == [1, 1]
+    assert [json.loads(*each)["reports"][0]["metric"] for each in bodies.values()] == [
+        "browser",
+        "dark_mode",
+    ]
+    assert status(client) == [("sent", None)] * 2
+
+
+@pytest.mark.parametrize("code", [400, 401, 403, 404, 413, 415, 422])
+def test_a_refusal_is_final(waiting: Client, collector: Any, code: int) -> None:
+    """A 4xx that cannot pass marks the reports rejected, and they are not sent again."""
+    collector.replies = [Reply(code)]
+    assert waiting.flush()
+    assert waiting.flush()
+    assert len(collector.bodies) == 1
+    assert status(waiting) == [("rejected", f"the collector answered with status {code}")]
+    assert waiting.counters == {"rejected": 1}
+
+
+def test_rejected_reports_are_known_by_index(
+    make_client: MakeClient, clock: Any, collector: Any
+) -> None:
+    """A 202 that leaves out index 1 marks that report rejected, with its reason, and it alone."""
+    client = make_client()
+    client.record("browser", "chrome")
+    client.record("dark_mode", True)
+    clock.days(1)
+    collector.rejected = [{"index": 1, "reason": "unknown_scheme", "detail": "..."}]
+    assert client.flush()
+    assert [report["metric"] for report in collector.reports] == ["browser", "dark_mode"]
+    assert status(client) == [("sent", None), ("rejected", "unknown_scheme")]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(200, b"welcome to this hotel"),
+        Reply(204),
+        Reply(302),
+        Reply(202, b"not json"),
+        Reply(202, b"[]"),
+        Reply(202, b'{"batch": "another", "rejected": []}'),
+        Reply(202, b"[" * 100_000),
+        Reply(407),
+    ],
+    ids=lambda reply: f"{reply.status}-{reply.body[:12].decode()}",
+)
+def test_only_the_collector_can_acknowledge(waiting: Client, collector: Any, reply: Reply) -> None:
+    """Whatever answers in the collector's place, the batch stays and is sent again."""
+    collector.replies = [reply]
+    assert not waiting.flush()
+    assert status(waiting) == [("queued", None)]
+    assert waiting.flush()
+    assert collector.bodies[0] == collector.bodies[1]
+
+
+def test_backoff_doubles_up_to_an_hour_with_full_jitter(
+    waiting: Client, collector: Any, clock: Any
+) -> None:
+    """The pause after the n-th failure is uniform up to min(1 h, 1 s * 2**n): with all bits
+    set it is just below that bound, with none it is nothing."""
+    device = waiting._device
+    bounds = []
+    for _ in range(15):
+        collector.replies = [TransportError("down")]
+        device.bits = lambda count: (1 << count) - 1
+        waiting.flush()
+        until, asked = pause(waiting)
+        assert asked == clock.now
+        bounds.append(until - clock.now)
+    expected = [min(LONGEST_BACKOFF, FIRST_BACKOFF * 2**failures) for failures in range(15)]
+    assert bounds == pytest.approx(expected, abs=1e-5)
+    device.bits = lambda count: 0
+    collector.replies = [TransportError("down")]
+    waiting.flush()
+    assert pause(waiting)[0] == clock.now
+    assert waiting.flush()
+    collector.replies = [TransportError("down")]
+    fill(waiting, 1)
+    device.bits = lambda count: (1 << count) - 1
+    waiting.flush()
+    assert pause(waiting)[0] - clock.now == pytest.approx(FIRST_BACKOFF)  # success began anew
+
+
+def test_backoff_holds_the_thread_but_not_flush(waiting: Client, collector: Any) -> None:
+    """During backoff nothing is due of itself; flush tries at once."""
+    waiting._device.bits = lambda count: (1 << count) - 1
+    collector.replies = [TransportError("down")]
+    waiting.flush()
+    assert waiting._device.take(urgent=False) is None
+    assert waiting.flush()
+
+
+def test_retry_after_is_a_minimum_for_all(waiting: Client, collector: Any, clock: Any) -> None:
+    """Not even flush sends before the time that the collector asked for has passed."""
+    collector.replies = [Reply(503, retry_after="120")]
+    assert not waiting.flush()
+    fill(waiting, 1)
+    clock.now += 119
+    assert not waiting.flush()
+    assert len(collector.bodies) == 1
+    clock.now += 1
+    assert waiting.flush()
+    assert len(collector.bodies) == 3
+
+
+def test_a_clock_set_back_does_not_hold_for_years(
+    waiting: Client, collector: Any, clock: Any
+) -> None:
+    """Times written under a clock that was far ahead are ignored after it was set right."""
+    clock.days(3650)
+    collector.replies = [Reply(503, retry_after="999999999")]
+    assert not waiting.flush()
+    clock.days(-3650)
+    assert waiting._device.take(urgent=False) is not None
+    assert waiting.flush()
+
+
+def test_batches_hold_a_hundred_reports(make_client: MakeClient, collector: Any) -> None:
+    """250 reports go in batches of 100, 100 and 50, each report once."""
+    client = make_client()
+    fill(client, 250)
+    assert client.flush()
+    assert [len(json.loads(body)["reports"]) for body in collector.bodies] == [100, 100, 50]
+    assert len({report["window"] for report in collector.reports}) == 250
+
+
+def test_one_bad_batch_does_not_hold_up_the_rest(
+    make_client: MakeClient, collector: Any, clock: Any
+) -> None:
+    """Fresh reports overtake a batch that fails, and failing batches take turns."""
+    client = make_client(on_trouble=None)
+    device = client._device
+    fill(client, 200)
+    tried = []
+    for _ in range(3):
+        batch = device.take(urgent=False)
+        assert batch is not None
+        tried.append(batch.id)
+        collector.replies = [Reply(500)]
+        with pytest.raises(TransportError):
+            device.deliver(batch)
+        clock.now += 10_000
+    assert tried[0] != tried[1]
+    assert tried[2] == tried[0]
+    fill(client, 1)
+    batch = device.take(urgent=False)
+    assert batch is not None
+    assert batch.id not in tried
+
+
+def test_a_batch_in_flight_is_left_to_its_sender(make_client: MakeClient, clock: Any) -> None:
+    """A second process does not take a batch that is being sent, until the lease is over."""
+    one, two = make_client(), make_client()
+    fill(one, 1)
+    batch = one._device.take(urgent=False)
+    assert batch is not None
+    assert two._device.take(urgent=False) is None
+    clock.now += outbox.LEASE_SECONDS
+    again = two._device.take(urgent=False)
+    assert again is not None
+    assert again.body == batch.body
+    one._device.deliver(batch)
+    two._device.deliver(again)
+    assert status(one) == [("sent", None)]
+
+
+def test_the_outbox_is_bounded(
+    make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, collector: Any
+) -> None:
+    """Beyond its bound the oldest reports are dropped and counted, a stored batch as a whole."""
+    monkeypatch.setattr(outbox, "QUEUED_REPORTS", 150)
+    client = make_client(on_trouble=None)
+    fill(client, 120)
+    collector.replies = [TransportError("down")]
+    client.flush()  # the oldest 100 are now in a batch
+    fill(client, 40)
+    client._write()
+    assert client.counters["dropped"] == 100
+    assert client._device.waiting() == 60
+    assert client.flush()
+    assert [len(json.loads(body)["reports"]) for body in collector.bodies] == [100, 60]
+    assert status(client)[0] == ("dropped", "outbox_full")
+
+
+def test_history_is_bounded(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of reports that were sent only the newest are remembered."""
+    monkeypatch.setattr(outbox, "HISTORY_REPORTS", 30)
+    client = make_client()
+    fill(client, 50)
+    client.flush()
+    fill(client, 3)
+    client._write()
+    assert [report.window for report in client.sent()][:4] == ["w2", "w1", "w0", "w49"]
+    assert len(client.sent()) == 33
+
+
+def test_without_an_endpoint_reports_wait(
+    make_client: MakeClient, clock: Any, collector: Any
+) -> None:
+    """A client without endpoint seals and keeps; one with an endpoint sends it later."""
+    client = make_client(transport=None)
+    client.record("browser", "chrome")
+    clock.days(1)
+    assert not client.flush()
+    assert status(client) == [("queued", None)]
+    assert make_client().flush()
+    assert len(collector.reports) == 1

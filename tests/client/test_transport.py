@@ -1,0 +1,179 @@
+"""HTTP transport: against a real server on loopback, what is sent and what a reply means."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from email.utils import formatdate
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar
+
+import pytest
+
+import hearsay
+from hearsay import TransportError
+from hearsay.transport import HttpTransport, Reply, read_reply, retry_seconds
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Keeps every request, and answers as the class says."""
+
+    seen: ClassVar[list[dict[str, Any]]] = []
+    status: ClassVar[int] = 202
+    body: ClassVar[bytes] = b"{}"
+    headers_out: ClassVar[dict[str, str]] = {}
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.seen.append({"path": self.path, "headers": dict(self.headers), "body": body})
+        self.send_response(self.status)
+        for name, value in self.headers_out.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(self.body)))
+        self.end_headers()
+        self.wfile.write(self.body)
+
+    do_GET = do_POST
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, type[Handler]]]:
+    """A server's address and its handler, fresh for each test."""
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    handler = type("Fresh", (Handler,), {"seen": [], "headers_out": {}})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
+        thread = threading.Thread(target=running.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{running.server_port}", handler
+        running.shutdown()
+        thread.join()
+
+
+def test_a_request_says_nothing_but_the_batch(server: tuple[str, type[Handler]]) -> None:
+    """It is a POST of JSON to /v1/reports, and its headers name hearsay alone."""
+    address, handler = server
+    reply = HttpTransport(f"{address}/in/").send(b'{"batch": 1}')
+    assert reply == Reply(202, b"{}", None)
+    (request,) = handler.seen
+    assert request["path"] == "/in/v1/reports"
+    assert request["body"] == b'{"batch": 1}'
+    headers = {name.lower(): value for name, value in request["headers"].items()}
+    assert headers.pop("host") in address
+    assert headers == {
+        "content-type": "application/json",
+        "content-length": "12",
+        "user-agent": f"hearsay/{hearsay.__version__}",
+        "accept-encoding": "identity",
+        "connection": "close",
+    }
+
+
+@pytest.mark.parametrize("status", [200, 301, 302, 307, 400, 404, 429, 500, 503])
+def test_every_status_is_a_reply(server: tuple[str, type[Handler]], status: int) -> None:
+    """No status raises, Retry-After is passed on, and no redirect is followed."""
+    address, handler = server
+    handler.status = status
+    handler.headers_out = {"Retry-After": "7", "Location": f"{address}/elsewhere"}
+    assert HttpTransport(address).send(b"x") == Reply(status, b"{}", "7")
+    assert len(handler.seen) == 1
+
+
+def test_a_reply_without_end_is_cut(server: tuple[str, type[Handler]]) -> None:
+    """A reply larger than any of the collector's is trouble, not memory."""
+    address, handler = server
+    handler.body = b"x" * (1 << 20)
+    with pytest.raises(TransportError, match="too long"):
+        HttpTransport(address).send(b"x")
+
+
+def test_nobody_there_is_trouble() -> None:
+    """A refused connection is a TransportError that may be retried."""
+    with socket.socket() as placeholder:
+        placeholder.bind(("127.0.0.1", 0))
+        port = placeholder.getsockname()[1]
+    with pytest.raises(TransportError, match="cannot be reached") as caught:
+        HttpTransport(f"http://127.0.0.1:{port}").send(b"x")
+    assert not caught.value.final
+
+
+def test_silence_is_trouble() -> None:
+    """A server that accepts and says nothing is given up after the timeout."""
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        with pytest.raises(TransportError, match="cannot be reached"):
+            HttpTransport(f"http://127.0.0.1:{silent.getsockname()[1]}", timeout=0.2).send(b"x")
+
+
+def test_nonsense_is_trouble() -> None:
+    """A server that does not speak HTTP is a TransportError."""
+    with socket.socket() as odd:
+        odd.bind(("127.0.0.1", 0))
+        odd.listen()
+
+        def answer() -> None:
+            connection = odd.accept()[0]
+            with connection:
+                connection.recv(1 << 16)
+                connection.sendall(b"hello\r\n\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(TransportError):
+            HttpTransport(f"http://127.0.0.1:{odd.getsockname()[1]}").send(b"x")
+        thread.join()
+
+
+@pytest.mark.parametrize("endpoint", ["", "t.acme.example", "file:///etc/passwd", "ftp://x"])
+def test_an_endpoint_is_a_web_address(endpoint: str) -> None:
+    """Anything but http and https is refused when the client is made."""
+    with pytest.raises(ValueError, match="https://"):
+        HttpTransport(endpoint)
+
+
+def test_a_202_names_what_was_left_out() -> None:
+    """The rejected reports of an acknowledgement come back by index."""
+    body = b'{"batch": "b", "rejected": [{"index": 3, "reason": "bad_row", "detail": "..."}]}'
+    assert read_reply(Reply(202, body), "b", lambda: 0.0) == {3: "bad_row"}
+
+
+@pytest.mark.parametrize("status", [400, 404, 413])
+def test_a_4xx_is_final(status: int) -> None:
+    """The error of a refusal says that it is final, and asks for no wait."""
+    with pytest.raises(TransportError) as caught:
+        read_reply(Reply(status, b"", "60"), "b", lambda: 0.0)
+    assert caught.value.final
+    assert caught.value.retry_after is None
+
+
+@pytest.mark.parametrize("status", [200, 301, 407, 408, 429, 500, 503])
+def test_all_else_may_be_retried(status: int) -> None:
+    """The error carries the wait that was asked for."""
+    with pytest.raises(TransportError) as caught:
+        read_reply(Reply(status, b"", "60"), "b", lambda: 0.0)
+    assert not caught.value.final
+    assert caught.value.retry_after == 60.0
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        (None, None),
+        ("120", 120.0),
+        (" 0 ", 0.0),
+        (formatdate(1_000_090, usegmt=True), 90.0),
+        (formatdate(999_000, usegmt=True), 0.0),
+        ("soon", None),
+        ("-5", None),
+        ("9" * 400, 999_999_999.0),
+        ("Fri, 99 Foo 2026 00:00:00 GMT", None),
+    ],
+)
+def test_retry_after(header: str | None, seconds: float | None) -> None:
+    """Seconds and HTTP dates are understood; what is neither asks for nothing."""
+    assert retry_seconds(header, 1_000_000.0) == seconds
