@@ -20,7 +20,16 @@ from fractions import Fraction
 from statistics import NormalDist
 from typing import Any
 
-from hearsay.mechanisms import AUTO, Mechanism, SubsetSelection, design, total_variance
+from hearsay.mechanisms import (
+    AUTO,
+    STRING_DESIGNS,
+    Mechanism,
+    SubsetSelection,
+    design,
+    design_string,
+    explain,
+    total_variance,
+)
 from hearsay_estimator.caveats import USABLE_SHARE
 from hearsay_estimator.significance import critical_value
 
@@ -156,15 +165,20 @@ def plan(
     sample_rate: float = 1.0,
     lifetime_epsilon: float | None = None,
 ) -> Plan:
-    """Plan a closed domain of `size` values; `share` is 1/size if not given.
+    """Plan a domain of `size` values; `share` is 1/size if not given.
+
+    A mechanism for strings is planned for a list of `size` candidates.
 
     Raises:
         SchemeError: there is no such mechanism within `epsilon`.
     """
-    chosen: Mechanism[Any] = design(mechanism, size, epsilon)
+    chosen: Mechanism[Any]
+    if mechanism in STRING_DESIGNS:
+        chosen = design_string(mechanism, "plan", epsilon)
+    else:
+        chosen = design(mechanism, size, epsilon)
     share = 1 / size if share is None else share
     reports = devices * sample_rate
-    lost = loss(chosen, size, epsilon)
     lifetime = None
     if lifetime_epsilon is not None:
         answers = Fraction(lifetime_epsilon) // Fraction(chosen.epsilon)
@@ -180,8 +194,8 @@ def plan(
         epsilon=chosen.epsilon,
         p=float(chosen.p),
         q=float(chosen.q),
-        reason=_reason(mechanism, lost),
-        loss=lost,
+        reason=explain(size, epsilon).reason if mechanism == AUTO else "named by you",
+        loss=loss(chosen, size, epsilon),
         report_bytes=max(row.report_bytes for row in chosen.rows),
         tally_cells=sum(row.width for row in chosen.rows),
         share=share,
@@ -195,11 +209,3 @@ def plan(
         devices_to_detect=math.ceil(reports_to_detect(chosen, size, share) / sample_rate),
         lifetime=lifetime,
     )
-
-
-def _reason(asked: str, lost: float) -> str:
-    if asked != AUTO:
-        return "named by you"
-    if lost <= 1:
-        return "nothing estimates shares with less total variance"
-    return "its reports stay short, at close to the least total variance"

@@ -111,6 +111,18 @@ def test_loss_of_a_named_mechanism() -> None:
     assert loss(design("randomized_response", 100, 1.0), 100, 1.0) == pytest.approx(9.6, abs=0.05)
 
 
+def test_large_domains_and_strings() -> None:
+    """A million values, and as many candidate strings, cost three bytes and a few percent."""
+    values = plan(1_000_000, 2.0, 10**6)
+    strings = plan(1_000_000, 2.0, 10**6, mechanism="hashed_projective_geometry")
+    assert values.mechanism == "projective_geometry"
+    assert "bytes a report" in values.reason
+    for made in (values, strings):
+        assert made.report_bytes <= 3
+        assert 1 < made.loss < 1.05
+    assert strings.tally_cells > 500_000
+
+
 def test_sampling_and_lifetime() -> None:
     """A sample rate divides reports, multiplies devices, and stretches the budget over windows."""
     full = plan(10, 1.0, 100_000)
