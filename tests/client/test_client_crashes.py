@@ -1,0 +1,211 @@
+"""A device that is killed, and processes that share one: against a real collector's socket."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hearsay import Client
+from hearsay.state import State
+
+REGISTRY = """
+schema = 1
+[defaults]
+owner = "a"
+expires = 2999-01-01
+[metrics.one]
+type = "boolean"
+description = "One."
+epsilon = 1.0
+lifetime_epsilon = 10000
+[metrics.two]
+type = "category"
+description = "Two."
+values = ["a", "b", "c", "d"]
+epsilon = 2.0
+lifetime_epsilon = 10000
+"""
+
+DEVICE = """
+import sys, time
+import hearsay
+folder, endpoint, first, days = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+now = [first * 86400.0]
+client = hearsay.Client(folder + "/metrics.toml", endpoint, folder, clock=lambda: now[0])
+for day in range(days):
+    client.record("one", day % 3 == 0)
+    client.record("two", "abcd"[day % 4])
+    client.flush(30)
+    now[0] += 86400
+    client.flush(30)
+client.close()
+"""
+
+
+class Sink:
+    """Counts each batch id once, as the collector does, on a network that loses things."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.requests = 0
+        self.bodies: dict[str, bytes] = {}
+        self.counted: dict[str, bytes] = {}
+        self.changed_bytes: list[str] = []
+
+    def take(self, body: bytes) -> bytes | None:
+        """The reply to a request, or None where it is to get none."""
+        with self.lock:
+            self.requests += 1
+            batch = json.loads(body)["batch"]
+            if self.bodies.setdefault(batch, body) != body:
+                self.changed_bytes.append(batch)
+            if self.requests % 7 == 0:
+                return None  # the request is lost
+            self.counted.setdefault(batch, body)
+            if self.requests % 5 == 0:
+                return None  # it was counted, and the reply is lost
+            return json.dumps({"batch": batch, "rejected": []}).encode()
+
+    def answers(self) -> Counter[tuple[str, str]]:
+        """How often each metric and window was counted."""
+        with self.lock:
+            return Counter(
+                (report["metric"], report["window"])
+                for body in self.counted.values()
+                for report in json.loads(body)["reports"]
+            )
+
+
+@pytest.fixture
+def sink(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Sink, str]]:
+    """A sink and its address."""
+    for name in ("DO_NOT_TRACK", "HEARSAY_DISABLED", "http_proxy", "HTTP_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    sink = Sink()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            reply = sink.take(body)
+            if reply is None:
+                self.close_connection = True
+                return
+            self.send_response(202)
+            self.send_header("Content-Length", str(len(reply)))
+            self.end_headers()
+            self.wfile.write(reply)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    class Server(ThreadingHTTPServer):
+        def handle_error(self, *_: Any) -> None:
+            """A killed device hangs up in the middle."""
+
+    with Server(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield sink, f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def start(folder: Path, endpoint: str, first: int, days: int) -> subprocess.Popen[bytes]:
+    """A device process that records, seals and sends for so many days of its own clock."""
+    arguments = [str(folder), endpoint, str(first), str(days)]
+    return subprocess.Popen([sys.executable, "-c", DEVICE, *arguments])
+
+
+def spent_answers(folder: Path) -> int:
+    """The answers in the ledger."""
+    state = State(folder)
+    with state.transaction() as connection:
+        (answers,) = connection.execute("SELECT coalesce(sum(answers), 0) FROM ledger").fetchone()
+    state.close()
+    return int(answers)
+
+
+def settle(folder: Path, endpoint: str, day: int) -> None:
+    """Send all that is left, as a last process of the device."""
+    with Client(
+        folder / "metrics.toml",
+        endpoint,
+        folder,
+        clock=lambda: day * 86_400.0,
+        background=False,
+    ) as client:
+        assert any(client.flush() for _ in range(10))
+        assert client.status == "on"
+
+
+def test_a_device_that_is_killed_twenty_times(tmp_path: Path, sink: tuple[Sink, str]) -> None:
+    """SIGKILL at twenty moments while recording, sealing and sending: every sealed report
+    arrives, none is counted twice, every retry has the same bytes, and the ledger is never
+    below what was sent."""
+    counts, endpoint = sink
+    (tmp_path / "metrics.toml").write_text(REGISTRY)
+    day = 20_000
+    for turn in range(20):
+        seen = counts.requests
+        device = start(tmp_path, endpoint, day, 1000)
+        try:
+            while counts.requests < seen + 2 and device.poll() is None:
+                time.sleep(0.001)
+            time.sleep(turn * 0.0017)  # another moment of the cycle each time
+        finally:
+            device.kill()
+            assert device.wait() == -signal.SIGKILL
+        sent = sum(len(json.loads(body)["reports"]) for body in list(counts.bodies.values()))
+        assert spent_answers(tmp_path) >= sent > 0
+        day += 1000
+    settle(tmp_path, endpoint, day)
+    answers = counts.answers()
+    assert set(answers.values()) == {1}
+    assert len(answers) == spent_answers(tmp_path) > 40
+    assert counts.changed_bytes == []
+    assert counts.bodies == counts.counted
+
+
+def test_processes_share_one_device(tmp_path: Path, sink: tuple[Sink, str]) -> None:
+    """Three processes that live through the same ten days on one state file give one answer
+    for each metric and window, and count each record of a window."""
+    counts, endpoint = sink
+    (tmp_path / "metrics.toml").write_text(REGISTRY)
+    devices = [start(tmp_path, endpoint, 20_000, 10) for _ in range(3)]
+    assert [device.wait() for device in devices] == [0, 0, 0]
+    settle(tmp_path, endpoint, 20_020)
+    answers = counts.answers()
+    assert set(answers.values()) == {1}
+    assert len(answers) == spent_answers(tmp_path) == 20
+    assert counts.changed_bytes == []
+
+
+def test_processes_merge_their_records(tmp_path: Path) -> None:
+    """Records of four processes into one open window are all counted."""
+    (tmp_path / "metrics.toml").write_text(REGISTRY)
+    script = (
+        "import sys, hearsay\n"
+        "client = hearsay.Client(sys.argv[1] + '/metrics.toml', None, sys.argv[1],"
+        " clock=lambda: 1.8e9)\n"
+        "for _ in range(25):\n"
+        "    client.record('one', True)\n"
+        "    assert client.flush(30)\n"
+        "client.close()\n"
+    )
+    children = [subprocess.Popen([sys.executable, "-c", script, str(tmp_path)]) for _ in range(4)]
+    assert [child.wait() for child in children] == [0] * 4
+    state = State(tmp_path)
+    with state.transaction() as connection:
+        assert connection.execute("SELECT records FROM open_values").fetchall() == [(100,)]
+    state.close()
