@@ -74,8 +74,8 @@ def _add_routes(app: Flask, intake: Intake, settings: Settings, store: Store) ->
 
     @app.get("/readyz")
     def readyz() -> Response:
-        store.ping()
         intake.prepare()
+        store.ping()
         return _json({"status": "ready"})
 
 

@@ -174,20 +174,22 @@ class Intake:
             if batch.accepted:
                 shard = shard_of(batch.id, self._store.shards)
                 shards.setdefault(shard, {}).setdefault(batch.id, batch)
-        folded = {
-            batch_id: batch
-            for shard, pending in shards.items()
-            for batch_id, batch in self._fold(shard, pending).items()
-        }
-        return [
-            Receipt(batch.id, len(batch.accepted), 0, batch.rejected)
-            if not batch.accepted or folded.get(batch.id) is batch
-            else Receipt(batch.id, 0, len(batch.accepted), batch.rejected)
-            for batch in batches
-        ]
+        folded: set[str] = set()
+        for shard, pending in shards.items():
+            folded |= self._fold(shard, pending)
+        receipts = []
+        for batch in batches:
+            count = len(batch.accepted)
+            if batch.accepted and batch.id in folded:
+                # The next batch of this id, if there is one, was not in the commit.
+                folded.remove(batch.id)
+                receipts.append(Receipt(batch.id, count, 0, batch.rejected))
+            else:
+                receipts.append(Receipt(batch.id, 0, count, batch.rejected))
+        return receipts
 
-    def _fold(self, shard: int, pending: Mapping[str, Batch]) -> dict[str, Batch]:
-        """Commit what the store has not seen yet, and return it."""
+    def _fold(self, shard: int, pending: Mapping[str, Batch]) -> set[str]:
+        """Commit what the store has not seen yet, and return the ids of that."""
         left = dict(pending)
         while left:
             added = increments(chain.from_iterable(batch.accepted for batch in left.values()))
@@ -196,7 +198,7 @@ class Intake:
                 break
             for batch_id in seen:
                 del left[batch_id]
-        return left
+        return set(left)
 
     def _validate(self, report: Any, now: float) -> Accepted:
         if not isinstance(report, dict) or not report.keys() <= _FIELDS:

@@ -29,7 +29,7 @@ schema = 1
 
 [defaults]
 owner = "tests@acme.example"
-expires = 2026-12-31
+expires = 2999-12-31
 
 [metrics.dark_mode]
 type = "boolean"

@@ -1,0 +1,283 @@
+"""The collector over HTTP: every route, every problem, and what it never says."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+from contextlib import closing
+
+import pytest
+
+from hearsay import Scheme, windows
+from hearsay_collector.app import create_app
+from hearsay_collector.settings import Settings
+from hearsay_collector.stores import StoreError, StoreUnavailable, open_store
+
+MARKER = "marker-7f3a"
+
+
+@pytest.fixture
+def store(tmp_path):
+    with closing(open_store(f"sqlite:///{tmp_path / 'store.db'}")) as store:
+        yield store
+
+
+@pytest.fixture
+def app(registry, store):
+    return create_app(Settings(max_body=20_000, max_reports=20), store, registry)
+
+
+@pytest.fixture
+def client(app):
+    return app.test_client()
+
+
+@pytest.fixture
+def report(registry):
+    """A good report of yesterday, by the real clock, which the app uses."""
+    import time
+
+    return {
+        "metric": "browser",
+        "scheme": registry["browser"].scheme.fingerprint,
+        "window": windows.window_at("day", time.time() - 86_400),
+        "columns": 1,
+    }
+
+
+@pytest.fixture
+def body(new_id, report):
+    return json.dumps({"batch": new_id(), "reports": [report, {}, report]}).encode()
+
+
+def problem(response, status, code):
+    """Check that a response is a problem document of that kind, and return it."""
+    assert response.status_code == status
+    assert response.content_type == "application/problem+json"
+    assert response.json["type"] == f"urn:hearsay:problem:{code}"
+    assert response.json["status"] == status
+    assert response.json["title"]
+    assert response.json["detail"]
+    return response.json
+
+
+def post(client, body, **options):
+    return client.post("/v1/reports", data=body, content_type="application/json", **options)
+
+
+def counted(store, registry, report):
+    scheme = registry["browser"].scheme.fingerprint
+    return store.tally("browser", scheme, [report["window"]]).reports
+
+
+def test_a_batch_is_answered_after_its_commit(client, store, registry, report, body):
+    """202 says what was accepted and what was not; by then the tally holds it."""
+    response = post(client, body)
+    assert response.status_code == 202
+    assert response.json == {
+        "batch": json.loads(body)["batch"],
+        "accepted": 2,
+        "duplicate": 0,
+        "rejected": [
+            {"index": 1, "reason": "malformed", "detail": response.json["rejected"][0]["detail"]}
+        ],
+    }
+    assert counted(store, registry, report) == 2
+    again = post(client, body)
+    assert again.status_code == 202
+    assert (again.json["accepted"], again.json["duplicate"]) == (0, 2)
+    assert counted(store, registry, report) == 2
+
+
+def test_gzip(client, store, registry, report, body):
+    """A compressed body is the same batch."""
+    response = post(client, gzip.compress(body), headers={"Content-Encoding": "gzip"})
+    assert response.json["accepted"] == 2
+    assert counted(store, registry, report) == 2
+
+
+def test_a_charset_is_no_other_type(client, body):
+    """Parameters of the media type do not matter."""
+    response = client.post("/v1/reports", data=body, content_type="application/json; charset=utf-8")
+    assert response.status_code == 202
+
+
+@pytest.mark.parametrize(
+    ("data", "headers", "status", "code"),
+    [
+        (b"{", {}, 400, "not-json"),
+        (b"", {}, 400, "not-json"),
+        (b'{"batch": "", "reports": []}', {}, 400, "bad-batch-id"),
+        (b'{"batch": "%s"}' % (b"0" * 32), {}, 400, "malformed-batch"),
+        (
+            b'{"batch": "%s", "reports": [%s1]}' % (b"0" * 32, b"1," * 20),
+            {},
+            413,
+            "too-many-reports",
+        ),
+        (b" " * 20_001, {}, 413, "body-too-large"),
+        (gzip.compress(b" " * 20_001), {"Content-Encoding": "gzip"}, 413, "body-too-large"),
+        (b"{}", {"Content-Encoding": "gzip"}, 400, "not-gzip"),
+        (b"{}", {"Content-Encoding": "br"}, 415, "unsupported-encoding"),
+        (b"{}", {"Content-Type": "text/plain"}, 415, "http-415"),
+        (b"{}", {"Content-Type": "application/x-www-form-urlencoded"}, 415, "http-415"),
+        (b"{}", {"Content-Type": ""}, 415, "http-415"),
+    ],
+)
+def test_problems_of_a_batch(client, data, headers, status, code):
+    """Every way in which a request can be no batch has its status and its type."""
+    headers = {"Content-Type": "application/json", **headers}
+    problem(client.post("/v1/reports", data=data, headers=headers), status, code)
+
+
+def test_other_paths_and_methods(client):
+    """An unknown path is 404 and a wrong method 405 with the right ones, as problems too."""
+    problem(client.get("/v1/nothing"), 404, "http-404")
+    response = client.get("/v1/reports")
+    problem(response, 405, "http-405")
+    assert "POST" in response.headers["Allow"]
+    problem(client.post("/v1/registry"), 405, "http-405")
+
+
+def test_the_registry_is_public(client, registry):
+    """Anyone can read what is asked, with all that the guarantee rests on."""
+    response = client.get("/v1/registry")
+    assert response.status_code == 200
+    metrics = response.json["metrics"]
+    assert set(metrics) == {"dark_mode", "browser", "country"}
+    assert metrics["country"]["window"] == "week"
+    browser = metrics["browser"]
+    definition = browser.pop("definition")
+    assert browser == {
+        "type": "category",
+        "description": "The browser in use.",
+        "values": ["firefox", "chrome", "safari", "edge", "other"],
+        "epsilon": 2.0,
+        "lifetime_epsilon": 8.0,
+        "window": "day",
+        "sample_rate": 1.0,
+        "expires": "2999-12-31",
+        "scheme": registry["browser"].scheme.fingerprint,
+    }
+    assert Scheme.from_definition(definition).fingerprint == browser["scheme"]
+    assert "acme.example" not in response.text
+
+
+def test_the_registry_is_cached(client):
+    """A device that has the registry is told so without sending it again."""
+    first = client.get("/v1/registry")
+    again = client.get("/v1/registry", headers={"If-None-Match": first.headers["ETag"]})
+    assert (again.status_code, again.data) == (304, b"")
+    assert again.headers["ETag"] == first.headers["ETag"]
+    other = client.get("/v1/registry", headers={"If-None-Match": '"other"'})
+    assert other.status_code == 200
+    assert "max-age" in first.headers["Cache-Control"]
+
+
+def test_probes(client):
+    """Alive and ready are two questions; both are fine here."""
+    assert client.get("/healthz").json == {"status": "ok"}
+    assert client.get("/readyz").json == {"status": "ready"}
+
+
+def test_a_store_that_is_down(client, store, body, monkeypatch):
+    """Without its store the collector lives, is not ready, and asks devices to come back."""
+
+    def down(*arguments):
+        raise StoreUnavailable("down", retry_after=7)
+
+    client.get("/readyz")
+    monkeypatch.setattr(store, "fold", down)
+    monkeypatch.setattr(store, "ping", down)
+    for response in (post(client, body), client.get("/readyz")):
+        problem(response, 503, "store-unavailable")
+        assert response.headers["Retry-After"] == "7"
+    assert client.get("/healthz").status_code == 200
+
+
+def test_a_store_that_is_away_at_the_start(registry, tmp_path, body):
+    """The collector starts without its store, and takes batches as soon as it is there."""
+    folder = tmp_path / "later"
+    with closing(open_store(f"sqlite:///{folder / 'store.db'}")) as store:
+        client = create_app(Settings(), store, registry).test_client()
+        assert client.get("/healthz").status_code == 200
+        problem(post(client, body), 503, "store-unavailable")
+        folder.mkdir()
+        assert post(client, body).status_code == 202
+
+
+def test_a_store_that_refuses(client, store, body, monkeypatch, caplog):
+    """A store at its limit is the operator's trouble: 500, and the reason in the log."""
+
+    def refuse(*arguments):
+        raise StoreError("a counter is at its top")
+
+    monkeypatch.setattr(store, "fold", refuse)
+    problem(post(client, body), 500, "store-refused")
+    assert "at its top" in caplog.text
+
+
+def test_security_headers(client):
+    """Every answer, good or bad, forbids sniffing, framing and storing."""
+    for path in ("/healthz", "/readyz", "/v1/registry", "/nothing"):
+        headers = client.get(path).headers
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert "default-src 'none'" in headers["Content-Security-Policy"]
+        assert headers["Referrer-Policy"] == "no-referrer"
+        assert headers["Cache-Control"]
+        assert "Set-Cookie" not in headers
+
+
+def test_a_bug_is_a_problem_without_what_was_sent(client, store, body, monkeypatch, caplog):
+    """An error that nobody foresaw is a 500; its log says where, and nothing that was sent."""
+
+    def bug(*arguments):
+        raise RuntimeError(MARKER)
+
+    monkeypatch.setattr(store, "fold", bug)
+    assert MARKER not in json.dumps(problem(post(client, body), 500, "internal"))
+    assert "RuntimeError at test_app.py" in caplog.text
+    assert MARKER not in caplog.text
+
+
+def test_nothing_of_a_request_is_logged_or_answered(client, store, caplog, monkeypatch, tmp_path):
+    """Markers in path, query, headers and body turn up in no log, answer or file."""
+    caplog.set_level(logging.DEBUG)
+    client.get("/readyz")
+    headers = {
+        "User-Agent": MARKER,
+        "X-Forwarded-For": MARKER,
+        "Cookie": f"a={MARKER}",
+        "Authorization": MARKER,
+        f"X-{MARKER}": MARKER,
+    }
+    environ = {"REMOTE_ADDR": "203.0.113.77"}
+    report = {"metric": MARKER, "scheme": MARKER, "window": MARKER, "columns": MARKER}
+    bodies = [
+        MARKER.encode(),
+        json.dumps({"batch": MARKER, "reports": []}).encode(),
+        json.dumps({"batch": "0" * 32, "reports": [report, MARKER, {MARKER: MARKER}]}).encode(),
+        json.dumps({"batch": "0" * 32, "reports": [], MARKER: 1}).encode(),
+    ]
+    answers = [
+        post(client, body, headers=headers, environ_base=environ, query_string={"q": MARKER})
+        for body in bodies
+    ]
+    answers.append(client.get(f"/{MARKER}", headers=headers, environ_base=environ))
+    answers.append(post(client, b"", headers={"Content-Encoding": MARKER}))
+    texts = [caplog.text, *(answer.text + str(answer.headers) for answer in answers)]
+    for place in (MARKER, "203.0.113.77"):
+        assert not any(place in text for text in texts)
+        assert not any(place.encode() in file.read_bytes() for file in tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("hops", "address"), [(0, "127.0.0.1"), (1, "198.51.100.9")])
+def test_forwarded_headers_need_a_setting(registry, store, hops, address):
+    """Only as many proxies as were declared are believed."""
+    from flask import request
+
+    app = create_app(Settings(trusted_proxies=hops), store, registry)
+    app.add_url_rule("/who", view_func=lambda: request.remote_addr)
+    forwarded = {"X-Forwarded-For": "203.0.113.1, 198.51.100.9"}
+    assert app.test_client().get("/who", headers=forwarded).text == address

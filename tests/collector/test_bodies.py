@@ -1,0 +1,124 @@
+"""Limits on bodies, and strict JSON."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import tracemalloc
+import zlib
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hearsay_collector.bodies import IntakeError, parse, read_body
+
+LIMIT = 100_000
+
+
+def code_of(call, *arguments):
+    with pytest.raises(IntakeError) as caught:
+        call(*arguments)
+    return caught.value.status, caught.value.code
+
+
+@pytest.mark.parametrize("size", [0, 1, LIMIT - 1, LIMIT])
+def test_bodies_up_to_the_limit(size):
+    """A body of exactly the limit is read whole, plain and compressed."""
+    body = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
+    assert read_body(io.BytesIO(body), "", LIMIT) == body
+    assert read_body(io.BytesIO(body), " Identity ", LIMIT) == body
+    assert read_body(io.BytesIO(gzip.compress(body)), "GZIP", LIMIT) == body
+
+
+def test_bodies_beyond_the_limit():
+    """One byte more is too much, however it is encoded, and however small it was made."""
+    assert code_of(read_body, io.BytesIO(b"x" * (LIMIT + 1)), "", LIMIT) == (413, "body-too-large")
+    packed = gzip.compress(b"x" * (LIMIT + 1))
+    assert code_of(read_body, io.BytesIO(packed), "gzip", LIMIT) == (413, "body-too-large")
+
+
+def test_a_bomb_is_not_inflated():
+    """100 MB in 100 kB stop at the limit: memory stays within a few times of it."""
+    bomb = gzip.compress(bytes(100_000_000))
+    tracemalloc.start()
+    try:
+        assert code_of(read_body, io.BytesIO(bomb), "gzip", LIMIT)[0] == 413
+        assert tracemalloc.get_traced_memory()[1] < 10 * LIMIT
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_source_is_not_read_beyond_the_limit():
+    """An endless body is left after one byte beyond the limit."""
+
+    class Endless:
+        given = 0
+
+        def read(self, size):
+            size = min(size, 1000)
+            self.given += size
+            return b"x" * size
+
+    source = Endless()
+    assert code_of(read_body, source, "", LIMIT)[0] == 413
+    assert source.given == LIMIT + 1
+
+
+WHOLE = gzip.compress(b'{"batch": 1}')
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [b"", b"plain", WHOLE[:-1], WHOLE[:-9], WHOLE + b"x", WHOLE + WHOLE, zlib.compress(b"{}")],
+)
+def test_what_is_not_one_gzip_member(packed):
+    """Cut, doubled or other data is refused, not half-read."""
+    assert code_of(read_body, io.BytesIO(packed), "gzip", LIMIT) == (400, "not-gzip")
+
+
+@pytest.mark.parametrize("encoding", ["br", "deflate", "gzip, gzip", "zstd"])
+def test_other_encodings(encoding):
+    """Encodings that we do not read are named as the problem."""
+    assert code_of(read_body, io.BytesIO(b""), encoding, LIMIT) == (415, "unsupported-encoding")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *(b"", b"{", b"[]", b"1", b"null", b'"text"', b"{}{}", b"\xff\xfe{}", b"\xef\xbb\xbf{}"),
+        *(b'{"a": NaN}', b'{"a": Infinity}', b'{"a": -Infinity}', b'{"a": 1, "a": 1}'),
+        *(b'{"a": {"b": 1, "b": 2}}', b'{"a": ' + b"9" * 5000 + b"}", b'{"a": "\xed\xa0\x80"}'),
+        *(b'{"a":' * 100_000, b"[" * 500_000, b'{"a": "\n"}', b"{'a': 1}"),
+    ],
+)
+def test_what_is_not_a_json_object(body):
+    """Anything but one strict JSON object is refused with the same problem."""
+    assert code_of(parse, body) == (400, "not-json")
+
+
+def test_a_problem_does_not_repeat_the_body():
+    """What was sent does not come back in an error, which may be logged somewhere."""
+    with pytest.raises(IntakeError) as caught:
+        parse(b'{"marker": marker}')
+    assert "marker" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+@given(
+    st.dictionaries(
+        st.text(), st.recursive(st.none() | st.integers() | st.text(), st.lists), max_size=5
+    )
+)
+def test_json_comes_back(document):
+    """Whatever a JSON library writes is read as it was."""
+    assert parse(json.dumps(document).encode()) == document
+
+
+@given(st.binary(max_size=300), st.sampled_from(["", "gzip"]))
+def test_any_bytes(body, encoding):
+    """Any bytes are read or refused as a problem; nothing else escapes."""
+    with suppress(IntakeError):
+        assert isinstance(parse(read_body(io.BytesIO(body), encoding, LIMIT)), dict)

@@ -1,0 +1,169 @@
+"""`hearsay collect`, as it really runs."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import socket
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from hearsay import windows
+from hearsay_collector import commands
+from hearsay_collector.commands import collect
+
+
+def fetch(url, body=None):
+    """(status, document) of a request."""
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=30) as response:
+            return response.status, json.load(response)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.load(error)
+
+
+@pytest.fixture
+def body(registry, new_id):
+    report = {
+        "metric": "browser",
+        "scheme": registry["browser"].scheme.fingerprint,
+        "window": windows.window_at("day", time.time() - 86_400),
+        "columns": 1,
+    }
+    return json.dumps({"batch": new_id(), "reports": [report]}).encode()
+
+
+def test_it_serves_and_ends(new_collector, home, body):
+    """A collector that was started takes a batch, and leaves on SIGTERM with exit 0."""
+    collector = new_collector(**home.environ)
+    assert fetch(f"{collector.address}/readyz") == (200, {"status": "ready"})
+    status, answer = fetch(f"{collector.address}/v1/reports", body)
+    assert (status, answer["accepted"]) == (202, 1)
+    assert collector.stop() == 0
+
+
+def test_keep_alive_and_chunks(new_collector, home, body):
+    """One connection carries several requests, and a body of unknown length is a body."""
+    collector = new_collector(**home.environ)
+    connection = http.client.HTTPConnection(collector.address.removeprefix("http://"), timeout=30)
+    try:
+        for accepted in (1, 0):
+            pieces = iter([body[:20], body[20:]])
+            connection.request("POST", "/v1/reports", pieces, {"Content-Type": "application/json"})
+            with connection.getresponse() as response:
+                assert response.status == 202
+                assert json.load(response)["accepted"] == accepted
+        pieces = iter([b" " * 100_000] * 20)
+        connection.request("POST", "/v1/reports", pieces, {"Content-Type": "application/json"})
+        with connection.getresponse() as response:
+            assert response.status == 413
+    finally:
+        connection.close()
+
+
+def test_nothing_about_clients_in_its_log(new_collector, home, body):
+    """Good, bad and broken requests leave no address and no part of themselves in the log."""
+    collector = new_collector(**home.environ)
+    host, port = collector.address.removeprefix("http://").split(":")
+    for text in (
+        b"GET /marker HTTP/1.1\r\nHost: x\r\nUser-Agent: marker\r\n\r\n",
+        b"GET / HTTP/1.1\r\nmarker marker: marker\r\n\r\n",
+        b"marker\r\n\r\n",
+        b"POST /v1/reports?marker HTTP/1.1\r\nHost: x\r\nContent-Length: 90\r\n"
+        b"Content-Type: application/json\r\n\r\n{marker",
+    ):
+        with socket.create_connection((host, int(port)), timeout=30) as connection:
+            connection.sendall(text)
+            connection.shutdown(socket.SHUT_WR)
+            while connection.recv(1 << 16):
+                pass
+    assert fetch(f"{collector.address}/v1/reports", body)[0] == 202
+    collector.stop()
+    assert "marker" not in collector.log
+    assert "127.0.0.1" not in collector.log
+
+
+def test_a_worker_that_dies_is_replaced(new_collector, home, body, until):
+    """When every worker is killed, the collector serves again by itself."""
+    collector = new_collector(**home.environ)
+    fetch(f"{collector.address}/healthz")
+    pid = collector.process.pid
+    workers = [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    assert len(workers) == 2
+    for worker in workers:
+        os.kill(worker, signal.SIGKILL)
+
+    def served():
+        try:
+            return fetch(f"{collector.address}/v1/reports", body)[0] == 202
+        except OSError:
+            return False
+
+    until(served, "no worker came back")
+
+
+@pytest.fixture
+def execve(monkeypatch):
+    """What `collect` would become, instead of becoming it."""
+    calls = []
+    monkeypatch.setattr(commands.os, "execve", lambda *call: calls.append(call))
+    return calls
+
+
+def test_options_win_over_the_environment(execve, monkeypatch, tmp_path, metrics):
+    """Options reach the workers as variables, and win over variables and files of that name."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.toml").write_text(metrics)
+    monkeypatch.setenv("HEARSAY_STORE_FILE", "/none")
+    monkeypatch.setenv("HEARSAY_WORKERS", "7")
+    arguments = ["--registry", "m.toml", "--store", "sqlite:///x.db", "--workers", "3"]
+    result = CliRunner().invoke(collect, arguments)
+    assert result.exit_code == 0, result.output
+    ((_, _, environ),) = execve
+    assert environ["HEARSAY_WORKERS"] == "3"
+    assert environ["HEARSAY_STORE"] == "sqlite:///x.db"
+    assert "HEARSAY_STORE_FILE" not in environ
+    assert (tmp_path / "x.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--workers", "0"], "HEARSAY_WORKERS must be"),
+        (["--bind", "nowhere"], "HEARSAY_BIND must be"),
+        (["--store", "oracle://hush"], "sqlite:///relative.db"),
+        (["--registry", "none.toml"], "none.toml"),
+        (["--registry", "bad.toml"], "schema = 1"),
+    ],
+)
+def test_mistakes_are_told_before_anything_runs(
+    execve, monkeypatch, tmp_path, metrics, arguments, words
+):
+    """A mistake in settings or registry ends the command with words that help."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "metrics.toml").write_text(metrics)
+    (tmp_path / "bad.toml").write_text(metrics.replace("schema = 1", "schema = 2"))
+    result = CliRunner().invoke(collect, arguments)
+    assert result.exit_code == 1
+    assert words in result.output
+    assert "hush" not in result.output
+    assert not execve
+
+
+def test_a_store_that_is_down_is_a_warning(execve, monkeypatch, tmp_path, metrics):
+    """Devices keep their batches meanwhile, so the collector starts and says what is wrong."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "metrics.toml").write_text(metrics)
+    result = CliRunner().invoke(collect, ["--store", "sqlite:///none/x.db"])
+    assert result.exit_code == 0
+    assert "warning" in result.output
+    assert execve

@@ -1,0 +1,55 @@
+"""Summing reports into increments."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hearsay.mechanisms import Packing, Row
+from hearsay_collector import folding
+from hearsay_collector.folding import Accepted, increments
+from hearsay_collector.stores.base import TallyKey, TallyRowKey
+
+
+def key(number):
+    return TallyRowKey(TallyKey("m", "abc", "2026-11-20"), number)
+
+
+def bits(columns):
+    return sum(1 << column for column in columns)
+
+
+ROWS = (Row(13, Packing.INDEX), Row(13, Packing.BITMAP, None), Row(70, Packing.LIST, 3))
+
+REPORTS = st.lists(
+    st.one_of(
+        st.tuples(st.just(0), st.sets(st.integers(0, 12), min_size=1, max_size=1)),
+        st.tuples(st.just(1), st.sets(st.integers(0, 12))),
+        st.tuples(st.just(2), st.sets(st.integers(0, 69), min_size=3, max_size=3)),
+    ),
+    max_size=40,
+)
+
+
+@given(REPORTS, st.sampled_from([1, 50, 1 << 22]))
+def test_the_sum_of_all_reports(reports, block):
+    """However reports are mixed and blocked, each column of each is counted once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(folding, "_BLOCK_BITS", block)
+        added = increments(
+            Accepted(key(row), ROWS[row], min(columns) if row == 0 else bits(columns))
+            for row, columns in reports
+        )
+    assert set(added) == {key(row) for row, _ in reports}
+    for row in range(3):
+        mine = [columns for number, columns in reports if number == row]
+        if mine:
+            increment = added[key(row)]
+            assert increment.width == ROWS[row].width
+            assert increment.reports == len(mine)
+            assert len(set(increment.columns)) == len(increment.columns)
+            counted = dict(zip(increment.columns, increment.counts, strict=True))
+            assert counted == Counter(column for columns in mine for column in columns)

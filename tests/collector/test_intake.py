@@ -1,0 +1,439 @@
+"""From bytes to tallies without HTTP: reasons, windows, duplicates, and hostile bodies."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from contextlib import closing, suppress
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hearsay import Registry, wire
+from hearsay.windows import end
+from hearsay_collector import intake as module
+from hearsay_collector.bodies import IntakeError
+from hearsay_collector.intake import REASONS, SKEW, Intake
+from hearsay_collector.stores import StoreUnavailable, open_store
+from hearsay_collector.stores.base import ID_RETENTION
+
+DAY = 86_400.0
+
+
+class Clock:
+    def __init__(self, now):
+        self.now = now
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock(noon):
+    return Clock(noon)
+
+
+@pytest.fixture
+def store(tmp_path):
+    with closing(open_store(f"sqlite:///{tmp_path / 'store.db'}")) as store:
+        yield store
+
+
+@pytest.fixture
+def intake(registry, store, clock):
+    return Intake(registry, store, clock=clock, max_reports=50)
+
+
+def report(metric, window="2026-11-20", columns=None, **more):
+    """A report as it travels; of its first columns, unless some are named."""
+    row = metric.scheme.mechanism.rows[0]
+    if columns is None:
+        columns = 0 if row.columns == 1 else (1 << row.columns) - 1
+    return {
+        "metric": metric.name,
+        "scheme": metric.scheme.fingerprint,
+        "window": window,
+        "columns": wire.pack_columns(row, wire.Report(0, columns)),
+        **more,
+    }
+
+
+def body(batch, *reports):
+    return json.dumps({"batch": batch, "reports": reports}).encode()
+
+
+def reports_in(store, metric, window="2026-11-20"):
+    return store.tally(metric.name, metric.scheme.fingerprint, [window]).reports
+
+
+def test_a_good_batch_is_counted(intake, store, registry, new_id):
+    """Every report of a batch is in its tally, in its row and its columns."""
+    browser, country = registry["browser"], registry["country"]
+    batch = intake.read(
+        body(
+            new_id(),
+            report(browser, columns=2),
+            report(browser, columns=2, row=0),
+            report(registry["dark_mode"], columns=1),
+            report(country, "2026-W46"),
+        )
+    )
+    (receipt,) = intake.take([batch])
+    assert (receipt.accepted, receipt.duplicate, receipt.rejected) == (4, 0, ())
+    tally = store.tally("browser", browser.scheme.fingerprint, ["2026-11-20"])
+    assert tally.rows[0].reports == 2
+    assert tally.rows[0].cells.tolist() == [0, 0, 2, 0, 0]
+    row = country.scheme.mechanism.rows[0]
+    cells = store.tally("country", country.scheme.fingerprint, ["2026-W46"]).rows[0].cells
+    assert cells.tolist() == [1] * row.columns + [0] * (row.width - row.columns)
+
+
+BAD = [
+    ("malformed", lambda r: None),
+    ("malformed", lambda r: "text"),
+    ("malformed", lambda r: []),
+    ("malformed", lambda r: {}),
+    ("malformed", lambda r: {**r, "extra": 1}),
+    ("malformed", lambda r: {**r, "metric": 7}),
+    ("malformed", lambda r: {**r, "metric": ["browser"]}),
+    ("malformed", lambda r: {**r, "scheme": None}),
+    ("malformed", lambda r: {**r, "window": 20261120}),
+    ("malformed", lambda r: {key: r[key] for key in r if key != "columns"}),
+    ("unknown_metric", lambda r: {**r, "metric": "os"}),
+    ("unknown_metric", lambda r: {**r, "metric": "\ud800"}),
+    ("bad_window", lambda r: {**r, "window": "yesterday"}),
+    ("bad_window", lambda r: {**r, "window": "2026-02-30"}),
+    ("bad_window", lambda r: {**r, "window": "9999-12-31"}),
+    ("bad_window", lambda r: {**r, "window": "2026-W46"}),
+    ("bad_window", lambda r: {**r, "window": "2026-11"}),
+    ("bad_window", lambda r: {**r, "window": "２０２６-11-20"}),
+    ("expired_metric", lambda r: {**r, "window": "3000-01-01"}),
+    ("window_not_closed", lambda r: {**r, "window": "2026-11-22"}),
+    ("window_too_old", lambda r: {**r, "window": "2026-11-14"}),
+    ("unknown_scheme", lambda r: {**r, "scheme": "0" * 12}),
+    ("unknown_scheme", lambda r: {**r, "scheme": ""}),
+    ("bad_row", lambda r: {**r, "row": 1}),
+    ("bad_row", lambda r: {**r, "row": -1}),
+    ("bad_row", lambda r: {**r, "row": 10**4000}),
+    ("bad_row", lambda r: {**r, "row": True}),
+    ("bad_row", lambda r: {**r, "row": 0.0}),
+    ("bad_row", lambda r: {**r, "row": None}),
+    ("bad_columns", lambda r: {**r, "columns": 5}),
+    ("bad_columns", lambda r: {**r, "columns": -1}),
+    ("bad_columns", lambda r: {**r, "columns": True}),
+    ("bad_columns", lambda r: {**r, "columns": 1e400}),
+    ("bad_columns", lambda r: {**r, "columns": "AA"}),
+    ("bad_columns", lambda r: {**r, "columns": None}),
+    ("bad_columns", lambda r: {**r, "columns": [0]}),
+]
+
+
+@pytest.mark.parametrize(("reason", "spoil"), BAD)
+def test_a_bad_report_is_set_aside(intake, store, registry, new_id, reason, spoil):
+    """Each kind of bad report is rejected by its index and reason; those around it count."""
+    good = report(registry["browser"])
+    text = body(new_id(), good, spoil(good), good).replace(b"Infinity", b"1e400")
+    (receipt,) = intake.take([intake.read(text)])
+    assert receipt.accepted == 2
+    assert [(each.index, each.reason) for each in receipt.rejected] == [(1, reason)]
+    assert receipt.rejected[0].detail
+    assert reports_in(store, registry["browser"]) == 2
+
+
+def test_every_reason_is_tried():
+    """The list of bad reports above leaves no reason out."""
+    assert {reason for reason, _ in BAD} == set(REASONS)
+
+
+def test_a_bitmap_needs_its_number_of_columns(intake, registry, new_id):
+    """A report that sets one column more or less than the mechanism does is forged."""
+    country = registry["country"]
+    columns = country.scheme.mechanism.rows[0].columns
+    reports = [
+        report(country, "2026-W46", (1 << count) - 1)
+        for count in (columns - 1, columns, columns + 1)
+    ]
+    batch = intake.read(body(new_id(), *reports))
+    assert [(each.index, each.reason) for each in batch.rejected] == [
+        (0, "bad_columns"),
+        (2, "bad_columns"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("document", "status", "code"),
+    [
+        (b"not json", 400, "not-json"),
+        (b'{"batch": "x", "reports": []}', 400, "bad-batch-id"),
+        (b'{"reports": []}', 400, "bad-batch-id"),
+        (b'{"batch": "%s", "reports": []}' % (b"A" * 32), 400, "bad-batch-id"),
+        (b'{"batch": "%s"}' % (b"a" * 32), 400, "malformed-batch"),
+        (b'{"batch": "%s", "reports": {}}' % (b"a" * 32), 400, "malformed-batch"),
+        (b'{"batch": "%s", "reports": [], "x": 1}' % (b"a" * 32), 400, "malformed-batch"),
+        (b'{"batch": "%s", "reports": [%s1]}' % (b"a" * 32, b"1," * 50), 413, "too-many-reports"),
+    ],
+)
+def test_what_is_no_batch(intake, document, status, code):
+    """A body that is no batch is refused as a whole."""
+    with pytest.raises(IntakeError) as caught:
+        intake.read(document)
+    assert (caught.value.status, caught.value.code) == (status, code)
+
+
+def test_an_empty_batch(intake, new_id):
+    """A batch of no reports is accepted, and nothing is remembered of it."""
+    batch = new_id()
+    for _ in range(2):
+        (receipt,) = intake.take([intake.read(body(batch))])
+        assert (receipt.accepted, receipt.duplicate, receipt.rejected) == (0, 0, ())
+
+
+def test_a_retry_is_a_duplicate(intake, store, registry, new_id):
+    """The same batch again is acknowledged as a duplicate, with the same rejections."""
+    batch = intake.read(body(new_id(), report(registry["browser"]), {}))
+    first, again = intake.take([batch])[0], intake.take([batch])[0]
+    assert (first.accepted, first.duplicate) == (1, 0)
+    assert (again.accepted, again.duplicate) == (0, 1)
+    assert first.rejected == again.rejected
+    assert reports_in(store, registry["browser"]) == 1
+
+
+def test_many_batches_in_one_commit(intake, store, registry, new_id, monkeypatch):
+    """Batches that are taken together make one commit; what was seen is left out of it."""
+    good = report(registry["browser"])
+    old, new, other = (intake.read(body(new_id(), good)) for _ in range(3))
+    bad = intake.read(body(new_id(), {}))
+    intake.take([old])
+    commits = []
+    fold = store.fold
+    monkeypatch.setattr(store, "fold", lambda each, now: commits.append(each) or fold(each, now))
+    receipts = intake.take([new, old, bad, new, other])
+    assert [(each.accepted, each.duplicate) for each in receipts] == [
+        *((1, 0), (0, 1), (0, 0), (0, 1), (1, 0))
+    ]
+    assert [each.batch for each in receipts] == [new.id, old.id, bad.id, new.id, other.id]
+    assert [len(commit.ids) for commit in commits] == [3, 2]
+    assert reports_in(store, registry["browser"]) == 3
+
+
+def test_one_id_in_batches_of_one_take(intake, store, registry, new_id):
+    """Of batches that share an id, the first that has a good report is counted, and only it."""
+    batch, good = new_id(), report(registry["browser"])
+    bodies = [body(batch, {}), body(batch, good, good), body(batch, {}), body(batch, good)]
+    receipts = intake.take([intake.read(each) for each in bodies])
+    assert [(each.accepted, each.duplicate) for each in receipts] == [
+        (0, 0),
+        (2, 0),
+        (0, 0),
+        (0, 1),
+    ]
+    assert reports_in(store, registry["browser"]) == 2
+
+
+def test_batches_of_several_shards(registry, store, clock, new_id, monkeypatch):
+    """Each shard gets its own commit, with the batches whose ids belong to it."""
+    monkeypatch.setattr(type(store), "shards", 4)
+    intake = Intake(registry, store, clock=clock)
+    batches = [intake.read(body(new_id(), report(registry["browser"]))) for _ in range(20)]
+    assert all(receipt.accepted for receipt in intake.take(batches))
+    assert all(receipt.duplicate for receipt in intake.take(batches))
+    assert reports_in(store, registry["browser"]) == 20
+
+
+def test_a_store_that_fails_between_shards(registry, store, clock, new_id, monkeypatch):
+    """When one shard is down, nothing is acknowledged, and a retry counts nothing twice."""
+    monkeypatch.setattr(type(store), "shards", 4)
+    intake = Intake(registry, store, clock=clock)
+    batches = [intake.read(body(new_id(), report(registry["browser"]))) for _ in range(20)]
+    fold = store.fold
+
+    def failing(commit, now):
+        if commit.shard == 2:
+            raise StoreUnavailable("down")
+        return fold(commit, now)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "fold", failing)
+        with pytest.raises(StoreUnavailable):
+            intake.take(batches)
+    intake.take(batches)
+    assert reports_in(store, registry["browser"]) == 20
+
+
+@pytest.mark.parametrize(
+    ("after", "reason"),
+    [
+        (-SKEW - 0.001, "window_not_closed"),
+        (-SKEW, None),
+        (0, None),
+        (ID_RETENTION - SKEW, None),
+        (ID_RETENTION - SKEW + 0.001, "window_too_old"),
+    ],
+)
+def test_the_edges_of_a_window(intake, registry, new_id, clock, after, reason):
+    """A window is accepted from a day before its end until the retention of ids less a day."""
+    clock.now = end("2026-11-20") + after
+    batch = intake.read(body(new_id(), report(registry["browser"])))
+    assert [each.reason for each in batch.rejected] == ([reason] if reason else [])
+
+
+def test_no_retry_outlives_the_memory_of_its_id(intake, store, registry, new_id, clock):
+    """Whenever a batch first came, a retry at any later hour is seen or refused, never counted."""
+    browser = registry["browser"]
+    first = end("2026-11-20") - SKEW
+    for hours in (0, 1, 25, 71, 143, 144):
+        batch = body(new_id(), report(browser))
+        clock.now = first + hours * 3600
+        assert intake.take([intake.read(batch)])[0].accepted == 1
+        for later in range(0, 24 * 9, 5):
+            clock.now = first + (hours + later) * 3600
+            assert intake.take([intake.read(batch)])[0].accepted == 0
+    assert reports_in(store, browser) == 6
+
+
+def test_the_last_window_before_the_expiry(registry, store, metrics, new_id, clock):
+    """A metric's last window is accepted, though it ends after the expiry, and the next is not."""
+    text = metrics.replace("expires = 2999-12-31", "expires = 2026-11-19")
+    intake = Intake(Registry.parse(text), store, clock=clock)
+    browser, country = registry["browser"], registry["country"]
+    reports = [report(browser, f"2026-11-{day}") for day in (18, 19, 20, 21)]
+    reports += [report(country, window) for window in ("2026-W46", "2026-W47", "2026-W48")]
+    batch = intake.read(body(new_id(), *reports))
+    assert [(each.index, each.reason) for each in batch.rejected] == [
+        *((2, "expired_metric"), (3, "expired_metric")),
+        *((5, "window_not_closed"), (6, "expired_metric")),
+    ]
+
+
+def test_an_expiry_at_the_end_of_time(metrics, store, registry, new_id, clock):
+    """The latest date that a registry can hold is a date like any other."""
+    text = metrics.replace("expires = 2999-12-31", "expires = 9999-12-31")
+    intake = Intake(Registry.parse(text), store, clock=clock)
+    assert not intake.read(body(new_id(), report(registry["browser"]))).rejected
+
+
+def test_published_schemes_stay_welcome(registry, store, metrics, new_id, clock):
+    """Devices with the registry of yesterday are heard, in a tally of their own."""
+    Intake(registry, store, clock=clock).prepare()
+    newer = Registry.parse(metrics.replace("epsilon = 2.0", "epsilon = 2.5"))
+    intake = Intake(newer, store, clock=clock)
+    reports = [report(registry["browser"]), report(newer["browser"], columns=1)]
+    (receipt,) = intake.take([intake.read(body(new_id(), *reports))])
+    assert receipt.accepted == 2
+    assert reports_in(store, registry["browser"]) == reports_in(store, newer["browser"]) == 1
+
+
+def test_schemes_of_other_collectors_are_found(registry, store, metrics, new_id, clock):
+    """A scheme that a newer collector publishes is known a minute later, and asked for no
+    oftener than that."""
+    intake = Intake(registry, store, clock=clock)
+    intake.prepare()
+    newer = Registry.parse(metrics.replace("epsilon = 2.0", "epsilon = 2.5"))
+    text = body(new_id(), report(newer["browser"]))
+    Intake(newer, store, clock=clock).prepare()
+    clock.now += module._REFRESH_SECONDS - 1
+    assert intake.read(text).rejected[0].reason == "unknown_scheme"
+    clock.now += 1
+    assert not intake.read(text).rejected
+
+
+def test_a_store_that_is_down_at_first(registry, clock, new_id, tmp_path):
+    """Intake starts without its store, refuses while it is away, and goes on when it comes."""
+    folder = tmp_path / "later"
+    with closing(open_store(f"sqlite:///{folder / 'store.db'}")) as store:
+        intake = Intake(registry, store, clock=clock)
+        text = body(new_id(), report(registry["browser"]))
+        for _ in range(2):
+            with pytest.raises(StoreUnavailable):
+                intake.read(text)
+        folder.mkdir()
+        assert intake.take([intake.read(text)])[0].accepted == 1
+        assert reports_in(store, registry["browser"]) == 1
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-5, 300)
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=12)
+    | st.sampled_from(["browser", "dark_mode", "country", "2026-11-20", "2026-W46", "\ud800"]),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=9), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+@st.composite
+def nearly_reports(draw, registry):
+    """A good report, with up to two of its parts replaced by anything."""
+    metric = registry[draw(st.sampled_from(["browser", "dark_mode", "country"]))]
+    window = draw(st.sampled_from(["2026-11-20", "2026-W46", "2026-11-19", "2026-11"]))
+    good = report(metric, window)
+    for field in draw(st.lists(st.sampled_from([*good, "row", "other"]), max_size=2)):
+        good[field] = draw(JSON)
+    return good
+
+
+FUZZ = settings(
+    deadline=None,
+    max_examples=150,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+
+
+@FUZZ
+@given(data=st.data())
+def test_no_batch_is_miscounted(intake, store, registry, new_id, data):
+    """Whatever stands in a batch, accepted and rejected add up to it, and the tallies grow by
+    exactly what was accepted."""
+    documents = data.draw(st.lists(nearly_reports(registry) | JSON, max_size=8))
+
+    def totals():
+        return Counter(
+            {
+                metric.name: store.tally(
+                    metric.name,
+                    metric.scheme.fingerprint,
+                    store.windows(metric.name, metric.scheme.fingerprint),
+                ).reports
+                for metric in registry
+            }
+        )
+
+    intake.prepare()
+    before = totals()
+    text = json.dumps({"batch": new_id(), "reports": documents})
+    if "NaN" in text or "Infinity" in text:
+        with suppress(IntakeError):
+            intake.read(text.encode())
+        return
+    batch = intake.read(text.encode())
+    (receipt,) = intake.take([batch])
+    assert receipt.accepted + len(receipt.rejected) == len(documents)
+    places = {each.index for each in receipt.rejected}
+    counted = Counter(each["metric"] for index, each in enumerate(documents) if index not in places)
+    assert totals() - before == counted
+
+
+@FUZZ
+@given(data=st.data())
+def test_no_bytes_escape(intake, registry, data):
+    """A good batch with some of its bytes changed is read or refused; nothing else is raised."""
+    good = body("0" * 32, report(registry["browser"]), report(registry["country"], "2026-W46"))
+    changed = bytearray(good)
+    for _ in range(data.draw(st.integers(1, 6))):
+        place = data.draw(st.integers(0, len(changed) - 1))
+        piece = data.draw(st.binary(max_size=3))
+        changed[place : place + data.draw(st.integers(0, 3))] = piece
+        if not changed:
+            break
+    try:
+        batch = intake.read(bytes(changed))
+    except IntakeError:
+        return
+    (receipt,) = intake.take([batch])
+    assert receipt.accepted + receipt.duplicate + len(receipt.rejected) <= len(good)

@@ -1,0 +1,89 @@
+"""Settings from the environment."""
+
+from __future__ import annotations
+
+import pytest
+
+from hearsay_collector.settings import Settings, SettingsError
+
+
+def test_defaults():
+    """An empty environment makes the documented defaults, and empty variables count as none."""
+    assert Settings.from_env({}) == Settings.from_env({"HEARSAY_WORKERS": ""}) == Settings()
+    assert Settings().max_body == 1_048_576
+    assert Settings().bind == "127.0.0.1:8080"
+
+
+def test_all_of_them():
+    """Every setting has its variable."""
+    environ = {
+        "HEARSAY_REGISTRY": "/etc/metrics.toml",
+        "HEARSAY_STORE": "redis://r",
+        "HEARSAY_REDIS_PREFIX": "acme:hearsay",
+        "HEARSAY_SHARDS": "16",
+        "HEARSAY_BIND": "[::1]:9000",
+        "HEARSAY_WORKERS": "4",
+        "HEARSAY_THREADS": "3",
+        "HEARSAY_MAX_BODY": "64 KiB",
+        "HEARSAY_MAX_REPORTS": "10",
+        "HEARSAY_TRUSTED_PROXIES": "1",
+    }
+    assert Settings.from_env(environ) == Settings(
+        *("/etc/metrics.toml", "redis://r", "acme:hearsay", 16, "[::1]:9000", 4, 3),
+        *(65_536, 10, 1),
+    )
+    assert {name for name, _, _ in Settings.table()} == set(environ)
+    assert all(summary for _, _, summary in Settings.table())
+
+
+@pytest.mark.parametrize("text", ["1048576", "1024KiB", "1024 kib", "1 MiB"])
+def test_sizes(text):
+    """A size may be written in bytes, KiB or MiB."""
+    assert Settings.from_env({"HEARSAY_MAX_BODY": text}).max_body == 1_048_576
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("WORKERS", ["0", "-1", "two", "1.5", "257", "9" * 5000, "٣"]),
+        ("MAX_BODY", ["10", "1 GB", "1 GiB", "-1", "999999999 MiB"]),
+        ("BIND", ["8080", "localhost", ":8080", "host:99999", "a b:1", "unix:"]),
+        ("REDIS_PREFIX", ["{0}", "a b", "*", "x" * 65]),
+        ("SHARDS", ["0"]),
+        ("TRUSTED_PROXIES", ["yes"]),
+    ],
+)
+def test_bad_values(name, values):
+    """A wrong value is an error that names its variable."""
+    for value in values:
+        with pytest.raises(SettingsError, match=f"HEARSAY_{name} must be"):
+            Settings.from_env({f"HEARSAY_{name}": value})
+
+
+def test_all_mistakes_at_once():
+    """Every wrong setting is reported, not the first alone."""
+    environ = {"HEARSAY_WORKERS": "0", "HEARSAY_BIND": "x", "HEARSAY_MAX_BODY": "y"}
+    with pytest.raises(SettingsError) as caught:
+        Settings.from_env(environ)
+    assert len(caught.value.problems) == 3
+    assert all(name in str(caught.value) for name in environ)
+
+
+def test_secrets_from_files(tmp_path):
+    """A variable may name a file instead; both at once, or no such file, is a mistake."""
+    path = tmp_path / "secret"
+    path.write_text("redis://:hush@host/0\n")
+    environ = {"HEARSAY_STORE_FILE": str(path)}
+    assert Settings.from_env(environ).store == "redis://:hush@host/0"
+    with pytest.raises(SettingsError, match="both set"):
+        Settings.from_env({**environ, "HEARSAY_STORE": "redis://other"})
+    with pytest.raises(SettingsError, match="HEARSAY_STORE_FILE: No such file"):
+        Settings.from_env({"HEARSAY_STORE_FILE": str(tmp_path / "none")})
+    path.write_bytes(b"\xff")
+    with pytest.raises(SettingsError, match="not UTF-8"):
+        Settings.from_env(environ)
+
+
+def test_the_store_s_password_is_not_shown():
+    """The address of the store, which may hold a password, is not part of the settings' text."""
+    assert "hush" not in repr(Settings(store="redis://:hush@host/0"))
