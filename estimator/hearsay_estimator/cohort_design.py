@@ -47,10 +47,12 @@ class Design:
         if positions.size and not 0 <= positions.min() <= positions.max() < columns:
             raise ValueError(f"positions lie from 0 to {columns - 1}")
         count, cohorts, hashes = positions.shape
-        cells = np.sort(positions, axis=2).astype(np.int32)
-        repeated = cells[:, :, 1:] == cells[:, :, :-1]
-        cells += np.arange(cohorts, dtype=np.int32)[:, None] * columns
-        cells[:, :, 1:][repeated] = cohorts * columns
+        offset = np.arange(cohorts, dtype=np.int32)[:, None] * np.int32(columns)
+        cells = positions.astype(np.int32) + offset
+        for later in range(1, hashes):
+            for earlier in range(later):
+                repeated = positions[:, :, earlier] == positions[:, :, later]
+                cells[:, :, later][repeated] = cohorts * columns
         return cls(cohorts, columns, cells.reshape(count, cohorts * hashes))
 
     @property

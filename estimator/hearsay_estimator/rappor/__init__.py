@@ -1,0 +1,1 @@
+"""RAPPOR's own files: decoding them, and making them for simulations."""
