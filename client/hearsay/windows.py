@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 from typing import Literal, TypeAlias, cast
 
 from hearsay.errors import WindowError
@@ -86,6 +87,7 @@ def _label(kind: Kind, day: date) -> str:
     return f"{day.year:04}-{day.month:02}"
 
 
+@lru_cache(maxsize=1024)
 def _days(label: str) -> tuple[date, date]:
     """The first day of the window and the first day after it."""
     match = _LABEL.fullmatch(label)
