@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import threading
@@ -153,20 +152,43 @@ def test_processes_that_race_with_the_same_batches(home, store, scheme, noon):
     assert read(store, scheme) == [(200, dict.fromkeys(range(8), 25))]
 
 
-def test_a_fork_does_not_share_a_connection(store, scheme, make, new_id, noon):
-    """A child that was forked with an open store folds through a connection of its own."""
-    batch = new_id()
-    store.fold(make([new_id()], {0: 1}), noon)
-    child = os.fork()
-    if child == 0:
-        try:
-            store.fold(make([batch], {1: 1}), noon)
-        except BaseException:
-            os._exit(1)
-        os._exit(0)
-    assert os.waitpid(child, 0)[1] == 0
-    assert store.fold(make([batch], {1: 1}), noon) == {batch}
-    assert read(store, scheme) == [(2, {0: 1, 1: 1})]
+FORKER = """
+import os, sys
+from hearsay_collector.stores import open_store
+from hearsay_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+
+url, prefix, scheme, window, now = sys.argv[1:]
+store = open_store(url, prefix=prefix)
+key = TallyRowKey(TallyKey("m", scheme, window), 0)
+
+def fold(number):
+    increment = Increment(8, 1, (number,), (1,))
+    return len(store.fold(Commit((f"{number:032x}",), {key: increment}), float(now)))
+
+assert fold(0) == 0
+if os.fork() == 0:
+    code = 1
+    try:
+        assert fold(0) == 1
+        assert fold(1) == 0
+        store.close()
+        code = 0
+    finally:
+        os._exit(code)
+assert fold(2) == 0
+assert os.wait()[1] == 0
+assert fold(1) == 1
+assert fold(3) == 0
+store.close()
+"""
+
+
+def test_a_fork_does_not_share_a_connection(home, store, scheme, noon):
+    """A child that was forked with an open store folds through a connection of its own, and
+    neither disturbs the other."""
+    command = [sys.executable, "-W", "error", "-c", FORKER, home.url, home.prefix]
+    subprocess.run([*command, scheme.fingerprint, WINDOW, str(noon)], check=True, timeout=60)
+    assert read(store, scheme) == [(4, dict.fromkeys(range(4), 1))]
 
 
 def test_rows_of_different_widths(store, shelf, new_id, noon):
