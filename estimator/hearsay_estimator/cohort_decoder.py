@@ -17,6 +17,7 @@ those selected, and for any other candidate the unbiased estimate of adding it a
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
@@ -28,7 +29,6 @@ from hearsay_estimator.cohort_design import Design
 from hearsay_estimator.cohort_fit import Fit, covariance, joint_fit, scores, singly
 from hearsay_estimator.cohort_table import CohortTable, Winsor
 from hearsay_estimator.intervals import FloatArray
-from hearsay_estimator.significance import p_values
 
 __all__ = ["Decoding", "decode"]
 
@@ -180,7 +180,7 @@ def _apart(table: CohortTable, design: Design, fdr: float) -> _Found:
         weights = 1 / table.variance(expected[:-1])
         variance = 1 / design.sums(weights)
         share = variance * design.sums(weights * table.y)
-    p = p_values(share / np.sqrt(null))
+    p = _upper_tail(share / np.sqrt(null))
     detected = _accepted(p, fdr, len(design))
     held = share[detected]
     # Each device holds one string, so that the shares of two are negatively correlated.
@@ -193,13 +193,13 @@ def _together(table: CohortTable, design: Design, fdr: float) -> _Found:
     """Select, fit jointly, and estimate every other candidate on top of that fit."""
     fit = _search(table, design, fdr * _STRICTNESS)
     share, variance = singly(table, design, fit)
-    p = p_values(np.where(np.isfinite(variance), share, 0.0) / np.sqrt(variance))
+    p = _upper_tail(np.where(np.isfinite(variance), share, 0.0) / np.sqrt(variance))
     detected = np.zeros(len(design), bool)
     detected[fit.selected] = True
     spread = covariance(table, design, fit)
     share[fit.selected] = fit.share
     variance[fit.selected] = np.diag(spread)
-    p[fit.selected] = p_values(fit.share / np.sqrt(fit.variance))
+    p[fit.selected] = _upper_tail(fit.share / np.sqrt(fit.variance))
     return _Found(share, variance, p, detected, float(spread.sum()))
 
 
@@ -217,7 +217,7 @@ def _search(table: CohortTable, design: Design, fdr: float) -> Fit:
         z = score / np.sqrt(information * table.winsor.loss)
         z[fit.selected] = -np.inf
         z[dropped > 1] = -np.inf
-        p = np.concatenate([p_values(z), np.zeros(len(fit.selected))])
+        p = np.concatenate([_upper_tail(z), np.zeros(len(fit.selected))])
         entering = np.flatnonzero(_accepted(p, fdr, len(design))[: len(design)])
         entering = entering[np.argsort(-z[entering], kind="stable")]
         room = min(_BATCH, most - len(fit.selected))
@@ -239,7 +239,7 @@ def _prune(
     """
     while len(fit.selected):
         z = fit.share / np.sqrt(fit.variance)
-        failing = np.flatnonzero(~_accepted(p_values(z), fdr, len(design)))
+        failing = np.flatnonzero(~_accepted(_upper_tail(z), fdr, len(design)))
         if not len(failing):
             break
         weakest = failing[np.argsort(z[failing], kind="stable")][: (len(failing) + 1) // 2]
@@ -253,3 +253,8 @@ def _accepted(p: FloatArray, fdr: float, family: int) -> NDArray[np.bool_]:
     ranked = np.sort(p)
     below = np.flatnonzero(ranked <= fdr * np.arange(1, len(p) + 1) / family)
     return p <= ranked[below[-1]] if len(below) else np.zeros(len(p), bool)
+
+
+def _upper_tail(z: FloatArray) -> FloatArray:
+    """The chance that a standard normal exceeds each z, accurate far into the tail."""
+    return np.fromiter(map(math.erfc, (z / math.sqrt(2)).tolist()), np.float64, len(z)) / 2
