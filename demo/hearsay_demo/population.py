@@ -37,18 +37,6 @@ DISTRIBUTIONS = (
         {"true": 21.0, "false": 79.0},
     ),
     Distribution(
-        "windows_version",
-        "StatCounter Global Stats, desktop Windows versions worldwide, September 2023 "
-        "(as reported by Neowin, 2 October 2023)",
-        {
-            "Windows 10": 71.62,
-            "Windows 11": 23.64,
-            "Windows 7": 3.33,
-            "Windows 8.1": 0.61,
-            "Windows 8": 0.35,
-        },
-    ),
-    Distribution(
         "language",
         "W3Techs, content languages of websites, March 2022 (as compared by the Observatory of "
         "Linguistic and Cultural Diversity on the Internet, March 2022)",

@@ -24,7 +24,7 @@ def compare(store: Store, registry: Registry, population: Population) -> list[di
     for each in DISTRIBUTIONS:
         estimate = read(store, registry, each.metric)
         truth = population.shares(each.metric)
-        values = [
+        values: list[dict[str, Any]] = [
             {
                 "value": value,
                 "truth": truth.get(value, 0.0),
