@@ -17,8 +17,8 @@ USABLE_SHARE = 0.5
 _FEW = 30
 """Fewer reports than this describe the reporters at best."""
 
-_DISTORTED = 0.5
-"""How far, relative to itself, the tail probability at the critical value may be off."""
+_ROUGH = 0.5
+"""The skewness of about four chance supporters: intervals and p-values are rough from there."""
 
 
 def caveats(
@@ -38,11 +38,9 @@ def caveats(
             f"no usable signal: noise alone can look like a share of {min(smallest, 9.99):.0%}, "
             "so wait for more reports"
         )
-    # First term of the Edgeworth series of a binomial tail, relative to the tail.
-    if critical**3 * float(np.abs(noise.skewness).max()) / 6 > _DISTORTED:
+    if float(np.abs(noise.skewness).max()) > _ROUGH:
         warnings.append(
-            "the normal approximation is poor for so few reports and so many values: "
-            "a value that is barely detected may not be there"
+            "so few reports support any value by chance that intervals and p-values are rough"
         )
     if len(windows) > 1:
         warnings.append(

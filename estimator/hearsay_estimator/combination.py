@@ -68,7 +68,8 @@ def _aligned(estimate: Estimate, values: tuple[str, ...]) -> tuple[FloatArray, N
             return wide
 
         share = spread(share, np.nan)
-        noise = Noise(spread(noise.a, np.inf), spread(noise.b, 0.0), spread(noise.c, 0.0))
+        rest = (spread(column, 0.0) for column in (noise.b, noise.c, noise.step))
+        noise = Noise(spread(noise.a, np.inf), *rest)
     return share, noise
 
 
@@ -77,7 +78,7 @@ def _average(parts: Sequence[tuple[FloatArray, Noise]], at: FloatArray) -> tuple
     precision = np.array([1 / noise.at(at) for _, noise in parts])
     weights = precision / precision.sum(axis=0)
     share = np.zeros(len(at))
-    total = Noise(np.zeros(len(at)), np.zeros(len(at)), np.zeros(len(at)))
+    total = Noise.none(len(at))
     for weight, (each, noise) in zip(weights, parts, strict=True):
         known = weight > 0
         share[known] += (weight * each)[known]

@@ -18,7 +18,7 @@ from hearsay_estimator.caveats import caveats
 from hearsay_estimator.consistency import project
 from hearsay_estimator.decoders import support_counts
 from hearsay_estimator.intervals import FloatArray, Noise, debias, score_interval
-from hearsay_estimator.significance import Adjustment, adjust_p, p_values
+from hearsay_estimator.significance import Adjustment, adjust_p, share_p_values
 
 __all__ = ["COLUMNS", "Basis", "Estimate", "estimate", "infer"]
 
@@ -185,7 +185,7 @@ def infer(
     known = np.isfinite(share)
     with np.errstate(invalid="ignore"):
         low, high = score_interval(share, noise, level)
-        p_value = p_values(share / noise.null_error)
+        p_value = share_p_values(share, noise)
         std_error = np.sqrt(noise.at(share))
     std_error[~known] = np.nan
     if ghosts is not None:

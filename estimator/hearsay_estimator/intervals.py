@@ -52,6 +52,8 @@ class Noise:
     a: FloatArray
     b: FloatArray
     c: FloatArray
+    step: FloatArray
+    """How far one report moves the estimate."""
 
     @classmethod
     def of(cls, p: Fraction, q: Fraction, reports: int | NDArray[np.int64], size: int) -> Self:
@@ -62,7 +64,13 @@ class Noise:
             np.where(n > 0, float(q * (1 - q) / (p - q) ** 2) * each, np.inf),
             float((1 - 2 * q) / (p - q)) * each,
             each,
+            float(1 / (p - q)) * each,
         )
+
+    @classmethod
+    def none(cls, size: int) -> Self:
+        """That of `size` constants."""
+        return cls(*(np.zeros(size) for _ in range(4)))
 
     def at(self, share: FloatArray) -> FloatArray:
         """The variance at these shares; 0 where r would lie outside [0, 1]."""
@@ -77,19 +85,20 @@ class Noise:
 
     @property
     def skewness(self) -> FloatArray:
-        """The skewness of the estimate of a share that is truly 0: how far from normal it is."""
+        """The skewness of the estimate of a share that is truly 0."""
         skewness: FloatArray = self.b / self.null_error
         return skewness
 
     def __add__(self, other: Noise) -> Noise:
         """The variance of the sum of two independent estimates."""
-        return Noise(self.a + other.a, self.b + other.b, self.c + other.c)
+        step = np.maximum(self.step, other.step)
+        return Noise(self.a + other.a, self.b + other.b, self.c + other.c, step)
 
     def weighted(self, weight: FloatArray) -> Noise:
         """The variance of the estimate times `weight`, shape (d,); none where that is 0."""
         square = weight**2
         a = np.where(square > 0, self.a, 0.0)
-        return Noise(a * square, self.b * square, self.c * square)
+        return Noise(a * square, self.b * square, self.c * square, self.step * weight)
 
 
 def score_interval(share: FloatArray, noise: Noise, level: float) -> tuple[FloatArray, FloatArray]:

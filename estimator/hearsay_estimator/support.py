@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hearsay.mechanisms import Mechanism
 from hearsay_collector.tally import Tally
 
 __all__ = ["Decoder", "Items", "Support"]
@@ -30,5 +29,5 @@ class Support(NamedTuple):
     can tell (its tables disagree); they are estimated and never called detected."""
 
 
-Decoder: TypeAlias = Callable[[Tally, Mechanism[Any], Items], Support]
-"""Reads the support of `items` out of a tally, much faster than cell by cell."""
+Decoder: TypeAlias = Callable[[Tally, Any, Items], Support]
+"""(tally, its mechanism, items) -> their support, much faster than cell by cell."""

@@ -47,11 +47,11 @@ def test_few_reports(warn: Callable[..., str]) -> None:
     assert "only" not in warn(30, 2, 6.0)
 
 
-def test_poor_normal_approximation(warn: Callable[..., str]) -> None:
-    """Rare supports (k = 1 of 100) need more reports for their p-values than frequent ones."""
-    assert "normal approximation" in warn(10_000, 100, 1.0, 1)
-    assert "normal approximation" not in warn(20_000, 100, 1.0, 1)
-    assert "normal approximation" not in warn(10_000, 100, 1.0)
+def test_rough_approximations(warn: Callable[..., str]) -> None:
+    """With fewer than four chance supporters of a value the numbers are called rough."""
+    assert "rough" in warn(350, 100, 1.0, 1)
+    assert "rough" not in warn(450, 100, 1.0, 1)
+    assert "rough" not in warn(350, 100, 1.0)
 
 
 def test_answers_are_not_devices(warn: Callable[..., str]) -> None:

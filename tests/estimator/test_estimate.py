@@ -10,6 +10,7 @@ from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from hearsay import Scheme
 from hearsay.mechanisms import SubsetSelection
@@ -56,8 +57,8 @@ def test_shares_and_errors(answer: Estimate) -> None:
 
 
 def test_significance_uses_the_null_error(answer: Estimate) -> None:
-    """A share of 0 has p-value 1/2, and only values that are there are detected."""
-    assert answer.p_value[2] == pytest.approx(0.5)
+    """A value that nobody has is not detected: its p-value is the chance of 125 by chance."""
+    assert answer.p_value[2] == pytest.approx(stats.binom.sf(124, 1000, 0.125), rel=1e-3)
     assert answer.detected.tolist() == [True, True, False]
 
 
