@@ -12,8 +12,19 @@ from typing import Any
 import numpy as np
 
 from hearsay import Scheme
-from hearsay.mechanisms import Mechanism, SubsetSelection
+from hearsay.mechanisms import (
+    CohortLocalHashing,
+    CountMeanSketch,
+    HadamardCountMeanSketch,
+    HadamardResponse,
+    HashedProjectiveGeometry,
+    Mechanism,
+    ProjectiveGeometry,
+    SubsetSelection,
+    UnaryEncoding,
+)
 from hearsay_collector.tally import Tally
+from hearsay_estimator import hadamard_response, hashed, projective_geometry
 from hearsay_estimator.errors import EstimateError
 from hearsay_estimator.support import Decoder, Items, Support
 
@@ -87,5 +98,12 @@ def _cell_by_cell(tally: Tally, mechanism: Mechanism[Any], items: Items) -> Supp
 
 DECODERS: dict[str, Decoder] = {
     SubsetSelection.name: _own_cell,
+    UnaryEncoding.name: _own_cell,
+    ProjectiveGeometry.name: projective_geometry.decode,
+    HadamardResponse.name: hadamard_response.decode,
+    HashedProjectiveGeometry.name: hashed.decode_with_ghosts,
+    CohortLocalHashing.name: hashed.decode,
+    CountMeanSketch.name: hashed.decode,
+    HadamardCountMeanSketch.name: hashed.decode,
 }
 """mechanism -> decoder."""

@@ -13,9 +13,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hearsay import Scheme
-from hearsay.mechanisms import SubsetSelection
+from hearsay.mechanisms import (
+    CohortLocalHashing,
+    CountMeanSketch,
+    HadamardCountMeanSketch,
+    HadamardResponse,
+    HashedProjectiveGeometry,
+    ProjectiveGeometry,
+    SubsetSelection,
+    UnaryEncoding,
+)
 from hearsay_collector.tally import Tally, TallyRow
-from hearsay_estimator import subset_selection
+from hearsay_estimator import (
+    hadamard_response,
+    hashed,
+    projective_geometry,
+    subset_selection,
+    unary_encoding,
+)
 from hearsay_estimator.errors import EstimateError
 from hearsay_estimator.support import Items
 
@@ -28,6 +43,13 @@ Sampler: TypeAlias = Callable[
 
 SAMPLERS: dict[str, Sampler] = {
     SubsetSelection.name: subset_selection.sample_rows,
+    UnaryEncoding.name: unary_encoding.sample_rows,
+    ProjectiveGeometry.name: projective_geometry.sample_rows,
+    HadamardResponse.name: hadamard_response.sample_rows,
+    HashedProjectiveGeometry.name: hashed.sample_rows,
+    CohortLocalHashing.name: hashed.sample_rows,
+    CountMeanSketch.name: hashed.sample_rows,
+    HadamardCountMeanSketch.name: hashed.sample_rows,
 }
 """mechanism -> sampler."""
 

@@ -103,5 +103,5 @@ def test_reports_stay_short() -> None:
 @pytest.mark.parametrize(("salt", "rows"), [("", 2), ("a\0b", 2), ("a", 0), ("a", 1 << 23)])
 def test_impossible_tables_are_refused(salt: str, rows: int) -> None:
     """No salt, a salt that could run into the text, no rows, or too many cells."""
-    with pytest.raises(SchemeError, match="salt|cells"):
+    with pytest.raises(SchemeError, match=r"salt|cells"):
         CohortLocalHashing(salt, rows, SubsetSelection.design(4, 1.0, k=1))
