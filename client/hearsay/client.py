@@ -71,7 +71,8 @@ class Client:
         spread: seconds over which the reports of a closed window are spread, up to a day.
         background: without it nothing happens between calls of `flush` and `close`,
             which then do the work in the calling thread.
-        on_trouble: is given every error that the client keeps from the app.
+        on_trouble: is given every error that the client keeps from the app, and must not
+            call the client. What it raises is not kept from the app.
 
     Raises:
         RegistryError: the registry cannot be read, or holds mistakes.
@@ -171,7 +172,11 @@ class Client:
         """What this device has reported, or is about to, in words; the newest first."""
         from hearsay.sent import describe_entries
 
+        if not self._has_state():
+            return []
         entries = self._guard(self._device.entries)
+        if self._closed:
+            self._state.close()
         return describe_entries(entries or [], self.registry)
 
     @property
@@ -306,8 +311,12 @@ class Client:
             self._logged.add(kind)
             import logging  # a client that meets no trouble does not pay for it
 
+            logger = logging.getLogger("hearsay")
+            if not logger.handlers:
+                # An app that has not asked for logs has nothing printed into its terminal.
+                logger.addHandler(logging.NullHandler())
             # No traceback: handlers that collect local variables would collect values.
-            logging.getLogger("hearsay").warning("telemetry: %s", message)
+            logger.warning("telemetry: %s", message)
         if self._on_trouble is not None:
             self._on_trouble(error)
 

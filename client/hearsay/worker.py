@@ -29,7 +29,7 @@ class _Request:
 class Worker:
     """Runs `step(urgent)` in a daemon thread, again after `idle()` seconds at the latest.
 
-    `step` must not raise; `finish` runs when the thread ends.
+    `finish` runs when the thread ends: when it is stopped, or when `step` raises.
     """
 
     def __init__(
@@ -75,6 +75,8 @@ class Worker:
         self._urgent.set()
         self._tokens.put(None)
         self._start()
+        if self._thread is None or self._stopping:
+            return False
         return request.done.wait(timeout) and request.result
 
     def stop(self, timeout: float | None) -> None:
@@ -90,9 +92,11 @@ class Worker:
         with self._starting:
             if self._thread is None and not self._stopping:
                 thread = threading.Thread(target=self._run, name="hearsay", daemon=True)
-                with suppress(RuntimeError):  # the interpreter is shutting down
+                self._thread = thread
+                try:
                     thread.start()
-                    self._thread = thread
+                except RuntimeError:  # the interpreter is shutting down
+                    self._thread = None
 
     def _run(self) -> None:
         try:
@@ -105,10 +109,17 @@ class Worker:
                     self._urgent.wait(_LINGER)
                 self._urgent.clear()
                 requests = [self._requests.popleft() for _ in range(len(self._requests))]
-                result = self._step(bool(requests))
-                for request in requests:
-                    request.result = result
-                    request.done.set()
+                try:
+                    result = self._step(bool(requests))
+                    for request in requests:
+                        request.result = result
+                finally:
+                    for request in requests:
+                        request.done.set()
                 idle = self._idle()
         finally:
+            # Should a step have raised, the next work starts another thread.
+            self._thread = None
+            while self._requests:
+                self._requests.popleft().done.set()
             self._finish()

@@ -432,6 +432,66 @@ def test_flush_gives_up_in_time_and_close_still_writes(
     assert {report["metric"] for report in collector.reports} == {"browser", "dark_mode"}
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_the_thread_returns_after_an_error_was_raised_in_it(
+    make_client: MakeClient, clock: Any, collector: Any
+) -> None:
+    """When on_trouble raises in the thread, who waits is told, and the next work restarts it."""
+
+    def raise_it(error: Exception) -> None:
+        raise error
+
+    client = make_client(background=True, on_trouble=raise_it)
+    client.record("browser", "chrome")
+    assert client.flush(30)
+    clock.days(1)
+    collector.replies = [TransportError("down")]
+    assert not client.flush(30)
+    assert client.flush(30)
+    assert len(collector.bodies) == 2
+    client.close(30)
+
+
+def test_flush_after_close_has_nothing_to_do(make_client: MakeClient) -> None:
+    """A closed client's flush returns at once, with and without a thread."""
+    for background in (True, False):
+        client = make_client(background=background)
+        client.record("browser", "chrome")
+        client.close(30)
+        assert client.flush(None)
+
+
+def test_sent_leaves_no_trace(make_client: MakeClient, tmp_path: Path, clock: Any) -> None:
+    """Asking what was sent creates no file, and works after close without opening it for good."""
+    client = make_client()
+    assert client.sent() == []
+    assert not (tmp_path / "state").exists()
+    client.record("browser", "chrome")
+    clock.days(1)
+    client.close()
+    assert statuses(client) == ["sent"]
+    assert client._state._connection is None
+
+
+def test_an_app_without_logging_prints_nothing(tmp_path: Path) -> None:
+    """Trouble in an app that never configured logging stays off its terminal."""
+    (tmp_path / "metrics.toml").write_text(
+        'schema = 1\n[metrics.dark]\ntype = "boolean"\ndescription = "Dark."\nowner = "a"\n'
+        "expires = 2030-01-01\nepsilon = 1\nlifetime_epsilon = 1\n"
+    )
+    script = (
+        "import hearsay\n"
+        "c = hearsay.Client('metrics.toml', state_dir='metrics.toml', clock=lambda: 1.79e9)\n"
+        "c.record('dark', True)\n"
+        "assert not c.flush(30)\n"
+        "assert c.counters['disk']\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, cwd=tmp_path
+    )
+    assert done.stdout + done.stderr == b""
+
+
 def test_many_threads_lose_no_record(make_client: MakeClient, clock: Any, collector: Any) -> None:
     """Eight threads that record at once: every record counts in the window's reservoir."""
     client = make_client(background=True)

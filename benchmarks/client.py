@@ -1,0 +1,139 @@
+"""What the SDK costs the app that embeds it, beside baselines measured in the same run.
+
+Importing is compared with an interpreter that does nothing; `record` with appending the
+same pair to a list. Run: python benchmarks/client.py
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from statistics import median
+
+from rich.console import Console
+from rich.table import Table
+
+from hearsay import Client, Registry
+from hearsay.transport import Reply
+
+REGISTRY = """
+schema = 1
+[defaults]
+owner = "benchmark"
+expires = 2999-01-01
+[metrics.dark_mode]
+type = "boolean"
+description = "Dark mode."
+epsilon = 1.0
+lifetime_epsilon = 8.0
+[metrics.browser]
+type = "category"
+description = "Browser."
+values = ["firefox", "chrome", "safari", "edge", "other"]
+epsilon = 1.0
+lifetime_epsilon = 8.0
+"""
+STARTS = 15
+RECORDS = 5_000
+DEVICES = 200
+
+BARE = "pass"
+PATHLIB = "import dataclasses, pathlib, tomllib, json"
+IMPORT = "import hearsay"
+CLIENT = "from hearsay import Client"
+
+
+def milliseconds(codes: list[str]) -> dict[str, float]:
+    """The median wall time of `python -c code`, the codes taking turns."""
+    times: dict[str, list[float]] = {code: [] for code in codes}
+    for _ in range(STARTS):
+        for code, measured in times.items():
+            begin = time.perf_counter()
+            subprocess.run([sys.executable, "-c", code], check=True)
+            measured.append((time.perf_counter() - begin) * 1e3)
+    return {code: median(measured) for code, measured in times.items()}
+
+
+def calls(record: object, count: int = RECORDS) -> tuple[float, float]:
+    """Median and 99th percentile of one call, in microseconds."""
+    assert callable(record)
+    times = []
+    for index in range(count):
+        value = "chrome" if index & 1 else "edge"
+        begin = time.perf_counter()
+        record("browser", value)
+        times.append((time.perf_counter() - begin) * 1e6)
+    times.sort()
+    return times[count // 2], times[count * 99 // 100]
+
+
+class Acknowledge:
+    """A collector that takes everything at once."""
+
+    def send(self, body: bytes) -> Reply:
+        return Reply(202, b'{"rejected": [], "batch": "%s"}' % body[10:42])
+
+
+def device_microseconds(registry: Registry) -> float:
+    """One device in memory: made, two values recorded, sealed, sent and closed."""
+    now = [1.8e9]
+    begin = time.perf_counter()
+    for _ in range(DEVICES):
+        client = Client(
+            registry,
+            state_dir=":memory:",
+            clock=lambda: now[0],
+            transport=Acknowledge(),
+            background=False,
+        )
+        client.record("browser", "chrome")
+        client.record("dark_mode", True)
+        client._write()
+        now[0] += 86_400
+        assert client.flush()
+        client.close()
+    return (time.perf_counter() - begin) / DEVICES * 1e6
+
+
+def main() -> None:
+    imports = milliseconds([BARE, PATHLIB, IMPORT, CLIENT])
+    table = Table(title=f"Start of a process (ms, median of {STARTS})")
+    for heading in ("python -c", "total", "above a bare start"):
+        table.add_column(heading, justify="left" if heading == "python -c" else "right")
+    for code, total in imports.items():
+        table.add_row(code, f"{total:.1f}", f"{total - imports[BARE]:.1f}")
+    console = Console()
+    console.print(table)
+
+    registry = Registry.parse(REGISTRY)
+    pairs: list[tuple[str, str]] = []
+    rows = {"list.append((name, value))": calls(lambda name, value: pairs.append((name, value)))}
+    with tempfile.TemporaryDirectory() as folder:
+        client = Client(registry, state_dir=Path(folder))
+        rows["record, thread and disk at work"] = calls(client.record)
+        assert client.flush(60)
+        threads = [threading.Thread(target=calls, args=(client.record,)) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        rows["record, three more threads recording"] = calls(client.record)
+        for thread in threads:
+            thread.join()
+        client.close(60)
+    table = Table(title=f"One call (microseconds, {RECORDS:,} calls)")
+    for heading in ("call", "median", "99 %"):
+        table.add_column(heading, justify="left" if heading == "call" else "right")
+    for name, (middle, high) in rows.items():
+        table.add_row(name, f"{middle:.2f}", f"{high:.2f}")
+    console.print(table)
+    console.print(
+        f"A device in memory, from Client() to close(), two reports: "
+        f"{device_microseconds(registry):,.0f} microseconds"
+    )
+
+
+if __name__ == "__main__":
+    main()
