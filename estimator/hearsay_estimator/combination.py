@@ -51,7 +51,11 @@ def combine(estimates: Sequence[Estimate]) -> Estimate:
         epsilon=max(each.epsilon for each in informed),
         complete=alike and all(each.complete for each in informed),
     )
-    combined = infer(basis, values, share, noise, informed[0].level, informed[0].adjustment)
+    haunted = {
+        each.values[place] for each in informed for place in np.flatnonzero(each.ghosts).tolist()
+    }
+    ghosts = np.array([value in haunted for value in values]) if haunted else None
+    combined = infer(basis, values, share, noise, informed[0].level, informed[0].adjustment, ghosts)
     return combined if alike else _warned(combined, informed)
 
 

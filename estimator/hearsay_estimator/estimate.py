@@ -74,6 +74,8 @@ class Estimate(Basis):
     p_adjusted: FloatArray
     consistent: FloatArray
     noise: Noise = field(repr=False)
+    ghosts: NDArray[np.bool_]
+    """Values whose support looks like an accident of hashing; never detected."""
     warnings: tuple[str, ...] = ()
 
     @property
@@ -188,8 +190,15 @@ def infer(
         p_value = share_p_values(share, noise)
         std_error = np.sqrt(noise.at(share))
     std_error[~known] = np.nan
-    if ghosts is not None:
-        p_value[ghosts] = 1.0
+    if ghosts is None:
+        ghosts = np.zeros(len(share), np.bool_)
+    p_value[ghosts] = 1.0
+    warnings = caveats(basis.n, basis.windows, noise, level, complete=basis.complete)
+    if ghosts.any():
+        warnings += (
+            f"{ghosts.sum():,} of the candidates look like accidents of hashing, which the "
+            "tables disagree on: they do not count as detected",
+        )
     consistent = np.full(len(share), np.nan)
     if known.any():
         consistent[known] = project(share[known], complete=basis.complete)
@@ -206,5 +215,6 @@ def infer(
         p_adjusted=adjust_p(p_value, adjust),
         consistent=consistent,
         noise=noise,
-        warnings=caveats(basis.n, basis.windows, noise, level, complete=basis.complete),
+        ghosts=ghosts,
+        warnings=warnings,
     )

@@ -16,6 +16,7 @@ from hearsay import Scheme
 from hearsay.mechanisms import SubsetSelection
 from hearsay_collector.tally import Tally, empty_tally
 from hearsay_estimator import decoders
+from hearsay_estimator.combination import combine
 from hearsay_estimator.errors import EstimateError
 from hearsay_estimator.estimate import COLUMNS, Estimate, estimate
 from hearsay_estimator.support import Support
@@ -164,6 +165,8 @@ def test_ghosts_are_never_detected(
     seen = estimate(make_tally(scheme, 1000, [625, 250, 125]), scheme)
     assert seen.share == pytest.approx(answer.share)
     assert seen.detected.tolist() == [False, True, False]
+    assert any(warning.startswith("1 of the candidates look like") for warning in seen.warnings)
+    assert combine([seen, seen]).detected.tolist() == [False, True, False]
 
 
 def test_estimate_is_frozen(answer: Estimate) -> None:
