@@ -6,26 +6,25 @@ file never reaches the app: it is logged once, counted, and handed to `on_troubl
 
 from __future__ import annotations
 
-import atexit
 import os
-import sqlite3
 import threading
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self, TypeAlias, TypeVar
-from weakref import WeakSet
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
+from hearsay import lifecycle
 from hearsay.device import Device
-from hearsay.errors import HearsayError, StateError, TransportError
+from hearsay.errors import StateError, TransportError
 from hearsay.outbox import LONGEST_PAUSE
 from hearsay.randomness import Bits, system_bits
 from hearsay.recording import Recorder
 from hearsay.registry import Registry, Value
 from hearsay.state import MEMORY, State, default_directory
 from hearsay.transport import HttpTransport, Transport
+from hearsay.troubles import QueueFull, Troubles
 from hearsay.worker import Worker
 
 if TYPE_CHECKING:
@@ -43,16 +42,9 @@ MAX_RECORDS = 10_000
 
 Status: TypeAlias = Literal["on", "no_consent", "disabled", "failed", "closed"]
 
-_T = TypeVar("_T")
-
 _SHORTEST_IDLE = 1.0
 _RETRY_DISK = 60.0
 _LONGEST_IDLE = 600.0
-_EXIT_SECONDS = 1.0
-
-
-class _Overflow(HearsayError):
-    """The queue is full."""
 
 
 class Client:
@@ -107,17 +99,14 @@ class Client:
         self._disabled = _is_set("DO_NOT_TRACK") or _is_set("HEARSAY_DISABLED")
         self._consent = consent
         self._closed = False
-        self._on_trouble = on_trouble
-        self._counters: Counter[str] = Counter()
-        self._logged: set[str] = set()
+        self._troubles = Troubles(on_trouble)
         self._records: deque[Record] = deque()
         # Held from taking records out of the queue until they are written.
         self._writing = threading.Lock()
         self._worker = (
             Worker(self._step, self._idle_seconds, self._state.close) if background else None
         )
-        with _live_lock:
-            _live.add(self)
+        lifecycle.follow(self)
         self._resume()
 
     def record(self, name: str, value: Value) -> None:
@@ -128,11 +117,11 @@ class Client:
         """
         record = self._recorder.admit(name, value, self._clock())
         if record is None:
-            self._counters["expired"] += 1
+            self._troubles.counters["expired"] += 1
         elif self.status != "on":
             return
         elif len(self._records) >= MAX_RECORDS:
-            self._trouble(_Overflow("records arrive faster than the disk takes them"))
+            self._troubles.note(QueueFull("records arrive faster than the disk takes them"))
         else:
             # No lock is taken: a signal handler may record while record is running.
             self._records.append(record)
@@ -165,8 +154,7 @@ class Client:
             left = None if timeout is None else max(0.0, started + timeout - time.monotonic())
             self._worker.stop(left)
         self._state.close()
-        with _live_lock:
-            _live.discard(self)
+        lifecycle.leave(self)
 
     def sent(self) -> list[SentReport]:
         """What this device has reported, or is about to, in words; the newest first."""
@@ -174,7 +162,7 @@ class Client:
 
         if not self._has_state():
             return []
-        entries = self._guard(self._device.entries)
+        entries = self._troubles.guard(self._device.entries)
         if self._closed:
             self._state.close()
         return describe_entries(entries or [], self.registry)
@@ -199,7 +187,7 @@ class Client:
         with self._writing:
             self._records.clear()
         if not self._disabled and self._has_state():
-            self._guard(self._device.forget)
+            self._troubles.guard(self._device.forget)
 
     @property
     def status(self) -> Status:
@@ -220,7 +208,22 @@ class Client:
         disk was too slow; dropped: reports dropped because the outbox was full; rejected:
         batches refused for good; network, disk, state, internal: troubles of that kind.
         """
-        return dict(self._counters)
+        return dict(self._troubles.counters)
+
+    def before_fork(self) -> None:
+        """Called by `hearsay.lifecycle`: hold still until `after_fork`."""
+        self._writing.acquire()
+        self._state.before_fork()
+
+    def after_fork(self, *, child: bool) -> None:
+        """Called by `hearsay.lifecycle`: go on, in the parent and in the child."""
+        if child:
+            # The parent still has these records, and will write them.
+            self._records.clear()
+            if self._worker is not None:
+                self._worker.reset()
+        self._state.after_fork(child=child)
+        self._writing.release()
 
     def __enter__(self) -> Self:
         return self
@@ -240,12 +243,12 @@ class Client:
         if not self._write():
             return False
         while self._device.transport is not None and self.status == "on":
-            batch = self._guard(lambda: self._device.take(urgent=urgent))
+            batch = self._troubles.guard(lambda: self._device.take(urgent=urgent))
             if batch is None:
                 break
             if not self._deliver(batch):
                 break
-        return self._guard(self._device.waiting) == 0
+        return self._troubles.guard(self._device.waiting) == 0
 
     def _write(self) -> bool:
         """Bring the queued records to the disk and seal what has ended."""
@@ -255,13 +258,13 @@ class Client:
                 return False
             if not records and not self._has_state():
                 return True
-            dropped = self._guard(lambda: self._device.write(records))
+            dropped = self._troubles.guard(lambda: self._device.write(records))
             if dropped is None:
                 # The disk may be back later; should the state have failed, they are not kept.
                 self._records.extendleft(reversed(records))
                 return False
             if dropped:
-                self._counters["dropped"] += dropped
+                self._troubles.counters["dropped"] += dropped
             return True
 
     def _deliver(self, batch: Batch) -> bool:
@@ -269,14 +272,14 @@ class Client:
         try:
             self._device.deliver(batch)
         except Exception as error:
-            self._trouble(error)
+            self._troubles.note(error)
             return isinstance(error, TransportError) and error.final
         return True
 
     def _idle_seconds(self) -> float:
         idle = None
         if self.status == "on" and self._has_state():
-            idle = self._guard(self._device.idle_seconds)
+            idle = self._troubles.guard(self._device.idle_seconds)
         if self._records:  # the disk was in the way
             idle = min(_RETRY_DISK, _LONGEST_IDLE if idle is None else idle)
         # Not for ever: clocks are set, machines sleep, and other processes share the state.
@@ -296,58 +299,6 @@ class Client:
         except OSError:
             return True  # it cannot be looked at; opening it will say why
 
-    def _guard(self, work: Callable[[], _T]) -> _T | None:
-        """The result of `work`, or None after trouble."""
-        try:
-            return work()
-        except Exception as error:
-            self._trouble(error)
-            return None
-
-    def _trouble(self, error: Exception) -> None:
-        kind, message = _classify(error)
-        self._counters[kind] += 1
-        if kind not in self._logged:
-            self._logged.add(kind)
-            import logging  # a client that meets no trouble does not pay for it
-
-            logger = logging.getLogger("hearsay")
-            if not logger.handlers:
-                # An app that has not asked for logs has nothing printed into its terminal.
-                logger.addHandler(logging.NullHandler())
-            # No traceback: handlers that collect local variables would collect values.
-            logger.warning("telemetry: %s", message)
-        if self._on_trouble is not None:
-            self._on_trouble(error)
-
-    def _before_fork(self) -> None:
-        self._writing.acquire()
-        self._state.before_fork()
-
-    def _after_fork(self, *, child: bool) -> None:
-        if child:
-            # The parent still has these records, and will write them.
-            self._records.clear()
-            if self._worker is not None:
-                self._worker.reset()
-        self._state.after_fork(child=child)
-        self._writing.release()
-
-
-def _classify(error: Exception) -> tuple[str, str]:
-    """The kind of a trouble, and what may be said of it without repeating a value."""
-    if isinstance(error, TransportError):
-        if error.final:
-            return "rejected", f"the collector refused a batch: {error}"
-        return "network", f"sending is put off: {error}"
-    if isinstance(error, StateError):
-        return "state", f"stopped for good: {error}"
-    if isinstance(error, _Overflow):
-        return "overflow", str(error)
-    if isinstance(error, (sqlite3.Error, OSError)):
-        return "disk", f"the state file is out of reach: {error}"
-    return "internal", f"an error of its own: {type(error).__name__}"
-
 
 def _open_state(endpoint: str | None, state_dir: str | Path | State | None) -> State:
     if isinstance(state_dir, State):
@@ -364,39 +315,3 @@ def _open_state(endpoint: str | None, state_dir: str | Path | State | None) -> S
 
 def _is_set(name: str) -> bool:
     return os.environ.get(name, "").strip().lower() not in ("", "0", "false", "no")
-
-
-_live: WeakSet[Client] = WeakSet()
-_live_lock = threading.Lock()
-_held: list[Client] = []
-"""The clients whose locks a fork in progress holds."""
-
-
-def _before_fork() -> None:
-    _live_lock.acquire()
-    _held.extend(_live)
-    for client in _held:
-        client._before_fork()
-
-
-def _after_fork(*, child: bool) -> None:
-    for client in _held:
-        client._after_fork(child=child)
-    _held.clear()
-    _live_lock.release()
-
-
-def _close_all() -> None:
-    with _live_lock:
-        clients = list(_live)
-    for client in clients:
-        client.close(_EXIT_SECONDS)
-
-
-atexit.register(_close_all)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_before_fork,
-        after_in_parent=lambda: _after_fork(child=False),
-        after_in_child=lambda: _after_fork(child=True),
-    )
