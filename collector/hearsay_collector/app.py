@@ -97,7 +97,7 @@ def _describe(metric: Metric) -> dict[str, Any]:
     return {
         "type": metric.type,
         "description": metric.description,
-        "values": list(metric.values),
+        "values": None if metric.values is None else list(metric.values),
         "epsilon": metric.epsilon,
         "lifetime_epsilon": metric.lifetime_epsilon,
         "window": metric.window,

@@ -9,7 +9,7 @@ from contextlib import closing
 
 import pytest
 
-from hearsay import Scheme, windows
+from hearsay import Registry, Scheme, windows
 from hearsay_collector.app import create_app
 from hearsay_collector.settings import Settings
 from hearsay_collector.stores import StoreError, StoreUnavailable, open_store
@@ -162,6 +162,21 @@ def test_the_registry_is_public(client, registry):
     }
     assert Scheme.from_definition(definition).fingerprint == browser["scheme"]
     assert "acme.example" not in response.text
+
+
+def test_the_registry_of_an_open_domain(store, metrics):
+    """A metric whose candidates come later lists no values."""
+    text = f"""{metrics}
+[metrics.plugin]
+type = "string"
+description = "A plugin that is in use."
+epsilon = 2.0
+lifetime_epsilon = 8.0
+"""
+    client = create_app(Settings(), store, Registry.parse(text)).test_client()
+    metric = client.get("/v1/registry").json["metrics"]["plugin"]
+    assert metric["values"] is None
+    assert metric["definition"]["values"] is None
 
 
 def test_the_registry_is_cached(client):

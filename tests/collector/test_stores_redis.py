@@ -115,6 +115,24 @@ def test_a_read_only_server_is_unavailable(own_server, scheme, new_id, noon):
         assert total(store, scheme) == 1
 
 
+@pytest.mark.parametrize("rules", [["-@all"], ["+@all", "-set", "-evalsha"]])
+def test_a_user_without_permission_is_unavailable(own_server, scheme, new_id, noon, rules):
+    """What an operator's access rules forbid is told without what was sent, and can be mended."""
+    with opened(own_server) as store, closing(redis.Redis.from_url(own_server.url)) as admin:
+        store.publish({"m": [scheme]})
+        admin.execute_command("ACL", "SETUSER", "guest", "on", ">hush", "allkeys", *rules)
+        url = own_server.url.replace("redis://", "redis://guest:hush@")
+        with closing(open_store(url, prefix="own")) as guest:
+            for act in (lambda: guest.fold(commit(scheme, new_id()), noon), guest.ping):
+                with pytest.raises(StoreUnavailable) as caught:
+                    act()
+                assert "hush" not in str(caught.value)
+        stranger = open_store(url.replace("hush", "hash"), prefix="own")
+        with closing(stranger), pytest.raises(StoreUnavailable):
+            stranger.ping()
+        assert total(store, scheme) == 0
+
+
 def test_a_full_server_is_unavailable(own_server, scheme, new_id, noon):
     """Without memory nothing is half-written: the first write is refused, or none."""
     with opened(own_server) as store, closing(redis.Redis.from_url(own_server.url)) as client:

@@ -7,6 +7,7 @@ describes the layout of a row. Nothing here scans the keyspace.
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -54,10 +55,19 @@ _RUN_GAP = 8
 """Reading and writing so many zeros costs less than one more pair of calls."""
 
 _TEMPORARY = (
-    *("BUSY", "LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS"),
-    *("MISCONF", "OOM", "NOAUTH", "WRONGPASS", "NOPERM"),
+    redis.exceptions.ClusterDownError,
+    redis.exceptions.MasterDownError,
+    redis.exceptions.NoPermissionError,
+    redis.exceptions.OutOfMemoryError,
+    redis.exceptions.ReadOnlyError,
+    redis.exceptions.TryAgainError,
 )
-"""Error codes that pass by themselves, or when an operator has helped."""
+_TEMPORARY_CODE = re.compile(
+    r"(?:^|-)(BUSY|MISCONF|NOREPLICAS|OOM|READONLY|UNKILLABLE|WRONGPASS)\b"
+)
+"""Errors that pass by themselves, or when an operator has helped. The driver has no class
+for some, and Redis 6 quotes the code of an error inside a script, with its dash, in the
+middle of another message."""
 
 
 class RedisStore(Store):
@@ -274,13 +284,12 @@ def _translated() -> Iterator[None]:
 
 
 def _refused(error: redis.RedisError) -> StoreError:
-    words = str(error)
-    code = words.split(" ", 1)[0]  # the rest may repeat keys, or what was sent
-    if isinstance(error, redis.ReadOnlyError | redis.OutOfMemoryError):
-        return StoreUnavailable(f"Redis cannot take writes now ({type(error).__name__})")
-    if code.startswith(_TEMPORARY):
-        return StoreUnavailable(f"Redis cannot answer now ({code})")
-    return StoreError(f"Redis refused ({type(error).__name__} {code}): check its version and keys")
+    # Only the kind of an error is repeated: its message may hold keys, or what was sent.
+    if isinstance(error, _TEMPORARY):
+        return StoreUnavailable(f"Redis cannot answer now ({type(error).__name__})")
+    if found := _TEMPORARY_CODE.search(str(error)):
+        return StoreUnavailable(f"Redis cannot answer now ({found[1]})")
+    return StoreError(f"Redis refused ({type(error).__name__}): check its version and its keys")
 
 
 def _full(metric: str, window: str) -> StoreError:
