@@ -1,0 +1,94 @@
+"""Take the pictures of the dashboard that the documentation shows, from a fresh demo.
+
+python docs/screenshots.py
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+
+IMAGES = Path(__file__).with_name("images")
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+)
+PICTURES = (
+    # name, path, width, height (None: the whole page), colours, pixels for each of CSS's
+    ("dashboard", "/metric/language", 1200, 780, "light", 2),
+    ("dashboard-overview", "/", 1200, None, "light", 2),
+    ("dashboard-dark", "/metric/browser", 1200, None, "dark", 2),
+    ("dashboard-phone", "/metric/browser", 390, 844, "light", 2),
+)
+
+
+def main() -> None:
+    """Start a demo, photograph it, end it."""
+    demo = subprocess.Popen(
+        [sys.executable, "-c", "from hearsay.cli import main; main()", "demo", "--port", "0"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert demo.stdout is not None
+        for line in demo.stdout:
+            if found := re.search(r"(http://127\.0\.0\.1:\d+)/login\?token=\S+", line):
+                photograph(found[1], found[0])
+                break
+        else:
+            sys.exit("the demo did not start; its message stands above")
+    finally:
+        demo.terminate()
+        demo.wait()
+
+
+def photograph(page: str, login: str) -> None:
+    """Take every picture of the dashboard at `page`, after signing in by the `login` link."""
+    programs = {name: shutil.which(name) for name in ("chromium", "chromedriver")}
+    missing = [name for name, path in programs.items() if path is None]
+    if missing:
+        sys.exit(f"install {' and '.join(missing)} to take pictures")
+    with tempfile.TemporaryDirectory() as profile:
+        options = webdriver.ChromeOptions()
+        options.binary_location = programs["chromium"] or ""
+        for flag in (*FLAGS, f"--user-data-dir={profile}"):
+            options.add_argument(flag)
+        browser = webdriver.Chrome(options=options, service=Service(programs["chromedriver"]))
+        try:
+            browser.get(login)
+            for name, path, width, height, colours, scale in PICTURES:
+                features = [{"name": "prefers-color-scheme", "value": colours}]
+                browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+                _resize(browser, width, height or 600, scale)
+                browser.get(page + path)
+                if height is None:
+                    whole = browser.execute_script("return document.documentElement.scrollHeight")
+                    _resize(browser, width, whole, scale)
+                browser.save_screenshot(str(IMAGES / f"{name}.png"))
+        finally:
+            browser.quit()
+
+
+def _resize(browser: webdriver.Chrome, width: int, height: int, scale: int) -> None:
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": height, "deviceScaleFactor": scale, "mobile": False},
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""A real browser, and the `hearsay` command as people run it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
+
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--window-size=1200,900",
+)
+
+
+@pytest.fixture
+def command() -> list[str]:
+    """The beginning of a command line: this interpreter's `hearsay`."""
+    return [sys.executable, "-c", "from hearsay.cli import main; main()"]
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    """An environment without settings of ours, whose temporary folder is the test's."""
+    kept = {
+        name: text
+        for name, text in os.environ.items()
+        if not name.startswith("HEARSAY_") and name != "DO_NOT_TRACK"
+    }
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    return {**kept, "TMPDIR": str(folder)}
+
+
+@pytest.fixture
+def start(environ: dict[str, str]) -> Iterator[Callable[[list[str]], subprocess.Popen[str]]]:
+    """Starts processes in groups of their own, and ends what is left of them."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(arguments: list[str]) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            arguments, stdout=subprocess.PIPE, text=True, env=environ, process_group=0
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+@pytest.fixture
+def open_browser(tmp_path: Path) -> Iterator[Callable[[bool], Chrome]]:
+    """Opens headless Chromium, with or without JavaScript."""
+    programs = [shutil.which(name) for name in ("chromium", "chromedriver")]
+    if None in programs:
+        reason = "chromium and chromedriver are needed"
+        if os.environ.get("HEARSAY_REQUIRE_ALL") == "1":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    opened: list[Chrome] = []
+
+    def open_browser(javascript: bool) -> Chrome:
+        options = webdriver.ChromeOptions()
+        options.binary_location = programs[0] or ""
+        profile = tmp_path / f"profile{len(opened)}"
+        for flag in (*FLAGS, f"--user-data-dir={profile}"):
+            options.add_argument(flag)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        if not javascript:
+            settings = {"profile.managed_default_content_settings.javascript": 2}
+            options.add_experimental_option("prefs", settings)
+        browser = webdriver.Chrome(options=options, service=Service(programs[1]))
+        opened.append(browser)
+        return browser
+
+    yield open_browser
+    for browser in opened:
+        browser.quit()

@@ -1,0 +1,96 @@
+"""The dashboard in a real browser, over what real devices have reported."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
+
+
+@pytest.fixture
+def dashboard(
+    command: list[str], start: Callable[[list[str]], subprocess.Popen[str]]
+) -> tuple[str, str]:
+    """Address and token of the dashboard of a small demo."""
+    demo = start([*command, "demo", "--devices", "2000", "--port", "0"])
+    assert demo.stdout is not None
+    for line in demo.stdout:
+        if found := re.search(r"(http://127\.0\.0\.1:\d+)/login\?token=(\S+)", line):
+            return found[1], found[2]
+    raise AssertionError("the demo printed no address")
+
+
+@pytest.mark.parametrize("javascript", [True, False])
+def test_a_person_finds_the_numbers(
+    dashboard: tuple[str, str], open_browser: Callable[[bool], Chrome], javascript: bool
+) -> None:
+    """Sign in, see all metrics, open one, see its chart, intervals and table; nothing is
+    blocked by the Content-Security-Policy, and no script is needed."""
+    page, token = dashboard
+    browser = open_browser(javascript)
+    browser.get("data:text/html,<title>off</title><script>document.title='on'</script>")
+    assert browser.title == ("on" if javascript else "off")
+
+    browser.get(f"{page}/metric/browser")
+    assert "/login" in browser.current_url
+    browser.find_element("id", "token").send_keys("not the token")
+    browser.find_element("css selector", "form button").click()
+    assert "not the token" in browser.find_element("css selector", "[role=alert]").text
+    browser.find_element("id", "token").send_keys(token)
+    browser.find_element("css selector", "form button").click()
+    # The way led to a metric, and signing in went on there.
+    assert browser.current_url == f"{page}/metric/browser"
+
+    browser.find_element("link text", "Metrics").click()
+    names = [each.text for each in browser.find_elements("css selector", ".metric h2")]
+    assert names == ["browser", "dark_mode", "language"]
+    assert len(browser.find_elements("css selector", ".metric svg[role=img]")) == 3
+    assert "2,000 answers" in browser.find_element("css selector", ".metric .facts").text
+    browser.find_element("link text", "language").click()
+
+    chart = browser.find_element("css selector", "svg.chart.large")
+    assert "english" in chart.text
+    whiskers = browser.find_elements("css selector", "svg.chart.large line.whisker")
+    assert len(whiskers) == 3 * 21
+    drawn = [each for each in whiskers if each.rect["width"] > 5]
+    assert len(drawn) == 21, "every value has an interval that can be seen"
+    assert browser.find_element("css selector", "h2.headline").text.startswith("english leads")
+    assert len(browser.find_elements("css selector", "tbody tr")) == 21
+    assert browser.find_elements("css selector", "tbody tr.noise")
+    assert "What a device risks" in browser.find_element("css selector", ".label").text
+
+    browser.find_element("link text", "7 days").click()
+    assert "from=" in browser.current_url
+    assert browser.find_elements("css selector", "svg.chart.large")
+    browser.find_element("css selector", "header form button").click()
+    assert "/login" in browser.current_url
+
+    severe = [line for line in browser.get_log("browser") if line["level"] in ("SEVERE", "WARNING")]
+    # The wrong token was refused with a 403, which the browser notes.
+    assert [line for line in severe if "403" not in line["message"]] == []
+
+
+def test_the_styles_are_let_in(
+    dashboard: tuple[str, str], open_browser: Callable[[bool], Chrome]
+) -> None:
+    """The policy that forbids scripts does not keep the style sheet out, and the page fits
+    the width of a phone."""
+    page, token = dashboard
+    browser = open_browser(True)
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": 375, "height": 700, "deviceScaleFactor": 1, "mobile": True},
+    )
+    browser.get(f"{page}/login?token={token}")
+    assert browser.current_url == f"{page}/"
+    body = browser.find_element("tag name", "body")
+    assert body.value_of_css_property("margin") == "0px"
+    for path in ("/", "/metric/language", "/metric/dark_mode"):
+        browser.get(page + path)
+        assert browser.execute_script("return document.documentElement.scrollWidth") == 375

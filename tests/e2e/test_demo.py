@@ -1,0 +1,109 @@
+"""The demo as people run it: real collector, real dashboard, real HTTP, real signals."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+DEVICES = 600
+
+
+def processes_below(folder: str) -> list[int]:
+    """The processes whose environment names this temporary folder."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            settings = (entry / "environ").read_bytes().split(b"\0")
+            zombie = b") Z " in (entry / "stat").read_bytes()
+        except OSError:
+            continue
+        if f"TMPDIR={folder}".encode() in settings and not zombie:
+            found.append(int(entry.name))
+    return found
+
+
+def test_once_prints_numbers_that_hold(command: list[str], environ: dict[str, str]) -> None:
+    """`--once --json` prints JSON alone, and every estimate is near the truth.
+
+    Alpha 2e-4 for all 29 comparisons together: 29 values, each within 5 standard errors
+    of the truth (two-sided normal tail 6e-7, times ten for the discreteness of 600
+    reports). The randomness is the operating system's, so there is no seed.
+    """
+    done = subprocess.run(
+        [*command, "demo", "--once", "--json", "--devices", str(DEVICES)],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert list(document) == ["metrics"]
+    assert len(document["metrics"]) >= 2
+    compared = 0
+    for metric in document["metrics"]:
+        assert set(metric) == {"metric", "n", "epsilon", "values"}
+        assert metric["n"] == DEVICES
+        assert 0 < metric["epsilon"] <= 2.0
+        assert sum(value["truth"] for value in metric["values"]) == pytest.approx(1)
+        for value in metric["values"]:
+            assert set(value) == {"value", "truth", "estimate", "std_error", "low", "high"}
+            assert value["low"] < value["estimate"] < value["high"]
+            assert abs(value["estimate"] - value["truth"]) < 5 * value["std_error"], value
+            compared += 1
+    assert compared == 29
+    assert list(Path(environ["TMPDIR"]).iterdir()) == []
+    assert processes_below(environ["TMPDIR"]) == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks into /proc")
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_the_staying_demo_shows_itself_and_leaves_nothing(
+    command: list[str],
+    environ: dict[str, str],
+    start: Callable[[list[str]], subprocess.Popen[str]],
+    ending: signal.Signals,
+) -> None:
+    """The printed link opens the dashboard; Ctrl-C ends every process and removes every file."""
+    demo = start([*command, "demo", "--devices", "50", "--port", "0"])
+    assert demo.stdout is not None
+    page = token = None
+    for line in demo.stdout:
+        if found := re.search(r"(http://127\.0\.0\.1:\d+)/login\?token=(\S+)", line):
+            page, token = found.groups()
+        if "Ctrl-C" in line:
+            break
+    assert page is not None
+    request = urllib.request.Request(
+        f"{page}/metric/browser.json", headers={"Authorization": f"Bearer {token}"}
+    )
+    with urllib.request.urlopen(request) as answer:
+        assert json.load(answer)["n"] == 50
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(f"{page}/metric/browser.json")
+    refused.value.close()
+    assert len(processes_below(environ["TMPDIR"])) >= 5  # demo, and two services of two each
+    assert list(Path(environ["TMPDIR"]).iterdir())
+    os.killpg(demo.pid, ending)
+    assert demo.wait(timeout=40) == 0
+    assert processes_below(environ["TMPDIR"]) == []
+    assert list(Path(environ["TMPDIR"]).iterdir()) == []
+
+
+def test_json_needs_an_end(command: list[str]) -> None:
+    """A demo that stays up cannot print one JSON document, and says so."""
+    done = subprocess.run(
+        [*command, "demo", "--json"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 2
+    assert "--once" in done.stderr

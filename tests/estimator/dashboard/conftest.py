@@ -1,0 +1,122 @@
+"""A dashboard over a real SQLite store that holds one day of known counts."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+from hearsay import Registry
+from hearsay_collector.stores import Store, open_store
+from hearsay_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from hearsay_estimator.dashboard import create_app
+from hearsay_estimator.dashboard.settings import Settings
+
+TOKEN = "correct horse battery staple"
+NOW = datetime(2026, 11, 21, 9, tzinfo=UTC).timestamp()
+YESTERDAY = "2026-11-20"
+
+REGISTRY = """
+schema = 1
+[defaults]
+owner = "growth@acme.example"
+expires = 2027-06-30
+
+[metrics.browser]
+type = "category"
+description = "Which browser opens links?"
+values = ["firefox", "chrome", "<script>alert(1)</script>", "\\"quoted\\" & plain"]
+epsilon = 1.0
+lifetime_epsilon = 8.0
+
+[metrics.dark_mode]
+type = "boolean"
+description = "Is dark mode on?"
+epsilon = 1.0
+lifetime_epsilon = 8.0
+sample_rate = 0.02
+
+[metrics.silent]
+type = "boolean"
+description = "Does <b>anybody</b> answer?"
+epsilon = 1.0
+lifetime_epsilon = 1.0
+
+[metrics.old]
+type = "boolean"
+description = "Does this still count?"
+epsilon = 1.0
+lifetime_epsilon = 1.0
+expires = 2026-11-01
+"""
+
+
+def fill(store: Store, registry: Registry, name: str, shares: Sequence[float], n: int) -> None:
+    """Store the tally that `n` devices with these true shares make on average."""
+    scheme = registry[name].scheme
+    p, q = float(scheme.mechanism.p), float(scheme.mechanism.q)
+    counts = [round(n * (q + share * (p - q))) for share in shares]
+    key = TallyRowKey(TallyKey(name, scheme.fingerprint, YESTERDAY), 0)
+    increment = Increment(len(counts), n, tuple(range(len(counts))), counts)
+    store.fold(Commit((secrets.token_hex(16),), {key: increment}), NOW)
+
+
+@pytest.fixture
+def token() -> str:
+    return TOKEN
+
+
+@pytest.fixture
+def registry() -> Registry:
+    return Registry.parse(REGISTRY)
+
+
+@pytest.fixture
+def empty_store(tmp_path: Path, registry: Registry) -> Iterator[Store]:
+    store = open_store(f"sqlite:///{tmp_path}/tallies.db")
+    store.publish({metric.name: [metric.scheme] for metric in registry})
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def store(empty_store: Store, registry: Registry) -> Store:
+    fill(empty_store, registry, "browser", [0.25, 0.74, 0.01, 0.0], 20_000)
+    fill(empty_store, registry, "dark_mode", [0.2, 0.8], 20_000)
+    return empty_store
+
+
+@pytest.fixture
+def app(store: Store, registry: Registry) -> Flask:
+    settings = Settings(dashboard_token=TOKEN, dashboard_login_link=True)
+    return create_app(settings, store=store, registry=registry, clock=lambda: NOW)
+
+
+@pytest.fixture
+def anybody(app: Flask) -> FlaskClient:
+    """A browser that has not signed in."""
+    client = app.test_client()
+    client.environ_base["HTTP_ACCEPT"] = "text/html"
+    return client
+
+
+@pytest.fixture
+def browser(anybody: FlaskClient) -> FlaskClient:
+    """A browser that has signed in."""
+    assert anybody.post("/login", data={"token": TOKEN}).status_code == 303
+    return anybody
+
+
+@pytest.fixture
+def empty_browser(empty_store: Store, registry: Registry) -> FlaskClient:
+    """A signed-in browser on a dashboard that has heard nothing."""
+    settings = Settings(dashboard_token=TOKEN)
+    app = create_app(settings, store=empty_store, registry=registry, clock=lambda: NOW)
+    client = app.test_client()
+    client.post("/login", data={"token": TOKEN})
+    return client

@@ -1,0 +1,82 @@
+"""The geometry of charts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hearsay import Scheme
+from hearsay.mechanisms import design
+from hearsay_collector.tally import Tally, TallyRow
+from hearsay_estimator.dashboard.charts import ROW_HEIGHT, bar_chart
+from hearsay_estimator.estimate import Estimate, estimate
+
+
+def estimated(counts: list[int], n: int, values: tuple[str, ...] | None = None) -> Estimate:
+    """The estimate of a tally with these counts."""
+    names = values or tuple(f"v{index}" for index in range(len(counts)))
+    scheme = Scheme("category", design("randomized_response", len(counts), 1.0), names)
+    row = TallyRow(n, np.array(counts, np.int64))
+    return estimate(Tally("m", scheme.fingerprint, ("2026-11-20",), (row,)), scheme)
+
+
+@given(st.lists(st.integers(0, 1000), min_size=2, max_size=30))
+def test_everything_is_inside_the_plot(counts: list[int]) -> None:
+    """No bar, whisker or tick leaves the plot, and each bar ends at its estimate."""
+    chart = bar_chart(estimated(counts, max(1, sum(counts))))
+    for bar in chart.bars:
+        assert 0 <= bar.low <= bar.at <= bar.high <= 100
+        assert bar.start in (chart.zero, bar.at)
+        assert bar.start + bar.width == pytest.approx(max(chart.zero, bar.at), abs=0.02)
+    assert all(0 <= tick.at <= 100 for tick in chart.ticks)
+    assert chart.ticks[0].at == chart.zero
+    assert 2 <= len(chart.ticks) <= 6
+    assert chart.height == len(chart.bars) * ROW_HEIGHT
+
+
+def test_positions_follow_the_shares() -> None:
+    """The distance from zero is proportional to the share, whatever its sign."""
+    result = estimated([900, 300, 290, 10], 1500)
+    chart = bar_chart(result)
+    shares = sorted(result.share, reverse=True)
+    distance = [bar.at - chart.zero for bar in chart.bars]
+    assert shares[-1] < 0
+    assert distance == pytest.approx(
+        [share / shares[0] * distance[0] for share in shares], abs=0.05
+    )
+
+
+def test_the_largest_comes_first_and_the_rest_is_counted() -> None:
+    """A limit keeps the largest values and says how many are left out."""
+    chart = bar_chart(estimated([10, 500, 200, 290], 1000), limit=2)
+    assert [bar.label for bar in chart.bars] == ["v1", "v3"]
+    assert chart.more == 2
+
+
+def test_a_boolean_keeps_its_order_and_the_whole_scale() -> None:
+    """True stands before false, even when rarer, on a scale that ends at 100 %."""
+    chart = bar_chart(estimated([400, 600], 1000, ("true", "false")))
+    assert [bar.label for bar in chart.bars] == ["true", "false"]
+    assert chart.ticks[-1].text == "100%"
+    assert chart.ticks[-1].at == 100
+
+
+def test_noise_is_told_apart() -> None:
+    """A bar is noise exactly where the adjusted p-value does not detect the value."""
+    result = estimated([5000, 1750, 1650, 1600], 10_000)
+    chart = bar_chart(result)
+    detected = dict(zip(result.values, result.detected, strict=True))
+    assert {bar.label: not bar.noise for bar in chart.bars} == detected
+    assert 0 < sum(bar.noise for bar in chart.bars) < 4
+
+
+def test_the_description_can_be_read_aloud() -> None:
+    """The description names what stands out with its interval, and counts the rest."""
+    text = bar_chart(estimated([5000, 1750, 1650, 1600], 10_000)).description
+    assert text.startswith("From 10,000 answers, with 95% intervals: v0 ")
+    assert "between" in text
+    assert "more" in text
+    nothing = bar_chart(estimated([3, 3, 2, 2], 10)).description
+    assert nothing.endswith("no value can be told from noise.")

@@ -1,0 +1,68 @@
+"""The privacy label."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import pytest
+
+from hearsay import Metric, Registry
+from hearsay_estimator.dashboard.privacy import privacy_label
+
+
+def declared(epsilon: float, lifetime: float, extra: str = "") -> Metric:
+    return Registry.parse(
+        f"""
+        schema = 1
+        [metrics.m]
+        type = "category"
+        description = "What?"
+        owner = "me"
+        expires = 2027-06-30
+        values = ["a", "b", "c"]
+        epsilon = {epsilon}
+        lifetime_epsilon = {lifetime}
+        {extra}
+        """
+    )["m"]
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 2.0, 4.0, 7.3, 10.0])
+def test_no_figure_is_below_the_truth(epsilon: float) -> None:
+    """Each figure is at least what the integers in force give, and less than a hundredth more."""
+    metric = declared(epsilon, 3 * epsilon)
+    label = privacy_label(metric)
+    odds = metric.scheme.mechanism.odds
+
+    def figure(text: str) -> Fraction:
+        return Fraction(text.replace(",", ""))
+
+    assert odds <= figure(label.factor) < odds + Fraction(1, 100)
+    chance = 100 * odds / (odds + 1)
+    assert chance <= figure(label.guess) < chance + Fraction(1, 10)
+    assert math.exp(label.answers * metric.scheme.mechanism.epsilon) <= figure(
+        label.lifetime_factor
+    ) * Fraction(1_000_001, 1_000_000)
+    assert chance < figure(label.lifetime_guess) <= 100
+
+
+def test_the_lifetime_is_counted_in_answers() -> None:
+    """The budget allows as many answers as the ledger will, no more."""
+    assert privacy_label(declared(1.0, 8.0)).answers == 8
+    assert privacy_label(declared(1.0, 7.99)).answers == 7
+    assert privacy_label(declared(2.0, 2.0)).answers == 1
+
+
+@pytest.mark.parametrize(
+    ("extra", "pace"),
+    [
+        ("", "every day stops after 8 days"),
+        ('window = "week"', "every week stops after 8 weeks"),
+        ("sample_rate = 0.02", "2% of its days, so its budget lasts about 400 days"),
+        ("sample_rate = 0.002", "0.2% of its days, so its budget lasts about 11 years"),
+    ],
+)
+def test_the_pace_follows_window_and_sample_rate(extra: str, pace: str) -> None:
+    """The label says how long the budget lasts."""
+    assert pace in privacy_label(declared(1.0, 8.0, extra)).pace

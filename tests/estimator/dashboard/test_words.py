@@ -1,0 +1,67 @@
+"""Numbers and dates in words."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+
+import pytest
+
+from hearsay_estimator.dashboard import words
+
+
+@pytest.mark.parametrize(
+    ("share", "spread", "text"),
+    [
+        (0.66161, 0.01, "66.2%"),
+        (0.66161, 0.0005, "66.161%"),
+        (-0.0061, 0.01, "\N{MINUS SIGN}0.6%"),
+        (-0.0001, 0.01, "0.0%"),
+        (math.nan, 0.01, "unknown"),
+        (1.0, 0.0, "100.0%"),
+    ],
+)
+def test_a_share_has_the_digits_that_it_deserves(share: float, spread: float, text: str) -> None:
+    """More digits than the uncertainty leaves are not shown, nor a minus before nothing."""
+    assert words.percent(share, spread) == text
+
+
+@pytest.mark.parametrize(
+    ("size", "text"), [(0.0051, "0.51%"), (0.024, "2.4%"), (0.12, "12.0%"), (0.0, "0.0%")]
+)
+def test_a_standard_error_has_two_digits(size: float, text: str) -> None:
+    """Small errors show their second digit too."""
+    assert words.error(size) == text
+
+
+@pytest.mark.parametrize(
+    ("label", "text"),
+    [
+        ("2026-11-21", "still open"),
+        ("2026-11-20", "up to yesterday"),
+        ("2026-11-18", "up to 3 days ago"),
+        ("2026-W46", "up to 6 days ago"),
+        ("2026-W47", "still open"),
+        ("2026-10", "up to 21 days ago"),
+    ],
+)
+def test_freshness_counts_from_the_end_of_the_window(label: str, text: str) -> None:
+    """The last day of the newest window is what matters, for days, weeks and months."""
+    now = datetime(2026, 11, 21, 9, tzinfo=UTC).timestamp()
+    assert words.freshness(label, now) == text
+
+
+def test_a_period_is_named_by_its_ends() -> None:
+    """One window by its name, several by the first and the last, none as such."""
+    assert words.period([]) == "no window"
+    assert words.period(["2026-11-20"]) == "20 Nov 2026"
+    assert words.period(["2026-11-19", "2026-11-20"]) == "19 Nov 2026 to 20 Nov 2026"
+    assert words.period(["2026-W46", "2026-W47"]) == "2026-W46 to 2026-W47"
+
+
+@pytest.mark.parametrize(
+    ("p", "text"), [(0.0, "< 0.0001"), (0.04321, "0.0432"), (math.nan, "unknown")]
+)
+def test_tiny_p_values_are_not_zero(p: float, text: str) -> None:
+    """No p-value is ever shown as nought."""
+    assert words.p_value(p) == text
