@@ -75,7 +75,8 @@ class Estimate(Basis):
     consistent: FloatArray
     noise: Noise = field(repr=False)
     ghosts: NDArray[np.bool_]
-    """Values whose support looks like an accident of hashing; never detected."""
+    """Values whose support looks like an accident of hashing: never detected, and their
+    consistent share is 0."""
     warnings: tuple[str, ...] = ()
 
     @property
@@ -199,9 +200,10 @@ def infer(
             f"{ghosts.sum():,} of the candidates look like accidents of hashing, which the "
             "tables disagree on: they do not count as detected",
         )
-    consistent = np.full(len(share), np.nan)
-    if known.any():
-        consistent[known] = project(share[known], complete=basis.complete)
+    consistent = np.where(known, 0.0, np.nan)
+    real = known & ~ghosts
+    if real.any():
+        consistent[real] = project(share[real], complete=basis.complete)
     return Estimate(
         **{each.name: getattr(basis, each.name) for each in fields(Basis)},
         level=level,

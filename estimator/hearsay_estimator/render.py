@@ -24,10 +24,10 @@ _REPLACED = "\N{REPLACEMENT CHARACTER}"
 
 
 def estimate_view(estimate: Estimate, truth: FloatArray | None = None) -> RenderableType:
-    """The estimate, largest shares first; with `truth`, shape (d,), beside it."""
+    """The estimate, largest shares first and ghosts last; with `truth`, shape (d,), beside it."""
     parts: list[RenderableType] = [_heading(estimate)]
     if estimate.n:
-        shown = np.argsort(-estimate.share, kind="stable")[:MOST_ROWS]
+        shown = np.lexsort((-estimate.share, estimate.ghosts))[:MOST_ROWS]
         parts.append(_table(estimate, shown, truth))
         rest = len(estimate.values) - len(shown)
         if rest:
@@ -50,7 +50,7 @@ def _heading(estimate: Estimate) -> Text:
 
 
 def _table(estimate: Estimate, shown: NDArray[np.intp], truth: FloatArray | None) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False)
+    table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
     table.add_column("value", overflow="fold", vertical="bottom")
     if truth is not None:
         table.add_column("truth\n%", justify="right", no_wrap=True)

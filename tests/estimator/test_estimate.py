@@ -165,6 +165,8 @@ def test_ghosts_are_never_detected(
     seen = estimate(make_tally(scheme, 1000, [625, 250, 125]), scheme)
     assert seen.share == pytest.approx(answer.share)
     assert seen.detected.tolist() == [False, True, False]
+    assert seen.consistent[0] == 0
+    assert seen.consistent.sum() == pytest.approx(1)
     assert any(warning.startswith("1 of the candidates look like") for warning in seen.warnings)
     assert combine([seen, seen]).detected.tolist() == [False, True, False]
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from rich.console import Console, RenderableType
 
@@ -67,6 +69,16 @@ def test_long_lists_are_cut(
     scheme = make_scheme(MOST_ROWS + 5, 1.0, k=1)
     answer = estimate(make_tally(scheme, 45, [1] * 45), scheme)
     assert "and 5 more values" in _shown(estimate_view(answer))
+
+
+def test_ghosts_stand_last(
+    make_scheme: Callable[..., Scheme], make_tally: Callable[..., Tally]
+) -> None:
+    """A ghost does not push real values down, however large it looks."""
+    scheme = make_scheme(3, 2.0, values=["tea", "boo", "milk"])
+    answer = estimate(make_tally(scheme, 1000, [200, 700, 100]), scheme)
+    text = _shown(estimate_view(replace(answer, ghosts=np.array([False, True, False]))))
+    assert text.index("tea") < text.index("milk") < text.index("boo")
 
 
 def test_windows_are_counted(
