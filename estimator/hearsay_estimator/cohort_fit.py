@@ -17,8 +17,9 @@ _STEPS = 20
 _SETTLED = 1e-3
 """Of a standard error: smaller steps of the winsorized fit change nothing."""
 _BLIND = 1e-6
-_MOST_PRODUCTS = 1 << 27
-"""Beyond so many products the overlap of the candidates with the fit is averaged."""
+_MOST_PRODUCTS = 1 << 24
+"""Beyond so many products the overlap of the candidates with the fit is averaged: it is
+small, and much alike, for all candidates of a table as large as that takes."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,6 +28,8 @@ class Decoded:
 
     candidates: list[str]
     decoding: Decoding
+    crowded: bool
+    """One hashed cohort with more candidates than bits: strings hide behind each other."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -49,7 +51,18 @@ class Decoded:
         return {
             "n": self.decoding.n,
             "explained_share": self.decoding.explained_share,
-            "candidates": [dict(zip(_COLUMNS, row, strict=True)) for row in self.rows()],
+            "candidates": [
+                {
+                    "string": string,
+                    "share": share,
+                    "std_error": std_error,
+                    "low": low,
+                    "high": high,
+                    "p_value": p_value,
+                    "detected": detected,
+                }
+                for string, share, std_error, low, high, p_value, detected in self.rows()
+            ],
         }
 
     def write_json(self, out: IO[str]) -> None:
@@ -92,7 +105,8 @@ def decode_counts(
         fdr=fdr,
         level=level,
     )
-    return Decoded(candidate_map.candidates, decoding)
+    crowded = params.m == 1 and not candidate_map.direct and len(candidate_map.design) > params.k
+    return Decoded(candidate_map.candidates, decoding, crowded)
 
 
 def _nullable(column: FloatArray) -> list[float | None]:
@@ -120,6 +134,11 @@ def _warnings(decoded: Decoded) -> Iterator[str]:
         yield (
             f"{unknown:,} candidates cannot be told from others in so small a table: "
             "collect with more cohorts or more bits"
+        )
+    if decoded.crowded:
+        yield (
+            "one cohort cannot tell more candidates than it has bits apart, so more of those "
+            "detected are wrong than asked for: ask for fewer, or collect with more cohorts"
         )
     if not found.detected.any():
         yield "no candidate stands out from the noise: ask more devices, or for longer"
