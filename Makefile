@@ -41,7 +41,7 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "hearsay needs Python 3.11 or newer: make PYTHON=/path/to/python3.11"; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
-	@$(PIP) install -c constraints.txt pip
+	@$(PIP) install -c constraints.txt --upgrade pip
 
 $(VENV)/.runtime: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing hearsay ..."

@@ -1,0 +1,102 @@
+"""What `pip install hearsay` brings: the built wheel in a bare environment."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+RANDOMIZE = """
+import hearsay
+registry = hearsay.Registry.parse('''
+schema = 1
+[metrics.drink]
+type = "category"
+description = "What is in the cup."
+owner = "a@acme.example"
+expires = 2099-01-01
+epsilon = 1.0
+lifetime_epsilon = 1.0
+values = ["tea", "coffee", "water", "milk", "other"]
+''')
+metric = registry["drink"]
+report = metric.scheme.mechanism.randomize(metric.item(metric.normalize("tea")))
+assert 0 <= report.columns < 5
+"""
+
+
+def run(*command: str | Path) -> str:
+    return subprocess.run(
+        [str(part) for part in command], check=True, capture_output=True, text=True, timeout=300
+    ).stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of an environment that holds the wheel and what it asks for."""
+    folder = tmp_path_factory.mktemp("bare")
+    venv.create(folder, with_pip=True)
+    python = folder / "bin" / "python"
+    run(python, "-m", "pip", "-q", "install", "-c", ROOT / "constraints.txt", wheel)
+    return python
+
+
+def test_the_sdk_brings_mmh3_and_nothing_else(bare: Path) -> None:
+    """Beside pip's own tools, the environment holds hearsay and mmh3."""
+    listed = json.loads(run(bare, "-m", "pip", "list", "--format", "json"))
+    names = {package["name"] for package in listed} - {"pip", "setuptools"}
+    assert names == {"hearsay", "mmh3"}
+
+
+def test_the_sdk_randomizes_a_value(bare: Path) -> None:
+    """The wheel alone imports, and draws a report."""
+    run(bare, "-c", RANDOMIZE)
+
+
+def test_the_sdk_client_records(bare: Path, tmp_path: Path) -> None:
+    """The client of the wheel alone takes a record and closes."""
+    registry = RANDOMIZE.partition("'''")[2].partition("'''")[0]
+    (tmp_path / "metrics.toml").write_text(registry)
+    run(
+        bare,
+        "-c",
+        "import hearsay\n"
+        f"client = hearsay.Client('{tmp_path}/metrics.toml', state_dir='{tmp_path}')\n"
+        "client.record('drink', 'tea')\n"
+        "client.close()\n",
+    )
+    assert any(tmp_path.glob("*.db")) or any(tmp_path.glob("*.sqlite*"))
+
+
+def test_the_command_says_which_extra_it_needs(bare: Path) -> None:
+    """Without click the command ends with the extra that brings it."""
+    done = subprocess.run(
+        [str(bare.parent / "hearsay"), "lint"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "pip install 'hearsay[cli]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_wheel_holds_types_and_no_tests(wheel: Path) -> None:
+    """Every package of the wheel is typed, and nothing else is shipped."""
+    names = zipfile.ZipFile(wheel).namelist()
+    packages = {name.partition("/")[0] for name in names if ".dist-info" not in name}
+    assert packages == {"hearsay", "hearsay_collector", "hearsay_estimator", "hearsay_demo"}
+    for package in packages:
+        assert f"{package}/py.typed" in names
