@@ -198,9 +198,9 @@ def _together(table: CohortTable, design: Design, fdr: float) -> _Found:
     detected[fit.selected] = True
     spread = covariance(table, design, fit)
     share[fit.selected] = fit.share
-    variance[fit.selected] = np.diag(spread)
+    variance[fit.selected] = np.maximum(np.diag(spread), 0.0)
     p[fit.selected] = _upper_tail(fit.share / np.sqrt(fit.variance))
-    return _Found(share, variance, p, detected, float(spread.sum()))
+    return _Found(share, variance, p, detected, max(0.0, float(spread.sum())))
 
 
 def _search(table: CohortTable, design: Design, fdr: float) -> Fit:
