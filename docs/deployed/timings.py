@@ -46,7 +46,7 @@ from hearsay_estimator.sampling import sample_tally
 __all__ = ["REPORTS", "Times", "times"]
 
 REPORTS = 2000
-ASKED, HASHES = 1000, 64
+ASKED, HASHES = 20_000, 64
 """Candidates and rows with which a sketch's estimates are timed, in proportion."""
 
 
