@@ -25,12 +25,12 @@ TABLES = ("error", "floor", "trust", "device", "wire", "fold", "estimate", "stri
 def requests(wanted: tuple[str, ...], quick: bool) -> list[peers.Request]:
     """What the peers have to do for these tables, each request once."""
     sizes, epsilons = scope(quick)
-    seconds = 0.5 if quick else 1.5
+    seconds = 0.3 if quick else 1.0
     asked: list[peers.Request] = []
     if "error" in wanted:
         asked += accuracy.error_requests(sizes, epsilons, seconds)
     if "floor" in wanted:
-        asked += accuracy.floor_requests(10**5 if quick else 10**6, 4 * seconds)
+        asked += accuracy.floor_requests(10**5 if quick else 10**6, 6 * seconds)
     if "device" in wanted or "estimate" in wanted:
         asked += speed.speed_requests(epsilons, seconds)
     return sorted(set(asked), key=asked.index)
@@ -46,12 +46,12 @@ def measure(
 ) -> list[Result]:
     """All tables that are wanted, in order."""
     sizes, epsilons = scope(quick)
-    precision = 0.02 if quick else 0.005
+    precision = 0.02 if quick else 0.007
     numbers = (10**3, 10**4, 10**5, 10**6, 10**8)
     makers: dict[str, Callable[[], Result]] = {
         "error": lambda: accuracy.errors(sizes, epsilons, answers, precision, say),
         "floor": lambda: accuracy.floors(
-            numbers, (2, 100, 1024, 10**5), answers, 4 * precision, say
+            numbers, (2, 100, 1024, 10**5), answers, 3 * precision, say
         ),
         "trust": lambda: accuracy.trust((100, 1024, 10**5), 2.0, 20_000 if quick else 400_000, say),
         "device": lambda: speed.devices(epsilons, answers, quick),

@@ -104,6 +104,7 @@ def _repetitions(size: int, precision: float, least: int) -> int:
     return max(least, math.ceil(2 / (size - 1) / precision**2))
 
 
+_LEAST_REPORTS = 1000
 _AFFORDABLE = {
     # library: oracle -> (largest domain, CPU microseconds for a report and a value, about)
     "pure-ldp": {
@@ -151,7 +152,9 @@ def _reports(library: str, size: int, cost: float, seconds: float) -> int:
     the answers are biased, more reports are fairer, as far as five rounds fit.
     """
     fitting = seconds * 1e6 / 5 / (10 + cost * size)
-    return 1000 if library == "pure-ldp" else min(max(1000, 1000 * int(fitting / 1000)), 10_000)
+    if library == "pure-ldp":
+        return _LEAST_REPORTS
+    return min(max(_LEAST_REPORTS, 1000 * int(fitting / 1000)), 10_000)
 
 
 def errors(
@@ -219,6 +222,9 @@ def _best_peer(answers: Answers, library: str, size: int, epsilon: float) -> str
         (_over_optimum(request, answer), request)
         for request, answer in answers.items()
         if (request.library, request.size, request.epsilon) == (library, size, epsilon)
+        # Not those that were asked for other tables: few reports, or one oracle alone.
+        and request.oracle in _AFFORDABLE[library]
+        and request.reports >= _LEAST_REPORTS
     ]
     if not found:
         return None
