@@ -29,9 +29,9 @@ FLAGS = (
 )
 PICTURES = (
     # name, path, width, height (None: the whole page), colours, pixels for each of CSS's
-    ("dashboard", "/metric/language", 1200, 780, "light", 2),
-    ("dashboard-overview", "/", 1200, None, "light", 2),
-    ("dashboard-dark", "/metric/browser", 1200, None, "dark", 2),
+    ("dashboard", "/metric/language", 1200, 1166, "light", 2),
+    ("dashboard-overview", "/", 1200, None, "light", 1),
+    ("dashboard-dark", "/metric/browser", 1200, None, "dark", 1),
     ("dashboard-phone", "/metric/browser", 390, 844, "light", 2),
 )
 

@@ -23,16 +23,16 @@ __all__ = ["prepare_worker", "report_from"]
 
 
 class _Memory(State):
-    """A device's state, in memory, which the next device finds as new.
+    """A device's state, in memory, which the next device finds as new after `renew`.
 
-    To prepare SQLite's statements anew for each of 50,000 devices would take longer than
+    To prepare SQLite's statements again for each of 50,000 devices would take longer than
     all that they do with them.
     """
 
     def __init__(self) -> None:
         super().__init__(None)
 
-    def close(self) -> None:
+    def renew(self) -> None:
         with self.transaction() as connection:
             tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
             for (name,) in tables.fetchall():
@@ -75,7 +75,8 @@ def report_from(
         for metric, value in values.items():
             client.record(metric, value)
         clock.now = now
-        client.close()
+        client.flush()
+        memory.renew()
     relay.forward()
     return len(devices)
 
