@@ -44,7 +44,7 @@ def support_counts(
     """
     _check_tally(tally, scheme)
     items = _items(scheme, candidates)
-    decode = DECODERS.get(scheme.mechanism.name, _cell_by_cell)
+    decode: Decoder = DECODERS.get(scheme.mechanism.name, _cell_by_cell)
     return decode(tally, scheme.mechanism, items)
 
 
@@ -101,7 +101,7 @@ DECODERS: dict[str, Decoder] = {
     UnaryEncoding.name: _own_cell,
     ProjectiveGeometry.name: projective_geometry.decode,
     HadamardResponse.name: hadamard_response.decode,
-    HashedProjectiveGeometry.name: hashed.decode_with_ghosts,
+    HashedProjectiveGeometry.name: hashed.decode_few_rows,
     CohortLocalHashing.name: hashed.decode,
     CountMeanSketch.name: hashed.decode,
     HadamardCountMeanSketch.name: hashed.decode,
