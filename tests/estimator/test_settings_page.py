@@ -1,0 +1,19 @@
+"""The page that lists the settings lists all of them, as they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hearsay_estimator.dashboard.settings import Settings
+
+PAGE = (Path(__file__).parents[2] / "docs" / "settings.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("row", Settings.table(), ids=lambda row: str(row[0]))
+def test_every_setting_is_listed(row: tuple[str, object, str]) -> None:
+    """Each variable of the collector and the dashboard has its line, with default and meaning."""
+    name, default, meaning = row
+    shown = "(none)" if default == "" else f"`{default}`"
+    assert f"| `{name}` | {shown} | {meaning} |" in PAGE
