@@ -48,7 +48,7 @@ class Design:
             raise ValueError(f"positions lie from 0 to {columns - 1}")
         count, cohorts, hashes = positions.shape
         offset = np.arange(cohorts, dtype=np.int32)[:, None] * np.int32(columns)
-        cells = positions.astype(np.int32) + offset
+        cells = np.add(positions, offset, dtype=np.int32, casting="unsafe")
         for later in range(1, hashes):
             for earlier in range(later):
                 repeated = positions[:, :, earlier] == positions[:, :, later]

@@ -21,6 +21,9 @@ __all__ = ["Decoded", "decode_counts", "decode_files"]
 
 _COLUMNS = ("string", "share", "std_error", "low", "high", "p_value", "detected")
 
+_DECIMALS = 10
+"""Far finer than any standard error, and written in half the time of all digits."""
+
 
 @dataclass(frozen=True, eq=False)
 class Decoded:
@@ -39,11 +42,14 @@ class Decoded:
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """One row for each candidate: string, share, std_error, low, high, p_value, detected.
 
-        A number that the counts cannot tell is None.
+        A number that the counts cannot tell is None. Shares are rounded to 1e-10.
         """
         found = self.decoding
-        numbers = (found.share, found.std_error, found.low, found.high, found.p_value)
-        columns = [_nullable(column) for column in numbers]
+        rounded = [
+            np.round(column, _DECIMALS)
+            for column in (found.share, found.std_error, found.low, found.high)
+        ]
+        columns = [_nullable(column) for column in (*rounded, found.p_value)]
         return zip(self.candidates, *columns, found.detected.tolist(), strict=True)
 
     def to_dict(self) -> dict[str, Any]:

@@ -26,7 +26,8 @@ __all__ = ["CandidateMap", "read_map"]
 
 _BLOCK = 1 << 17
 """Bytes parsed at a time: the arrays stay in the processor's cache."""
-_QUOTED = re.compile(rb'"((?:[^"]|"")*)",(.*)')
+_COMMA, _NEWLINE = ord(","), ord("\n")
+_QUOTED = re.compile(rb'"(?:[^"]|"")*"')
 _MOST_DIGITS = 8
 """Of a position: the largest table has that many."""
 
@@ -84,52 +85,55 @@ def read_map(path: Path, params: Params) -> CandidateMap:
 
 
 def _by_array(path: Path, data: bytes, width: int) -> _Lines | None:
-    """The plain form, digits alone behind the candidate in each line; else None."""
-    names, rests, lines = [], [], []
-    for number, line in enumerate(data.split(b"\n"), start=1):
-        plain = line.rstrip(b"\r")
-        if not plain:
-            continue
-        if plain.startswith(b'"'):
-            quoted = _QUOTED.fullmatch(plain)
-            if quoted is None:
-                return None
-            name, rest = quoted[1].replace(b'""', b'"'), quoted[2]
-        else:
-            name, _, rest = plain.partition(b",")
-        if rest.count(b",") != width - 1:
-            return None
-        names.append(name)
-        rests.append(rest)
-        lines.append(number)
-    numbers = _parse(b",".join(rests))
-    if numbers is None or len(numbers) != len(names) * width:
-        return None
-    text = decode_text(path, b"\n".join(names))
-    return _Lines(text.split("\n") if names else [], numbers.reshape(-1, width), lines)
-
-
-def _parse(text: bytes) -> NDArray[np.int32] | None:
-    """Whole numbers between commas; None where there is anything else."""
-    parsed, start = [], 0
+    """The plain form, digits alone behind a candidate without commas; None if it is another."""
+    text = data.replace(b"\r\n", b"\n") if b"\r\n" in data else data
+    if not text.endswith(b"\n"):
+        text += b"\n"
+    names: list[bytes] = []
+    parsed: list[NDArray[np.int32]] = []
+    start = 0
     while start < len(text):
-        end = text.find(b",", start + _BLOCK)
-        end = len(text) if end < 0 else end
-        digits = np.frombuffer(text, np.uint8, end - start, start) - np.uint8(ord("0"))
-        commas = np.flatnonzero(digits > 9)
-        if (digits[commas] != np.uint8(ord(",") - ord("0") + 256)).any():
+        end = text.index(b"\n", min(start + _BLOCK, len(text) - 1)) + 1
+        block = np.frombuffer(text, np.uint8, end - start, start)
+        stops = np.flatnonzero((block == _COMMA) | (block == _NEWLINE))
+        if len(stops) % (width + 1):
             return None
-        stops = np.append(commas, len(digits))
-        lengths = np.diff(stops, prepend=-1) - 1
-        if lengths.min() < 1 or lengths.max() > _MOST_DIGITS:
+        fields = stops.reshape(-1, width + 1)
+        if (block[fields[:, :-1]] != _COMMA).any() or (block[fields[:, -1]] != _NEWLINE).any():
             return None
-        values = digits[stops - 1].astype(np.int32)
-        for place in range(1, lengths.max()):
-            digit = digits.take(stops - 1 - place, mode="clip")
-            values += np.where(lengths > place, digit, 0).astype(np.int32) * np.int32(10**place)
-        parsed.append(values)
-        start = end + 1
-    return np.concatenate(parsed) if parsed else np.empty(0, np.int32)
+        numbers = _parse(block, fields)
+        if numbers is None:
+            return None
+        parsed.append(numbers)
+        begins = [start, *(fields[:-1, -1] + (start + 1)).tolist()]
+        names += [
+            text[begin:stop]
+            for begin, stop in zip(begins, (fields[:, 0] + start).tolist(), strict=True)
+        ]
+        start = end
+    for at in [at for at, name in enumerate(names) if name.startswith(b'"')]:
+        if not _QUOTED.fullmatch(names[at]):
+            return None
+        names[at] = names[at][1:-1].replace(b'""', b'"')
+    candidates = decode_text(path, b"\n".join(names)).split("\n")
+    return _Lines(candidates, np.concatenate(parsed), list(range(1, len(names) + 1)))
+
+
+def _parse(block: NDArray[np.uint8], fields: NDArray[np.intp]) -> NDArray[np.int32] | None:
+    """The whole numbers that end at each place of `fields` but the first of a line."""
+    lengths = np.diff(fields, axis=1) - 1
+    longest = int(lengths.max(initial=0))
+    if lengths.min(initial=1) < 1 or longest > _MOST_DIGITS:
+        return None
+    values = np.zeros(lengths.shape, np.int32)
+    last = fields[:, 1:] - 1
+    for place in range(longest):
+        digits = block.take(last - place, mode="clip") - np.uint8(ord("0"))
+        digits[lengths <= place] = 0
+        if digits.max() > 9:
+            return None
+        values += digits * np.int32(10**place)
+    return values
 
 
 def _by_line(path: Path, data: bytes, width: int) -> _Lines:
