@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sqlite3
+from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hearsay.errors import HearsayError, RegistryError, StateError
+from hearsay.forecast import forecast
+from hearsay.mechanisms import AUTO, SubsetSelection, choice, total_variance
 from hearsay.registry import Metric, Problem, Registry
 
 if TYPE_CHECKING:
@@ -23,16 +26,18 @@ __all__ = ["lint", "sent"]
 
 @click.command(short_help="Check a metrics.toml and show what each metric reveals.")
 @click.argument("path", default="metrics.toml", type=click.Path(path_type=Path))
+@click.option("--explain", is_flag=True, help="Say why each metric has its mechanism.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def lint(path: Path, as_json: bool) -> None:
+def lint(path: Path, explain: bool, as_json: bool) -> None:
     """Report every mistake in PATH (metrics.toml) with its line; exit 1 if there is one.
 
     A registry without mistakes is shown as a table: what each metric asks, how much its
-    answers reveal, and which mechanism gives them.
+    answers reveal, and which mechanism gives them. A warning says what cannot work: a
+    metric that has expired, or whose expected `devices` are too few to see a 1 % share.
     """
     try:
         registry: Registry | None = Registry.load(path)
-        problems: tuple[Problem, ...] = registry.warnings if registry is not None else ()
+        problems = _warnings(registry) if registry is not None else ()
     except RegistryError as error:
         registry, problems = None, error.problems
     if as_json:
@@ -47,6 +52,8 @@ def lint(path: Path, as_json: bool) -> None:
             click.echo(problem.describe(str(path)), err=True)
         if registry is not None:
             _print_metrics(registry)
+            if explain:
+                _print_explanations(registry)
     if registry is None:
         raise SystemExit(1)
 
@@ -85,6 +92,35 @@ def sent(state_dir: Path | None, registry_path: Path | None, as_json: bool) -> N
         _print_reports(reports)
 
 
+def _warnings(registry: Registry) -> tuple[Problem, ...]:
+    """What is allowed and still will not work."""
+    today = datetime.now(UTC).date()
+    found = []
+    for metric in registry:
+        messages = [forecast(metric)]
+        if metric.expires < today:
+            messages.append(f"expired on {metric.expires}: it is neither recorded nor accepted")
+        line, where = registry.lines.get(metric.name), f"metrics.{metric.name}"
+        found += [Problem(line, where, each, "warning") for each in messages if each]
+    return tuple(found)
+
+
+def _explanation(metric: Metric) -> str:
+    """Why a metric has its mechanism, and what the choice costs."""
+    if metric.mechanism != AUTO:
+        reason = f"{metric.mechanism.replace('_', ' ')} is named in the registry"
+    elif metric.values is None:
+        reason = "hashed projective geometry takes any string and needs the fewest devices"
+    else:
+        reason = choice.explain(len(metric.values), metric.epsilon).reason
+    if metric.values is None:
+        return f"{reason}."
+    mechanism, size = metric.scheme.mechanism, len(metric.values)
+    best = SubsetSelection.design(size, metric.epsilon)
+    loss = total_variance(mechanism.p, mechanism.q, size) / total_variance(best.p, best.q, size)
+    return f"{reason}. Its variance is {float(loss):.3f} times the least possible."
+
+
 def _facts(metric: Metric) -> dict[str, Any]:
     """What `lint` shows of a metric."""
     mechanism = metric.scheme.mechanism
@@ -100,6 +136,7 @@ def _facts(metric: Metric) -> dict[str, Any]:
         "parameters": mechanism.parameters(),
         "report_bytes": max(row.report_bytes for row in mechanism.rows),
         "scheme": metric.scheme.fingerprint,
+        "explanation": _explanation(metric),
     }
 
 
@@ -132,6 +169,11 @@ def _print_metrics(registry: Registry) -> None:
     console.print(table)
     if registry.lifetime_epsilon is not None:
         console.print(f"All metrics together: lifetime epsilon {registry.lifetime_epsilon:g}")
+
+
+def _print_explanations(registry: Registry) -> None:
+    for metric in registry:
+        click.echo(f"{metric.name}: {_explanation(metric)}")
 
 
 def _find_state(directory: Path | None) -> Path:

@@ -180,7 +180,8 @@ class Registry:
     metrics: Mapping[str, Metric]
     lifetime_epsilon: float | None = None
     source: str = "metrics.toml"
-    warnings: tuple[Problem, ...] = field(default=(), compare=False)
+    lines: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
+    """Where in the source each metric begins, for messages."""
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -211,12 +212,13 @@ class Registry:
             found = re.search(r"line (\d+)", str(error))
             problem = Problem(int(found[1]) if found else None, "", f"is not TOML: {error}")
             raise RegistryError([problem], source) from None
-        reader = _Reader(document, locate(text), Path(folder))
+        lines = locate(text)
+        reader = _Reader(document, lines, Path(folder))
         metrics, lifetime_epsilon = reader.read()
-        errors = [problem for problem in reader.problems if problem.severity == "error"]
-        if errors:
-            raise RegistryError(errors, source)
-        return cls(metrics, lifetime_epsilon, source, tuple(reader.problems))
+        if reader.problems:
+            raise RegistryError(reader.problems, source)
+        begins = {name: line_of(lines, ("metrics", name)) or 1 for name in metrics}
+        return cls(metrics, lifetime_epsilon, source, begins)
 
     def __getitem__(self, name: str) -> Metric:
         """The metric of that name.

@@ -6,13 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from hearsay.forecast import USABLE_SHARE, critical_value
 from hearsay_estimator.intervals import Noise
-from hearsay_estimator.significance import critical_value
 
-__all__ = ["USABLE_SHARE", "caveats"]
-
-USABLE_SHARE = 0.5
-"""A share this large must stand out from the noise, or the answer has no usable signal."""
+__all__ = ["caveats"]
 
 _FEW = 30
 """Fewer reports than this describe the reporters at best."""

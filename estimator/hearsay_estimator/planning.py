@@ -1,15 +1,7 @@
-"""Before the first report: what a metric will be able to see, and at what cost.
+"""What a metric will be able to see, why, and what it costs: the forecast as one record.
 
-With n reports, share f, r = q + f (p - q), d values and z the normal quantiles::
-
-    std_error   = sqrt(r (1-r) / n) / (p - q)
-    detectable  = [z(1 - level/d) sqrt(q(1-q)/n) + z(power) sqrt(r (1-r) / n)] / (p - q)
-    devices     = z**2 r (1-r) / (half_width (p - q))**2
-
-The smallest detectable share is the f that solves the second line: with that power its
-p-value stands out from all d values at once (Bonferroni). The best possible is subset
-selection with the best k, whose total variance no other mechanism undercuts (Ye and Barg,
-IEEE Trans. Inf. Theory 2018).
+The best possible is subset selection with the best k, whose total variance no other
+mechanism undercuts (Ye and Barg, IEEE Trans. Inf. Theory 2018).
 """
 
 from __future__ import annotations
@@ -17,9 +9,15 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from statistics import NormalDist
 from typing import Any
 
+from hearsay.forecast import (
+    detectable_share,
+    reports_for_half_width,
+    reports_to_detect,
+    std_error,
+    usable,
+)
 from hearsay.mechanisms import (
     AUTO,
     STRING_DESIGNS,
@@ -30,71 +28,8 @@ from hearsay.mechanisms import (
     explain,
     total_variance,
 )
-from hearsay_estimator.caveats import USABLE_SHARE
-from hearsay_estimator.significance import critical_value
 
-__all__ = [
-    "LEVEL",
-    "POWER",
-    "Lifetime",
-    "Plan",
-    "detectable_share",
-    "loss",
-    "plan",
-    "reports_for_half_width",
-    "reports_to_detect",
-    "std_error",
-    "usable",
-]
-
-LEVEL = 0.05
-"""The chance of calling any of the values detected when none is there."""
-
-POWER = 0.8
-"""The chance of detecting a value that has the smallest detectable share."""
-
-_COVERAGE = 0.95
-
-_normal = NormalDist()
-
-
-def std_error(mechanism: Mechanism[Any], share: float, reports: float) -> float:
-    """The standard error of a value's estimated share."""
-    p, q = float(mechanism.p), float(mechanism.q)
-    rate = q + share * (p - q)
-    return math.sqrt(rate * (1 - rate) / reports) / (p - q)
-
-
-def detectable_share(mechanism: Mechanism[Any], size: int, reports: float) -> float | None:
-    """The smallest share that is detected among `size` values; None if even 1 is not."""
-    p, q = float(mechanism.p), float(mechanism.q)
-    threshold = q + critical_value(LEVEL, size) * math.sqrt(q * (1 - q) / reports)
-    # (r - threshold)**2 = c r (1 - r): the larger root is the rate that clears the threshold.
-    c = _normal.inv_cdf(POWER) ** 2 / reports
-    half = threshold + c / 2
-    root = math.sqrt(max(half**2 - (1 + c) * threshold**2, 0.0))
-    rate = (half + root) / (1 + c)
-    return (rate - q) / (p - q) if rate <= p else None
-
-
-def reports_to_detect(mechanism: Mechanism[Any], size: int, share: float) -> int:
-    """How many reports make `share` the smallest detectable one among `size` values."""
-    p, q = float(mechanism.p), float(mechanism.q)
-    rate = q + share * (p - q)
-    null = critical_value(LEVEL, size) * math.sqrt(q * (1 - q))
-    there = _normal.inv_cdf(POWER) * math.sqrt(rate * (1 - rate))
-    return math.ceil(((null + there) / (rate - q)) ** 2)
-
-
-def reports_for_half_width(mechanism: Mechanism[Any], share: float, half_width: float) -> int:
-    """How many reports give a 95 % interval of share +- half_width."""
-    z = _normal.inv_cdf((1 + _COVERAGE) / 2)
-    return math.ceil((z * std_error(mechanism, share, 1) / half_width) ** 2)
-
-
-def usable(mechanism: Mechanism[Any], size: int, reports: float) -> bool:
-    """Whether noise stays below a share of one half; if not there is no usable signal."""
-    return critical_value(LEVEL, size) * std_error(mechanism, 0, reports) <= USABLE_SHARE
+__all__ = ["Lifetime", "Plan", "loss", "plan"]
 
 
 def loss(mechanism: Mechanism[Any], size: int, epsilon: float) -> float:

@@ -10,9 +10,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from hearsay.forecast import LEVEL, POWER
 from hearsay_estimator.estimate import Estimate
 from hearsay_estimator.intervals import FloatArray
-from hearsay_estimator.planning import LEVEL, POWER, Plan
+from hearsay_estimator.planning import Plan
 
 __all__ = ["MOST_ROWS", "estimate_view", "picture", "plan_view"]
 

@@ -12,14 +12,13 @@ and at most twice too large at one in a million.
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from hearsay_estimator.intervals import FloatArray, Noise
 
-__all__ = ["Adjustment", "adjust_p", "critical_value", "p_values", "share_p_values"]
+__all__ = ["Adjustment", "adjust_p", "p_values", "share_p_values"]
 
 Adjustment: TypeAlias = Literal["bh", "bonferroni"]
 """Benjamini and Hochberg (J. R. Stat. Soc. B 1995) bounds the expected share of false
@@ -66,8 +65,3 @@ def adjust_p(p: FloatArray, adjustment: Adjustment) -> FloatArray:
     stepped[falling] = np.minimum(np.minimum.accumulate(ranked), 1.0)
     adjusted[tested] = stepped
     return adjusted
-
-
-def critical_value(alpha: float, family: int) -> float:
-    """The z-score that any of `family` true zeros exceeds with probability at most alpha."""
-    return -NormalDist().inv_cdf(alpha / family)

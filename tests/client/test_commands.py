@@ -53,6 +53,30 @@ def test_lint_prints_every_mistake_with_its_line(run: Callable[..., Any]) -> Non
         assert line.startswith(f"{path}:{problem['line']}: error: ")
 
 
+def test_lint_warns_of_what_cannot_work(run: Callable[..., Any], tmp_path: Path) -> None:
+    """Too small a crowd and an expired metric are warnings at their line, with exit code 0."""
+    path = tmp_path / "metrics.toml"
+    path.write_text(
+        "schema = 1\n[metrics.m]\ntype = 'boolean'\ndescription = 'd'\nowner = 'o'\n"
+        "expires = 2020-01-01\nepsilon = 0.1\nlifetime_epsilon = 1.0\ndevices = 500\n"
+    )
+    result = run(lint, path)
+    assert result.exit_code == 0
+    assert f"{path}:2: warning: metrics.m: no usable signal with 500 devices" in result.stderr
+    assert f"{path}:2: warning: metrics.m: expired on 2020-01-01" in result.stderr
+    warned = json.loads(run(lint, path, "--json").stdout)["problems"]
+    assert [problem["severity"] for problem in warned] == ["warning", "warning"]
+
+
+def test_lint_explains_each_mechanism(run: Callable[..., Any]) -> None:
+    """--explain says for each metric why it has its mechanism and what that loses."""
+    result = run(lint, REGISTRIES / "good.toml", "--explain")
+    assert result.exit_code == 0
+    assert "dark_mode: subset selection has the least possible error" in result.stdout
+    assert "drink: randomized response is named in the registry. Its variance is" in result.stdout
+    assert "homepage: hashed projective geometry takes any string" in result.stdout
+
+
 def test_lint_without_a_file_says_so(run: Callable[..., Any], tmp_path: Path) -> None:
     """A file that is not there is a problem like others."""
     result = run(lint, tmp_path / "none.toml")

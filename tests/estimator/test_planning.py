@@ -9,17 +9,16 @@ import numpy as np
 import pytest
 
 from hearsay import Scheme, SchemeError
-from hearsay.mechanisms import design
-from hearsay_estimator.estimate import estimate
-from hearsay_estimator.planning import (
+from hearsay.forecast import (
     detectable_share,
-    loss,
-    plan,
     reports_for_half_width,
     reports_to_detect,
     std_error,
     usable,
 )
+from hearsay.mechanisms import design
+from hearsay_estimator.estimate import estimate
+from hearsay_estimator.planning import loss, plan
 from hearsay_estimator.sampling import sample_tally
 
 VARIANCES = [

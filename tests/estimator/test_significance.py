@@ -19,7 +19,6 @@ from hearsay_estimator.sampling import sample_tally
 from hearsay_estimator.significance import (
     Adjustment,
     adjust_p,
-    critical_value,
     p_values,
     share_p_values,
 )
@@ -85,11 +84,6 @@ def test_nan_does_not_count(adjustment: Adjustment) -> None:
     adjusted = adjust_p(p, adjustment)
     assert np.isnan(adjusted[1])
     assert adjusted[[0, 2, 3]] == pytest.approx(adjust_p(p[[0, 2, 3]], adjustment))
-
-
-def test_critical_value_is_the_normal_quantile() -> None:
-    """The critical value of a family is the quantile at 1 - alpha / family."""
-    assert critical_value(0.05, 100) == pytest.approx(stats.norm.isf(0.0005), rel=1e-9)
 
 
 @pytest.mark.parametrize(("size", "epsilon", "devices"), [(60, 2.0, 18_000), (100, 4.0, 400)])
