@@ -61,22 +61,43 @@ def flips(ones: int, size: int, if_one: int, if_zero: int, bits: Bits = system_b
     A coin compares a uniform number with its threshold bit by bit, from the most
     significant one, and is decided at the first bit in which they differ. All coins are
     compared at once, one plane of random bits at a time, until none is left undecided:
-    about log2(size) + 1 planes, whatever the precision.
+    about log2(size) + 1 planes, whatever the precision, and none beyond the last bit that
+    is set in a threshold. Planes are drawn in blocks, since a system call costs most.
     """
     undecided = (1 << size) - 1
     zeros = undecided ^ ones
     heads = 0
-    for shift in range(PRECISION - 1, -1, -1):
-        plane = (ones if if_one >> shift & 1 else 0) | (zeros if if_zero >> shift & 1 else 0)
-        drawn = bits(size)
-        # Below its threshold: the first differing bit is 0 in the number, 1 in the threshold.
-        heads |= undecided & plane & ~drawn
-        undecided &= ~(plane ^ drawn)
-        if not undecided:
-            break
+    thresholds = if_one | if_zero
     # A number equal to its threshold is not below it, so what stays undecided stays 0.
+    last = (thresholds & -thresholds).bit_length() - 1 if thresholds else PRECISION
+    shift = PRECISION
+    planes = size.bit_length() + 2
+    while undecided and shift > last:
+        planes = min(planes, shift - last)
+        block = bits(planes * size)
+        for _ in range(planes):
+            shift -= 1
+            # Below its threshold: the first differing bit is 0 in the number, 1 in the threshold.
+            drawn = block & undecided
+            if if_one >> shift & 1:
+                if if_zero >> shift & 1:
+                    heads |= undecided ^ drawn
+                    undecided = drawn
+                else:
+                    heads |= (undecided ^ drawn) & ones
+                    undecided = drawn ^ (undecided & zeros)
+            elif if_zero >> shift & 1:
+                heads |= (undecided ^ drawn) & zeros
+                undecided = drawn ^ (undecided & ones)
+            else:
+                undecided ^= drawn
+            block >>= size
+        planes = _MORE_PLANES
     return heads
 
+
+_MORE_PLANES = 4
+"""Drawn at a time for the few coins that the first block has left undecided."""
 
 _SPARSE = 32
 """Subsets up to about this many are drawn position by position."""

@@ -76,25 +76,38 @@ def test_coin_compares_with_its_threshold() -> None:
     assert coin(ONE, scripted(ONE - 1))
 
 
-def _probability_of_one(if_one: int, if_zero: int, ones: int, depth: int) -> list[Fraction]:
+def planes(size: int, *numbers: int) -> Callable[[int], int]:
+    """A source of whole planes of `size` bits, which are used in turn; then of zeros."""
+    stream = sum(number << size * place for place, number in enumerate(numbers))
+
+    def bits(count: int) -> int:
+        nonlocal stream
+        assert count % size == 0
+        drawn = stream & ((1 << count) - 1)
+        stream >>= count
+        return drawn
+
+    return bits
+
+
+def _probabilities(if_one: int, if_zero: int, ones: int, depth: int) -> list[Fraction]:
     """For two positions: how often each result comes up over all `depth` planes of two bits.
 
     Thresholds are multiples of 2**(PRECISION - depth), so all later planes change nothing.
     """
     counts = [Fraction(0)] * 4
-    for planes in itertools.product(range(4), repeat=depth):
-        result = flips(ones, 2, if_one, if_zero, scripted(*planes, *[3] * PRECISION))
-        counts[result] += Fraction(1, 4**depth)
+    for drawn in itertools.product(range(4), repeat=depth):
+        counts[flips(ones, 2, if_one, if_zero, planes(2, *drawn))] += Fraction(1, 4**depth)
     return counts
 
 
 @pytest.mark.parametrize("ones", range(4))
 def test_flips_are_exact_and_independent(ones: int) -> None:
     """Over all planes of random bits, two positions come up with the product of their odds."""
-    depth = 3
+    depth = 5
     unit = 1 << PRECISION - depth
-    for one, zero in [(5, 2), (7, 0), (4, 4), (7, 1), (0, 6)]:
-        measured = _probability_of_one(one * unit, zero * unit, ones, depth)
+    for one, zero in [(21, 10), (31, 0), (16, 16), (28, 4), (0, 24), (0, 0), (29, 2)]:
+        measured = _probabilities(one * unit, zero * unit, ones, depth)
         odds = [Fraction(one if ones >> j & 1 else zero, 1 << depth) for j in range(2)]
         for result in range(4):
             expected = math.prod(odds[j] if result >> j & 1 else 1 - odds[j] for j in range(2))
@@ -104,12 +117,15 @@ def test_flips_are_exact_and_independent(ones: int) -> None:
 def test_flips_use_every_bit_of_the_threshold() -> None:
     """The least significant bit of a threshold decides when all others agree."""
     threshold = ONE // 3
-    planes = [threshold >> shift & 1 for shift in range(PRECISION - 1, -1, -1)]
-    assert flips(1, 1, threshold, 0, scripted(*planes)) == 0
-    assert flips(1, 1, threshold + 2, 0, scripted(*planes)) == 1
-    below_it = threshold - 1
-    planes = [below_it >> shift & 1 for shift in range(PRECISION - 1, -1, -1)]
-    assert flips(1, 1, threshold, 0, scripted(*planes)) == 1
+
+    def compared(number: int, threshold: int) -> int:
+        numbers = [number >> shift & 1 for shift in range(PRECISION - 1, -1, -1)]
+        return flips(1, 1, threshold, 0, planes(1, *numbers))
+
+    assert compared(threshold, threshold) == 0
+    assert compared(threshold, threshold + 1) == 1
+    assert compared(threshold - 1, threshold) == 1
+    assert compared(threshold + 1, threshold) == 0
 
 
 def test_flips_follow_their_thresholds() -> None:
