@@ -6,28 +6,41 @@ collector never learns of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from hearsay.errors import SchemeError
 from hearsay.mechanisms.base import (
     MAX_CELLS,
     MAX_EPSILON,
+    MAX_MEMO_EPSILON,
     Cell,
     Mechanism,
+    Memoizing,
     Packing,
     Report,
     Row,
     check_epsilon,
+    check_memo_epsilon,
     total_variance,
 )
-from hearsay.mechanisms.choice import Choice, best_for, explain
+from hearsay.mechanisms.bloom import Bloom
+from hearsay.mechanisms.choice import (
+    Choice,
+    best_for,
+    best_memoized_for,
+    explain,
+    explain_memoized,
+)
 from hearsay.mechanisms.cohort_local_hashing import CohortLocalHashing
 from hearsay.mechanisms.count_mean_sketch import CountMeanSketch, HadamardCountMeanSketch
 from hearsay.mechanisms.hadamard_response import HadamardResponse
 from hearsay.mechanisms.hashed import Hashed
 from hearsay.mechanisms.hashed_projective_geometry import HashedProjectiveGeometry
+from hearsay.mechanisms.memoized_local_hashing import MemoizedLocalHashing
+from hearsay.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
 from hearsay.mechanisms.projective_geometry import ProjectiveGeometry
+from hearsay.mechanisms.rappor import BasicRappor, OneTimeRappor, Rappor, Rounds
 from hearsay.mechanisms.subset_selection import SubsetSelection
 from hearsay.mechanisms.unary_encoding import UnaryEncoding
 
@@ -36,7 +49,12 @@ __all__ = [
     "DESIGNS",
     "MAX_CELLS",
     "MAX_EPSILON",
+    "MAX_MEMO_EPSILON",
+    "MEMOIZED_DESIGNS",
+    "MEMOIZED_STRING_DESIGNS",
     "STRING_DESIGNS",
+    "BasicRappor",
+    "Bloom",
     "Cell",
     "Choice",
     "CohortLocalHashing",
@@ -46,15 +64,23 @@ __all__ = [
     "Hashed",
     "HashedProjectiveGeometry",
     "Mechanism",
+    "MemoizedLocalHashing",
+    "MemoizedSubsetSelection",
+    "Memoizing",
+    "OneTimeRappor",
     "Packing",
     "ProjectiveGeometry",
+    "Rappor",
     "Report",
+    "Rounds",
     "Row",
     "SubsetSelection",
     "UnaryEncoding",
     "design",
+    "design_memoized",
     "design_string",
     "explain",
+    "explain_memoized",
     "rebuild",
     "total_variance",
 ]
@@ -76,8 +102,24 @@ STRING_DESIGNS: dict[str, Callable[[str, float], Mechanism[str]]] = {
     "cohort_local_hashing": CohortLocalHashing.design,
     "count_mean_sketch": CountMeanSketch.design,
     "hadamard_count_mean_sketch": HadamardCountMeanSketch.design,
+    "one_time_rappor": OneTimeRappor.design,
 }
 """The same for strings: name -> (salt, epsilon) -> mechanism. The salt is the metric's name."""
+
+MEMOIZED_DESIGNS: dict[str, Callable[[int, float, float], Memoizing[int]]] = {
+    "memoized_subset_selection": MemoizedSubsetSelection.design,
+    "basic_rappor": BasicRappor.design,
+}
+"""With memory, for a closed domain alone: name -> (size, epsilon, lifetime) -> mechanism."""
+
+MEMOIZED_STRING_DESIGNS: dict[str, Callable[[str, float, float], Memoizing[str]]] = {
+    "memoized_local_hashing": MemoizedLocalHashing.design,
+    "rappor": Rappor.design,
+    "rappor_paper": lambda salt, epsilon, lifetime_epsilon: Rappor.paper(salt),
+    "rappor_chromium": lambda salt, epsilon, lifetime_epsilon: Rappor.chromium(salt),
+}
+"""With memory, for strings or the values of a closed domain: name -> (salt, epsilon,
+lifetime) -> mechanism."""
 
 _CLASSES: dict[str, type[Mechanism[Any]]] = {
     each.name: each
@@ -90,6 +132,11 @@ _CLASSES: dict[str, type[Mechanism[Any]]] = {
         CohortLocalHashing,
         CountMeanSketch,
         HadamardCountMeanSketch,
+        MemoizedSubsetSelection,
+        MemoizedLocalHashing,
+        BasicRappor,
+        Rappor,
+        OneTimeRappor,
     )
 }
 
@@ -114,12 +161,39 @@ def design_string(name: str, metric: str, epsilon: float) -> Mechanism[str]:
     return maker(metric, check_epsilon(epsilon)).require_within(epsilon)
 
 
+def design_memoized(
+    name: str, metric: str, size: int | None, epsilon: float, lifetime_epsilon: float
+) -> Memoizing[Any]:
+    """The mechanism with memory called `name`, within `epsilon` and `lifetime_epsilon`.
+
+    `size` is that of a closed domain, None for strings. A mechanism over strings serves a
+    closed domain by the texts of its values; its own size is None. `metric` is its salt.
+
+    Raises:
+        SchemeError: there is no such mechanism, or it cannot keep within both.
+    """
+    check_memo_epsilon(epsilon, lifetime_epsilon)
+    mechanism: Memoizing[Any]
+    if name == AUTO:
+        if size is None:
+            mechanism = MemoizedLocalHashing.design(metric, epsilon, lifetime_epsilon)
+        else:
+            mechanism = best_memoized_for(size, metric, epsilon, lifetime_epsilon)
+    elif size is not None and name in MEMOIZED_DESIGNS:
+        mechanism = MEMOIZED_DESIGNS[name](size, epsilon, lifetime_epsilon)
+    else:
+        closed = () if size is None else MEMOIZED_DESIGNS
+        maker = _named(MEMOIZED_STRING_DESIGNS, name, closed)
+        mechanism = maker(metric, epsilon, lifetime_epsilon)
+    return mechanism.require_within_lifetime(epsilon, lifetime_epsilon)
+
+
 _Maker = TypeVar("_Maker")
 
 
-def _named(table: Mapping[str, _Maker], name: str) -> _Maker:
+def _named(table: Mapping[str, _Maker], name: str, others: Iterable[str] = ()) -> _Maker:
     if name not in table:
-        known = ", ".join([AUTO, *table])
+        known = ", ".join([AUTO, *others, *table])
         raise SchemeError(f"there is no mechanism {name!r} here: choose one of {known}")
     return table[name]
 

@@ -17,19 +17,22 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast
 
 from hearsay.errors import SchemeError
 from hearsay.exact import exp_below, log_above
-from hearsay.randomness import PRECISION, Bits, system_bits
+from hearsay.randomness import PRECISION, Bits, below, system_bits
 
 __all__ = [
     "MAX_CELLS",
     "MAX_EPSILON",
+    "MAX_MEMO_EPSILON",
     "ONE",
     "Cell",
     "Item",
     "Mechanism",
+    "Memoizing",
     "Packing",
     "Report",
     "Row",
     "check_epsilon",
+    "check_memo_epsilon",
     "check_parameters",
     "check_size",
     "total_variance",
@@ -43,6 +46,9 @@ MAX_CELLS = 1 << 23
 
 MAX_EPSILON = 10.0
 """The largest epsilon a mechanism is designed for: at e**10 (22,026 to 1) noise hides nothing."""
+
+MAX_MEMO_EPSILON = 20.0
+"""The largest lifetime epsilon of a memo: at e**20 it is the truth but for one in 10**8."""
 
 Item = TypeVar("Item", int, str)
 """What a mechanism randomizes: an index into a closed domain, or a string."""
@@ -178,6 +184,74 @@ class Mechanism(ABC, Generic[Item]):
         return self
 
 
+class Memoizing(Mechanism[Item]):
+    """A mechanism with memory: a permanent response to each value, and fresh noise on top.
+
+    A device draws one row for ever. A value falls into a *cell* of that row, and the
+    permanent response to a cell, the *memo*, is drawn once, when the cell is first met.
+    Each report is drawn afresh from the memo of the value's cell. (Erlingsson, Pihur and
+    Korolova, CCS 2014.) Three numbers bound what this reveals:
+
+    * `odds`: one report, between any two values.
+    * `lifetime_odds`: one memo. All reports of a value together, however many, reveal no
+      more than its memo. So of two histories whose values change at the same times, all
+      reports tell at most `lifetime_odds` to the power of the number of cells met. This
+      protects values *given the times at which they change*, and not those times: for
+      histories that change at different times it is no bound.
+    * `fresh_odds`: one report, between any two memos. All memos that a device may ever
+      draw can be thought drawn beforehand, a table of noise that no value has touched;
+      the values only say which of its entries is used when. So T reports of *any* history
+      reveal at most `fresh_odds` to the power T, times of change included.
+
+    Attributes:
+        lifetime_odds, fresh_odds: as above, exactly, from the integers in force.
+    """
+
+    lifetime_odds: Fraction
+    fresh_odds: Fraction
+
+    @property
+    def lifetime_epsilon(self) -> float:
+        """ln(lifetime_odds), rounded up: what all reports of one cell reveal at most."""
+        return log_above(self.lifetime_odds)
+
+    @property
+    def fresh_epsilon(self) -> float:
+        """ln(fresh_odds), rounded up: what each further report of any history adds at most."""
+        return log_above(self.fresh_odds)
+
+    @abstractmethod
+    def cell(self, row: int, item: Item) -> int:
+        """Which memo cell a value falls into, for a device of that row; not negative."""
+
+    @abstractmethod
+    def memoize(self, cell: int, bits: Bits = system_bits) -> int:
+        """Draw the permanent response to a cell; not negative."""
+
+    @abstractmethod
+    def report(self, row: int, memo: int, bits: Bits = system_bits) -> Report:
+        """Draw one report, with fresh noise, from a memo."""
+
+    def randomize(self, item: Item, bits: Bits = system_bits) -> Report:
+        """One report of a device that has neither a row nor a memo yet, and keeps neither."""
+        row = below(len(self.rows), bits)
+        return self.report(row, self.memoize(self.cell(row, item), bits), bits)
+
+    def require_within_lifetime(self, epsilon: float, lifetime_epsilon: float) -> Self:
+        """Itself, if one report stays within `epsilon` and one memo within `lifetime_epsilon`.
+
+        Raises:
+            SchemeError: either would reveal more.
+        """
+        if self.lifetime_odds > exp_below(lifetime_epsilon):
+            raise SchemeError(
+                f"{self.name} with {self.parameters()} has memos of epsilon "
+                f"{self.lifetime_epsilon!r}, above the declared lifetime_epsilon "
+                f"{lifetime_epsilon!r}: declare at least that, or take another mechanism"
+            )
+        return self.require_within(epsilon)
+
+
 def total_variance(p: Fraction, q: Fraction, size: int) -> Fraction:
     """n times the sum of all values' variances, for n reports over `size` values.
 
@@ -212,6 +286,20 @@ def check_epsilon(epsilon: float) -> float:
     if not 0 < epsilon <= MAX_EPSILON:
         raise SchemeError(f"epsilon must be above 0 and at most {MAX_EPSILON:g}, not {epsilon}")
     return epsilon
+
+
+def check_memo_epsilon(epsilon: float, lifetime_epsilon: float) -> float:
+    """The lifetime epsilon, if a memo can be drawn within it under reports of `epsilon`.
+
+    Raises:
+        SchemeError: it is not a number above `epsilon` and at most `MAX_MEMO_EPSILON`.
+    """
+    if not check_epsilon(epsilon) < lifetime_epsilon <= MAX_MEMO_EPSILON:
+        raise SchemeError(
+            f"lifetime_epsilon is what one memo may reveal: it must be above epsilon {epsilon} "
+            f"and at most {MAX_MEMO_EPSILON:g}, not {lifetime_epsilon}"
+        )
+    return lifetime_epsilon
 
 
 def check_parameters(
