@@ -72,7 +72,7 @@ def _information(centred: FloatArray, weights: FloatArray) -> FloatArray:
 def _solve(
     centred: FloatArray, weights: FloatArray, target: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    inverse = np.linalg.pinv(_information(centred, weights), hermitian=True)
+    inverse: FloatArray = np.linalg.pinv(_information(centred, weights), hermitian=True)
     return inverse @ (centred.T @ (weights * target)), inverse
 
 
