@@ -50,9 +50,9 @@ class _Rows(Planes):
         columns = np.arange(self.points)
         return columns[~_odd(columns & (self.points - 1 - item))]
 
-    def draw(self, items: _Counts, rng: np.random.Generator) -> _Counts:
-        rows = self.points - 1 - items
-        columns = rng.integers(self.points, size=len(items))
+    def draw(self, items: _Counts, counts: _Counts, rng: np.random.Generator) -> _Counts:
+        rows = np.repeat(self.points - 1 - items, counts)
+        columns = rng.integers(self.points, size=len(rows))
         # Toggling a bit of the row pairs the columns of either sign one to one.
         return np.where(_odd(columns & rows), columns ^ (rows & -rows), columns)
 

@@ -6,8 +6,8 @@ probability a it reports a uniform point of all K, whatever the value, and other
 the plane's s points, where a / K = (1 - p) / (K - s).
 
 The first part is one multinomial. The points of a value that many devices hold are one
-multinomial over its plane; those of all other devices are drawn one by one. So the cost
-grows with the number of devices only while each value has few of them.
+multinomial over its plane; those of all other devices are drawn one by one, which costs
+more for each of them, but needs no list of the plane's points.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ __all__ = ["Planes", "sample_points"]
 
 _Counts = NDArray[np.int64]
 
-_MANY = 2
-"""So many devices per point of a plane make one multinomial cheaper than single draws."""
+_MANY = 0.125
+"""So many devices per point of a plane make listing its points cheaper than single draws."""
 
 _CHUNK = 1 << 18
 """Points that are drawn at a time, to bound memory."""
@@ -50,8 +50,8 @@ class Planes(ABC):
         """The points of one value's plane, shape (size,)."""
 
     @abstractmethod
-    def draw(self, items: _Counts, rng: np.random.Generator) -> _Counts:
-        """A uniform point of each value's plane; both arrays have shape (n,)."""
+    def draw(self, items: _Counts, counts: _Counts, rng: np.random.Generator) -> _Counts:
+        """Independent uniform points, `counts[i]` of them of the plane of `items[i]`."""
 
 
 def sample_points(planes: Planes, counts: _Counts, rng: np.random.Generator) -> TallyRow:
@@ -63,26 +63,28 @@ def sample_points(planes: Planes, counts: _Counts, rng: np.random.Generator) -> 
     many = owned > _MANY * planes.size
     for item in np.flatnonzero(many):
         cells[planes.plane(int(item))] += _spread(int(owned[item]), planes.size, rng)
-    few = np.where(many, 0, owned)
-    ends = np.cumsum(few)
-    for first in range(0, int(ends[-1]), _CHUNK):
-        drawn = np.arange(first, min(first + _CHUNK, int(ends[-1])))
-        items = np.searchsorted(ends, drawn, side="right")
-        np.add.at(cells, planes.draw(items, rng), 1)
+    few = np.flatnonzero(~many & (owned > 0))
+    # Values one after another, in groups of about a chunk of devices.
+    groups = np.cumsum(owned[few]) // _CHUNK
+    for items in np.split(few, np.flatnonzero(np.diff(groups)) + 1):
+        np.add.at(cells, planes.draw(items, owned[items], rng), 1)
     return TallyRow(devices, cells)
 
 
 def _spread(devices: int, size: int, rng: np.random.Generator) -> _Counts:
     """A multinomial over `size` equal cells.
 
-    First over blocks, then within them: numpy subtracts the cells' probabilities from one
-    another, and over millions of cells the rounding would show in the last of them.
+    Of many devices, first over blocks, then within them: numpy subtracts the cells'
+    probabilities from one another, and over millions of cells the rounding would show in the
+    last of them.
     """
+    if devices < 4 * size:
+        return np.bincount(rng.integers(size, size=devices), minlength=size)
     width = math.isqrt(size)
     blocks, rest = divmod(size, width)
     shares = np.array([width] * blocks + [rest]) / size
     crowds = rng.multinomial(devices, shares)
-    cells = rng.multinomial(crowds[:-1], np.full(width, 1 / width)).ravel()
+    cells: _Counts = rng.multinomial(crowds[:-1], np.full(width, 1 / width)).ravel()
     if rest:
         last = rng.multinomial(crowds[-1], np.full(rest, 1 / rest))
         cells = np.concatenate([cells, last])

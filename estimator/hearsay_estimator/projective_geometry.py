@@ -23,6 +23,7 @@ below one half up to MAX_REPORTS.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -152,46 +153,64 @@ class _Space(Planes):
             [points(order, dimension) - points(order, dimension - j) for j in range(dimension)]
         )
         self._powers = order ** np.arange(dimension - 1, -1, -1)
-        self._inverses = np.array([0, *(pow(number, -1, order) for number in range(1, order))])
+        # Narrow numbers, as long as a sum of products cannot overflow, are twice as fast.
+        self._dtype = np.int32 if dimension * order**2 < 1 << 31 else np.int64
+        self._inverses = np.array(
+            [0, *(pow(number, -1, order) for number in range(1, order))], self._dtype
+        )
 
     def plane(self, item: int) -> _Counts:
-        vector = np.array(self._coordinates(item))
-        inner = np.zeros(self.points, np.int64)
+        # As ProjectiveGeometry.support, with arrays in place of loops.
+        order, vector = self.order, self._coordinates(item)
+        last = max(place for place, number in enumerate(vector) if number)
+        inverse = pow(vector[last], -1, order)
+        blocks: list[_Counts] = []
         for lead, begin in enumerate(self._begins):
-            block = inner[begin : begin + self._powers[lead]]
-            block += vector[lead]
-            for place in range(lead + 1, self.dimension):
-                if vector[place]:
-                    digits = np.arange(self.order) * vector[place]
-                    shape = block.reshape(-1, self.order, self._powers[place])
-                    shape += digits[None, :, None]
-        return np.flatnonzero(inner % self.order == 0)
+            if last < lead:
+                blocks.append(begin + np.arange(self._powers[lead]))
+            if last <= lead:
+                continue
+            partial = np.array([vector[lead]])
+            for place in range(lead + 1, last):
+                terms = np.arange(order) * vector[place]
+                partial = (partial[:, None] + terms).ravel() % order
+            solved = np.arange(len(partial)) * order - partial * inverse % order
+            solved[partial > 0] += order
+            step = self._powers[last]
+            blocks.append((begin + solved[:, None] * step + np.arange(step)).ravel())
+        return np.concatenate(blocks)
 
-    def draw(self, items: _Counts, rng: np.random.Generator) -> _Counts:
-        lead, values = self._vectors(items)
-        each = np.arange(len(items))
-        vectors = np.zeros_like(values)
-        open_ones = each
-        while len(open_ones):
-            fresh = rng.integers(self.order, size=(len(open_ones), self.dimension))
-            # All coordinates but one are free; the one where the value has its leading 1 follows.
-            pivots = lead[open_ones]
-            rows = np.arange(len(open_ones))
-            fresh[rows, pivots] = 0
-            fresh[rows, pivots] = -(fresh * values[open_ones]).sum(axis=1) % self.order
-            vectors[open_ones] = fresh
-            open_ones = open_ones[~fresh.any(axis=1)]  # the zero vector is no point
-        first = (vectors != 0).argmax(axis=1)
-        vectors *= self._inverses[vectors[each, first]][:, None]
-        vectors %= self.order
-        drawn: _Counts = self._begins[first] + vectors @ self._powers - self._powers[first]
-        return drawn
-
-    def _vectors(self, items: _Counts) -> tuple[_Counts, _Counts]:
-        """Leading places, shape (n,), and coordinates, shape (n, dimension), of points."""
+    def draw(self, items: _Counts, counts: _Counts, rng: np.random.Generator) -> _Counts:
+        order = self.order
         lead = np.searchsorted(self._begins, items, side="right") - 1
         numbers = items - self._begins[lead] + self._powers[lead]
-        return lead, numbers[:, None] // self._powers % self.order
+        digits = (numbers[:, None] // self._powers % order).astype(self._dtype)
+        # Coordinates come first: each is one long, contiguous row.
+        values = np.repeat(digits, counts, axis=0).T
+        pivots = np.repeat(lead, counts)
+        drawn = np.zeros(len(pivots), np.int64)
+        missing = np.arange(len(pivots))
+        while len(missing):
+            vectors = rng.integers(order, size=(self.dimension, len(missing)), dtype=self._dtype)
+            each = np.arange(len(missing))
+            # All coordinates but one are free; the one where the value has its leading 1 follows.
+            vectors[pivots[missing], each] = 0
+            inner = np.einsum("ij,ij->j", vectors, values[:, missing])
+            vectors[pivots[missing], each] = -inner % order
+            drawn[missing] = self._index(vectors)
+            missing = missing[~vectors.any(axis=0)]  # the zero vector is no point
+        return drawn
+
+    def _index(self, vectors: NDArray[Any]) -> _Counts:
+        """The indices of the points of vectors, (dimension, n) -> (n,)."""
+        first = (vectors != 0).argmax(axis=0)
+        scale = self._inverses[vectors[first, np.arange(vectors.shape[1])]]
+        numbers = np.zeros(vectors.shape[1], np.int64)
+        for coordinate in vectors:
+            numbers *= self.order
+            numbers += coordinate * scale % self.order
+        indices: _Counts = numbers + self._begins[first] - self._powers[first]
+        return indices
 
 
 def sample_rows(

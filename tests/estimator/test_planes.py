@@ -1,4 +1,6 @@
-"""Simulated tallies of every mechanism have exactly the distribution of real ones."""
+"""Mechanisms by name: simulated tallies have exactly the distribution of real ones, and decoders
+sum what the definition says. Subset selection has tests of its own.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,9 @@ from hearsay.mechanisms import (
     SubsetSelection,
     UnaryEncoding,
 )
+from hearsay.mechanisms.projective_geometry import points
 from hearsay.randomness import PRECISION
-from hearsay_estimator import planes
+from hearsay_estimator import hashed, planes, projective_geometry
 from hearsay_estimator.decoders import support_counts
 from hearsay_estimator.sampling import SAMPLERS, sample_tally
 
@@ -142,14 +145,20 @@ def test_joint_distribution_is_exact(
 def test_decoders_agree_with_the_definition(
     mechanism: Mechanism[Any], items: list[Any], counts: list[int]
 ) -> None:
-    """The fast decoder sums exactly the cells that support each value, for all and for some."""
+    """The fast decoder sums exactly the cells that support each value, for all and for some.
+
+    Of hashed mechanisms the plain decoder, which leaves no collisions out.
+    """
     closed = mechanism.size is not None
     values = tuple(map(str, items))
     scheme = Scheme("string", mechanism, values if closed else None)
     rng = np.random.default_rng(6)
     tally = sample_tally(scheme, np.array(counts) * 1000, rng, values=None if closed else values)
     for asked in (values, values[::-1]):
-        found = support_counts(tally, scheme, asked)
+        if closed:
+            found = support_counts(tally, scheme, asked)
+        else:
+            found = hashed.decode(tally, mechanism, asked)
         expected = [
             sum(
                 int(tally.rows[cell.row].cells[cell.column])
@@ -165,6 +174,34 @@ def test_every_sampler_is_tested() -> None:
     """Each mechanism that can be simulated is a case above, or has a test file of its own."""
     names = {mechanism.name for mechanism, _, _ in CASES.values()}
     assert names | {SubsetSelection.name} == set(SAMPLERS)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        ProjectiveGeometry(points(order, dimension), order, dimension, ONE * 9 // 10)
+        for order, dimension in [(2, 2), (2, 5), (3, 4), (7, 3), (13, 2)]
+    ],
+    ids=lambda mechanism: f"{mechanism.order}, {mechanism.dimension}",
+)
+def test_planes_are_supports(mechanism: ProjectiveGeometry) -> None:
+    """The arrays of points by which tallies are drawn are the cells that support the value."""
+    space = projective_geometry._Space(mechanism)
+    for item in range(mechanism.size):
+        expected = [cell.column for cell in mechanism.support(item)]
+        assert space.plane(item).tolist() == expected
+
+
+@pytest.mark.parametrize(("devices", "size"), [(10**9, 10_007), (30_000, 10_007), (50, 9)])
+def test_a_crowd_is_spread_evenly(devices: int, size: int) -> None:
+    """Many devices over equal cells, by blocks or one by one, lose nobody and are multinomial.
+
+    Chi-square, two-sided, at alpha = 1e-6 for each of three comparisons; seed 8.
+    """
+    cells = planes._spread(devices, size, np.random.default_rng(8))
+    assert cells.shape == (size,)
+    assert cells.sum() == devices
+    assert 5e-7 < stats.chisquare(cells).pvalue < 1 - 5e-7
 
 
 def test_a_large_space_keeps_its_marginals() -> None:
