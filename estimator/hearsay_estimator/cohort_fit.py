@@ -72,7 +72,8 @@ def _information(centred: FloatArray, weights: FloatArray) -> FloatArray:
 def _solve(
     centred: FloatArray, weights: FloatArray, target: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    inverse: FloatArray = np.linalg.pinv(_information(centred, weights), hermitian=True)
+    information = _information(centred, weights)
+    inverse = np.asarray(np.linalg.pinv(information, hermitian=True), np.float64)
     return inverse @ (centred.T @ (weights * target)), inverse
 
 
