@@ -178,7 +178,7 @@ class Client:
         self._resume()
 
     def opt_out(self) -> None:
-        """The person does not agree, or not any more: forget values and reports at once.
+        """The person does not agree, or not any more: forget values, memos and reports at once.
 
         What was spent and which windows were answered is kept, so that opting in again
         reveals no more than was declared.

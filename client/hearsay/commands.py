@@ -109,6 +109,8 @@ def _explanation(metric: Metric) -> str:
     """Why a metric has its mechanism, and what the choice costs."""
     if metric.mechanism != AUTO:
         reason = f"{metric.mechanism.replace('_', ' ')} is named in the registry"
+    elif metric.longitudinal == "memoize":
+        reason = _memory_reason(metric)
     elif metric.values is None:
         reason = "hashed projective geometry takes any string and needs the fewest devices"
     else:
@@ -121,6 +123,13 @@ def _explanation(metric: Metric) -> str:
     return f"{reason}. Its variance is {float(loss):.3f} times the least possible."
 
 
+def _memory_reason(metric: Metric) -> str:
+    if metric.values is None:
+        return "cohort local hashing of a memo takes any string"
+    lifetime = metric.lifetime_epsilon
+    return choice.explain_memoized(len(metric.values), metric.name, metric.epsilon, lifetime).reason
+
+
 def _facts(metric: Metric) -> dict[str, Any]:
     """What `lint` shows of a metric."""
     mechanism = metric.scheme.mechanism
@@ -131,7 +140,10 @@ def _facts(metric: Metric) -> dict[str, Any]:
         "values": None if metric.scheme.values is None else len(metric.scheme.values),
         "epsilon": epsilon,
         "lifetime_epsilon": metric.lifetime_epsilon,
-        "lifetime_answers": Fraction(metric.lifetime_epsilon) // Fraction(epsilon),
+        "longitudinal": metric.longitudinal,
+        "lifetime_answers": None
+        if metric.longitudinal == "memoize"
+        else Fraction(metric.lifetime_epsilon) // Fraction(epsilon),
         "mechanism": mechanism.name,
         "parameters": mechanism.parameters(),
         "report_bytes": max(row.report_bytes for row in mechanism.rows),
@@ -156,11 +168,12 @@ def _print_metrics(registry: Registry) -> None:
         facts = _facts(metric)
         k = facts["parameters"].get("k")
         answers = facts["lifetime_answers"]
+        lifetime = "a memo" if answers is None else f"{answers:,} answers"
         table.add_row(
             f"{metric.name}\n[dim]{metric.type}[/dim]",
             "open" if facts["values"] is None else f"{facts['values']:,}",
             f"{facts['epsilon']:.4g}",
-            f"{metric.lifetime_epsilon:g}\n[dim]{answers:,} answers[/dim]",
+            f"{metric.lifetime_epsilon:g}\n[dim]{lifetime}[/dim]",
             facts["mechanism"].replace("_", " ") + ("" if k is None else f"\n[dim]k = {k}[/dim]"),
             f"{facts['report_bytes']:,}",
             facts["scheme"],

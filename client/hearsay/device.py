@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from hearsay import open_windows, outbox
+from hearsay import memo, open_windows, outbox
 from hearsay.errors import TransportError
 from hearsay.ledger import Ledger
 from hearsay.sealing import seal
@@ -112,9 +112,10 @@ class Device:
         return max(0.0, min(times) - self.clock()) if times else None
 
     def forget(self) -> None:
-        """Clear open values and all reports; the ledger and the answered windows stay."""
+        """Clear open values, memos and all reports; the ledger and answered windows stay."""
         with self.state.transaction() as connection:
             open_windows.clear(connection)
+            memo.clear(connection)
             outbox.clear(connection)
 
     def entries(self) -> list[Entry]:

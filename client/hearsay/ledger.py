@@ -5,6 +5,12 @@ rounded up to a float; spending is summed as fractions, so no rounding ever lets
 more answer through. The answers of one device compose by addition, over windows,
 schemes and metrics alike.
 
+An answer from a memo costs the epsilon of its fresh noise given the memos: the sum of
+these bounds any history, times of change included (see `hearsay.mechanisms.Memoizing`).
+It counts towards the cap of the registry. A metric's own `lifetime_epsilon` is then the
+bound of one memo, which no number of answers uses up; how many memos were ever drawn is
+counted beside the answers, and the count outlives the memos.
+
 The whole ledger carries a checksum. Damage must not look like an unspent budget, so a
 ledger that disagrees with its checksum ends all reporting from this device.
 """
@@ -15,17 +21,17 @@ import hashlib
 import json
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hearsay.errors import StateError
+from hearsay.mechanisms import Mechanism, Memoizing
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-    from hearsay.mechanisms import Mechanism
     from hearsay.registry import Metric, Registry
 
-__all__ = ["TABLES", "Ledger"]
+__all__ = ["MEMO_TABLES", "TABLES", "Ledger"]
 
 TABLES = """
 CREATE TABLE ledger (
@@ -37,7 +43,21 @@ CREATE TABLE ledger (
 );
 CREATE TABLE ledger_checksum (checksum TEXT NOT NULL);
 """
-"""`epsilon` is a hexadecimal float, which text keeps exactly."""
+
+MEMO_TABLES = """
+CREATE TABLE ledger_cells (
+    metric TEXT NOT NULL,
+    scheme TEXT NOT NULL,
+    epsilon TEXT NOT NULL,
+    cells INTEGER NOT NULL,
+    PRIMARY KEY (metric, scheme, epsilon)
+);
+"""
+"""`epsilon`, here of an answer and there of a memo, is a hexadecimal float, which text
+keeps exactly."""
+
+_Counts: TypeAlias = dict[tuple[str, str, str], int]
+"""(metric, scheme, epsilon) -> how many."""
 
 
 class Ledger:
@@ -49,11 +69,8 @@ class Ledger:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        query = "SELECT metric, scheme, epsilon, answers FROM ledger"
-        self._answers: dict[tuple[str, str, str], int] = {
-            (metric, scheme, epsilon): answers
-            for metric, scheme, epsilon, answers in connection.execute(query)
-        }
+        self._answers = self._read("SELECT metric, scheme, epsilon, answers FROM ledger")
+        self._cells = self._read("SELECT metric, scheme, epsilon, cells FROM ledger_cells")
         stored = connection.execute("SELECT checksum FROM ledger_checksum").fetchall()
         if stored != [(self._checksum(),)]:
             raise StateError(
@@ -65,7 +82,7 @@ class Ledger:
     def create(connection: Connection) -> None:
         """Begin an empty ledger."""
         empty = Ledger.__new__(Ledger)
-        empty._answers = {}
+        empty._answers, empty._cells = {}, {}
         connection.execute("INSERT INTO ledger_checksum VALUES (?)", (empty._checksum(),))
 
     def spent(self, metric: str | None = None) -> Fraction:
@@ -79,10 +96,18 @@ class Ledger:
             Fraction(0),
         )
 
+    def cells(self, metric: str | None = None) -> int:
+        """How many memos were ever drawn: of one metric, or of all."""
+        return sum(
+            cells for (name, _, _), cells in self._cells.items() if metric is None or name == metric
+        )
+
     def allows(self, metric: Metric, registry: Registry) -> bool:
         """Whether one more answer stays within the metric's lifetime and the registry's."""
-        cost = Fraction(_epsilon(metric.scheme.mechanism))
-        if self.spent(metric.name) + cost > Fraction(metric.lifetime_epsilon):
+        cost = Fraction(_cost(metric.scheme.mechanism))
+        if metric.longitudinal == "fresh" and (
+            self.spent(metric.name) + cost > Fraction(metric.lifetime_epsilon)
+        ):
             return False
         cap = registry.lifetime_epsilon
         return cap is None or self.spent() + cost <= Fraction(cap)
@@ -90,20 +115,39 @@ class Ledger:
     def charge(self, metric: Metric) -> None:
         """Count one answer of the metric under its scheme."""
         scheme = metric.scheme
-        key = (metric.name, scheme.fingerprint, _epsilon(scheme.mechanism).hex())
-        self._answers[key] = self._answers.get(key, 0) + 1
+        key = (metric.name, scheme.fingerprint, _cost(scheme.mechanism).hex())
+        self._add("ledger", self._answers, key)
+
+    def count_cell(self, metric: Metric, mechanism: Memoizing[Any]) -> None:
+        """Count one memo of the metric under its scheme, whose mechanism is given."""
+        key = (metric.name, metric.scheme.fingerprint, mechanism.lifetime_epsilon.hex())
+        self._add("ledger_cells", self._cells, key)
+
+    def _read(self, query: str) -> _Counts:
+        return {
+            (metric, scheme, epsilon): count
+            for metric, scheme, epsilon, count in self._connection.execute(query)
+        }
+
+    def _add(self, table: str, counts: _Counts, key: tuple[str, str, str]) -> None:
+        counts[key] = counts.get(key, 0) + 1
         self._connection.execute(
-            "INSERT OR REPLACE INTO ledger (metric, scheme, epsilon, answers) VALUES (?, ?, ?, ?)",
-            (*key, self._answers[key]),
+            f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?, ?)", (*key, counts[key])
         )
         self._connection.execute("UPDATE ledger_checksum SET checksum = ?", (self._checksum(),))
 
     def _checksum(self) -> str:
-        rows = sorted([*key, answers] for key, answers in self._answers.items())
+        rows: list[list[str | int]] = sorted([*key, count] for key, count in self._answers.items())
+        # Marked, so that a row cannot be moved from one table to the other; and without
+        # memos the checksum is that of a ledger which never had any.
+        rows += sorted(["cells", *key, count] for key, count in self._cells.items())
         return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
 
 @lru_cache(maxsize=256)
-def _epsilon(mechanism: Mechanism[Any]) -> float:
-    """The mechanism's epsilon; its exact logarithm takes longer than all else here."""
-    return mechanism.epsilon
+def _cost(mechanism: Mechanism[Any]) -> float:
+    """What one answer may reveal, whatever the device has answered before.
+
+    Kept, since an exact logarithm takes longer than all else here.
+    """
+    return mechanism.fresh_epsilon if isinstance(mechanism, Memoizing) else mechanism.epsilon

@@ -18,7 +18,19 @@ from typing import Any, Literal, Self, TypeAlias, cast
 
 from hearsay import windows
 from hearsay.errors import MetricError, RegistryError, SchemeError, ValueListError
-from hearsay.mechanisms import AUTO, MAX_EPSILON, Mechanism, design, design_string
+from hearsay.mechanisms import (
+    AUTO,
+    DESIGNS,
+    MAX_EPSILON,
+    MAX_MEMO_EPSILON,
+    MEMOIZED_DESIGNS,
+    MEMOIZED_STRING_DESIGNS,
+    STRING_DESIGNS,
+    Mechanism,
+    design,
+    design_memoized,
+    design_string,
+)
 from hearsay.scheme import Scheme
 from hearsay.toml_lines import Path as KeyPath
 from hearsay.toml_lines import line_of, locate
@@ -26,11 +38,13 @@ from hearsay.value_list import MAX_VALUE_BYTES, read_values
 
 __all__ = [
     "AGGREGATES",
+    "LONGITUDINAL",
     "MAX_STRING_BYTES",
     "MAX_VALUES",
     "SCHEMA",
     "TYPES",
     "Aggregate",
+    "Longitudinal",
     "Metric",
     "Problem",
     "Registry",
@@ -59,6 +73,12 @@ AGGREGATES: dict[str, tuple[Aggregate, ...]] = {
 """How several records of one window become one value, for each type; the first is the default."""
 
 TYPES = tuple(AGGREGATES)
+
+Longitudinal: TypeAlias = Literal["fresh", "memoize"]
+
+LONGITUDINAL: tuple[Longitudinal, ...] = ("fresh", "memoize")
+"""How the answers of a device hang together: each is drawn anew, and `lifetime_epsilon` ends
+them; or each is fresh noise on a memo of the value, whose bound `lifetime_epsilon` is."""
 
 _BOOLEAN_VALUES = ("true", "false")
 _WITHOUT_VALUES = {
@@ -96,7 +116,7 @@ class Metric:
     epsilon: float
     """What one window's answer can reveal at most."""
     lifetime_epsilon: float
-    """What all its answers together can reveal at most."""
+    """What all its answers together can reveal at most; with memory, all answers of one memo."""
     values: tuple[str, ...] | None
     """The domain in its declared order; None for strings, whose candidates come later."""
     other: str | None = None
@@ -104,6 +124,7 @@ class Metric:
     window: windows.Kind = "day"
     aggregate: Aggregate = "last"
     sample_rate: float = 1.0
+    longitudinal: Longitudinal = "fresh"
     mechanism: str = AUTO
     tags: tuple[str, ...] = ()
     devices: int | None = None
@@ -114,10 +135,16 @@ class Metric:
         """The mechanism in force, over this metric's domain.
 
         Raises:
-            SchemeError: the mechanism cannot be built within `epsilon`.
+            SchemeError: the mechanism cannot be built within `epsilon`, or its memos within
+                `lifetime_epsilon`.
         """
         mechanism: Mechanism[Any]
-        if self.values is None:
+        if self.longitudinal == "memoize":
+            size = None if self.values is None else len(self.values)
+            mechanism = design_memoized(
+                self.mechanism, self.name, size, self.epsilon, self.lifetime_epsilon
+            )
+        elif self.values is None:
             mechanism = design_string(self.mechanism, self.name, self.epsilon)
         else:
             mechanism = design(self.mechanism, len(self.values), self.epsilon)
@@ -158,12 +185,15 @@ class Metric:
         )
 
     def item(self, text: str) -> int | str:
-        """What the mechanism randomizes: a normalized value's index, or a string itself.
+        """What the mechanism randomizes: a normalized value's index, or the text itself.
 
         Raises:
             KeyError: a text that is not one of the values.
         """
-        return text if self.values is None else self._index[text]
+        if self.values is None:
+            return text
+        index = self._index[text]
+        return text if self.scheme.mechanism.size is None else index
 
     @cached_property
     def _index(self) -> dict[str, int]:
@@ -293,6 +323,7 @@ _KEYS: dict[str, _Check] = {
     "window": _one_of(windows.KINDS),
     "aggregate": _text,  # checked with the type
     "sample_rate": _positive(1.0),
+    "longitudinal": _one_of(LONGITUDINAL),
     "mechanism": _text,  # checked when the scheme is built
     "tags": _texts,
     "devices": _count,
@@ -435,18 +466,44 @@ class _Reader:
         if aggregate not in AGGREGATES[kind]:
             choices = ", ".join(AGGREGATES[kind])
             self.report((*path, "aggregate"), f"of a {kind} must be one of {choices}")
-        epsilon, lifetime = settings.get("epsilon"), settings.get("lifetime_epsilon")
-        if _number(epsilon) and _number(lifetime) and cast(float, lifetime) < cast(float, epsilon):
-            self.report(
-                (*path, "lifetime_epsilon"),
-                f"is {lifetime}, below epsilon {epsilon}: the device could never answer once",
-            )
+        self._epsilons(path, settings)
+        self._memory(path, settings)
         other = settings.get("other")
         if other is not None:
             if kind != "category":
                 self.report((*path, "other"), f"does not belong to a {kind}")
             elif unicodedata.normalize("NFC", str(other)) not in (values or ()):
                 self.report((*path, "other"), f"is {other!r}, which is not one of the values")
+
+    def _epsilons(self, path: KeyPath, settings: Mapping[str, Any]) -> None:
+        epsilon, lifetime = settings.get("epsilon"), settings.get("lifetime_epsilon")
+        if not (_number(epsilon) and _number(lifetime)):
+            return
+        place, memoize = (*path, "lifetime_epsilon"), settings.get("longitudinal") == "memoize"
+        if memoize and not cast(float, epsilon) < cast(float, lifetime) <= MAX_MEMO_EPSILON:
+            self.report(
+                place,
+                f"is {lifetime}: with memory it is what one memo may reveal, above epsilon "
+                f"{epsilon} and at most {MAX_MEMO_EPSILON:g}",
+            )
+        elif cast(float, lifetime) < cast(float, epsilon):
+            self.report(
+                place,
+                f"is {lifetime}, below epsilon {epsilon}: the device could never answer once",
+            )
+
+    def _memory(self, path: KeyPath, settings: Mapping[str, Any]) -> None:
+        name, place = settings.get("mechanism"), (*path, "mechanism")
+        memoize = settings.get("longitudinal") == "memoize"
+        if memoize and name in {*DESIGNS, *STRING_DESIGNS}:
+            self.report(
+                place,
+                f'is {name}, which has no memory: say longitudinal = "fresh", or leave it out',
+            )
+        elif not memoize and name in {*MEMOIZED_DESIGNS, *MEMOIZED_STRING_DESIGNS}:
+            self.report(
+                place, f'is {name}, which remembers: say longitudinal = "memoize", or leave it out'
+            )
 
     def _build(
         self, path: KeyPath, name: str, settings: Mapping[str, Any], values: tuple[str, ...] | None
@@ -455,7 +512,7 @@ class _Reader:
         other = settings.get("other")
         if other is None and kind == "category" and "other" in (values or ()):
             other = "other"
-        optional = ("window", "sample_rate", "mechanism", "devices")
+        optional = ("window", "sample_rate", "longitudinal", "mechanism", "devices")
         metric = Metric(
             name=name,
             type=kind,
@@ -474,6 +531,8 @@ class _Reader:
             metric.scheme  # noqa: B018  (builds the mechanism, which proves its epsilon)
         except SchemeError as error:
             where = "mechanism" if "mechanism" in settings else "epsilon"
+            if where == "epsilon" and metric.longitudinal == "memoize":
+                where = "lifetime_epsilon"
             self.report((*path, where), str(error))
             return None
         return metric

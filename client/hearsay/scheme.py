@@ -29,12 +29,24 @@ class Scheme:
     """The question type, the mechanism in force, and the values it is asked over.
 
     `values` are the domain in the order of the tally's items; None where the domain is
-    open and candidates come at query time.
+    open and candidates come at query time. A mechanism over strings serves a closed domain
+    too, by the texts of its values.
     """
 
     type: str
     mechanism: Mechanism[Any]
     values: tuple[str, ...] | None
+
+    @property
+    def items(self) -> Sequence[int] | Sequence[str]:
+        """What the mechanism randomizes in place of each value, in the order of the values.
+
+        Raises:
+            SchemeError: the domain is open.
+        """
+        if self.values is None:
+            raise SchemeError("the scheme's domain is open: it has no list of items")
+        return self.values if self.mechanism.size is None else range(len(self.values))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -74,5 +86,5 @@ class Scheme:
 
 
 def _check_values(values: Sequence[str] | None, size: int | None) -> None:
-    if values is not None and len(values) != size:
+    if values is not None and size is not None and len(values) != size:
         raise SchemeError(f"the scheme names {len(values)} values for a mechanism over {size}")

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hearsay import open_windows, outbox, windows
+from hearsay import memo, open_windows, outbox, windows
+from hearsay.mechanisms import Memoizing
 from hearsay.wire import Answer, pack_columns
 
 if TYPE_CHECKING:
@@ -70,10 +71,13 @@ def _answer(
         if metric.other is None:
             return False
         item = metric.item(metric.other)
-    scheme = metric.scheme
-    report = scheme.mechanism.randomize(item, bits)
-    columns = pack_columns(scheme.mechanism.rows[report.row], report)
-    answer = Answer(metric.name, scheme.fingerprint, window, report.row, columns)
+    mechanism = metric.scheme.mechanism
+    if isinstance(mechanism, Memoizing):
+        report = memo.recall(connection, ledger, metric, mechanism, item, bits)
+    else:
+        report = mechanism.randomize(item, bits)
+    columns = pack_columns(mechanism.rows[report.row], report)
+    answer = Answer(metric.name, metric.scheme.fingerprint, window, report.row, columns)
     outbox.queue(connection, answer, ready)
     outbox.describe(connection, metric)
     ledger.charge(metric)

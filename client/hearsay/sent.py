@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from hearsay.mechanisms import Packing, Report
+from hearsay.mechanisms import Mechanism, Memoizing, Packing, Report
 from hearsay.scheme import Scheme
 from hearsay.wire import Answer, unpack_columns
 
@@ -115,11 +115,11 @@ def _explain(scheme: Scheme | None, answer: Answer) -> tuple[str, tuple[Likeliho
     if scheme.values is not None and len(scheme.values) <= LISTED_VALUES:
         likelihoods = tuple(
             Likelihood(value, mechanism.likelihood(report, item))
-            for item, value in enumerate(scheme.values)
+            for item, value in zip(scheme.items, scheme.values, strict=True)
         )
         levels = sorted({each.probability for each in likelihoods}, reverse=True)
         if len(levels) == 2:
-            return _two_levels(likelihoods, levels), likelihoods
+            return _two_levels(likelihoods, levels) + _memory(mechanism), likelihoods
     else:
         likelihoods = ()
     if row.packing is Packing.INDEX:
@@ -128,8 +128,21 @@ def _explain(scheme: Scheme | None, answer: Answer) -> tuple[str, tuple[Likeliho
         said = f"your device marked {report.columns.bit_count():,} of {row.width:,} numbers"
     return (
         f"{said}; whatever is true, it would send exactly this at most "
-        f"{float(mechanism.odds):.3g} times as often for one value as for any other",
+        f"{float(mechanism.odds):.3g} times as often for one value as for any other"
+        f"{_memory(mechanism)}",
         likelihoods,
+    )
+
+
+def _memory(mechanism: Mechanism[Any]) -> str:
+    """What is to be added where the device remembers."""
+    if not isinstance(mechanism, Memoizing):
+        return ""
+    return (
+        "; it keeps one noisy memory of each value and adds fresh noise for each report, so "
+        "that all reports of a value together, however many, are at most "
+        f"{float(mechanism.lifetime_odds):.3g} times as likely for it as for another; when the "
+        "value changes, reports may show that it did"
     )
 
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
-from hearsay import ledger, open_windows, outbox
+from hearsay import ledger, memo, open_windows, outbox
 from hearsay.errors import StateError
 
 __all__ = ["FILE_NAME", "MEMORY", "State", "default_directory", "states_root"]
@@ -27,7 +27,9 @@ MEMORY = ":memory:"
 """As a state directory: keep the state in memory, for devices that live for one process."""
 
 _APPLICATION = 0x68727379  # "hrsy"
-_VERSION = 1
+_VERSION = 2
+_MIGRATIONS = {1: (ledger.MEMO_TABLES, memo.TABLES)}
+"""The tables that each earlier version lacks and the next one has."""
 _BUSY_SECONDS = 5.0
 _PASSING = (
     sqlite3.SQLITE_BUSY,
@@ -214,27 +216,55 @@ def _empty() -> sqlite3.Connection:
 
 
 def _create_tables(connection: sqlite3.Connection) -> None:
-    for tables in (ledger.TABLES, open_windows.TABLES, outbox.TABLES):
-        for statement in tables.split(";"):
-            connection.execute(statement)
+    for tables in (
+        ledger.TABLES,
+        ledger.MEMO_TABLES,
+        memo.TABLES,
+        open_windows.TABLES,
+        outbox.TABLES,
+    ):
+        _run(connection, tables)
     ledger.Ledger.create(connection)
     outbox.create(connection)
     connection.execute(f"PRAGMA application_id = {_APPLICATION}")
     connection.execute(f"PRAGMA user_version = {_VERSION}")
 
 
+def _run(connection: sqlite3.Connection, statements: str) -> None:
+    """Run statements one by one: the module's own way of it would end the transaction."""
+    for statement in statements.split(";"):
+        connection.execute(statement)
+
+
 def _check(connection: sqlite3.Connection) -> None:
-    """Refuse a file that is foreign, newer or damaged."""
+    """Refuse a file that is foreign, newer or damaged, and bring an older one up to date."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     if application != _APPLICATION:
         raise StateError("the state file is not one of hearsay's: name another state_dir")
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version != _VERSION:
+    version = _version(connection)
+    if version != _VERSION and version not in _MIGRATIONS:
         raise StateError(
             f"the state file has version {version}, and this hearsay reads {_VERSION}: upgrade it"
         )
     if connection.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
         raise StateError("the state file is damaged: remove it to start anew")
+    if version != _VERSION:
+        _migrate(connection)
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    """Add what later versions have, all or nothing; another process may have been faster."""
+    connection.execute("BEGIN IMMEDIATE")
+    for version in range(_version(connection), _VERSION):
+        for tables in _MIGRATIONS[version]:
+            _run(connection, tables)
+    connection.execute(f"PRAGMA user_version = {_VERSION}")
+    connection.execute("COMMIT")
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return int(version)
 
 
 def _is_damage(error: sqlite3.DatabaseError) -> bool:
