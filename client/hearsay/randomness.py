@@ -71,7 +71,7 @@ def flips(ones: int, size: int, if_one: int, if_zero: int, bits: Bits = system_b
     # A number equal to its threshold is not below it, so what stays undecided stays 0.
     last = (thresholds & -thresholds).bit_length() - 1 if thresholds else PRECISION
     shift = PRECISION
-    planes = size.bit_length() + 2
+    planes = size.bit_length() + 3
     while undecided and shift > last:
         planes = min(planes, shift - last)
         block = bits(planes * size)
@@ -91,6 +91,8 @@ def flips(ones: int, size: int, if_one: int, if_zero: int, bits: Bits = system_b
                 undecided = drawn ^ (undecided & ones)
             else:
                 undecided ^= drawn
+            if not undecided:
+                break
             block >>= size
         planes = _MORE_PLANES
     return heads

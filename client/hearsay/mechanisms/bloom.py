@@ -96,8 +96,8 @@ class Bloom:
             ValueError: the string is not valid Unicode.
         """
         bitmap = 0
-        for position in self.positions(cohort, text):
-            bitmap |= 1 << position
+        for number in range(cohort * self.h, (cohort + 1) * self.h):
+            bitmap |= 1 << hash64(self.salt, number, text) % self.k
         return bitmap
 
     def cells(self, text: str) -> Iterator[Cell]:
