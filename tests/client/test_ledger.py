@@ -13,6 +13,7 @@ import pytest
 
 from hearsay import Client, Registry, StateError, TransportError
 from hearsay.ledger import Ledger
+from hearsay.mechanisms import Memoizing
 from hearsay.state import FILE_NAME, State
 
 MakeClient = Callable[..., Client]
@@ -100,6 +101,9 @@ def test_the_registry_caps_all_metrics_together(tmp_path: Path, registry: Regist
         "DELETE FROM ledger_checksum",
         "UPDATE ledger_checksum SET checksum = 'x'",
         "INSERT INTO ledger VALUES ('a', 'b', '0x1p+0', -5)",
+        "INSERT INTO ledger_cells VALUES ('a', 'b', '0x1p+0', 1)",
+        "INSERT INTO ledger_cells SELECT * FROM ledger",
+        "DROP TABLE ledger_cells",
         "DROP TABLE ledger",
     ],
 )
@@ -130,6 +134,51 @@ def test_the_damage_is_named(tmp_path: Path) -> None:
     state = State(tmp_path)
     with state.transaction() as connection:
         connection.execute("UPDATE ledger_checksum SET checksum = ''")
+        with pytest.raises(StateError, match="ledger is damaged"):
+            Ledger(connection)
+    state.close()
+
+
+def test_memo_cells_are_counted_for_ever(tmp_path: Path) -> None:
+    """The count of memos survives restarts, adds up over metrics, and is not spending."""
+    registry = Registry.parse(
+        "schema = 1\n"
+        + "".join(
+            f'[metrics.{name}]\ntype = "boolean"\ndescription = "M."\nowner = "a"\nexpires = '
+            '2030-01-01\nepsilon = 1.0\nlifetime_epsilon = 2.0\nlongitudinal = "memoize"\n'
+            for name in ("a", "b")
+        )
+    )
+    for turn in range(3):
+        state = State(tmp_path)
+        with state.transaction() as connection:
+            ledger = Ledger(connection)
+            assert ledger.cells("a") == turn
+            assert ledger.cells() == 2 * turn
+            assert ledger.spent() == 0
+            for metric in registry:
+                mechanism = metric.scheme.mechanism
+                assert isinstance(mechanism, Memoizing)
+                ledger.count_cell(metric, mechanism)
+        state.close()
+
+
+@pytest.mark.parametrize(
+    "damage", ["DELETE FROM ledger_cells", "UPDATE ledger_cells SET cells = cells - 1"]
+)
+def test_lost_memo_cells_are_damage(tmp_path: Path, damage: str) -> None:
+    """Fewer memos in the ledger than were counted end all reporting, as lost answers do."""
+    registry = Registry.parse(
+        'schema = 1\n[metrics.m]\ntype = "boolean"\ndescription = "M."\nowner = "a"\nexpires = '
+        '2030-01-01\nepsilon = 1.0\nlifetime_epsilon = 2.0\nlongitudinal = "memoize"\n'
+    )
+    state = State(tmp_path)
+    mechanism = registry["m"].scheme.mechanism
+    assert isinstance(mechanism, Memoizing)
+    with state.transaction() as connection:
+        for _ in range(2):
+            Ledger(connection).count_cell(registry["m"], mechanism)
+        connection.execute(damage)
         with pytest.raises(StateError, match="ledger is damaged"):
             Ledger(connection)
     state.close()

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hearsay import MetricError, Registry, RegistryError
+from hearsay import MetricError, Registry, RegistryError, SchemeError
+from hearsay.mechanisms import Memoizing
 from hearsay.registry import MAX_STRING_BYTES, MAX_VALUES
 from hearsay.value_list import MAX_VALUE_BYTES
 
@@ -199,3 +200,57 @@ def test_a_string_metric_has_a_salted_mechanism(registry: Registry) -> None:
     """Strings are hashed under their metric's name, so that two metrics never share ghosts."""
     assert registry["homepage"].scheme.mechanism.parameters()["salt"] == "homepage"
     assert registry["homepage"].scheme.values is None
+
+
+def memoized(kind: str, **settings: str) -> str:
+    """A registry with one metric that remembers, as TOML."""
+    keys = {"epsilon": "1.0", "lifetime_epsilon": "3.0", "longitudinal": '"memoize"'} | settings
+    lines = "".join(f"{key} = {value}\n" for key, value in keys.items())
+    return (
+        f"schema = 1\n[metrics.m]\ntype = '{kind}'\ndescription = 'd'\nowner = 'o'\n"
+        f"expires = 2027-01-01\n{lines}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (memoized("boolean"), "memoized_subset_selection"),
+        (memoized("boolean", mechanism='"basic_rappor"'), "basic_rappor"),
+        (memoized("category", values='["a", "b", "c"]'), "memoized_subset_selection"),
+        (
+            memoized("category", values='["a", "b", "c"]', mechanism='"memoized_local_hashing"'),
+            "memoized_local_hashing",
+        ),
+        (memoized("string"), "memoized_local_hashing"),
+        (memoized("string", mechanism='"rappor"'), "rappor"),
+    ],
+)
+def test_a_metric_may_remember(text: str, name: str) -> None:
+    """`longitudinal = "memoize"` takes a mechanism with memory within both epsilons, and its
+    scheme is another one than without memory."""
+    metric = Registry.parse(text)["m"]
+    mechanism = metric.scheme.mechanism
+    assert metric.longitudinal == "memoize"
+    assert isinstance(mechanism, Memoizing)
+    assert mechanism.name == name
+    assert mechanism.epsilon <= 1 + 1e-15
+    assert mechanism.lifetime_epsilon <= 3 + 1e-15
+    fresh = dataclasses.replace(metric, longitudinal="fresh", mechanism="auto")
+    assert fresh.scheme.fingerprint != metric.scheme.fingerprint
+    longer = dataclasses.replace(metric, lifetime_epsilon=3.5)
+    assert longer.scheme.fingerprint != metric.scheme.fingerprint
+
+
+def test_a_mechanism_for_strings_takes_the_texts_of_a_list() -> None:
+    """Over a closed list the texts are hashed, and a text that is not listed is still refused."""
+    text = memoized("category", values='["a", "b"]', mechanism='"memoized_local_hashing"')
+    metric = Registry.parse(text)["m"]
+    assert [metric.item(value) for value in ("a", "b")] == ["a", "b"]
+    assert list(metric.scheme.items) == ["a", "b"]
+    with pytest.raises(KeyError):
+        metric.item("c")
+    plain = Registry.parse(memoized("category", values='["a", "b"]'))["m"]
+    assert [plain.item(value) for value in ("a", "b")] == [0, 1] == list(plain.scheme.items)
+    with pytest.raises(SchemeError, match="domain is open"):
+        Registry.parse(memoized("string"))["m"].scheme.items  # noqa: B018

@@ -9,12 +9,15 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hearsay import Client, Registry, StateError
+from hearsay import Client, Metric, Registry, StateError
+from hearsay.ledger import Ledger
 from hearsay.state import FILE_NAME, MEMORY, State, default_directory
 
 MakeClient = Callable[..., Client]
@@ -199,6 +202,97 @@ def test_processes_that_begin_at_once_share_one_file(tmp_path: Path) -> None:
         assert connection.execute("SELECT count(*) FROM schemes").fetchone() == (6,)
     state.close()
     assert [path.name for path in (tmp_path / "s").iterdir() if "new-" in path.name] == []
+
+
+def _first_version(path: Path, *, answers: int = 0) -> None:
+    """A state file as version 1 had it, with so many answers in its ledger."""
+    state = State(path.parent)
+    with state.transaction() as connection:
+        for _ in range(answers):
+            Ledger(connection).charge(_metric())
+        for table in ("ledger_cells", "memo_rows", "memos"):
+            connection.execute(f"DROP TABLE {table}")
+        connection.execute("PRAGMA user_version = 1")
+    state.close()
+
+
+def _metric() -> Metric:
+    return Registry.parse(
+        'schema = 1\n[metrics.m]\ntype = "boolean"\ndescription = "M."\nowner = "a"\n'
+        "expires = 2030-01-01\nepsilon = 1.0\nlifetime_epsilon = 9.0\n"
+    )["m"]
+
+
+def _schema(connection: sqlite3.Connection) -> list[Any]:
+    query = "SELECT type, name, sql FROM sqlite_master ORDER BY name"
+    return connection.execute(query).fetchall()
+
+
+def test_an_older_file_is_brought_up_to_date(tmp_path: Path) -> None:
+    """A file of version 1 gets what version 2 has, and its ledger is as it was."""
+    _first_version(tmp_path / FILE_NAME, answers=3)
+    new, old = State(None), State(tmp_path)
+    with old.transaction() as connection, new.transaction() as fresh:
+        assert _schema(connection) == _schema(fresh)
+        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+        ledger = Ledger(connection)
+        assert ledger.spent("m") == 3 * Fraction(_metric().scheme.mechanism.epsilon)
+        assert ledger.cells() == 0
+    old.close()
+    with old.transaction() as connection:
+        Ledger(connection).charge(_metric())
+    old.close()
+    new.close()
+
+
+def test_a_damaged_older_file_stays_refused(tmp_path: Path) -> None:
+    """Bringing a file up to date mends no damage in its ledger."""
+    _first_version(tmp_path / FILE_NAME, answers=3)
+    connection = sqlite3.connect(tmp_path / FILE_NAME)
+    with connection:
+        connection.execute("UPDATE ledger SET answers = 1")
+    connection.close()
+    state = State(tmp_path)
+    with pytest.raises(StateError, match="ledger is damaged"), state.transaction() as connection:
+        Ledger(connection)
+    state.close()
+
+
+def test_an_upgrade_that_fails_leaves_the_older_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failure half way is undone, and the next attempt brings the file up to date."""
+    _first_version(tmp_path / FILE_NAME)
+    with monkeypatch.context() as patched:
+        statements = ("CREATE TABLE ledger_cells (x)", "CREATE TABLE ledger_cells (x)")
+        patched.setattr("hearsay.state._MIGRATIONS", {1: statements})
+        state = State(tmp_path)
+        with pytest.raises(StateError), state.transaction():
+            pass
+        state.close()
+    connection = sqlite3.connect(tmp_path / FILE_NAME)
+    assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+    assert "ledger_cells" not in [name for _, name, _ in _schema(connection)]
+    connection.close()
+    state = State(tmp_path)
+    with state.transaction() as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+    state.close()
+
+
+def test_two_states_upgrade_one_file_once(tmp_path: Path) -> None:
+    """Of several that open an older file at once, one brings it up to date for all."""
+    _first_version(tmp_path / FILE_NAME)
+    states = [State(tmp_path) for _ in range(4)]
+
+    def open_it(state: State) -> int:
+        with state.transaction() as connection:
+            return int(connection.execute("SELECT count(*) FROM memos").fetchone()[0])
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(open_it, states)) == [0] * 4
+    for state in states:
+        state.close()
 
 
 def test_states_in_memory_are_apart() -> None:
