@@ -53,7 +53,9 @@ def measure(
         "floor": lambda: accuracy.floors(
             numbers, (2, 100, 1024, 10**5), answers, 3 * precision, say
         ),
-        "trust": lambda: accuracy.trust((100, 1024, 10**5), 2.0, 20_000 if quick else 400_000, say),
+        "trust": lambda: accuracy.trust(
+            (100, 1024, 10**5), 2.0, 20_000 if quick else 1_000_000, say
+        ),
         "device": lambda: speed.devices(epsilons, answers, quick),
         "wire": lambda: speed.wire(epsilons),
         "fold": speed.folds,

@@ -230,7 +230,8 @@ def _best_peer(answers: Answers, library: str, size: int, epsilon: float) -> str
         return None
     # The luckiest of many noisy figures is not the best oracle.
     ratio, request = min(found, key=lambda each: each[0].value + 2 * each[0].error)
-    return f"{ratio}  {request.oracle}, n = {request.reports:,}"
+    biased = ", biased" if library == "multi-freq-ldpy" else ""
+    return f"{ratio}  {request.oracle}, n = {request.reports:,}{biased}"
 
 
 PEER_FLOOR = (
@@ -313,7 +314,7 @@ def trust(
         shares: FloatArray = np.zeros(size)
         shares[: size // 2] = zipf_shares(size // 2, ZIPF)
         covered, false, found = [], [], []
-        for _ in range(max(4, answers // size)):
+        for _ in range(max(10, answers // size)):
             counts = rng.multinomial(n, shares)
             answer = estimate(sample_tally(scheme, counts, rng), scheme)
             covered.append(float(((answer.low <= shares) & (shares <= answer.high)).mean()))

@@ -68,12 +68,12 @@ def found_strings(runs: int, progress: Callable[[str], None]) -> Result:
         calibrated = pooled.value <= FALSE_SHARE + 2 * pooled.error
         rows += [
             {
-                "figure": f"true strings found in a run, at nominal {level:.1%}",
+                "figure": f"true strings found in a run, at nominal {100 * level:g} %",
                 "hearsay": _mean(found[level]),
                 "goal": Goal(f"≥ {FOUND}", met),
             },
             {
-                "figure": f"false discoveries, pooled, at nominal {level:.1%}",
+                "figure": f"false discoveries, pooled, at nominal {100 * level:g} %",
                 "hearsay": pooled,
                 "goal": Goal(f"≤ {FALSE_SHARE}", bool(calibrated)),
             },

@@ -69,6 +69,8 @@ def number(value: float, digits: int = 3) -> str:
         return f"{value:g}"
     if float(value).is_integer() and abs(value) < 1e15:
         return f"{value:,.0f}"
+    if abs(value) < 1e-6:
+        return f"{value:.0e}"
     decimals = digits - 1 - math.floor(math.log10(abs(value)))
     return f"{value:,.{max(decimals, 0)}f}"
 

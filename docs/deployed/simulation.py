@@ -25,7 +25,7 @@ from hearsay_estimator.intervals import FloatArray, Noise, debias
 from hearsay_estimator.population import zipf_shares
 from hearsay_estimator.rappor.hashing import bloom_bits
 from hearsay_estimator.sampling import sample_tally
-from hearsay_estimator.significance import adjust_p, p_values
+from hearsay_estimator.significance import adjust_p, share_p_values
 
 __all__ = [
     "CANDIDATES",
@@ -110,7 +110,7 @@ def _apple(
     supported = rng.binomial(own, float(channel.p)) + rng.binomial(DEVICES - own, float(channel.q))
     share = debias(supported, DEVICES, channel.p, channel.q)
     noise = Noise.of(channel.p, channel.q, DEVICES, CANDIDATES)
-    return share, adjust_p(p_values(share / noise.null_error), "bh") <= LEVEL
+    return share, adjust_p(share_p_values(share, noise), "bh") <= LEVEL
 
 
 def _positions(strings: Sequence[str]) -> NDArray[np.int32]:

@@ -125,12 +125,20 @@ def _category(epsilon: float) -> Channel:
 
 _ALL = (RAPPOR_EPSILON, 2.0, 4.0)
 
+
+def _category_settings() -> str:
+    """Which mechanism `auto` takes at which epsilon."""
+    epsilons: dict[str, list[str]] = {}
+    for epsilon in _ALL:
+        name = design(AUTO, EMOJI, epsilon).name.replace("_", " ")
+        epsilons.setdefault(name, []).append(f"{epsilon:.4g}")
+    return "; ".join(f"{name} at {', '.join(each)}" for name, each in epsilons.items())
+
+
 CMS = System("Apple CMS", f"m = {CMS_PLACES:,}, k = {CMS_HASHES:,}", _ALL, _cms)
 HCMS = System("Apple HCMS", f"m = {HCMS_PLACES:,}, k = {HCMS_HASHES:,}", _ALL, _hcms)
 HEARSAY_STRING = System("hearsay, any string", "four hashed projective spaces", _ALL, _string)
-HEARSAY_CATEGORY = System(
-    f"hearsay, list of {EMOJI:,}", "projective geometry response", _ALL, _category
-)
+HEARSAY_CATEGORY = System(f"hearsay, list of {EMOJI:,}", _category_settings(), _ALL, _category)
 SYSTEMS = (
     System(
         "RAPPOR",
