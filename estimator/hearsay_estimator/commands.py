@@ -1,4 +1,4 @@
-"""`hearsay estimate`, `hearsay plan` and `hearsay simulate`.
+"""`hearsay estimate`, `hearsay trend`, `hearsay plan` and `hearsay simulate`.
 
 Exit codes: 0 when there is an answer, 1 when something is wrong, 2 for a call that makes
 no sense, 3 when nothing has been reported yet.
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, ParamSpec, TypeVar
 
 import click
 
@@ -21,11 +21,12 @@ from hearsay import HearsayError
 
 if TYPE_CHECKING:
     from hearsay import Metric
+    from hearsay_collector.stores.base import Store
     from hearsay_estimator.estimate import Estimate
 
 # numpy and rich take longer to import than `hearsay --help` should.
 
-__all__ = ["NO_DATA", "estimate", "plan", "simulate"]
+__all__ = ["NO_DATA", "estimate", "plan", "simulate", "trend"]
 
 NO_DATA = 3
 """The exit code when the range holds no reports."""
@@ -33,6 +34,7 @@ NO_DATA = 3
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
+_day = click.DateTime(["%Y-%m-%d"])
 _registry = click.option(
     "--registry",
     envvar="HEARSAY_REGISTRY",
@@ -42,6 +44,12 @@ _registry = click.option(
     type=click.Path(path_type=Path),
     help="The file that declares the metrics.",
 )
+_store = click.option(
+    "--store",
+    help="The address of the collector's store; HEARSAY_STORE if not given.",
+)
+_first = click.option("--from", "first", type=_day, help="First day (UTC) of the range.")
+_last = click.option("--to", "last", type=_day, help="Last day (UTC) of the range.")
 _candidates = click.option(
     "--candidates",
     type=click.Path(path_type=Path),
@@ -63,7 +71,6 @@ _adjust = click.option(
 )
 _json = click.option("--json", "form", flag_value="json", help="Print JSON and nothing else.")
 _csv = click.option("--csv", "form", flag_value="csv", help="Print CSV and nothing else.")
-_day = click.DateTime(["%Y-%m-%d"])
 
 
 def _reported(command: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -96,13 +103,10 @@ def _progress(description: str) -> Iterator[None]:
 
 @click.command()
 @click.argument("metric")
-@click.option("--from", "first", type=_day, help="First day (UTC) of the range.")
-@click.option("--to", "last", type=_day, help="Last day (UTC) of the range.")
+@_first
+@_last
 @_registry
-@click.option(
-    "--store",
-    help="The address of the collector's store; HEARSAY_STORE if not given.",
-)
+@_store
 @_candidates
 @_level
 @_adjust
@@ -125,39 +129,117 @@ def estimate(
     Every window that touches the range counts; without --from and --to, all of them.
     """
     from hearsay import Registry
-    from hearsay_collector.settings import Settings
-    from hearsay_collector.stores import open_store
     from hearsay_estimator.reading import find_metric, read
 
     declared = Registry.load(registry)
     asked = _read_candidates(find_metric(declared, metric), candidates)
-    settings = Settings.from_env()
-    opened = open_store(
-        store or settings.store, prefix=settings.redis_prefix, shards=settings.shards
-    )
-    try:
-        with _progress("Estimating"):
-            answer = read(
-                opened,
-                declared,
-                metric,
-                first and first.date(),
-                last and last.date(),
-                asked,
-                level=level,
-                adjust=adjust,
-            )
-    finally:
-        opened.close()
+    with _opened(store) as tallies, _progress("Estimating"):
+        answer = read(
+            tallies,
+            declared,
+            metric,
+            first and first.date(),
+            last and last.date(),
+            asked,
+            level=level,
+            adjust=adjust,
+        )
     _print(answer, form)
     if answer.n == 0:
-        click.echo(
-            f"No reports of {metric!r} in that range. Check that --store is the collector's "
-            "(HEARSAY_STORE), that the range holds a window that has closed, and that devices "
-            "send to the collector: its /v1/registry must show this metric.",
-            err=True,
+        _no_data(metric)
+
+
+@click.command()
+@click.argument("metric")
+@_first
+@_last
+@click.option(
+    "--by",
+    type=click.Choice(["day", "week", "month"]),
+    help="Add windows up to these; as the metric's own windows are, if not given.",
+)
+@click.option(
+    "--value",
+    help='Show this one; "true", or the largest in the newest period, if not given.',
+)
+@_registry
+@_store
+@_candidates
+@_level
+@_json
+@_csv
+@_reported
+def trend(
+    metric: str,
+    first: datetime | None,
+    last: datetime | None,
+    by: Literal["day", "week", "month"] | None,
+    value: str | None,
+    registry: Path,
+    store: str | None,
+    candidates: Path | None,
+    level: float,
+    form: str | None,
+) -> None:
+    """Show METRIC over time, and which of its changes are more than noise.
+
+    The table shows one value; --json and --csv hold them all.
+    """
+    from hearsay import Registry
+    from hearsay_estimator.reading import find_metric
+    from hearsay_estimator.trend import trend as read_trend
+
+    declared = Registry.load(registry)
+    asked = _read_candidates(find_metric(declared, metric), candidates)
+    with _opened(store) as tallies, _progress("Estimating"):
+        answer = read_trend(
+            tallies,
+            declared,
+            metric,
+            first and first.date(),
+            last and last.date(),
+            asked,
+            by=by,
+            level=level,
         )
-        sys.exit(NO_DATA)
+    if form == "json":
+        click.echo(json.dumps(answer.to_dict(), ensure_ascii=False))
+    elif form == "csv":
+        click.echo(answer.to_csv(), nl=False)
+    elif answer.answered:
+        from rich.console import Console
+
+        from hearsay_estimator.trend_view import leading_value, trend_view
+
+        Console().print(trend_view(answer, value or leading_value(answer)))
+    if not answer.answered:
+        _no_data(metric)
+
+
+@contextmanager
+def _opened(address: str | None) -> Iterator[Store]:
+    """The store at that address, or where the environment says, closed afterwards."""
+    from hearsay_collector.settings import Settings
+    from hearsay_collector.stores import open_store
+
+    settings = Settings.from_env()
+    store = open_store(
+        address or settings.store, prefix=settings.redis_prefix, shards=settings.shards
+    )
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def _no_data(metric: str) -> NoReturn:
+    click.echo(
+        f"No reports of {metric!r} in that range. Check that --store is the collector's "
+        "(HEARSAY_STORE), that the range holds a window that has closed, and that devices "
+        "send to the collector: its /v1/registry must show this metric.",
+        err=True,
+    )
+    sys.exit(NO_DATA)
 
 
 def _read_candidates(metric: Metric, path: Path | None) -> list[str] | None:

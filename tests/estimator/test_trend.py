@@ -1,0 +1,168 @@
+"""A metric over time: periods, their changes, and the command that prints them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from hearsay import MetricError, Registry, Scheme
+from hearsay_collector.stores.base import Store
+from hearsay_collector.tally import Tally
+from hearsay_estimator.commands import NO_DATA
+from hearsay_estimator.commands import trend as command
+from hearsay_estimator.comparison import compare
+from hearsay_estimator.errors import EstimateError
+from hearsay_estimator.estimate import estimate
+from hearsay_estimator.trend import MOST_PERIODS, trend
+
+DAYS = {"2026-10-30": 400, "2026-11-16": 300, "2026-11-17": 500, "2026-11-20": 700}
+"""Day -> firefox's support among 1,000 reports. The 16th is a Monday."""
+
+
+@pytest.fixture
+def scheme(
+    registry: Registry, fill: Callable[[Tally, Scheme], None], make_tally: Callable[..., Tally]
+) -> Scheme:
+    """The browser metric's, with four days of reports in the store."""
+    scheme = registry["browser"].scheme
+    for day, support in DAYS.items():
+        fill(make_tally(scheme, 1000, [support, 1000 - support, 50, 50], (day,)), scheme)
+    return scheme
+
+
+@pytest.mark.usefixtures("scheme")
+def test_every_window_is_a_period(store: Store, registry: Registry) -> None:
+    """By default the trend runs from the first stored window to the last, gaps included."""
+    found = trend(store, registry, "browser")
+    assert len(found.periods) == 22
+    assert [period.label for period in found.answered] == list(DAYS)
+    assert not any(period.partial for period in found.periods)
+
+
+def test_a_period_is_the_estimate_of_its_windows(
+    store: Store, registry: Registry, scheme: Scheme, make_tally: Callable[..., Tally]
+) -> None:
+    """A week's estimate is that of the sum of its tallies, and its change is the comparison
+    with the week before that has answers."""
+    found = trend(store, registry, "browser", by="week")
+    assert [period.label for period in found.answered] == ["2026-W44", "2026-W47"]
+    week = found.answered[1]
+    days = [day for day in DAYS if day >= "2026-11-16"]
+    total = estimate(make_tally(scheme, 3000, [1500, 1500, 150, 150], days), scheme)
+    assert week.n == 3000
+    assert week.estimate is not None
+    assert week.estimate.share == pytest.approx(total.share)
+    before = found.answered[0]
+    assert (before.since, before.change) == (None, None)
+    assert week.since == "2026-W44"
+    assert week.change is not None
+    assert before.estimate is not None
+    assert week.change.low == pytest.approx(compare(before.estimate, total, together=False).low)
+
+
+@pytest.mark.usefixtures("scheme")
+def test_a_group_that_the_range_cuts_is_partial(store: Store, registry: Registry) -> None:
+    """A week of which the range holds some days counts those alone, and is marked."""
+    found = trend(store, registry, "browser", date(2026, 11, 17), date(2026, 11, 22), by="week")
+    (week,) = found.periods
+    assert week.partial
+    assert (week.first, week.last, week.n) == (date(2026, 11, 17), date(2026, 11, 22), 2000)
+    assert any("partial" in note for note in found.notes)
+    whole = trend(store, registry, "browser", date(2026, 11, 16), date(2026, 11, 22), by="week")
+    assert [(period.partial, period.n) for period in whole.periods] == [(False, 3000)]
+
+
+@pytest.mark.usefixtures("scheme")
+def test_weeks_do_not_add_up_to_months(store: Store, registry: Registry) -> None:
+    """A grouping that would cut windows is refused, with what to ask instead."""
+    text = Path(registry.source).read_text()
+    weekly = Registry.parse(text.replace("[defaults]", '[defaults]\nwindow = "week"'))
+    with pytest.raises(EstimateError, match="group it by week"):
+        trend(store, weekly, "browser", by="month")
+    assert trend(store, weekly, "browser").periods == ()
+
+
+@pytest.mark.usefixtures("scheme")
+def test_bad_ranges_are_refused(store: Store, registry: Registry) -> None:
+    """A reversed range, one with too many periods and an unknown metric raise."""
+    with pytest.raises(EstimateError, match="swap"):
+        trend(store, registry, "browser", date(2026, 11, 2), date(2026, 11, 1))
+    with pytest.raises(EstimateError, match=str(MOST_PERIODS)):
+        trend(store, registry, "browser", date(2020, 1, 1), date(2026, 11, 1))
+    with pytest.raises(MetricError):
+        trend(store, registry, "nothing")
+
+
+def test_memory_forbids_intervals_of_changes(
+    registry: Registry, store: Store, fill: Callable[[Tally, Scheme], None],
+    make_tally: Callable[..., Tally],
+) -> None:  # fmt: skip
+    """Remembered answers repeat, so their periods are not compared, and a note says why."""
+    text = Path(registry.source).read_text()
+    remembering = Registry.parse(
+        text.replace("epsilon = 2.0\n", 'epsilon = 1.0\nlongitudinal = "memoize"\n', 1)
+    )
+    scheme = remembering["browser"].scheme
+    rows = len(scheme.mechanism.rows)
+    assert rows == 1
+    for day in ("2026-11-16", "2026-11-17"):
+        width = scheme.mechanism.rows[0].width
+        fill(make_tally(scheme, 1000, [100] * width, (day,)), scheme)
+    found = trend(store, remembering, "browser")
+    assert found.memory
+    assert len(found.answered) == 2
+    assert all(period.change is None for period in found.periods)
+    assert any("not independent" in note for note in found.notes)
+
+
+@pytest.fixture
+def ask(registry_file: Path, store_url: str) -> Callable[..., Result]:
+    """Run `hearsay trend` against the test's registry and store."""
+
+    def run(*arguments: str) -> Result:
+        common = ["--registry", str(registry_file), "--store", store_url]
+        return CliRunner().invoke(command, [*arguments, *common], env={"COLUMNS": "160"})
+
+    return run
+
+
+@pytest.mark.usefixtures("scheme")
+def test_the_table_shows_one_value(ask: Callable[..., Result]) -> None:
+    """The leading value, or the one that was asked for, with its changes in words."""
+    result = ask("browser")
+    assert result.exit_code == 0, result.output
+    assert "firefox" in result.output
+    assert "up " in result.output
+    assert "about 0.15 would look real" in result.output
+    assert "chrome" in ask("browser", "--value", "chrome").output
+    unknown = ask("browser", "--value", "lynx")
+    assert unknown.exit_code == 1
+    assert "lynx" in unknown.stderr
+
+
+@pytest.mark.usefixtures("scheme")
+def test_the_files_hold_every_value(ask: Callable[..., Result]) -> None:
+    """JSON has all periods, CSV a line for each period and value, with the same numbers."""
+    document = json.loads(ask("browser", "--json", "--by", "week").stdout)
+    assert document["by"] == "week"
+    last = document["periods"][-1]
+    assert (last["period"], last["n"], last["since"]) == ("2026-W47", 3000, "2026-W44")
+    rows = list(csv.DictReader(io.StringIO(ask("browser", "--csv", "--by", "week").stdout)))
+    assert len(rows) == 2 * 4
+    assert float(rows[-1]["change_low"]) == last["values"][-1]["change_low"]
+    assert rows[0]["change"] == ""
+
+
+def test_no_data_has_its_own_exit_code(ask: Callable[..., Result]) -> None:
+    """Where nothing was reported the command says what to check; JSON stays JSON."""
+    result = ask("browser", "--json")
+    assert result.exit_code == NO_DATA
+    assert json.loads(result.stdout)["periods"] == []
+    assert "--store" in result.stderr
