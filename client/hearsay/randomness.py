@@ -15,6 +15,8 @@ import math
 import os
 import struct
 from collections.abc import Callable, Iterator
+from functools import lru_cache
+from itertools import pairwise
 from typing import TypeAlias
 
 __all__ = ["PRECISION", "Bits", "below", "coin", "flips", "subset", "system_bits"]
@@ -67,39 +69,46 @@ def flips(ones: int, size: int, if_one: int, if_zero: int, bits: Bits = system_b
     undecided = (1 << size) - 1
     zeros = undecided ^ ones
     heads = 0
-    thresholds = if_one | if_zero
-    # A number equal to its threshold is not below it, so what stays undecided stays 0.
-    last = (thresholds & -thresholds).bit_length() - 1 if thresholds else PRECISION
-    shift = PRECISION
-    planes = size.bit_length() + 3
-    while undecided and shift > last:
-        planes = min(planes, shift - last)
-        block = bits(planes * size)
-        for _ in range(planes):
-            shift -= 1
+    for kinds in _planes(size, if_one, if_zero):
+        block = bits(len(kinds) * size)
+        for kind in kinds:
             # Below its threshold: the first differing bit is 0 in the number, 1 in the threshold.
             drawn = block & undecided
-            if if_one >> shift & 1:
-                if if_zero >> shift & 1:
-                    heads |= undecided ^ drawn
-                    undecided = drawn
-                else:
-                    heads |= (undecided ^ drawn) & ones
-                    undecided = drawn ^ (undecided & zeros)
-            elif if_zero >> shift & 1:
+            if kind == _NEITHER:
+                undecided ^= drawn
+            elif kind == _BOTH:
+                heads |= undecided ^ drawn
+                undecided = drawn
+            elif kind == _OF_ONES:
+                heads |= (undecided ^ drawn) & ones
+                undecided = drawn ^ (undecided & zeros)
+            else:
                 heads |= (undecided ^ drawn) & zeros
                 undecided = drawn ^ (undecided & ones)
-            else:
-                undecided ^= drawn
             if not undecided:
-                break
+                return heads
             block >>= size
-        planes = _MORE_PLANES
+    # A number equal to its threshold is not below it, so what stays undecided stays 0.
     return heads
 
 
-_MORE_PLANES = 4
-"""Drawn at a time for the few coins that the first block has left undecided."""
+_NEITHER, _OF_ONES, _OF_ZEROS, _BOTH = range(4)
+"""In which of the two thresholds a bit is 1."""
+
+
+@lru_cache(maxsize=64)
+def _planes(size: int, if_one: int, if_zero: int) -> tuple[tuple[int, ...], ...]:
+    """The kind of each bit of two thresholds from the most significant one to the last that is
+    1, in blocks: one that is enough nearly always, and more for the few coins left undecided."""
+    kinds = tuple(
+        _OF_ONES * (if_one >> shift & 1) + _OF_ZEROS * (if_zero >> shift & 1)
+        for shift in range(PRECISION - 1, -1, -1)
+    )
+    last = max((place for place, kind in enumerate(kinds, 1) if kind), default=0)
+    first = min(last, size.bit_length() + 3)
+    ends = [0, *range(first, last, 4), last]
+    return tuple(kinds[start:end] for start, end in pairwise(ends))
+
 
 _SPARSE = 32
 """Subsets up to about this many are drawn position by position."""
