@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench screenshots clean
+.PHONY: help demo test lint format bench docs screenshots clean
 
 help: ## Show this help
 	@echo "hearsay: telemetry that cannot be quoted"
@@ -27,8 +27,11 @@ format: $(VENV)/.dev ## Put the code in its standard form
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.dev ## All benchmarks (see benchmarks/README.md)
+bench: $(VENV)/.dev ## All benchmarks, half an hour; benchmarks/README.md says more
 	@for file in benchmarks/*.py; do $(BIN)/python $$file || exit 1; done
+
+docs: $(VENV)/.dev ## Compute the documentation's comparison of deployed systems anew
+	$(BIN)/python docs/deployed_systems.py
 
 screenshots: $(VENV)/.dev ## Take the documentation's pictures of the dashboard anew
 	$(BIN)/python docs/screenshots.py

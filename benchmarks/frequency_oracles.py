@@ -13,9 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import click
+from rich.console import Console
+
 from oracles import accuracy, peers, speed, strings
 from oracles.tables import Result
-from rich.console import Console
 
 SIZES = (2, 10, 100, 1024, 10**5, 10**6)
 EPSILONS = (0.5, 1.0, 2.0, 4.0)

@@ -21,14 +21,14 @@ from random import SystemRandom
 from typing import Any
 
 import click
-from oracles import peers
-from oracles.tables import Cell, Goal, Result
-from oracles.timing import microseconds_each
 from rich.console import Console
 
 from hearsay.hashing import hash64
 from hearsay.mechanisms import BasicRappor, MemoizedLocalHashing, MemoizedSubsetSelection, Rappor
 from hearsay.randomness import PRECISION
+from oracles import peers
+from oracles.tables import Cell, Goal, Result
+from oracles.timing import microseconds_each
 
 MICROSECONDS = 12.0
 REPORTS = 1000

@@ -12,12 +12,13 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 
 import click
+from rich.console import Console
+
 from deployed.chart import bars
 from deployed.page import page
 from deployed.simulation import Outcome, simulate
 from deployed.systems import HEARSAY_CATEGORY, HEARSAY_STRING, SYSTEMS
 from deployed.timings import times
-from rich.console import Console
 
 HERE = Path(__file__).parent
 SEED = 20261121

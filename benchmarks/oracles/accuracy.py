@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from oracles.peers import LIBRARIES, Request
-from oracles.tables import Cell, Goal, Measured, Result
 
 from hearsay import Scheme
 from hearsay.mechanisms import AUTO, SubsetSelection, design, explain, total_variance
@@ -24,6 +22,8 @@ from hearsay_estimator.estimate import estimate
 from hearsay_estimator.intervals import FloatArray, debias
 from hearsay_estimator.population import zipf_shares
 from hearsay_estimator.sampling import sample_tally
+from oracles.peers import LIBRARIES, Request
+from oracles.tables import Cell, Goal, Measured, Result
 
 __all__ = [
     "PEER_FLOOR",

@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from oracles.accuracy import category
-from oracles.timing import cpu_seconds
 
 from hearsay_collector.tally import Tally, TallyRow
 from hearsay_estimator.estimate import estimate
+from oracles.accuracy import category
+from oracles.timing import cpu_seconds
 
 
 def peak() -> float:

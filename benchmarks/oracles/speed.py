@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from oracles.accuracy import ZIPF, Answers, category
-from oracles.peers import LIBRARIES, Request
-from oracles.tables import Cell, Goal, Result, number
-from oracles.timing import cpu_seconds, microseconds_each
 
 from hearsay.mechanisms import AUTO, Packing, design, design_string
 from hearsay_estimator.population import zipf_shares
 from hearsay_estimator.sampling import sample_tally
+from oracles.accuracy import ZIPF, Answers, category
+from oracles.peers import LIBRARIES, Request
+from oracles.tables import Cell, Goal, Result, number
+from oracles.timing import cpu_seconds, microseconds_each
 
 __all__ = ["answers_at_once", "devices", "folds", "speed_requests", "wire"]
 

@@ -6,15 +6,15 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from oracles.accuracy import ZIPF
-from oracles.tables import Cell, Goal, Measured, Result
-from oracles.timing import cpu_seconds
 
 from hearsay import Scheme
 from hearsay.mechanisms import AUTO, design_string
 from hearsay_estimator.estimate import estimate
 from hearsay_estimator.population import zipf_shares
 from hearsay_estimator.sampling import sample_tally
+from oracles.accuracy import ZIPF
+from oracles.tables import Cell, Goal, Measured, Result
+from oracles.timing import cpu_seconds
 
 __all__ = ["found_strings"]
 

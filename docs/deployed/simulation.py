@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from deployed.systems import HEARSAY_STRING, RAPPOR, System
 from numpy.typing import NDArray
 
+from deployed.systems import HEARSAY_STRING, RAPPOR, System
 from hearsay import Scheme
 from hearsay.mechanisms import AUTO, design_string
 from hearsay_estimator.cohort_decoder import decode

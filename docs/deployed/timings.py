@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+
 from deployed.simulation import CANDIDATES, DEVICES, candidates, rappor_table
 from deployed.systems import (
     CMS,
@@ -20,8 +21,6 @@ from deployed.systems import (
     RAPPOR,
     System,
 )
-from oracles.timing import cpu_seconds
-
 from hearsay import Scheme
 from hearsay.mechanisms import (
     AUTO,
@@ -42,6 +41,7 @@ from hearsay_estimator.cohort_decoder import decode
 from hearsay_estimator.estimate import estimate
 from hearsay_estimator.rappor.encoding import Reading, encode
 from hearsay_estimator.sampling import sample_tally
+from oracles.timing import cpu_seconds
 
 __all__ = ["REPORTS", "Times", "times"]
 
