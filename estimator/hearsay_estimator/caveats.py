@@ -19,9 +19,18 @@ _ROUGH = 0.5
 
 
 def caveats(
-    n: int, windows: Sequence[str], noise: Noise, level: float, *, complete: bool
+    n: int,
+    windows: Sequence[str],
+    noise: Noise,
+    level: float,
+    *,
+    independent: float,
+    complete: bool,
 ) -> tuple[str, ...]:
-    """What to bear in mind about an estimate of `len(noise.a)` values; empty if nothing."""
+    """What to bear in mind about an estimate of `len(noise.a)` values; empty if nothing.
+
+    `independent` is what the n reports are worth (see `Basis`).
+    """
     if n == 0:
         return ("no reports: nothing can be said yet",)
     family = len(noise.a)
@@ -39,7 +48,13 @@ def caveats(
         warnings.append(
             "so few reports support any value by chance that intervals and p-values are rough"
         )
-    if len(windows) > 1:
+    if independent < n:
+        warnings.append(
+            f"rests on {n:,} answers from {len(windows)} windows, in which devices may have "
+            f"answered again out of the same memory: what they keep is counted as that of "
+            f"{independent:,.0f} devices, and the intervals allow for it"
+        )
+    elif len(windows) > 1:
         warnings.append(
             f"rests on {n:,} answers from {len(windows)} windows, not on as many devices: where "
             "the same devices answer again, the intervals are somewhat too narrow"

@@ -30,7 +30,7 @@ from hearsay_estimator.cohort_fit import Fit, covariance, joint_fit, scores, sin
 from hearsay_estimator.cohort_table import CohortTable, Winsor
 from hearsay_estimator.intervals import FloatArray
 
-__all__ = ["Decoding", "decode"]
+__all__ = ["STRICTNESS", "Decoding", "decode"]
 
 _MOST_SELECTED = 600
 _MOST_ENTRIES = 1 << 25
@@ -39,7 +39,7 @@ _BATCH = 24
 _NEAR_BEST = 0.7
 """A batch takes candidates this near to its best: weaker ones may be its ghosts, which
 share some of its cells by chance and fade once it is in the fit."""
-_STRICTNESS = 0.8
+STRICTNESS = 0.8
 """Selecting and estimating on the same counts lets a few more noise peaks through than
 the level says, so the search runs at this part of it (found by simulation)."""
 _SMALL_TABLE = 1024
@@ -94,8 +94,8 @@ class Decoding:
 
 
 def decode(
-    counts: NDArray[np.integer[Any]],
-    reports: NDArray[np.integer[Any]],
+    counts: NDArray[Any],
+    reports: NDArray[Any],
     design: Design,
     p01: float,
     p11: float,
@@ -109,6 +109,7 @@ def decode(
     Args:
         counts: shape (m, k), how often each column was set in each cohort.
         reports: shape (m,), the reports of each cohort; a cohort without any weighs nothing.
+            Both may be scaled alike where reports weigh less than independent ones.
         design: the cells of the M candidates.
         p01, p11: probability that a report sets a cell which the true filter leaves, or sets.
         background: density c of a random filter: 1 - (1 - 1/k)**h. It is 0 where nothing
@@ -191,7 +192,7 @@ def _apart(table: CohortTable, design: Design, fdr: float) -> _Found:
 
 def _together(table: CohortTable, design: Design, fdr: float) -> _Found:
     """Select, fit jointly, and estimate every other candidate on top of that fit."""
-    fit = _search(table, design, fdr * _STRICTNESS)
+    fit = _search(table, design, fdr * STRICTNESS)
     share, variance = singly(table, design, fit)
     p = _upper_tail(np.where(np.isfinite(variance), share, 0.0) / np.sqrt(variance))
     detected = np.zeros(len(design), bool)

@@ -77,8 +77,8 @@ class CohortTable:
     @classmethod
     def of(
         cls,
-        counts: NDArray[np.integer[Any]],
-        reports: NDArray[np.integer[Any]],
+        counts: NDArray[Any],
+        reports: NDArray[Any],
         p01: float,
         p11: float,
         background: float,

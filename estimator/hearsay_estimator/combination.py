@@ -15,6 +15,7 @@ import numpy as np
 
 from hearsay_estimator.errors import EstimateError
 from hearsay_estimator.estimate import Basis, Estimate, infer
+from hearsay_estimator.finding import Finding
 from hearsay_estimator.intervals import FloatArray, Noise
 
 __all__ = ["combine"]
@@ -48,6 +49,7 @@ def combine(estimates: Sequence[Estimate]) -> Estimate:
         schemes=tuple(dict.fromkeys(name for each in informed for name in each.schemes)),
         windows=tuple(sorted({window for each in informed for window in each.windows})),
         n=sum(each.n for each in informed),
+        independent=sum(each.independent for each in informed),
         epsilon=max(each.epsilon for each in informed),
         complete=alike and all(each.complete for each in informed),
     )
@@ -55,7 +57,8 @@ def combine(estimates: Sequence[Estimate]) -> Estimate:
         each.values[place] for each in informed for place in np.flatnonzero(each.ghosts).tolist()
     }
     ghosts = np.array([value in haunted for value in values]) if haunted else None
-    combined = infer(basis, values, share, noise, informed[0].level, informed[0].adjustment, ghosts)
+    found = Finding.of(share, noise, ghosts)
+    combined = infer(basis, values, found, informed[0].level, informed[0].adjustment)
     return combined if alike else _warned(combined, informed)
 
 

@@ -13,12 +13,15 @@ import numpy as np
 
 from hearsay import Scheme
 from hearsay.mechanisms import (
+    BasicRappor,
     CohortLocalHashing,
     CountMeanSketch,
     HadamardCountMeanSketch,
     HadamardResponse,
     HashedProjectiveGeometry,
     Mechanism,
+    MemoizedLocalHashing,
+    MemoizedSubsetSelection,
     ProjectiveGeometry,
     SubsetSelection,
     UnaryEncoding,
@@ -28,13 +31,24 @@ from hearsay_estimator import hadamard_response, hashed, projective_geometry
 from hearsay_estimator.errors import EstimateError
 from hearsay_estimator.support import Decoder, Items, Support
 
-__all__ = ["DECODERS", "support_counts"]
+__all__ = ["DECODERS", "asked_items", "support_counts"]
 
 
 def support_counts(
     tally: Tally, scheme: Scheme, candidates: Sequence[str] | None = None
 ) -> Support:
     """How many of the tally's reports support each candidate.
+
+    Raises:
+        EstimateError: as `asked_items`.
+    """
+    items = asked_items(tally, scheme, candidates)
+    decode: Decoder = DECODERS.get(scheme.mechanism.name, _cell_by_cell)
+    return decode(tally, scheme.mechanism, items)
+
+
+def asked_items(tally: Tally, scheme: Scheme, candidates: Sequence[str] | None = None) -> Items:
+    """What the mechanism randomizes in place of each candidate.
 
     Without candidates, those of the scheme's closed domain, in its order.
 
@@ -43,9 +57,7 @@ def support_counts(
             not in the domain, or the domain is open and there are no candidates.
     """
     _check_tally(tally, scheme)
-    items = _items(scheme, candidates)
-    decode: Decoder = DECODERS.get(scheme.mechanism.name, _cell_by_cell)
-    return decode(tally, scheme.mechanism, items)
+    return _items(scheme, candidates)
 
 
 def _check_tally(tally: Tally, scheme: Scheme) -> None:
@@ -66,21 +78,26 @@ def _items(scheme: Scheme, candidates: Sequence[str] | None) -> Items:
     if candidates is None:
         if scheme.values is None:
             raise EstimateError("this metric's domain is open: give the candidates to look for")
-        return np.arange(len(scheme.values))
+        return _array(scheme.items)
     if not candidates:
         raise EstimateError("there are no candidates: give at least one")
     if len(set(candidates)) != len(candidates):
         raise EstimateError("a candidate is listed twice: list each of them once")
     if scheme.values is None:
         return candidates
-    index = {value: item for item, value in enumerate(scheme.values)}
+    index = dict(zip(scheme.values, scheme.items, strict=True))
     try:
-        return np.array([index[value] for value in candidates])
+        return _array([index[value] for value in candidates])
     except KeyError as error:
         raise EstimateError(
             f"{error} is not one of the metric's declared values, so no report can speak of it: "
             "leave it out"
         ) from None
+
+
+def _array(items: Sequence[Any]) -> Items:
+    """Indices as an array, to gather with; strings as they are."""
+    return items if isinstance(items[0], str) else np.array(items, np.int64)
 
 
 def _own_cell(tally: Tally, mechanism: Mechanism[Any], items: Items) -> Support:
@@ -99,10 +116,13 @@ def _cell_by_cell(tally: Tally, mechanism: Mechanism[Any], items: Items) -> Supp
 DECODERS: dict[str, Decoder] = {
     SubsetSelection.name: _own_cell,
     UnaryEncoding.name: _own_cell,
+    MemoizedSubsetSelection.name: _own_cell,
+    BasicRappor.name: _own_cell,
     ProjectiveGeometry.name: projective_geometry.decode,
     HadamardResponse.name: hadamard_response.decode,
     HashedProjectiveGeometry.name: hashed.decode_few_rows,
     CohortLocalHashing.name: hashed.decode,
+    MemoizedLocalHashing.name: hashed.decode,
     CountMeanSketch.name: hashed.decode,
     HadamardCountMeanSketch.name: hashed.decode,
 }

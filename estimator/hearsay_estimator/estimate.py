@@ -13,12 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hearsay import Scheme
+from hearsay.mechanisms import Memoizing
 from hearsay_collector.tally import Tally
 from hearsay_estimator.caveats import caveats
+from hearsay_estimator.cohorts import decode_cohorts, fits
 from hearsay_estimator.consistency import project
-from hearsay_estimator.decoders import support_counts
+from hearsay_estimator.decoders import asked_items, support_counts
+from hearsay_estimator.finding import Finding
 from hearsay_estimator.intervals import FloatArray, Noise, debias, score_interval
-from hearsay_estimator.significance import Adjustment, adjust_p, share_p_values
+from hearsay_estimator.memoized import repeated_noise
+from hearsay_estimator.significance import Adjustment, adjust_p
 
 __all__ = ["COLUMNS", "Basis", "Estimate", "estimate", "infer"]
 
@@ -46,6 +50,9 @@ class Basis:
     windows: tuple[str, ...]
     n: int
     """Reports. In one window each is another device's; over several, they are answers."""
+    independent: float
+    """So many reports of other devices would say as much: fewer than `n` where devices have
+    answered again out of the same memory."""
     epsilon: float
     """The most that one of these reports can reveal, exact and rounded up."""
     complete: bool
@@ -140,68 +147,79 @@ def estimate(
     *,
     level: float = 0.95,
     adjust: Adjustment = "bh",
+    again: float | None = None,
 ) -> Estimate:
     """Estimate the share of each value, or of each candidate, from a tally of one scheme.
 
+    `again` says how often devices have answered out of the same memory, as
+    `hearsay_estimator.memoized.repeats` bounds it; if not given, it is taken that all have
+    in every window of the tally. Without memory it does not matter.
+
     Raises:
         EstimateError: the tally is not the scheme's, or it cannot speak of a candidate.
+        ValueError: `level` is not between 0 and 1.
     """
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, not {level}")
     mechanism = scheme.mechanism
-    support = support_counts(tally, scheme, candidates)
+    items = asked_items(tally, scheme, candidates)
     values = scheme.values if candidates is None else tuple(candidates)
-    assert values is not None  # support_counts refuses an open domain without candidates
+    assert values is not None  # asked_items refuses an open domain without candidates
+    if not isinstance(mechanism, Memoizing):
+        again = 1.0
+    elif again is None:
+        again = float(max(1, len(tally.windows)))
     basis = Basis(
         tally.metric,
         (scheme.fingerprint,),
         tally.windows,
         tally.reports,
+        tally.reports / again,
         mechanism.epsilon,
         complete=candidates is None,
     )
-    p, q = mechanism.p, mechanism.q
+    if fits(mechanism, items):
+        found = decode_cohorts(tally, mechanism, items, level, again)
+        return infer(basis, values, found, level, adjust)
+    support = support_counts(tally, scheme, candidates)
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = debias(support.counts, support.reports, p, q)
-    noise = Noise.of(p, q, support.reports, len(values))
-    return infer(basis, values, share, noise, level, adjust, support.ghosts)
+        share = debias(support.counts, support.reports, mechanism.p, mechanism.q)
+    noise = repeated_noise(mechanism, support.reports, len(values), again)
+    return infer(basis, values, Finding.of(share, noise, support.ghosts), level, adjust)
 
 
 def infer(
-    basis: Basis,
-    values: tuple[str, ...],
-    share: FloatArray,
-    noise: Noise,
-    level: float,
-    adjust: Adjustment,
-    ghosts: NDArray[np.bool_] | None = None,
+    basis: Basis, values: tuple[str, ...], found: Finding, level: float, adjust: Adjustment
 ) -> Estimate:
     """Everything that follows from unbiased shares and their noise.
-
-    Args:
-        share: unbiased, shape (d,); NaN where there are no reports.
-        ghosts: values that must not count as detected, shape (d,).
 
     Raises:
         ValueError: `level` is not between 0 and 1.
     """
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, not {level}")
+    share, noise = found.share, found.noise
     known = np.isfinite(share)
     with np.errstate(invalid="ignore"):
         low, high = score_interval(share, noise, level)
-        p_value = share_p_values(share, noise)
         std_error = np.sqrt(noise.at(share))
     std_error[~known] = np.nan
-    if ghosts is None:
-        ghosts = np.zeros(len(share), np.bool_)
-    p_value[ghosts] = 1.0
-    warnings = caveats(basis.n, basis.windows, noise, level, complete=basis.complete)
-    if ghosts.any():
+    p_value = np.where(found.ghosts, 1.0, found.p_value)
+    warnings = found.warnings + caveats(
+        basis.n,
+        basis.windows,
+        noise,
+        level,
+        independent=basis.independent,
+        complete=basis.complete,
+    )
+    if found.ghosts.any():
         warnings += (
-            f"{ghosts.sum():,} of the candidates look like accidents of hashing, which the "
-            "tables disagree on: they do not count as detected",
+            f"{found.ghosts.sum():,} of the candidates look like accidents of hashing: they do "
+            "not count as detected",
         )
     consistent = np.where(known, 0.0, np.nan)
-    real = known & ~ghosts
+    real = known & ~found.ghosts
     if real.any():
         consistent[real] = project(share[real], complete=basis.complete)
     return Estimate(
@@ -217,6 +235,6 @@ def infer(
         p_adjusted=adjust_p(p_value, adjust),
         consistent=consistent,
         noise=noise,
-        ghosts=ghosts,
+        ghosts=found.ghosts,
         warnings=warnings,
     )

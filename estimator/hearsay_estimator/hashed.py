@@ -31,6 +31,7 @@ from hearsay.mechanisms import (
     HadamardResponse,
     Hashed,
     Mechanism,
+    MemoizedSubsetSelection,
     ProjectiveGeometry,
     SubsetSelection,
     UnaryEncoding,
@@ -44,7 +45,14 @@ from hearsay_estimator import (
 )
 from hearsay_estimator.support import Items, Support
 
-__all__ = ["GHOST_LEVEL", "decode", "decode_few_rows", "hash_places", "sample_rows"]
+__all__ = [
+    "GHOST_LEVEL",
+    "decode",
+    "decode_few_rows",
+    "hash_columns",
+    "hash_places",
+    "sample_rows",
+]
 
 _Counts = NDArray[np.int64]
 
@@ -61,6 +69,7 @@ _TABLES: dict[type[Mechanism[int]], Callable[[_Counts, Any], _Counts]] = {
     ),
     HadamardResponse: hadamard_response.matrix_support,
     SubsetSelection: lambda cells, channel: cells,
+    MemoizedSubsetSelection: lambda cells, channel: cells,
     UnaryEncoding: lambda cells, channel: cells,
 }
 """From the cells of a row to the support of each place."""
@@ -69,18 +78,24 @@ _SAMPLERS: dict[type[Mechanism[int]], Callable[..., tuple[TallyRow, ...]]] = {
     ProjectiveGeometry: projective_geometry.sample_rows,
     HadamardResponse: hadamard_response.sample_rows,
     SubsetSelection: subset_selection.sample_rows,
+    MemoizedSubsetSelection: subset_selection.sample_rows,
     UnaryEncoding: unary_encoding.sample_rows,
 }
 
 
 def hash_places(mechanism: Hashed, texts: Sequence[str]) -> Iterator[_Counts]:
     """Row by row, the places that the strings hash to, each of shape (len(texts),)."""
-    keys = [hash_key(mechanism.salt, text) for text in texts]
-    for row in range(0, mechanism.hashes, 2):
-        digests = b"".join([mmh3.hash_bytes(key, row >> 1) for key in keys])
+    return hash_columns(mechanism.salt, mechanism.hashes, mechanism.width, texts)
+
+
+def hash_columns(salt: str, count: int, width: int, texts: Sequence[str]) -> Iterator[_Counts]:
+    """`hash64(salt, i, text) % width` for i below `count`, each of shape (len(texts),)."""
+    keys = [hash_key(salt, text) for text in texts]
+    for number in range(0, count, 2):
+        digests = b"".join([mmh3.hash_bytes(key, number >> 1) for key in keys])
         halves = np.frombuffer(digests, "<u8").reshape(-1, 2)
-        for half in range(min(2, mechanism.hashes - row)):
-            yield (halves[:, half] % np.uint64(mechanism.width)).astype(np.int64)
+        for half in range(min(2, count - number)):
+            yield (halves[:, half] % np.uint64(width)).astype(np.int64)
 
 
 def decode(tally: Tally, mechanism: Hashed, items: Items) -> Support:

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime
 
 from hearsay import Metric, MetricError, Registry, Scheme, windows
+from hearsay.mechanisms import Memoizing
 from hearsay_collector.stores.base import Store
 from hearsay_collector.tally import empty_tally
 from hearsay_estimator.combination import combine
 from hearsay_estimator.errors import EstimateError
 from hearsay_estimator.estimate import Estimate, estimate
+from hearsay_estimator.memoized import repeats
 from hearsay_estimator.significance import Adjustment
 
 __all__ = ["find_metric", "read"]
@@ -53,13 +55,17 @@ def read(
             labels = store.windows(metric, fingerprint)
             chosen = [label for label in labels if _within(label, declared, first, last)]
             tally = store.tally(metric, fingerprint, chosen)
+            again = _again(store, declared, scheme, chosen)
         else:
             tally = empty_tally(metric, fingerprint, (), scheme.mechanism.rows)
+            again = None
         asked = candidates
         if fingerprint != current:
             asked = _answerable(candidates, scheme)
         if asked is None or asked:
-            estimates.append(estimate(tally, scheme, asked, level=level, adjust=adjust))
+            estimates.append(
+                estimate(tally, scheme, asked, level=level, adjust=adjust, again=again)
+            )
     return combine(estimates)
 
 
@@ -75,6 +81,14 @@ def find_metric(registry: Registry, name: str) -> Metric:
     known = ", ".join(near or sorted(registry.metrics))
     advice = f"did you mean {known}?" if near else f"it declares {known}"
     raise MetricError(name, f"is not declared in {registry.source}; {advice}")
+
+
+def _again(store: Store, metric: Metric, scheme: Scheme, windows: Sequence[str]) -> float | None:
+    """How often devices can have answered out of the same memory in these windows."""
+    if not isinstance(scheme.mechanism, Memoizing) or len(windows) < 2:
+        return None
+    reports = [store.tally(metric.name, scheme.fingerprint, [window]).reports for window in windows]
+    return repeats(reports, metric.sample_rate)
 
 
 def _answerable(candidates: Sequence[str] | None, scheme: Scheme) -> Sequence[str] | None:

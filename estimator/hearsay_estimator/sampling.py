@@ -14,17 +14,23 @@ from numpy.typing import NDArray
 
 from hearsay import Scheme
 from hearsay.mechanisms import (
+    BasicRappor,
     CohortLocalHashing,
     CountMeanSketch,
     HadamardCountMeanSketch,
     HadamardResponse,
     HashedProjectiveGeometry,
+    MemoizedLocalHashing,
+    MemoizedSubsetSelection,
+    OneTimeRappor,
     ProjectiveGeometry,
+    Rappor,
     SubsetSelection,
     UnaryEncoding,
 )
 from hearsay_collector.tally import Tally, TallyRow
 from hearsay_estimator import (
+    bloom,
     hadamard_response,
     hashed,
     projective_geometry,
@@ -50,6 +56,11 @@ SAMPLERS: dict[str, Sampler] = {
     CohortLocalHashing.name: hashed.sample_rows,
     CountMeanSketch.name: hashed.sample_rows,
     HadamardCountMeanSketch.name: hashed.sample_rows,
+    MemoizedSubsetSelection.name: subset_selection.sample_rows,
+    MemoizedLocalHashing.name: hashed.sample_rows,
+    BasicRappor.name: unary_encoding.sample_rows,
+    Rappor.name: bloom.sample_rows,
+    OneTimeRappor.name: bloom.sample_rows,
 }
 """mechanism -> sampler."""
 
@@ -63,7 +74,7 @@ def sample_tally(
     metric: str = "simulated",
     window: str = "simulated",
 ) -> Tally:
-    """A tally of `counts.sum()` devices, `counts[i]` of which have the i-th value.
+    """One window's tally of `counts.sum()` devices, `counts[i]` of which have the i-th value.
 
     Args:
         counts: shape (d,), non-negative.
@@ -77,7 +88,7 @@ def sample_tally(
         raise EstimateError(f"tallies of {name} cannot be simulated: simulate its devices")
     if scheme.values is None and values is None:
         raise EstimateError("this metric's domain is open: say which strings the counts are for")
-    items: Items = np.arange(len(scheme.values)) if scheme.values is not None else values or ()
+    items: Items = values or () if scheme.values is None else scheme.items
     if len(items) != len(counts):
         raise EstimateError(f"{len(counts)} counts for {len(items)} values: give one for each")
     rows = SAMPLERS[name](scheme.mechanism, items, np.asarray(counts, np.int64), rng)

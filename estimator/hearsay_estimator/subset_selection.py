@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hearsay.mechanisms import SubsetSelection
+from hearsay.mechanisms import MemoizedSubsetSelection, SubsetSelection
 from hearsay_collector.tally import TallyRow
 from hearsay_estimator.support import Items
 
@@ -36,11 +36,15 @@ _CROWD = 500_000_000
 
 
 def sample_rows(
-    mechanism: SubsetSelection, items: Items, counts: _Counts, rng: np.random.Generator
+    mechanism: SubsetSelection | MemoizedSubsetSelection,
+    items: Items,
+    counts: _Counts,
+    rng: np.random.Generator,
 ) -> tuple[TallyRow, ...]:
     """The tally of a crowd in which `counts[x]` devices have value x, shape (size,).
 
-    `items` is every value, in order, and is not looked at.
+    `items` is every value, in order, and is not looked at. One report of a memo has the
+    same distribution as one without memory.
     """
     size, k = mechanism.size, mechanism.k
     blind = (1 - mechanism.p) * size / (size - k)

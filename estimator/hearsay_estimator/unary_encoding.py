@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hearsay.mechanisms import UnaryEncoding
+from hearsay.mechanisms import BasicRappor, UnaryEncoding
 from hearsay_collector.tally import TallyRow
 from hearsay_estimator.support import Items
 
@@ -17,7 +17,10 @@ __all__ = ["sample_rows"]
 
 
 def sample_rows(
-    mechanism: UnaryEncoding, items: Items, counts: NDArray[np.int64], rng: np.random.Generator
+    mechanism: UnaryEncoding | BasicRappor,
+    items: Items,
+    counts: NDArray[np.int64],
+    rng: np.random.Generator,
 ) -> tuple[TallyRow, ...]:
     """The tally of a crowd in which `counts[x]` devices have value x, shape (size,).
 

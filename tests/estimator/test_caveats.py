@@ -20,7 +20,7 @@ def warn(make_scheme: Callable[..., Scheme]) -> Callable[..., str]:
     ) -> str:
         mechanism = make_scheme(size, epsilon, k).mechanism
         noise = Noise.of(mechanism.p, mechanism.q, n, size)
-        settings = {"windows": ("2026-11-16",), "complete": True, **more}
+        settings = {"windows": ("2026-11-16",), "complete": True, "independent": n, **more}
         windows = settings.pop("windows")
         return "; ".join(caveats(n, windows, noise, 0.95, **settings))  # type: ignore[arg-type]
 

@@ -1,0 +1,154 @@
+"""Strings that were hashed in public cohorts: their shares by the decoder for cohort tables.
+
+RAPPOR and cohort local hashing, with memory or without, hash strings to so few columns that
+common strings collide with all others in some cohorts. Counting each candidate's supporters
+by itself would add those of its neighbours, an error that no number of reports removes;
+`hearsay_estimator.cohort_decoder` tells the candidates apart instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hearsay.mechanisms import (
+    Bloom,
+    CohortLocalHashing,
+    Mechanism,
+    MemoizedLocalHashing,
+    Memoizing,
+    OneTimeRappor,
+    Rappor,
+)
+from hearsay_collector.tally import Tally
+from hearsay_estimator.cohort_decoder import STRICTNESS, Decoding, decode
+from hearsay_estimator.cohort_design import Design
+from hearsay_estimator.errors import EstimateError
+from hearsay_estimator.finding import Finding
+from hearsay_estimator.hashed import hash_columns
+from hearsay_estimator.intervals import Noise
+from hearsay_estimator.memoized import worth
+from hearsay_estimator.significance import adjust_p
+from hearsay_estimator.support import Items
+
+__all__ = ["COHORTS", "decode_cohorts", "fits"]
+
+_MOST_CELLS = 1 << 27
+"""Of all candidates together: half a gigabyte."""
+
+
+class Channel(NamedTuple):
+    """How a mechanism fills a cohort table."""
+
+    salt: str
+    cohorts: int
+    columns: int
+    hashes: int
+    """Columns that a string sets in each cohort."""
+    p11: Fraction
+    p01: Fraction
+    """How often a report sets a column that the string sets, and one that it does not."""
+
+
+def _of_bloom(bloom: Bloom, p11: Fraction, p01: Fraction) -> Channel:
+    return Channel(bloom.salt, bloom.cohorts, bloom.k, bloom.h, p11, p01)
+
+
+def _of_hashing(mechanism: CohortLocalHashing | MemoizedLocalHashing) -> Channel:
+    channel = mechanism.channel
+    return Channel(mechanism.salt, mechanism.hashes, mechanism.width, 1, channel.p, channel.q)
+
+
+COHORTS: dict[str, Callable[[Any], Channel]] = {
+    CohortLocalHashing.name: _of_hashing,
+    MemoizedLocalHashing.name: _of_hashing,
+    Rappor.name: lambda each: _of_bloom(each.bloom, each.rounds.p11, each.rounds.p01),
+    OneTimeRappor.name: lambda each: _of_bloom(each.bloom, each.p, 1 - each.p),
+}
+"""mechanism -> its channel."""
+
+
+def fits(mechanism: Mechanism[Any], items: Items) -> bool:
+    """Whether candidates of this mechanism are decoded here: all of them fit into memory.
+
+    Raises:
+        EstimateError: they do not, and there is no other decoder.
+    """
+    if mechanism.name not in COHORTS:
+        return False
+    channel = COHORTS[mechanism.name](mechanism)
+    each = channel.cohorts * channel.hashes
+    if len(items) * each <= _MOST_CELLS:
+        return True
+    if channel.hashes == 1:
+        return False
+    raise EstimateError(
+        f"{len(items):,} candidates are too many for {mechanism.name}: ask for at most "
+        f"{_MOST_CELLS // each:,} at a time"
+    )
+
+
+def decode_cohorts(
+    tally: Tally, mechanism: Mechanism[Any], items: Items, level: float, again: float
+) -> Finding:
+    """Estimate candidates, which are strings, jointly; detection is at 1 - `level`.
+
+    `again` is as `memoized.repeats` gives it. Ghosts are those that stand out by themselves,
+    but not beside the candidates that were detected.
+    """
+    channel = COHORTS[mechanism.name](mechanism)
+    p11, p01 = float(channel.p11), float(channel.p01)
+    # Memory weighs like fewer reports that all say the same.
+    scale = worth(mechanism, p11, p01, again) if isinstance(mechanism, Memoizing) else 1.0
+    found = decode(
+        np.array([row.cells for row in tally.rows]) * scale,
+        np.array([row.reports for row in tally.rows]) * scale,
+        _design(channel, items),
+        p01,
+        p11,
+        background=1 - (1 - 1 / channel.columns) ** channel.hashes,
+        fdr=1 - level,
+        level=level,
+    )
+    known = np.isfinite(found.share)
+    none = np.zeros(len(items))
+    p_value = np.where(known, np.minimum(found.p_value / STRICTNESS, 1.0), np.nan)
+    variance = np.where(known, found.std_error, np.inf) ** 2
+    return Finding(
+        found.share,
+        Noise(variance, none, none, none),
+        p_value,
+        ~found.detected & (adjust_p(p_value, "bh") <= 1 - level),
+        tuple(_warnings(found, items)) if found.n else (),
+    )
+
+
+def _design(channel: Channel, items: Items) -> Design:
+    """Which cells each of the strings sets."""
+    positions = np.empty((len(items), channel.cohorts, channel.hashes), np.int32)
+    count = channel.cohorts * channel.hashes
+    columns = hash_columns(channel.salt, count, channel.columns, list(items))
+    for number, column in enumerate(columns):
+        positions[:, number // channel.hashes, number % channel.hashes] = column
+    return Design.of(positions, channel.columns)
+
+
+def _warnings(found: Decoding, items: Items) -> Iterator[str]:
+    low, _, _ = found.unexplained
+    if low > 0:
+        yield (
+            f"the values detected explain {max(found.explained_share, 0):.0%} of the crowd: at "
+            f"least {low:.0%} have others, which are too rare to be told from noise or were "
+            "not asked for"
+        )
+    alike = np.flatnonzero(found.same_as != np.arange(len(items)))
+    if len(alike):
+        pairs = [f"{items[at]!r} like {items[found.same_as[at]]!r}" for at in alike[:3].tolist()]
+        more = ", ..." if len(alike) > 3 else ""
+        yield (
+            f"{len(alike):,} candidates hash like others in every cohort and share their "
+            f"estimate, which is of both together: {', '.join(pairs)}{more}"
+        )
