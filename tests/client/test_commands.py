@@ -77,6 +77,25 @@ def test_lint_explains_each_mechanism(run: Callable[..., Any]) -> None:
     assert "homepage: hashed projective geometry takes any string" in result.stdout
 
 
+def test_lint_says_what_a_lifetime_bounds(run: Callable[..., Any], tmp_path: Path) -> None:
+    """Of a metric with memory the lifetime is a memo's, so no number of answers is given; the
+    reason for its mechanism is that of a mechanism with memory."""
+    keys = "description = 'd'\nowner = 'o'\nexpires = 2037-01-01\nlongitudinal = 'memoize'\n"
+    (tmp_path / "metrics.toml").write_text(
+        f"schema = 1\n[metrics.a]\ntype = 'boolean'\n{keys}epsilon = 1.0\nlifetime_epsilon = 2.0\n"
+        f"[metrics.b]\ntype = 'string'\n{keys}epsilon = 1.0\nlifetime_epsilon = 2.0\n"
+    )
+    result = run(lint, tmp_path / "metrics.toml", "--explain")
+    listed = json.loads(run(lint, tmp_path / "metrics.toml", "--json").stdout)["metrics"]
+    assert result.exit_code == 0
+    assert "a memo" in result.stdout
+    assert "answers" not in result.stdout
+    assert [each["lifetime_answers"] for each in listed] == [None, None]
+    assert [each["longitudinal"] for each in listed] == ["memoize", "memoize"]
+    assert "subset selection of a memo has 1 times the least" in listed[0]["explanation"]
+    assert "cohort local hashing of a memo" in listed[1]["explanation"]
+
+
 def test_lint_without_a_file_says_so(run: Callable[..., Any], tmp_path: Path) -> None:
     """A file that is not there is a problem like others."""
     result = run(lint, tmp_path / "none.toml")

@@ -194,10 +194,10 @@ class Memoizing(Mechanism[Item]):
 
     * `odds`: one report, between any two values.
     * `lifetime_odds`: one memo. All reports of a value together, however many, reveal no
-      more than its memo. So of two histories whose values change at the same times, all
+      more than its memo. So of two histories that move between cells at the same times, all
       reports tell at most `lifetime_odds` to the power of the number of cells met. This
       protects values *given the times at which they change*, and not those times: for
-      histories that change at different times it is no bound.
+      histories that move at different times it is no bound.
     * `fresh_odds`: one report, between any two memos. All memos that a device may ever
       draw can be thought drawn beforehand, a table of noise that no value has touched;
       the values only say which of its entries is used when. So T reports of *any* history
