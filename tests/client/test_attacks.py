@@ -214,28 +214,32 @@ def registry() -> Registry:
 def test_averaging_through_the_client_sees_one_memo(
     make_client: MakeClient, clock: Any, collector: Any, registry: Registry
 ) -> None:
-    """A device that reports one value on 1,000 days shows fresh noise on one memo, and no more.
+    """Five devices that report one value on 300 days each show fresh noise on one memo, which
+    is not the value for some of them, and no more.
 
-    Chi-square of its reports against the fresh round from its memo, alpha = 1e-6, seed 4.
+    Chi-square of the reports against the fresh round from the memo, five comparisons, alpha =
+    1e-6 each, seed 4.
     """
-    client = make_client(state_dir=MEMORY)
-    for _ in range(REPORTS):
-        client.record("remembered", "c")
-        clock.days(1)
-        assert client.flush()
-    reports = collector.reports
-    with client._state.transaction() as connection:
-        memos = connection.execute("SELECT memo FROM memos").fetchall()
-    assert len(reports) == REPORTS
-    assert len(memos) == 1
     mechanism = registry["remembered"].scheme.mechanism
     assert isinstance(mechanism, MemoizedSubsetSelection)
     (row,) = mechanism.rows
-    memo = int(memos[0][0], 16)
-    drawn = Counter(unpack_columns(row, report["columns"]) for report in reports)
     sets = [sum(1 << each for each in chosen) for chosen in itertools.combinations(range(6), 2)]
-    expected = [REPORTS * float(mechanism.fresh.likelihood(Report(0, each), memo)) for each in sets]
-    assert stats.chisquare([drawn[each] for each in sets], expected).pvalue > 1e-6
+    memos = []
+    for _ in range(5):
+        collector.bodies.clear()
+        client = make_client(state_dir=MEMORY)
+        for _ in range(300):
+            client.record("remembered", "c")
+            clock.days(1)
+            assert client.flush()
+        with client._state.transaction() as connection:
+            ((memo,),) = connection.execute("SELECT memo FROM memos").fetchall()
+        memos.append(int(memo, 16))
+        drawn = Counter(unpack_columns(row, report["columns"]) for report in collector.reports)
+        chances = [mechanism.fresh.likelihood(Report(0, each), memos[-1]) for each in sets]
+        expected = [300 * float(chance) for chance in chances]
+        assert stats.chisquare([drawn[each] for each in sets], expected).pvalue > 1e-6
+    assert set(memos) != {2}
 
 
 def report_for_days(

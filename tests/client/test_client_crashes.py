@@ -35,6 +35,13 @@ description = "Two."
 values = ["a", "b", "c", "d"]
 epsilon = 2.0
 lifetime_epsilon = 10000
+[metrics.three]
+type = "string"
+description = "Three, with memory."
+longitudinal = "memoize"
+mechanism = "rappor"
+epsilon = 1.0
+lifetime_epsilon = 2.0
 """
 
 DEVICE = """
@@ -46,6 +53,7 @@ client = hearsay.Client(folder + "/metrics.toml", endpoint, folder, clock=lambda
 for day in range(days):
     client.record("one", day % 3 == 0)
     client.record("two", "abcd"[day % 4])
+    client.record("three", "abcd"[day % 4])
     client.flush(30)
     now[0] += 86400
     client.flush(30)
@@ -136,6 +144,26 @@ def spent_answers(folder: Path) -> int:
     return int(answers)
 
 
+def check_memory(folder: Path, sink: Sink) -> None:
+    """All reports with memory are of one cohort, and the ledger counts each memo that there is."""
+    rows = {
+        report.get("row", 0)
+        for body in sink.counted.values()
+        for report in json.loads(body)["reports"]
+        if report["metric"] == "three"
+    }
+    state = State(folder)
+    with state.transaction() as connection:
+        assert connection.execute("SELECT row FROM memo_rows").fetchall() == [
+            (row,) for row in rows
+        ]
+        memos = connection.execute("SELECT count(*) FROM memos").fetchall()
+        assert connection.execute("SELECT cells FROM ledger_cells").fetchall() == memos
+    state.close()
+    assert len(rows) == 1
+    assert 1 <= memos[0][0] <= 4  # two of the four strings may share a filter
+
+
 def settle(folder: Path, endpoint: str, day: int) -> None:
     """Send all that is left, as a last process of the device."""
     with Client(
@@ -151,8 +179,8 @@ def settle(folder: Path, endpoint: str, day: int) -> None:
 
 def test_a_device_that_is_killed_twenty_times(tmp_path: Path, sink: tuple[Sink, str]) -> None:
     """SIGKILL at twenty moments while recording, sealing and sending: every sealed report
-    arrives, none is counted twice, every retry has the same bytes, and the ledger is never
-    below what was sent."""
+    arrives, none is counted twice, every retry has the same bytes, cohort and memos stay as
+    they were drawn, and the ledger is never below what was sent."""
     counts, endpoint = sink
     (tmp_path / "metrics.toml").write_text(REGISTRY)
     day = 20_000
@@ -173,6 +201,7 @@ def test_a_device_that_is_killed_twenty_times(tmp_path: Path, sink: tuple[Sink, 
     answers = counts.answers()
     assert set(answers.values()) == {1}
     assert len(answers) == spent_answers(tmp_path) > 40
+    check_memory(tmp_path, counts)
     assert counts.changed_bytes == []
     assert counts.bodies == counts.counted
 
@@ -187,7 +216,8 @@ def test_processes_share_one_device(tmp_path: Path, sink: tuple[Sink, str]) -> N
     settle(tmp_path, endpoint, 20_020)
     answers = counts.answers()
     assert set(answers.values()) == {1}
-    assert len(answers) == spent_answers(tmp_path) == 20
+    assert len(answers) == spent_answers(tmp_path) == 30
+    check_memory(tmp_path, counts)
     assert counts.changed_bytes == []
 
 
