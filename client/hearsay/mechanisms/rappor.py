@@ -105,10 +105,9 @@ class Rounds:
                 f"{lifetime_epsilon}: declare a lifetime_epsilon above {longer:.4g}, or a smaller "
                 "epsilon"
             )
-        # A larger p is more noise; rounding q may have cost its last digit.
-        while (rounds := cls(2 * half, p, q)).odds > odds:
-            p += 1
-        return rounds
+        # Where p11 = 1/2 and p > 0, p01 (1-p01) is at least f / (8 (1 - f/2)), which makes a
+        # smaller q lower the odds, as a larger p always does: both are rounded to more noise.
+        return cls(2 * half, p, q)
 
     @property
     def p11(self) -> Fraction:
