@@ -1,4 +1,4 @@
-"""`hearsay estimate`, `hearsay trend`, `hearsay plan` and `hearsay simulate`.
+"""`hearsay estimate`, `hearsay trend`, `hearsay plan`, `hearsay simulate` and `hearsay privacy`.
 
 Exit codes: 0 when there is an answer, 1 when something is wrong, 2 for a call that makes
 no sense, 3 when nothing has been reported yet.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 # numpy and rich take longer to import than `hearsay --help` should.
 
-__all__ = ["NO_DATA", "estimate", "plan", "simulate", "trend"]
+__all__ = ["NO_DATA", "estimate", "plan", "privacy", "simulate", "trend"]
 
 NO_DATA = 3
 """The exit code when the range holds no reports."""
@@ -410,3 +410,41 @@ def simulate(
     from hearsay_estimator.render import estimate_view
 
     Console().print(estimate_view(answer, truth))
+
+
+@click.command()
+@click.argument("metric", required=False)
+@_registry
+@click.option(
+    "--household",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1, 10**6),
+    help="How many devices hold the same value: what is known of one tells of the others.",
+)
+@_json
+@_reported
+def privacy(metric: str | None, registry: Path, household: int, form: str | None) -> None:
+    """Say what the reports of METRIC reveal of a device at most; of all metrics together if
+    no METRIC is named.
+
+    Every figure is computed from the probabilities in force, and rounded against us.
+    """
+    from hearsay import Registry
+    from hearsay_estimator.privacy import guarantee, together
+    from hearsay_estimator.privacy_view import guarantee_view, together_view
+    from hearsay_estimator.reading import find_metric
+
+    declared = Registry.load(registry)
+    if metric is None:
+        whole = together(declared, household)
+        document, view = whole.to_dict(), together_view(whole)
+    else:
+        one = guarantee(find_metric(declared, metric), declared.lifetime_epsilon, household)
+        document, view = one.to_dict(), guarantee_view(one)
+    if form == "json":
+        click.echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
+        return
+    from rich.console import Console
+
+    Console().print(view)

@@ -1,84 +1,56 @@
-"""The privacy label: what one answer and a lifetime of answers can reveal, in plain words.
-
-Everything is computed from the integers in force. An epsilon-private report multiplies
-anybody's odds between two values by at most e**epsilon (Dwork, "Differential privacy",
-ICALP 2006; Kairouz, Oh and Viswanath, JMLR 2016), so an even guess becomes right with
-probability at most odds / (odds + 1). Every figure is rounded against us.
-"""
+"""The privacy label: what one answer and all answers of a device can reveal, as text."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from fractions import Fraction
 
 from hearsay import Metric
+from hearsay_estimator.privacy import Bound, guarantee
+from hearsay_estimator.privacy_words import chance, factor, pace, rounded_up
 
-__all__ = ["PrivacyLabel", "privacy_label"]
+__all__ = ["Figures", "PrivacyLabel", "privacy_label"]
 
-_WINDOWS_A_YEAR = {"day": 365.25, "week": 365.25 / 7, "month": 12.0}
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """One bound in three ways."""
+
+    epsilon: str
+    factor: str
+    """The most by which the odds between two values are multiplied."""
+    guess: str
+    """Out of 100: the most often that an even guess is right afterwards."""
 
 
 @dataclass(frozen=True, slots=True)
 class PrivacyLabel:
-    """The figures of the label, as text."""
+    """The figures of the label."""
 
-    epsilon: str
-    factor: str
-    """The most by which one answer multiplies the odds between two values."""
-    guess: str
-    """Out of 100: the most often that an even guess is right after one answer."""
-    answers: int
-    """How many answers the lifetime budget allows."""
-    lifetime_epsilon: str
-    lifetime_factor: str
-    lifetime_guess: str
+    one: Figures
+    """One answer."""
+    each: Figures
+    """What every answer adds where there are several."""
+    answers: int | None
+    """How many answers the lifetime budget allows; None where nothing but expiry ends them."""
+    lifetime: Figures | None
+    memo: Figures | None
+    """With memory: all answers with the same value."""
     pace: str
     """How soon a device that always has something to say has spent its budget."""
 
 
-def privacy_label(metric: Metric) -> PrivacyLabel:
-    """The label of a metric, from the mechanism in force."""
-    odds = metric.scheme.mechanism.odds
-    epsilon = metric.scheme.mechanism.epsilon
-    answers = math.floor(Fraction(metric.lifetime_epsilon) / Fraction(epsilon))
-    lifetime_odds = odds**answers
+def privacy_label(metric: Metric, cap: float | None = None) -> PrivacyLabel:
+    """The label of a metric, under the cap of its registry (`Registry.lifetime_epsilon`)."""
+    given = guarantee(metric, cap)
     return PrivacyLabel(
-        epsilon=_up(epsilon, 2),
-        factor=_up(odds, 2),
-        guess=_guess(odds),
-        answers=answers,
-        lifetime_epsilon=_up(answers * Fraction(epsilon), 2),
-        lifetime_factor=_up(lifetime_odds, 2 if lifetime_odds < 100 else 0),
-        lifetime_guess=_guess(lifetime_odds),
-        pace=_pace(answers, metric),
+        one=_figures(given.report),
+        each=_figures(given.each),
+        answers=given.answers,
+        lifetime=None if given.lifetime is None else _figures(given.lifetime),
+        memo=None if given.memory is None else _figures(given.memory.memo),
+        pace=pace(given),
     )
 
 
-def _up(value: Fraction | float, digits: int) -> str:
-    """A figure with so many decimals, never below the value."""
-    scaled = math.ceil(Fraction(value) * 10**digits)
-    whole, rest = divmod(scaled, 10**digits)
-    return f"{whole:,}.{rest:0{digits}}" if digits else f"{whole:,}"
-
-
-def _guess(odds: Fraction) -> str:
-    """odds / (odds + 1) out of 100, rounded up, with more decimals where it would read 100."""
-    chance = 100 * odds / (odds + 1)
-    for digits in (1, 2, 3):
-        if math.ceil(chance * 10**digits) < 100 * 10**digits:
-            return _up(chance, digits)
-    return "100"
-
-
-def _pace(answers: int, metric: Metric) -> str:
-    each = {"day": "days", "week": "weeks", "month": "months"}[metric.window]
-    expected = answers / metric.sample_rate
-    years = expected / _WINDOWS_A_YEAR[metric.window]
-    if metric.sample_rate >= 1:
-        return f"A device that answers every {metric.window} stops after {answers} {each}."
-    span = f"{years:.0f} years" if years >= 1.5 else f"{expected:.0f} {each}"
-    return (
-        f"A device is asked in a random {metric.sample_rate * 100:g}% of its {each}, so its "
-        f"budget lasts about {span}."
-    )
+def _figures(bound: Bound) -> Figures:
+    return Figures(rounded_up(bound.epsilon, 2), factor(bound), chance(bound))

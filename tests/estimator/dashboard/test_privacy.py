@@ -38,13 +38,18 @@ def test_no_figure_is_below_the_truth(epsilon: float) -> None:
     def figure(text: str) -> Fraction:
         return Fraction(text.replace(",", ""))
 
-    assert odds <= figure(label.factor) < odds + Fraction(1, 100)
+    assert odds <= figure(label.one.factor) < odds + (Fraction(1, 100) if odds < 100 else 1)
     chance = 100 * odds / (odds + 1)
-    assert chance <= figure(label.guess) < chance + Fraction(1, 10)
-    assert math.exp(label.answers * metric.scheme.mechanism.epsilon) <= figure(
-        label.lifetime_factor
-    ) * Fraction(1_000_001, 1_000_000)
-    assert chance < figure(label.lifetime_guess) <= 100
+    assert chance <= figure(label.one.guess) < chance + Fraction(1, 10)
+    assert label.answers is not None
+    assert label.lifetime is not None
+    whole = math.exp(label.answers * metric.scheme.mechanism.epsilon)
+    if whole < 1_000_000:
+        assert whole <= figure(label.lifetime.factor) * Fraction(1_000_001, 1_000_000)
+    else:
+        assert label.lifetime.factor.startswith("10^")
+        assert math.log10(whole) <= int(label.lifetime.factor[3:]) < math.log10(whole) + 1
+    assert chance < figure(label.lifetime.guess) <= 100
 
 
 def test_the_lifetime_is_counted_in_answers() -> None:
@@ -66,3 +71,23 @@ def test_the_lifetime_is_counted_in_answers() -> None:
 def test_the_pace_follows_window_and_sample_rate(extra: str, pace: str) -> None:
     """The label says how long the budget lasts."""
     assert pace in privacy_label(declared(1.0, 8.0, extra)).pace
+
+
+def test_memory_has_a_bound_for_each_value_and_no_lifetime() -> None:
+    """With memory the label gives the memo's bound and that of every further answer."""
+    metric = declared(1.0, 4.0, 'longitudinal = "memoize"')
+    label = privacy_label(metric)
+    assert label.memo is not None
+    assert label.memo.epsilon == "4.00"
+    assert label.answers is None
+    assert label.lifetime is None
+    assert float(label.each.factor) > float(label.one.factor)
+    assert label.pace == "A device answers every day until the metric expires."
+
+
+def test_the_cap_of_the_registry_ends_answers() -> None:
+    """A cap on all metrics bounds each of them, with memory and without."""
+    assert privacy_label(declared(1.0, 8.0), 3.0).answers == 3
+    capped = privacy_label(declared(1.0, 4.0, 'longitudinal = "memoize"'), 3.0)
+    assert capped.answers == 2
+    assert capped.lifetime is not None

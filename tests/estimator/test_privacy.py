@@ -1,0 +1,277 @@
+"""Guarantees: every figure follows from the mechanism in force and errs on the safe side."""
+
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from hearsay import Registry
+from hearsay.exact import exp_below
+from hearsay.mechanisms import Memoizing
+from hearsay_estimator.commands import privacy
+from hearsay_estimator.privacy import Bound, Guarantee, guarantee, together
+from hearsay_estimator.privacy_words import chance, factor, pace, rounded_up
+
+HEAD = """
+schema = 1
+{cap}
+[defaults]
+owner = "growth@acme.example"
+expires = 2027-06-30
+"""
+FRESH = """
+[metrics.dark_mode]
+type = "boolean"
+description = "Dark mode is on when the day ends."
+epsilon = 1.0
+lifetime_epsilon = 8.0
+sample_rate = {rate}
+window = "{window}"
+"""
+MEMORY = """
+[metrics.browser]
+type = "category"
+description = "The browser."
+epsilon = 1.0
+lifetime_epsilon = 4.0
+longitudinal = "memoize"
+values = ["firefox", "chrome", "safari", "edge", "other"]
+
+[metrics.city]
+type = "string"
+description = "The city."
+epsilon = 1.0
+lifetime_epsilon = 4.0
+longitudinal = "memoize"
+mechanism = "{strings}"
+"""
+
+
+def declared(
+    rate: float = 1.0,
+    window: str = "day",
+    cap: str = "",
+    memory: bool = False,
+    strings: str = "auto",
+) -> Registry:
+    text = HEAD.format(cap=cap) + FRESH.format(rate=rate, window=window)
+    return Registry.parse(text + (MEMORY.format(strings=strings) if memory else ""))
+
+
+def one(metric: str = "dark_mode", household: int = 1, **settings: Any) -> Guarantee:
+    registry = declared(**settings)
+    return guarantee(registry[metric], registry.lifetime_epsilon, household)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 4.0, 36.0, 800.0])
+def test_a_bound_errs_on_the_safe_side(epsilon: float) -> None:
+    """Odds are no less than e**epsilon, and less than a part in 10**30 more."""
+    bound = Bound(epsilon)
+    assert 1 < bound.odds / exp_below(epsilon) < 1 + Fraction(1, 10**30)
+    assert Fraction(1, 2) < bound.belief < 1
+    plain = bound.to_dict()
+    assert plain["epsilon"] == epsilon
+    assert plain["belief"] is not None
+    assert bound.belief <= Fraction(plain["belief"]) <= 1
+    if epsilon > 700:
+        assert plain["odds"] is None
+    else:
+        assert Fraction(plain["odds"] or 0) >= bound.odds
+
+
+def test_a_bound_of_an_exact_epsilon_is_rounded_up() -> None:
+    """A third is no float; the float above it is taken."""
+    third = Fraction(1, 3)
+    assert third <= Fraction(Bound.of(third).epsilon) < third + Fraction(1, 10**16)
+    assert Bound.of(0.5).epsilon == 0.5
+
+
+@pytest.mark.parametrize(
+    ("rate", "window", "typical", "most"),
+    [
+        (1.0, "day", 8.0, 8),
+        (0.02, "day", 7.305, 8),
+        (0.002, "day", 0.7305, 8),
+        (0.1, "week", 5.2178571, 8),
+        (0.5, "month", 6.0, 8),
+    ],
+)
+def test_answers_of_a_year(rate: float, window: str, typical: float, most: int) -> None:
+    """A year holds as many answers as windows and coins allow, and no more than the budget."""
+    given = one(rate=rate, window=window)
+    assert given.typical_answers == pytest.approx(typical)
+    assert (given.most_answers, given.answers) == (most, 8)
+    assert given.typical_year.epsilon == pytest.approx(typical)
+    assert given.worst_year.epsilon == pytest.approx(8)
+    assert given.lifetime is not None
+    assert given.lifetime.epsilon == pytest.approx(8)
+
+
+def test_without_memory_it_is_the_ledgers_arithmetic() -> None:
+    """One report is the mechanism's epsilon, and a lifetime that times the answers, exactly."""
+    registry = declared()
+    mechanism = registry["dark_mode"].scheme.mechanism
+    given = guarantee(registry["dark_mode"])
+    assert given.report.epsilon == given.each.epsilon == mechanism.epsilon
+    assert given.lifetime is not None
+    assert Fraction(given.lifetime.epsilon) >= 8 * Fraction(mechanism.epsilon)
+    assert given.lifetime.epsilon <= 8.0
+    assert given.memory is None
+
+
+@pytest.mark.parametrize("metric", ["browser", "city"])
+@pytest.mark.parametrize("strings", ["auto", "rappor"])
+def test_with_memory(metric: str, strings: str) -> None:
+    """A memo is bounded for ever; any history by the fresh epsilon of each of its reports."""
+    registry = declared(memory=True, strings=strings)
+    mechanism = registry[metric].scheme.mechanism
+    assert isinstance(mechanism, Memoizing)
+    given = guarantee(registry[metric])
+    assert given.memory is not None
+    assert given.report.epsilon == mechanism.epsilon
+    assert given.memory.memo.epsilon == mechanism.lifetime_epsilon <= 4.0
+    assert given.each.epsilon == mechanism.fresh_epsilon > given.report.epsilon
+    assert (given.answers, given.lifetime) == (None, None)
+    assert given.most_answers == 366
+    assert given.worst_year.epsilon == pytest.approx(366 * mechanism.fresh_epsilon)
+    change = given.memory.change
+    assert change is not None
+    assert change.memos.epsilon == pytest.approx(2 * mechanism.lifetime_epsilon)
+    assert change.memos.epsilon < change.epsilon <= change.reports * given.each.epsilon
+
+
+def test_how_many_memories() -> None:
+    """As many as values, or buckets if there are fewer; strings in filters set no limit."""
+
+    def cells(metric: str, strings: str) -> tuple[int | None, float | None]:
+        memory = one(metric, memory=True, strings=strings).memory
+        assert memory is not None
+        return memory.cells, memory.values and memory.values.epsilon
+
+    assert cells("browser", "auto") == (5, pytest.approx(20.0))
+    assert cells("city", "memoized_local_hashing") == (4, pytest.approx(16.0))
+    assert cells("city", "rappor") == (None, None)
+
+
+def test_a_household_adds_up() -> None:
+    """Three devices with the same value reveal three times as much of it."""
+    for metric in ("dark_mode", "browser"):
+        alone, three = one(metric, memory=True), one(metric, 3, memory=True)
+        for name in ("report", "each", "typical_year", "worst_year"):
+            assert getattr(three, name).epsilon == pytest.approx(3 * getattr(alone, name).epsilon)
+        assert (three.answers, three.most_answers) == (alone.answers, alone.most_answers)
+    assert three.memory is not None
+    assert three.memory.memo.epsilon == pytest.approx(12.0)
+    with pytest.raises(ValueError, match="household"):
+        one(household=0)
+
+
+def test_all_metrics_of_a_device_add_up() -> None:
+    """The total is the sum over metrics; without a cap, memory leaves a lifetime unbounded."""
+    whole = together(declared(memory=True))
+    assert [each.metric for each in whole.metrics] == ["dark_mode", "browser", "city"]
+    for name in ("report", "typical_year", "worst_year"):
+        parts = sum(getattr(each, name).epsilon for each in whole.metrics)
+        assert getattr(whole, name).epsilon == pytest.approx(parts)
+    assert whole.lifetime is None
+    assert together(declared()).lifetime is not None
+
+
+def test_the_cap_bounds_the_sum() -> None:
+    """A registry's own lifetime ends every metric, and all of them together; per device."""
+    registry = declared(cap="lifetime_epsilon = 3.0", memory=True)
+    whole = together(registry, 2)
+    assert whole.cap == 3.0
+    assert whole.lifetime is not None
+    assert whole.lifetime.epsilon == whole.worst_year.epsilon == 6.0
+    browser = whole.metrics[1]
+    assert browser.answers == math.floor(3 / (browser.each.epsilon / 2))
+    assert whole.metrics[0].answers == 3
+
+
+def test_words_never_understate() -> None:
+    """Factors, chances and figures in text are at least what they stand for."""
+    assert rounded_up(Fraction(1, 3), 2) == "0.34"
+    assert rounded_up(1234.0, 0) == "1,234"
+    assert factor(Bound(1.0)) == "2.72"
+    assert factor(Bound(5.0)) == "149"
+    assert factor(Bound(20.0)) == "10^9"
+    assert chance(Bound(1.0)) == "73.2"
+    assert chance(Bound(8.0)) == "99.97"
+    assert chance(Bound(50.0)) == "100"
+
+
+def test_the_pace_with_memory() -> None:
+    """Without a budget the metric's expiry is what ends answers."""
+    given = one("browser", memory=True)
+    assert pace(given) == "A device answers every day until the metric expires."
+
+
+@pytest.fixture
+def ask(tmp_path: Path) -> Any:
+    """Run `hearsay privacy` on a registry with all kinds of metrics."""
+    path = tmp_path / "metrics.toml"
+
+    def run(*arguments: str, cap: str = "") -> Result:
+        text = HEAD.format(cap=cap) + FRESH.format(rate=0.02, window="day")
+        path.write_text(text + MEMORY.format(strings="rappor"))
+        return CliRunner().invoke(
+            privacy, [*arguments, "--registry", str(path)], env={"COLUMNS": "200"}
+        )
+
+    return run
+
+
+def test_command_for_one_metric(ask: Any) -> None:
+    """The text has the bounds, who learns what, and what is not covered."""
+    text = ask("dark_mode").output
+    for part in ("x 2.72", "73.2 %", "8 answers", "the network", "Not covered", "reinstalled"):
+        assert part in text
+    assert "times at which" not in text
+
+
+def test_command_for_a_metric_with_memory(ask: Any) -> None:
+    """The text says that times of change are not covered, with an example."""
+    text = " ".join(ask("browser").output.split())
+    for part in (
+        "not for those times",
+        "reports of two values in turn",
+        "5 memories",
+        "the times at which a value changes",
+        "until the metric expires",
+    ):
+        assert part in text, part
+
+
+def test_command_for_all_metrics(ask: Any) -> None:
+    """A row for each metric, and the total, with or without a cap."""
+    text = ask("--household", "2").output
+    for part in ("dark_mode", "browser*", "city*", "all together", "no bound", "household of 2"):
+        assert part in text, part
+    assert "caps the sum at lifetime_epsilon = 9" in ask(cap="lifetime_epsilon = 9").output
+
+
+def test_command_as_json(ask: Any) -> None:
+    """--json has the same numbers, and nothing else, for one metric and for all."""
+    whole = json.loads(ask("--json").stdout)
+    single = json.loads(ask("browser", "--json").stdout)
+    assert whole["metrics"][1] == single
+    assert single["report"]["epsilon"] <= 1.0
+    assert single["memory"]["cells"] == 5
+    assert single["lifetime"] is None
+    assert "the network" in single["learned_by"]
+    assert len(single["not_covered"]) == 4
+    assert len(whole["metrics"][0]["not_covered"]) == 3
+
+
+def test_command_for_an_unknown_metric(ask: Any) -> None:
+    """An unknown name is refused with the one that was meant."""
+    result = ask("dark_mood")
+    assert result.exit_code == 1
+    assert "did you mean dark_mode?" in result.stderr
