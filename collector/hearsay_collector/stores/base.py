@@ -5,7 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hearsay import HearsayError, Scheme
 from hearsay_collector.tally import Tally
@@ -16,6 +19,7 @@ __all__ = [
     "MAX_CELL",
     "Commit",
     "Increment",
+    "Numbers",
     "Store",
     "StoreError",
     "StoreUnavailable",
@@ -63,7 +67,10 @@ class TallyRowKey(NamedTuple):
     row: int
 
 
-@dataclass(frozen=True)
+Numbers: TypeAlias = Sequence[int] | NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
 class Increment:
     """What a commit adds to one row: `counts[i]` to column `columns[i]`.
 
@@ -73,8 +80,13 @@ class Increment:
 
     width: int
     reports: int
-    columns: Sequence[int]
-    counts: Sequence[int]
+    columns: Numbers
+    counts: Numbers
+
+    @property
+    def top(self) -> int:
+        """The most that it adds to one counter, that of the row's reports included."""
+        return max(self.reports, int(np.max(self.counts, initial=0)))
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,7 @@ class RedisStore(Store):
         arguments += [len(commit.ids), *map(bytes.fromhex, commit.ids)]
         arguments += [tally.window for tally in tallies]
         for (tally, row), increment in commit.increments.items():
-            if max(increment.reports, *increment.counts, 0) > MAX_CELL:
+            if increment.top > MAX_CELL:
                 raise _full(tally.metric, tally.window)
             keys.append(self._row_key(commit.shard, tally, row))
             arguments += [increment.reports, b"".join(_runs(increment))]

@@ -162,7 +162,7 @@ def _add(connection: sqlite3.Connection, key: TallyRowKey, increment: Increment)
         (*key.tally, key.row),
     ).fetchone()
     reports = increment.reports + (found[1] if found else 0)
-    if max(reports, *increment.counts, 0) > MAX_CELL:
+    if max(reports, increment.top) > MAX_CELL:
         raise _full(key)
     if found:
         identity = found[0]

@@ -1,0 +1,74 @@
+"""Counting in bulk: how often each column is set by many reports, without a loop over them.
+
+Indices are counted by bincount where the table is not much larger than the batch, and by
+sorting otherwise. Bitmaps are added by carry-save adders (Harley and Seal): three bitmaps
+of one weight become one of the same weight and one of the double, a word at a time, until
+so few are left that their bits can be unpacked.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["count_bitmaps", "count_indices"]
+
+_DENSE = 16
+"""A table up to so many times the batch is counted densely: sorting costs more beyond."""
+
+_FEW_BITS = 1 << 16
+"""Bits that are unpacked rather than added: fewer are not worth a step of the adder."""
+
+_BLOCK_BYTES = 1 << 22
+"""Bytes of bitmaps that are added at once: the steps' intermediate results stay small."""
+
+
+def count_indices(
+    indices: NDArray[np.integer], size: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct indices, ascending, and how often each of them occurs.
+
+    `indices` has shape (n,), each from 0 to `size` - 1.
+    """
+    if size <= _DENSE * len(indices):
+        counts = np.bincount(indices, minlength=1).astype(np.int64, copy=False)
+        touched = np.flatnonzero(counts).astype(np.int64, copy=False)
+        return touched, counts[touched]
+    touched, sums = np.unique(indices, return_counts=True)
+    return touched.astype(np.int64, copy=False), sums.astype(np.int64, copy=False)
+
+
+def count_bitmaps(bitmaps: NDArray[np.uint8], width: int) -> NDArray[np.int64]:
+    """How many of the bitmaps set each of `width` columns; shape (width,).
+
+    `bitmaps` has shape (n, bytes), column j at bit j % 8 of byte j // 8.
+    """
+    counts = np.zeros(width, np.int64)
+    at_once = max(1, _BLOCK_BYTES // bitmaps.shape[1])
+    for first in range(0, len(bitmaps), at_once):
+        counts += _count(bitmaps[first : first + at_once], width)
+    return counts
+
+
+def _count(bitmaps: NDArray[np.uint8], width: int) -> NDArray[np.int64]:
+    few = max(8, _FEW_BITS // (8 * bitmaps.shape[1]))
+    counts = np.zeros(width, np.int64)
+    words = bitmaps
+    if len(words) > few:
+        words = np.zeros((len(bitmaps), -(-bitmaps.shape[1] // 8) * 8), np.uint8)
+        words[:, : bitmaps.shape[1]] = bitmaps
+        words = words.view(np.uint64)
+    weight = 0
+    while len(words):
+        carries = []
+        while len(words) > few:
+            third = len(words) // 3
+            one, two, three = words[:third], words[third : 2 * third], words[2 * third : 3 * third]
+            either = one ^ two
+            carries.append((one & two) | (either & three))
+            words = np.concatenate((either ^ three, words[3 * third :]))
+        bits = np.unpackbits(words.view(np.uint8), axis=1, count=width, bitorder="little")
+        counts += bits.sum(axis=0, dtype=np.int64) << weight
+        weight += 1
+        words = np.concatenate(carries) if carries else words[:0]
+    return counts

@@ -1,0 +1,35 @@
+"""Counting in bulk, against counting one by one."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hearsay_collector import sums
+from hearsay_collector.sums import count_bitmaps, count_indices
+
+
+@given(st.lists(st.integers(0, 99), max_size=60), st.sampled_from([100, 10_000]))
+def test_indices(indices, size):
+    """Each index is counted as often as it occurs, in a small table and in a large one."""
+    touched, counts = count_indices(np.array(indices, np.int64), size)
+    assert dict(zip(touched.tolist(), counts.tolist(), strict=True)) == Counter(indices)
+    assert touched.tolist() == sorted(set(indices))
+
+
+@pytest.mark.parametrize("width", [1, 7, 8, 9, 64, 70, 128, 1000])
+@pytest.mark.parametrize("few", [1, 1 << 16])
+@pytest.mark.parametrize("block", [1 << 10, 1 << 22])
+@pytest.mark.parametrize("number", [0, 1, 8, 9, 26, 27, 28, 500, 4_099])
+def test_bitmaps(monkeypatch, width, few, block, number):
+    """Carry-save addition counts each column as adding bits does, whatever the shape."""
+    monkeypatch.setattr(sums, "_FEW_BITS", few)
+    monkeypatch.setattr(sums, "_BLOCK_BYTES", block)
+    draw = np.random.default_rng([width, number])
+    bits = draw.random((number, width)) < draw.random(width)
+    bitmaps = np.packbits(bits, axis=1, bitorder="little")
+    assert count_bitmaps(bitmaps, width).tolist() == bits.sum(axis=0).tolist()
