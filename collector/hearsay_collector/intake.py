@@ -1,40 +1,31 @@
 """What the collector does with a body, without HTTP: decode, validate, fold exactly once.
 
-`read` turns bytes into a batch whose bad reports are set aside, each with a reason;
-`take` folds many batches into one commit for each shard. Both are safe to call from
-several threads.
+`read` and `read_binary` turn bytes into a batch whose bad reports are set aside, each with
+a reason; `take` folds many batches into one commit for each shard. All are safe to call
+from several threads.
 """
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import lru_cache
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from hearsay import Metric, Registry, Scheme, WindowError, WireError, windows
+import numpy as np
+from numpy.typing import NDArray
+
+from hearsay import Registry, WireError
 from hearsay.wire import check_batch_id, unpack_columns
+from hearsay_collector.binary import BinaryBatch, decode, sum_records
 from hearsay_collector.bodies import IntakeError, parse
-from hearsay_collector.folding import Accepted, increments
-from hearsay_collector.stores.base import (
-    ID_RETENTION,
-    Commit,
-    Store,
-    TallyKey,
-    TallyRowKey,
-    shard_of,
-)
+from hearsay_collector.catalogue import SKEW, Catalogue, Refused
+from hearsay_collector.folding import Accepted, increments, merged
+from hearsay_collector.stores.base import Commit, Increment, Store, TallyRowKey, shard_of
+from hearsay_collector.typed import decode_typed
 
 __all__ = ["REASONS", "SKEW", "Batch", "Intake", "Receipt", "Rejection"]
-
-SKEW = 86_400.0
-"""Seconds by which a device's clock may run ahead of ours."""
-
-_REFRESH_SECONDS = 60.0
 
 REASONS = (
     "malformed",
@@ -51,6 +42,9 @@ REASONS = (
 
 _FIELDS = {"metric", "scheme", "window", "row", "columns"}
 
+_NAMED = 100
+"""Rejections of a binary batch that are named; all of them are counted."""
+
 
 @dataclass(frozen=True)
 class Rejection:
@@ -61,13 +55,24 @@ class Rejection:
     detail: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Batch:
-    """A batch that has been read: what may be counted, and what may not."""
+    """A batch that has been read: what may be counted, and what may not.
+
+    The good reports of a binary batch are `summed` already. Of its bad ones the first hundred
+    are in `rejected`, and `refused` counts all of them by reason.
+    """
 
     id: str
     accepted: tuple[Accepted, ...]
     rejected: tuple[Rejection, ...]
+    summed: Mapping[TallyRowKey, Increment] = field(default_factory=dict)
+    refused: Mapping[str, int] | None = None
+
+    @property
+    def reports(self) -> int:
+        """How many reports may be counted."""
+        return len(self.accepted) + sum(each.reports for each in self.summed.values())
 
 
 @dataclass(frozen=True)
@@ -75,27 +80,21 @@ class Receipt:
     """What became of a batch. Its accepted reports are in the tallies, durably, by now.
 
     Either `accepted` or `duplicate` is 0: a batch is counted as a whole, or was before.
+    `refused` is how many were rejected for each reason, of a binary batch.
     """
 
     batch: str
     accepted: int
     duplicate: int
     rejected: tuple[Rejection, ...]
-
-
-class _Refused(Exception):
-    """A report cannot be counted, for this reason."""
-
-    def __init__(self, reason: str, detail: str) -> None:
-        self.reason = reason
-        self.detail = detail
-        super().__init__(reason)
+    refused: Mapping[str, int] | None = None
 
 
 class Intake:
     """Reads batches by the registry and folds them into the store.
 
-    `clock` returns POSIX time in seconds.
+    `max_reports` is the most reports in a batch of JSON, `max_binary_reports` in a binary
+    one; `clock` returns POSIX time in seconds.
     """
 
     def __init__(
@@ -104,15 +103,14 @@ class Intake:
         store: Store,
         *,
         max_reports: int = 1000,
+        max_binary_reports: int = 100_000,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._registry = registry
         self._store = store
         self._max_reports = max_reports
+        self._max_binary_reports = max_binary_reports
         self._clock = clock
-        self._lock = threading.Lock()
-        self._schemes: Mapping[str, Mapping[str, Scheme]] | None = None
-        self._refreshed = 0.0
+        self._catalogue = Catalogue(registry, store, clock)
 
     def prepare(self) -> None:
         """Publish the registry's schemes and read those of earlier registries, once.
@@ -120,15 +118,42 @@ class Intake:
         Raises:
             StoreUnavailable: the store cannot be reached; the next call tries again.
         """
-        self._known()
+        self._catalogue.prepare()
+
+    def glance(self, body: bytes) -> Batch | None:
+        """What `read` returns, if that is a batch without fault in tallies met before.
+
+        It never asks the store, and so never waits. None says nothing: ask `read`.
+        """
+        typed = decode_typed(body)
+        if typed is None or len(typed.reports) > self._max_reports:
+            return None
+        try:
+            check_batch_id(typed.batch)
+            now = self._clock()
+            accepted = []
+            for report in typed.reports:
+                place = self._catalogue.remembered(report.metric, report.scheme, report.window, now)
+                row = 0 if report.row == -1 else report.row
+                if place is None or not 0 <= row < len(place.rows):
+                    return None
+                layout = place.rows[row]
+                columns = unpack_columns(layout, report.columns)
+                accepted.append(Accepted(place.keys[row], layout, columns))
+        except WireError:
+            return None
+        return Batch(typed.batch, tuple(accepted), ())
 
     def read(self, body: bytes) -> Batch:
-        """Decode a body and validate each of its reports.
+        """Decode a body of JSON and validate each of its reports.
 
         Raises:
             IntakeError: the body is no batch, so that nothing of it can be counted.
             StoreUnavailable: the published schemes cannot be read.
         """
+        return self.glance(body) or self._read(body)
+
+    def _read(self, body: bytes) -> Batch:
         document = parse(body)
         try:
             batch_id = check_batch_id(document.get("batch"))
@@ -136,28 +161,59 @@ class Intake:
             raise IntakeError("bad-batch-id", 400, "Bad batch id", str(error)) from None
         reports = document.get("reports")
         if set(document) != {"batch", "reports"} or not isinstance(reports, list):
-            raise IntakeError(
-                "malformed-batch",
-                400,
-                "Malformed batch",
-                "a batch is an object with a batch id and a list of reports, and no more",
+            raise _malformed(
+                "a batch is an object with a batch id and a list of reports, and no more"
             )
-        if len(reports) > self._max_reports:
-            raise IntakeError(
-                "too-many-reports",
-                413,
-                "Too many reports",
-                f"a batch may hold up to {self._max_reports} reports: send several batches",
-            )
+        _check_number(len(reports), self._max_reports)
         now = self._clock()
         accepted: list[Accepted] = []
         rejected: list[Rejection] = []
         for index, report in enumerate(reports):
             try:
                 accepted.append(self._validate(report, now))
-            except _Refused as refused:
+            except Refused as refused:
                 rejected.append(Rejection(index, refused.reason, refused.detail))
         return Batch(batch_id, tuple(accepted), tuple(rejected))
+
+    def read_binary(self, body: bytes) -> Batch:
+        """Decode a binary body, validate its records and add the good ones up.
+
+        Raises:
+            IntakeError, StoreUnavailable: as `read` does.
+        """
+        try:
+            batch = decode(body)
+            _check_number(len(batch.records), self._max_binary_reports)
+            return self._sum(batch)
+        except WireError as error:
+            raise _malformed(str(error)) from None
+
+    def _sum(self, batch: BinaryBatch) -> Batch:
+        now = self._clock()
+        try:
+            place = self._catalogue.find(batch.metric, batch.scheme, batch.window, now)
+        except Refused as refused:
+            return _all_refused(batch, refused)
+        summed = sum_records(batch, place.rows)
+        bad: list[tuple[str, str, NDArray[np.int64]]] = [
+            ("bad_row", _row_detail(len(place.rows)), summed.bad_rows),
+            ("bad_columns", "the columns are none that this row can have", summed.bad_columns),
+        ]
+        named = sorted(
+            (
+                Rejection(index, reason, detail)
+                for reason, detail, indices in bad
+                for index in indices[:_NAMED].tolist()
+            ),
+            key=lambda rejection: rejection.index,
+        )
+        return Batch(
+            batch.id,
+            (),
+            tuple(named[:_NAMED]),
+            {place.keys[row]: each for row, each in summed.increments.items()},
+            {reason: len(indices) for reason, _, indices in bad if len(indices)},
+        )
 
     def take(self, batches: Sequence[Batch]) -> list[Receipt]:
         """Fold the batches, each exactly once, and return a receipt for each of them.
@@ -167,33 +223,34 @@ class Intake:
                 commits by then; sending the same batches again completes the rest.
         """
         self.prepare()
+        counts = [batch.reports for batch in batches]
         shards: dict[int, dict[str, Batch]] = {}
-        for batch in batches:
+        for batch, count in zip(batches, counts, strict=True):
             # Nothing is remembered of a batch without one good report: there is nothing
             # in it to count twice.
-            if batch.accepted:
+            if count:
                 shard = shard_of(batch.id, self._store.shards)
                 shards.setdefault(shard, {}).setdefault(batch.id, batch)
         folded: set[str] = set()
         for shard, pending in shards.items():
             folded |= self._fold(shard, pending)
         receipts = []
-        for batch in batches:
-            count = len(batch.accepted)
-            if batch.accepted and batch.id in folded:
+        for batch, count in zip(batches, counts, strict=True):
+            if count and batch.id in folded:
                 # The next batch of this id, if there is one, was not in the commit.
                 folded.remove(batch.id)
-                receipts.append(Receipt(batch.id, count, 0, batch.rejected))
+                receipts.append(Receipt(batch.id, count, 0, batch.rejected, batch.refused))
             else:
-                receipts.append(Receipt(batch.id, 0, count, batch.rejected))
+                receipts.append(Receipt(batch.id, 0, count, batch.rejected, batch.refused))
         return receipts
 
     def _fold(self, shard: int, pending: Mapping[str, Batch]) -> set[str]:
         """Commit what the store has not seen yet, and return the ids of that."""
         left = dict(pending)
         while left:
-            added = increments(chain.from_iterable(batch.accepted for batch in left.values()))
-            seen = self._store.fold(Commit(tuple(left), added, shard), self._clock())
+            parts = [batch.summed for batch in left.values() if batch.summed]
+            parts.append(increments(chain.from_iterable(batch.accepted for batch in left.values())))
+            seen = self._store.fold(Commit(tuple(left), merged(parts), shard), self._clock())
             if not seen:
                 break
             for batch_id in seen:
@@ -202,80 +259,44 @@ class Intake:
 
     def _validate(self, report: Any, now: float) -> Accepted:
         if not isinstance(report, dict) or not report.keys() <= _FIELDS:
-            raise _Refused("malformed", "a report is an object of metric, scheme, window, row "
-                           "and columns, and no more")  # fmt: skip
+            raise Refused("malformed", "a report is an object of metric, scheme, window, row "
+                          "and columns, and no more")  # fmt: skip
         name, fingerprint, window = (report.get(key) for key in ("metric", "scheme", "window"))
         if not (isinstance(name, str) and isinstance(fingerprint, str) and isinstance(window, str)):
-            raise _Refused("malformed", "metric, scheme and window must be texts")
+            raise Refused("malformed", "metric, scheme and window must be texts")
         if "columns" not in report:
-            raise _Refused("malformed", "the report lacks its columns")
-        metric = self._registry.metrics.get(name)
-        if metric is None:
-            raise _Refused("unknown_metric", "the registry declares no metric of that name")
-        _check_window(metric, window, now)
-        scheme = self._scheme(name, fingerprint)
-        if scheme is None:
-            raise _Refused("unknown_scheme", "the metric has never had a scheme of that name")
-        rows = scheme.mechanism.rows
+            raise Refused("malformed", "the report lacks its columns")
+        place = self._catalogue.find(name, fingerprint, window, now)
         row = report.get("row", 0)
-        if type(row) is not int or not 0 <= row < len(rows):
-            raise _Refused("bad_row", f"row must be a number from 0 to {len(rows) - 1}")
+        if type(row) is not int or not 0 <= row < len(place.rows):
+            raise Refused("bad_row", _row_detail(len(place.rows)))
         try:
-            columns = unpack_columns(rows[row], report["columns"])
+            columns = unpack_columns(place.rows[row], report["columns"])
         except WireError as error:
-            raise _Refused("bad_columns", str(error)) from None
-        return Accepted(TallyRowKey(TallyKey(name, fingerprint, window), row), rows[row], columns)
-
-    def _scheme(self, metric: str, fingerprint: str) -> Scheme | None:
-        known = self._known().get(metric, {})
-        if fingerprint not in known:
-            # Another collector, with a newer registry, may have published it meanwhile.
-            with self._lock:
-                if abs(self._clock() - self._refreshed) >= _REFRESH_SECONDS:
-                    self._refresh()
-            known = self._known().get(metric, {})
-        return known.get(fingerprint)
-
-    def _known(self) -> Mapping[str, Mapping[str, Scheme]]:
-        if self._schemes is None:
-            with self._lock:
-                if self._schemes is None:
-                    # No tally may exist before its scheme can be read back.
-                    self._store.publish({each.name: [each.scheme] for each in self._registry})
-                    self._refresh()
-        assert self._schemes is not None
-        return self._schemes
-
-    def _refresh(self) -> None:
-        published = self._store.schemes()
-        for metric in self._registry:
-            published.setdefault(metric.name, {})[metric.scheme.fingerprint] = metric.scheme
-        self._schemes = published
-        self._refreshed = self._clock()
+            raise Refused("bad_columns", str(error)) from None
+        return Accepted(place.keys[row], place.rows[row], columns)
 
 
-def _check_window(metric: Metric, label: str, now: float) -> None:
-    """Refuse a window that is of another kind, too early, too late, or beyond the expiry.
-
-    A store remembers a batch id for ID_RETENTION. The first time that a report of a window
-    can be accepted is end - SKEW, so an id that was folded then is forgotten from
-    end - SKEW + ID_RETENTION on. From that moment the window itself is refused: a retry
-    that meets no memory of its id is refused with it, and never counted twice.
-    """
-    try:
-        kind, first, last = _span(label)
-    except WindowError as error:
-        raise _Refused("bad_window", f"the window is no label of a {metric.window}") from error
-    if kind != metric.window:
-        raise _Refused("bad_window", f"the metric is asked once a {metric.window}, not a {kind}")
-    if datetime.fromtimestamp(first, UTC).date() > metric.expires:
-        raise _Refused("expired_metric", f"the metric has expired on {metric.expires}")
-    if now < last - SKEW:
-        raise _Refused("window_not_closed", "the window has not ended yet")
-    if now > last + ID_RETENTION - SKEW:
-        raise _Refused("window_too_old", "the window ended too long ago")
+def _all_refused(batch: BinaryBatch, refused: Refused) -> Batch:
+    """What every record names cannot be counted."""
+    count = len(batch.records)
+    named = (Rejection(i, refused.reason, refused.detail) for i in range(min(count, _NAMED)))
+    return Batch(batch.id, (), tuple(named), {}, {refused.reason: count} if count else {})
 
 
-@lru_cache(maxsize=4096)
-def _span(label: str) -> tuple[windows.Kind, float, float]:
-    return windows.kind_of(label), windows.start(label), windows.end(label)
+def _row_detail(rows: int) -> str:
+    return f"row must be a number from 0 to {rows - 1}"
+
+
+def _check_number(reports: int, limit: int) -> None:
+    if reports > limit:
+        raise IntakeError(
+            "too-many-reports",
+            413,
+            "Too many reports",
+            f"a batch may hold up to {limit} reports: send several batches",
+        )
+
+
+def _malformed(detail: str) -> IntakeError:
+    return IntakeError("malformed-batch", 400, "Malformed batch", detail)

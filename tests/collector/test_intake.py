@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from hearsay import Registry, wire
 from hearsay.windows import end
-from hearsay_collector import intake as module
+from hearsay_collector import binary
+from hearsay_collector import catalogue as module
 from hearsay_collector.bodies import IntakeError
 from hearsay_collector.intake import REASONS, SKEW, Intake
 from hearsay_collector.stores import StoreUnavailable, open_store
@@ -352,6 +353,118 @@ def test_a_store_that_is_down_at_first(registry, clock, new_id, tmp_path):
         assert reports_in(store, registry["browser"]) == 1
 
 
+TWICE = [
+    b'{"batch": "%s", "batch": "%s", "reports": []}',
+    b'{"batch": "%s", "reports": [], "reports": []}',
+    b'{"batch": "%s", "reports": [{"metric": "browser", %s"row": 0, "row": 0, "columns": 1}]}',
+    b'{"batch": "%s", "reports": [{"columns": "AA", "metric": "browser", %s"columns": 1}]}',
+    b'{"batch": "%s", "reports": [{"metric": "a", "metric": "browser", %s"columns": 1}]}',
+]
+
+
+@pytest.mark.parametrize("text", TWICE)
+def test_no_key_twice(intake, registry, new_id, text):
+    """A body with two equal keys is no JSON that all readers read alike, so none reads it."""
+    intake.take([intake.read(body(new_id(), report(registry["browser"])))])
+    rest = b'"scheme": "%s", "window": "2026-11-20", ' % (
+        registry["browser"].scheme.fingerprint.encode()
+    )
+    places = (b"a" * 32, b"a" * 32) if text.count(b'"batch"') == 2 else (b"a" * 32, rest)
+    with pytest.raises(IntakeError) as caught:
+        intake.read(text % places[: text.count(b"%s")])
+    assert caught.value.code == "not-json"
+
+
+def test_a_glance_asks_no_store(intake, store, registry, new_id, clock, monkeypatch):
+    """A glance knows only tallies that were met before, and only while they take reports."""
+    good = body(new_id(), report(registry["browser"]), report(registry["dark_mode"], row=0))
+    assert intake.glance(good) is None
+    slow = intake.read(good)
+    monkeypatch.setattr(store, "schemes", None)
+    quick = intake.glance(good)
+    assert (quick.id, quick.accepted, quick.rejected) == (slow.id, slow.accepted, ())
+    clock.now = end("2026-11-20") + ID_RETENTION - SKEW + 1
+    assert intake.glance(good) is None
+
+
+def binary_body(metric, batch, reports, window="2026-11-20"):
+    scheme = metric.scheme
+    return binary.encode(
+        batch, metric.name, scheme.fingerprint, window, scheme.mechanism.rows, reports
+    )
+
+
+def test_a_binary_batch_is_counted(intake, store, registry, new_id):
+    """The records of a binary batch are in the tally once, however often it comes, and beside
+    batches of JSON in the same commit; both kinds share one memory of ids."""
+    browser, batch = registry["browser"], new_id()
+    text = binary_body(browser, batch, [wire.Report(0, column) for column in (0, 4, 4)])
+    first, other = intake.read_binary(text), intake.read(body(new_id(), report(browser, columns=4)))
+    third = intake.read_binary(binary_body(browser, new_id(), [wire.Report(0, 1)]))
+    receipts = intake.take([first, other, first, third])
+    assert [(each.accepted, each.duplicate) for each in receipts] == [
+        (3, 0),
+        (1, 0),
+        (0, 3),
+        (1, 0),
+    ]
+    (again,) = intake.take([intake.read(body(batch, report(browser)))])
+    assert (again.accepted, again.duplicate) == (0, 1)
+    tally = store.tally("browser", browser.scheme.fingerprint, ["2026-11-20"])
+    assert tally.rows[0].cells.tolist() == [1, 1, 0, 0, 3]
+    assert tally.reports == 5
+
+
+def test_bad_records_are_named_and_counted(intake, store, registry, new_id):
+    """Bad records are left out; the first hundred are named, and all are counted by reason."""
+    country = registry["country"]
+    some = country.scheme.mechanism.rows[0].columns
+    good = wire.Report(0, (1 << some) - 1)
+    reports = [good, *[wire.Report(0, 1)] * 250, good]
+    batch = intake.read_binary(binary_body(country, new_id(), reports, "2026-W46"))
+    (receipt,) = intake.take([batch])
+    assert (receipt.accepted, receipt.refused) == (2, {"bad_columns": 250})
+    assert [each.index for each in receipt.rejected] == list(range(1, 101))
+    assert {each.reason for each in receipt.rejected} == {"bad_columns"}
+    assert reports_in(store, country, "2026-W46") == 2
+
+
+@pytest.mark.parametrize(
+    ("reason", "change"),
+    [
+        ("unknown_metric", {"metric": "os"}),
+        ("bad_window", {"window": "2026-W46"}),
+        ("window_too_old", {"window": "2026-11-01"}),
+        ("unknown_scheme", {"scheme": "0" * 12}),
+    ],
+)
+def test_a_binary_batch_of_no_tally(intake, registry, new_id, reason, change):
+    """What all records name is refused for each of them, with the reason that JSON gives."""
+    browser = registry["browser"]
+    names = {"metric": "browser", "scheme": browser.scheme.fingerprint, "window": "2026-11-20"}
+    names |= change
+    reports = [wire.Report(0, 1)] * 150
+    rows = browser.scheme.mechanism.rows
+    text = binary.encode(new_id(), *names.values(), rows, reports)
+    (receipt,) = intake.take([intake.read_binary(text)])
+    assert (receipt.accepted, receipt.duplicate, receipt.refused) == (0, 0, {reason: 150})
+    assert [each.index for each in receipt.rejected] == list(range(100))
+    one = {**dict.fromkeys(["columns"], 1), **names}
+    assert intake.read(body(new_id(), one)).rejected[0].reason == reason
+
+
+def test_what_is_no_binary_batch(registry, store, clock, new_id):
+    """A body without the header, or with too many records, is refused as a whole."""
+    intake = Intake(registry, store, clock=clock, max_binary_reports=3)
+    for text, code in (
+        (b"{}", "malformed-batch"),
+        (binary_body(registry["browser"], new_id(), [wire.Report(0, 1)] * 4), "too-many-reports"),
+    ):
+        with pytest.raises(IntakeError) as caught:
+            intake.read_binary(text)
+        assert caught.value.code == code
+
+
 JSON = st.recursive(
     st.none()
     | st.booleans()
@@ -388,8 +501,8 @@ FUZZ = settings(
 @FUZZ
 @given(data=st.data())
 def test_no_batch_is_miscounted(intake, store, registry, new_id, data):
-    """Whatever stands in a batch, accepted and rejected add up to it, and the tallies grow by
-    exactly what was accepted."""
+    """Whatever stands in a batch, accepted and rejected add up to it, the tallies grow by
+    exactly what was accepted, and the short way to read it agrees."""
     documents = data.draw(st.lists(nearly_reports(registry) | JSON, max_size=8))
 
     def totals():
@@ -411,7 +524,10 @@ def test_no_batch_is_miscounted(intake, store, registry, new_id, data):
         with suppress(IntakeError):
             intake.read(text.encode())
         return
-    batch = intake.read(text.encode())
+    batch = intake._read(text.encode())
+    quick = intake.glance(text.encode())
+    if quick is not None:
+        assert (quick.id, quick.accepted, batch.rejected) == (batch.id, batch.accepted, ())
     (receipt,) = intake.take([batch])
     assert receipt.accepted + len(receipt.rejected) == len(documents)
     places = {each.index for each in receipt.rejected}
@@ -422,7 +538,8 @@ def test_no_batch_is_miscounted(intake, store, registry, new_id, data):
 @FUZZ
 @given(data=st.data())
 def test_no_bytes_escape(intake, registry, data):
-    """A good batch with some of its bytes changed is read or refused; nothing else is raised."""
+    """A good batch with some of its bytes changed is read or refused, both ways alike; nothing
+    else is raised."""
     good = body("0" * 32, report(registry["browser"]), report(registry["country"], "2026-W46"))
     changed = bytearray(good)
     for _ in range(data.draw(st.integers(1, 6))):
@@ -431,9 +548,13 @@ def test_no_bytes_escape(intake, registry, data):
         changed[place : place + data.draw(st.integers(0, 3))] = piece
         if not changed:
             break
+    quick = intake.glance(bytes(changed))
     try:
-        batch = intake.read(bytes(changed))
+        batch = intake._read(bytes(changed))
     except IntakeError:
+        assert quick is None
         return
+    if quick is not None:
+        assert (quick.id, quick.accepted, batch.rejected) == (batch.id, batch.accepted, ())
     (receipt,) = intake.take([batch])
     assert receipt.accepted + receipt.duplicate + len(receipt.rejected) <= len(good)

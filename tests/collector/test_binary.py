@@ -1,0 +1,142 @@
+"""Binary batches: the vectors, every kind of row, and what is refused, against the JSON route."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hearsay import WireError
+from hearsay.mechanisms import Packing, Report, Row
+from hearsay_collector.binary import decode, encode, sum_records
+
+VECTORS = json.loads((Path(__file__).parents[2] / "client" / "vectors" / "binary.json").read_text())
+
+
+def rows_of(case):
+    return [Row(each["width"], Packing(each["packing"]), each["columns"]) for each in case["rows"]]
+
+
+def sums_of(summed):
+    """row -> (reports, column -> count)."""
+    return {
+        row: (each.reports, dict(zip(map(int, each.columns), map(int, each.counts), strict=True)))
+        for row, each in summed.increments.items()
+    }
+
+
+def as_columns(row, columns):
+    return columns[0] if row.packing is Packing.INDEX else sum(1 << each for each in columns)
+
+
+@pytest.mark.parametrize("case", VECTORS["valid"], ids=lambda case: case["why"])
+def test_valid_vectors(case):
+    """A batch is these bytes, exactly, and they are read as what was written."""
+    rows = rows_of(case)
+    reports = [Report(row, as_columns(rows[row], columns)) for row, columns in case["reports"]]
+    names = [case[name] for name in ("batch", "metric", "scheme", "window")]
+    assert encode(*names, rows, reports).hex() == case["body"]
+    batch = decode(bytes.fromhex(case["body"]))
+    assert [batch.id, batch.metric, batch.scheme, batch.window] == names
+    summed = sum_records(batch, rows)
+    assert not len(summed.bad_rows)
+    assert not len(summed.bad_columns)
+    truth = {}
+    for row, columns in case["reports"]:
+        number, counts = truth.get(row, (0, Counter()))
+        counts.update(columns)
+        truth[row] = number + 1, counts
+    assert sums_of(summed) == truth
+
+
+@pytest.mark.parametrize("case", VECTORS["malformed"], ids=lambda case: case["why"])
+def test_malformed_vectors(case):
+    """A body that is no binary batch, or not one for these rows, is refused as a whole."""
+    with pytest.raises(WireError) as caught:
+        sum_records(decode(bytes.fromhex(case["body"])), rows_of(case))
+    assert caught.value.reason == "malformed_batch"
+
+
+@pytest.mark.parametrize("case", VECTORS["rejected"], ids=lambda case: case["why"])
+def test_rejected_vectors(case):
+    """Records that no device could have sent are left out, each by its index, and no others."""
+    summed = sum_records(decode(bytes.fromhex(case["body"])), rows_of(case))
+    assert summed.bad_rows.tolist() == case["bad_row"]
+    assert summed.bad_columns.tolist() == case["bad_columns"]
+    rejected = len(case["bad_row"]) + len(case["bad_columns"])
+    accepted = sum(each.reports for each in summed.increments.values())
+    assert accepted == case["count"] - rejected
+
+
+@st.composite
+def layouts(draw):
+    """Some rows, alike or not, and reports of them."""
+    rows = []
+    for _ in range(draw(st.integers(1, 5))):
+        width = draw(st.sampled_from([1, 2, 8, 13, 64, 70, 300, 70_000]))
+        packing = draw(st.sampled_from(Packing))
+        if packing is Packing.BITMAP and width > 300:
+            width = 128
+        some = 1 if packing is Packing.INDEX else draw(st.integers(1, min(4, width)))
+        if packing is Packing.BITMAP and draw(st.booleans()):
+            some = None
+        rows.append(Row(width, packing, some))
+    reports = []
+    for _ in range(draw(st.integers(0, 12))):
+        number = draw(st.integers(0, len(rows) - 1))
+        row = rows[number]
+        least, most = (0, 6) if row.columns is None else (row.columns, row.columns)
+        columns = draw(st.sets(st.integers(0, row.width - 1), min_size=least, max_size=most))
+        reports.append((number, sorted(columns)))
+    return rows, reports
+
+
+@given(layouts())
+def test_what_is_encoded_is_counted(layout):
+    """Every kind of row, and rows of several kinds, are summed as their reports say."""
+    rows, reports = layout
+    body = encode(
+        *("0" * 32, "m", "s", "2026-11-20", rows),
+        [Report(row, as_columns(rows[row], columns)) for row, columns in reports],
+    )
+    summed = sum_records(decode(body), rows)
+    assert len(summed.bad_rows) + len(summed.bad_columns) == 0
+    truth = {
+        number: (
+            sum(row == number for row, _ in reports),
+            Counter(column for row, columns in reports if row == number for column in columns),
+        )
+        for number in {row for row, _ in reports}
+    }
+    assert sums_of(summed) == truth
+
+
+@given(layouts(), st.data())
+def test_no_bytes_escape(layout, data):
+    """A batch with some of its bytes changed is summed or refused; each record once, or named
+    as bad once; nothing else is raised."""
+    rows, reports = layout
+    body = bytearray(
+        encode(
+            *("0" * 32, "m", "s", "2026-11-20", rows),
+            [Report(row, as_columns(rows[row], columns)) for row, columns in reports],
+        )
+    )
+    for _ in range(data.draw(st.integers(1, 6))):
+        body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
+    with suppress(WireError):
+        batch = decode(bytes(body))
+        summed = sum_records(batch, rows)
+        accepted = sum(each.reports for each in summed.increments.values())
+        bad = np.concatenate((summed.bad_rows, summed.bad_columns))
+        assert len(np.unique(bad)) == len(bad)
+        assert accepted + len(bad) == len(batch.records)
+        for row, each in summed.increments.items():
+            assert 0 <= row < len(rows)
+            assert max(each.columns, default=0) < rows[row].width
