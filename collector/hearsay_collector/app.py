@@ -1,35 +1,33 @@
 """The collector over HTTP: public, write-only, and without a word about who sends.
 
 POST /v1/reports takes a batch; GET /v1/registry tells everyone what is asked; /healthz
-and /readyz are for the operator's probes.
+and /readyz are for the operator's probes. Any WSGI server can run it; `asgi` puts a
+faster way in for batches in front of it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict
 from typing import Any
 
 from flask import Flask, Response, request
-from werkzeug.exceptions import UnsupportedMediaType
+from werkzeug.exceptions import HTTPException
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from hearsay import Metric, Registry
+from hearsay_collector.answers import SECURITY_HEADERS, Answer, accepted
 from hearsay_collector.bodies import read_body
 from hearsay_collector.intake import Intake
-from hearsay_collector.problems import handle_errors
+from hearsay_collector.problems import problem, problem_of
+from hearsay_collector.reception import Reception
 from hearsay_collector.settings import Settings
 from hearsay_collector.stores import Store, open_store
 
-__all__ = ["create_app"]
+__all__ = ["RECEPTION", "create_app"]
 
-_HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
+RECEPTION = "hearsay_reception"
+"""Where the app keeps its `Reception` among its extensions."""
 
 
 def create_app(
@@ -51,22 +49,29 @@ def create_app(
         app.wsgi_app = ProxyFix(  # type: ignore[method-assign]  # as Flask documents it
             app.wsgi_app, x_for=hops, x_proto=hops, x_host=hops, x_prefix=hops
         )
-    handle_errors(app)
+    app.register_error_handler(HTTPException, _http_error)
+    app.register_error_handler(Exception, lambda error: _response(problem_of(error)))
     app.after_request(_secure)
-    _add_routes(app, Intake(registry, store, max_reports=settings.max_reports), settings, store)
+    intake = Intake(
+        registry,
+        store,
+        max_reports=settings.max_reports,
+        max_binary_reports=settings.max_binary_reports,
+    )
+    app.extensions[RECEPTION] = Reception(intake, settings)
+    _add_routes(app, app.extensions[RECEPTION], store)
     _add_registry(app, registry)
     return app
 
 
-def _add_routes(app: Flask, intake: Intake, settings: Settings, store: Store) -> None:
+def _add_routes(app: Flask, reception: Reception, store: Store) -> None:
     @app.post("/v1/reports")
     def reports() -> Response:
-        if request.mimetype != "application/json":
-            raise UnsupportedMediaType
-        encoding = request.headers.get("Content-Encoding", "")
-        batch = intake.read(read_body(request.stream, encoding, settings.max_body))
-        (receipt,) = intake.take([batch])
-        return _json(asdict(receipt), 202)
+        limit = reception.limit(request.mimetype)
+        body = read_body(request.stream, request.headers.get("Content-Encoding", ""), limit)
+        batch = reception.read(request.mimetype, body)
+        (receipt,) = reception.intake.take([batch])
+        return _response(accepted(receipt))
 
     @app.get("/healthz")
     def healthz() -> Response:
@@ -74,7 +79,7 @@ def _add_routes(app: Flask, intake: Intake, settings: Settings, store: Store) ->
 
     @app.get("/readyz")
     def readyz() -> Response:
-        intake.prepare()
+        reception.intake.prepare()
         store.ping()
         return _json({"status": "ready"})
 
@@ -112,7 +117,31 @@ def _json(document: dict[str, Any], status: int = 200) -> Response:
     return Response(json.dumps(document), status, content_type="application/json")
 
 
+def _response(answer: Answer) -> Response:
+    response = Response(answer.body, answer.status, content_type=answer.content_type)
+    if answer.retry_after is not None:
+        response.headers["Retry-After"] = str(max(1, round(answer.retry_after)))
+    return response
+
+
+def _http_error(error: HTTPException) -> Response:
+    status = error.code or 500
+    detail = _DETAILS.get(status, error.name)
+    response = _response(problem(f"http-{status}", status, error.name, detail))
+    for name, value in error.get_headers():
+        if name in ("Allow", "Retry-After"):
+            response.headers[name] = value
+    return response
+
+
+_DETAILS = {
+    404: "there is nothing at this path",
+    405: "this path does not take this method: see the Allow header",
+    413: "the body is larger than the collector takes: send several batches",
+}
+
+
 def _secure(response: Response) -> Response:
-    for name, value in _HEADERS.items():
+    for name, value in SECURITY_HEADERS.items():
         response.headers.setdefault(name, value)
     return response

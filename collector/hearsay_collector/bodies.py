@@ -8,7 +8,7 @@ from typing import Any, NoReturn, Protocol
 
 from hearsay import HearsayError
 
-__all__ = ["IntakeError", "Source", "parse", "read_body"]
+__all__ = ["IntakeError", "Source", "parse", "read_body", "too_large"]
 
 _PIECE = 1 << 16
 _GZIP = zlib.MAX_WBITS | 16
@@ -18,14 +18,18 @@ class IntakeError(HearsayError):
     """A request of which nothing can be counted, as RFC 9457 describes a problem.
 
     `code` names the problem for programs, `status` is the HTTP status, `title` says in
-    words what kind of problem it is, `detail` what to do about this one.
+    words what kind of problem it is, `detail` what to do about this one. `retry_after` is
+    the shortest wait in seconds, where the same request may succeed later.
     """
 
-    def __init__(self, code: str, status: int, title: str, detail: str) -> None:
+    def __init__(
+        self, code: str, status: int, title: str, detail: str, retry_after: float | None = None
+    ) -> None:
         self.code = code
         self.status = status
         self.title = title
         self.detail = detail
+        self.retry_after = retry_after
         super().__init__(detail)
 
 
@@ -58,7 +62,7 @@ def read_body(source: Source, encoding: str, limit: int) -> bytes:
             # One byte beyond the limit is enough to know, and no bomb gets further.
             body += inflater.decompress(piece, limit + 1 - len(body))
             if len(body) > limit:
-                raise _too_large(limit)
+                raise too_large(limit)
             if inflater.unused_data:
                 break
     except zlib.error:
@@ -95,7 +99,7 @@ def _pieces(source: Source, limit: int) -> list[bytes]:
         pieces.append(piece)
         left -= len(piece)
     if not left:
-        raise _too_large(limit)
+        raise too_large(limit)
     return pieces
 
 
@@ -111,7 +115,8 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 
-def _too_large(limit: int) -> IntakeError:
+def too_large(limit: int) -> IntakeError:
+    """The body is longer than that."""
     return IntakeError(
         "body-too-large",
         413,

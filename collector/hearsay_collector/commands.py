@@ -37,7 +37,7 @@ def collect(**options: str | None) -> None:
         sys.executable,
         [
             *(sys.executable, "-m", "gunicorn"),
-            *("-c", "python:hearsay_collector.gunicorn_conf", "hearsay_collector.wsgi:app"),
+            *("-c", "python:hearsay_collector.gunicorn_conf", "hearsay_collector.asgi:app()"),
         ],
         environ,
     )

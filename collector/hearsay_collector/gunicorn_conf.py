@@ -1,6 +1,6 @@
 """gunicorn's settings, from ours.
 
-gunicorn -c python:hearsay_collector.gunicorn_conf hearsay_collector.wsgi:app
+gunicorn -c python:hearsay_collector.gunicorn_conf 'hearsay_collector.asgi:app()'
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _settings = Settings.from_env()
 bind = _settings.bind
 workers = _settings.workers
 threads = _settings.threads
-worker_class = "gthread"
+worker_class = "hearsay_collector.worker.EventLoopWorker"
 logger_class = DiscreetLogger
 accesslog = None
 errorlog = "-"

@@ -86,9 +86,21 @@ class Settings:
     )
     bind: str = _setting("127.0.0.1:8080", _bind, "host:port or unix:/path to listen at")
     workers: int = _setting(2, _whole(1, 256), "processes")
-    threads: int = _setting(8, _whole(1, 256), "threads of each process")
+    threads: int = _setting(8, _whole(1, 256), "threads of each process, for all but small batches")
     max_body: int = _setting(1 << 20, _size, "largest body, before and after decompression")
-    max_reports: int = _setting(1000, _whole(1, 1_000_000), "most reports in one batch")
+    max_reports: int = _setting(1000, _whole(1, 1_000_000), "most reports in one batch of JSON")
+    max_binary_body: int = _setting(
+        1 << 22, _size, "largest body of a binary batch, before and after decompression"
+    )
+    max_binary_reports: int = _setting(
+        100_000, _whole(1, 1_000_000), "most reports in one binary batch"
+    )
+    tick: int = _setting(
+        5, _whole(0, 1000), "milliseconds between commits at least, in which batches gather"
+    )
+    queue: int = _setting(
+        1 << 25, _size, "bytes of bodies that wait in one process; beyond that it answers 503"
+    )
     trusted_proxies: int = _setting(
         0, _whole(0, 10), "reverse proxies in front, whose X-Forwarded headers are believed"
     )

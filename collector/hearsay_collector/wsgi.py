@@ -1,4 +1,7 @@
-"""The entry point for any WSGI server: `hearsay_collector.wsgi:app`, set by the environment."""
+"""The entry point for any WSGI server: `hearsay_collector.wsgi:app`, set by the environment.
+
+gunicorn -c python:hearsay_collector.gunicorn_conf -k gthread hearsay_collector.wsgi:app
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import itertools
 import os
@@ -19,9 +20,14 @@ from typing import Any
 
 import pytest
 import redis
+from flask import Flask
+from werkzeug.datastructures import Headers
+from werkzeug.test import EnvironBuilder, TestResponse
 
 from hearsay import Registry, Scheme, mechanisms
 from hearsay.mechanisms import Mechanism, Packing, Row
+from hearsay_collector.asgi import Collector as AsgiCollector
+from hearsay_collector.settings import Settings
 from hearsay_collector.stores import Store, open_store
 
 METRICS = """
@@ -330,3 +336,87 @@ def new_collector(tmp_path: Path, metrics: str) -> Iterator[Callable[..., Collec
     yield new
     for collector in started:
         collector.kill()
+
+
+class AsgiClient:
+    """Flask's test client, as far as the tests need it, for the app on an event loop."""
+
+    def __init__(self, app: Flask, settings: Settings) -> None:
+        self.app = AsgiCollector(app, settings)
+        self.loop = asyncio.new_event_loop()
+        self.events: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self.told: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self.life = self.loop.create_task(
+            self.app({"type": "lifespan"}, self.events.get, self.told.put)
+        )
+        self._turn("startup")
+
+    def close(self) -> None:
+        self._turn("shutdown")
+        self.loop.run_until_complete(self.life)
+        self.loop.close()
+
+    def get(self, path: str, **options: Any) -> TestResponse:
+        return self.loop.run_until_complete(self.request(path, method="GET", **options))
+
+    def post(self, path: str, **options: Any) -> TestResponse:
+        return self.loop.run_until_complete(self.request(path, method="POST", **options))
+
+    async def request(
+        self, path: str, *, environ_base: Any = None, size: int = 7_000, **options: Any
+    ) -> TestResponse:
+        """One request, whose body comes in pieces of `size` bytes."""
+        builder = EnvironBuilder(path, **options)
+        data = builder.input_stream.read() if builder.input_stream else b""
+        headers = [(name.lower(), text) for name, text in builder.headers.to_wsgi_list()]
+        headers += [("content-length", str(len(data)))]
+        scope = {
+            "type": "http",
+            "http_version": "1.1",
+            "method": builder.method,
+            "path": builder.path,
+            "query_string": builder.query_string.encode(),
+            "headers": [(name.encode(), text.encode()) for name, text in headers],
+            "client": ((environ_base or {}).get("REMOTE_ADDR", "127.0.0.1"), 5),
+            "server": ("localhost", 80),
+        }
+        asked = builder.get_request()
+        builder.close()
+        pieces = [data[first : first + size] for first in range(0, len(data), size)] or [b""]
+        messages = [
+            {"type": "http.request", "body": piece, "more_body": place < len(pieces)}
+            for place, piece in enumerate(pieces, 1)
+        ]
+        sent: list[Any] = []
+
+        async def receive() -> Any:
+            return messages.pop(0) if messages else {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        await self.app(scope, receive, send)
+        body = b"".join(message.get("body", b"") for message in sent[1:])
+        fields = Headers([(name.decode(), text.decode()) for name, text in sent[0]["headers"]])
+        return TestResponse([body], str(sent[0]["status"]), fields, asked)
+
+    def _turn(self, event: str) -> None:
+        self.events.put_nowait({"type": f"lifespan.{event}"})
+        told = self.loop.run_until_complete(self.told.get())
+        assert told == {"type": f"lifespan.{event}.complete"}
+
+
+@pytest.fixture(params=["wsgi", "asgi"])
+def serve(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
+    """Makes a client of an app, behind each kind of server."""
+    opened: list[AsgiClient] = []
+
+    def serve(app: Flask, settings: Settings | None = None) -> Any:
+        if request.param == "wsgi":
+            return app.test_client()
+        opened.append(AsgiClient(app, settings or Settings()))
+        return opened[-1]
+
+    yield serve
+    for client in opened:
+        client.close()

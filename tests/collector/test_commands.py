@@ -70,6 +70,38 @@ def test_keep_alive_and_chunks(new_collector, home, body):
         connection.close()
 
 
+def test_what_was_begun_is_answered_before_it_ends(new_collector, home, body, until):
+    """On SIGTERM a collector takes no new connection, answers the request whose body is still
+    on its way, and then leaves with exit 0."""
+    collector = new_collector(**home.environ, HEARSAY_WORKERS="1")
+    host, port = collector.address.removeprefix("http://").split(":")
+    fetch(f"{collector.address}/readyz")
+
+    def refused():
+        try:
+            socket.create_connection((host, int(port)), timeout=5).close()
+        except OSError:
+            return True
+        return False
+
+    with socket.create_connection((host, int(port)), timeout=30) as connection:
+        connection.sendall(
+            b"POST /v1/reports HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            b"Content-Length: %d\r\n\r\n" % len(body) + body[:20]
+        )
+        # Another answer shows that the worker's loop has had the time to read this.
+        fetch(f"{collector.address}/healthz")
+        os.kill(collector.process.pid, signal.SIGTERM)
+        until(refused, "it goes on listening")
+        connection.sendall(body[20:])
+        answer = b""
+        while piece := connection.recv(1 << 16):
+            answer += piece
+    assert answer.startswith(b"HTTP/1.1 202")
+    assert b'"accepted": 1' in answer
+    assert collector.stop() == 0
+
+
 def test_nothing_about_clients_in_its_log(new_collector, home, body):
     """Good, bad and broken requests leave no address and no part of themselves in the log."""
     collector = new_collector(**home.environ)

@@ -26,11 +26,15 @@ def test_all_of_them():
         "HEARSAY_THREADS": "3",
         "HEARSAY_MAX_BODY": "64 KiB",
         "HEARSAY_MAX_REPORTS": "10",
+        "HEARSAY_MAX_BINARY_BODY": "8 MiB",
+        "HEARSAY_MAX_BINARY_REPORTS": "20",
+        "HEARSAY_TICK": "0",
+        "HEARSAY_QUEUE": "1 MiB",
         "HEARSAY_TRUSTED_PROXIES": "1",
     }
     assert Settings.from_env(environ) == Settings(
         *("/etc/metrics.toml", "redis://r", "acme:hearsay", 16, "[::1]:9000", 4, 3),
-        *(65_536, 10, 1),
+        *(65_536, 10, 8_388_608, 20, 0, 1_048_576, 1),
     )
     assert {name for name, _, _ in Settings.table()} == set(environ)
     assert all(summary for _, _, summary in Settings.table())

@@ -1,0 +1,54 @@
+"""From a media type and a body to a batch: the same for every server."""
+
+from __future__ import annotations
+
+from hearsay_collector.binary import MEDIA_TYPE
+from hearsay_collector.bodies import IntakeError
+from hearsay_collector.intake import Batch, Intake
+from hearsay_collector.settings import Settings
+
+__all__ = ["Reception"]
+
+_JSON = "application/json"
+
+
+class Reception:
+    """Knows which body is read how, and how large it may be."""
+
+    def __init__(self, intake: Intake, settings: Settings) -> None:
+        self.intake = intake
+        self._limits = {_JSON: settings.max_body, MEDIA_TYPE: settings.max_binary_body}
+
+    def limit(self, media_type: str) -> int:
+        """The most bytes that a body of this type may have, before and after decompression.
+
+        `media_type` is in lower case and without its parameters.
+
+        Raises:
+            IntakeError: no batch has this type.
+        """
+        limit = self._limits.get(media_type)
+        if limit is None:
+            raise IntakeError(
+                "http-415",
+                415,
+                "Unsupported Media Type",
+                f"send Content-Type: {_JSON}, or {MEDIA_TYPE} for a binary batch",
+            )
+        return limit
+
+    def read(self, media_type: str, body: bytes) -> Batch:
+        """The batch in a decompressed body.
+
+        Raises:
+            IntakeError, StoreUnavailable: as `Intake.read` does.
+        """
+        if media_type == MEDIA_TYPE:
+            return self.intake.read_binary(body)
+        return self.intake.read(body)
+
+    def glance(self, media_type: str, encoding: str, body: bytes) -> Batch | None:
+        """The batch, if it can be read at once and without waiting; else None."""
+        if media_type == _JSON and not encoding:
+            return self.intake.glance(body)
+        return None

@@ -1,0 +1,162 @@
+"""Group commit: who shares a commit, and who shares its failure."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextlib import closing
+
+import pytest
+
+from hearsay_collector.group import GroupCommit, settle
+from hearsay_collector.intake import Batch, Receipt
+from hearsay_collector.stores import StoreError, StoreUnavailable
+
+
+class FakeIntake:
+    """Remembers which batches were taken together; `trouble` may raise for some."""
+
+    def __init__(self, trouble=lambda ids: None):
+        self.groups = []
+        self.trouble = trouble
+
+    def take(self, batches):
+        ids = [batch.id for batch in batches]
+        self.groups.append(ids)
+        self.trouble(ids)
+        return [Receipt(each, 1, 0, ()) for each in ids]
+
+
+def batches(*ids):
+    return [Batch(each, (), ()) for each in ids]
+
+
+def test_what_arrives_together_is_committed_together():
+    """All requests of one turn of the loop share a commit; each gets its own receipt."""
+    intake = FakeIntake()
+
+    async def run():
+        with closing(GroupCommit(intake, 0)) as group:
+            return await asyncio.gather(*map(group.take, batches("a", "b", "c")))
+
+    assert [receipt.batch for receipt in asyncio.run(run())] == ["a", "b", "c"]
+    assert intake.groups == [["a", "b", "c"]]
+
+
+def test_the_next_group_gathers_while_a_commit_is_under_way():
+    """What arrives during a commit waits for it, and is committed at once after it."""
+    begun, leave = threading.Event(), threading.Event()
+
+    def trouble(ids):
+        if ids == ["a"]:
+            begun.set()
+            assert leave.wait(30)
+
+    intake = FakeIntake(trouble)
+
+    async def run():
+        with closing(GroupCommit(intake, 0)) as group:
+            first = asyncio.create_task(group.take(batches("a")[0]))
+            assert await asyncio.to_thread(begun.wait, 30)
+            others = []
+            for batch in batches("b", "c"):
+                others.append(asyncio.create_task(group.take(batch)))
+                await asyncio.sleep(0.01)
+            assert intake.groups == [["a"]]
+            leave.set()
+            await asyncio.gather(first, *others)
+
+    asyncio.run(run())
+    assert intake.groups == [["a"], ["b", "c"]]
+
+
+def test_groups_keep_their_distance():
+    """Two batches that come soon after each other, but after a commit, wait for one tick."""
+    intake = FakeIntake()
+
+    async def run():
+        with closing(GroupCommit(intake, 0.2)) as group:
+            await group.take(batches("a")[0])
+            second = asyncio.create_task(group.take(batches("b")[0]))
+            await asyncio.sleep(0.01)
+            await asyncio.gather(second, group.take(batches("c")[0]))
+
+    asyncio.run(run())
+    assert intake.groups == [["a"], ["b", "c"]]
+
+
+def test_a_client_that_leaves_disturbs_nobody():
+    """A request that is cancelled is counted all the same, and those beside it are answered."""
+    intake = FakeIntake()
+
+    async def run():
+        with closing(GroupCommit(intake, 0)) as group:
+            gone, stays = (asyncio.create_task(group.take(each)) for each in batches("a", "b"))
+            await asyncio.sleep(0)
+            gone.cancel()
+            assert (await stays).batch == "b"
+            assert (await group.take(batches("c")[0])).batch == "c"
+
+    asyncio.run(run())
+    assert intake.groups == [["a", "b"], ["c"]]
+
+
+@pytest.mark.parametrize("error", [StoreError("full"), RuntimeError("bug")])
+def test_a_bad_batch_fails_alone(error):
+    """What the store refuses in a group is refused for its own batch only."""
+
+    def trouble(ids):
+        if "b" in ids:
+            raise error
+
+    intake = FakeIntake(trouble)
+    outcomes = settle(intake, batches("a", "b", "c"))
+    assert outcomes == [Receipt("a", 1, 0, ()), error, Receipt("c", 1, 0, ())]
+    assert settle(intake, batches("b")) == [error]
+    assert intake.groups == [["a", "b", "c"], ["a"], ["b"], ["c"], ["b"]]
+
+
+def test_a_store_that_is_away_fails_all():
+    """Nothing is tried one by one against a store that does not answer."""
+    error = StoreUnavailable("down")
+
+    def trouble(ids):
+        raise error
+
+    intake = FakeIntake(trouble)
+    assert settle(intake, batches("a", "b")) == [error, error]
+    assert intake.groups == [["a", "b"]]
+
+
+def test_a_store_that_goes_away_in_between():
+    """When the store goes while batches are tried one by one, the rest is not tried."""
+    refused, away = StoreError("full"), StoreUnavailable("down")
+
+    def trouble(ids):
+        if len(ids) > 1:
+            raise refused
+        if ids == ["b"]:
+            raise away
+
+    intake = FakeIntake(trouble)
+    assert settle(intake, batches("a", "b", "c")) == [Receipt("a", 1, 0, ()), away, away]
+    assert intake.groups == [["a", "b", "c"], ["a"], ["b"]]
+
+
+def test_a_failure_is_told_to_each():
+    """Every request of a failed commit gets the error, and the next group is not hindered."""
+    down = [True]
+
+    def trouble(ids):
+        if down[0]:
+            raise StoreUnavailable("down")
+
+    async def run():
+        with closing(GroupCommit(FakeIntake(trouble), 0)) as group:
+            tries = [group.take(each) for each in batches("a", "b")]
+            outcomes = await asyncio.gather(*tries, return_exceptions=True)
+            assert [type(each) for each in outcomes] == [StoreUnavailable] * 2
+            down[0] = False
+            assert (await group.take(batches("a")[0])).accepted == 1
+
+    asyncio.run(run())
