@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hearsay.errors import ValueListError
 
-__all__ = ["MAX_VALUE_BYTES", "read_values"]
+__all__ = ["MAX_VALUE_BYTES", "parse_values", "read_values"]
 
 MAX_VALUE_BYTES = 256
 """The longest value, in UTF-8 bytes."""
@@ -18,19 +18,29 @@ _LONG = re.compile(rf"[^\n]{{{MAX_VALUE_BYTES // 4 + 1},}}")
 
 
 def read_values(path: str | Path) -> list[str]:
-    """The values of a UTF-8 file, in its order, each normalized to NFC.
-
-    No step runs once for each line, so a million lines take about a second.
+    """The values of a UTF-8 file, as `parse_values` finds them.
 
     Raises:
-        ValueListError: the file cannot be read, is empty, or holds a blank, repeated,
-            overlong or unprintable value; the error names the line.
+        ValueListError: the file cannot be read, or its text cannot be taken.
     """
     source = str(path)
     try:
         data = Path(path).read_bytes()
     except OSError as error:
         raise ValueListError(source, None, f"cannot be read: {error.strerror}") from error
+    return parse_values(data, source)
+
+
+def parse_values(data: bytes, source: str) -> list[str]:
+    """The values of UTF-8 text, one on each line, in its order, each normalized to NFC.
+
+    No step runs once for each line, so a million lines take about a second. `source` is
+    what errors call the text.
+
+    Raises:
+        ValueListError: it is empty, or holds a blank, repeated, overlong or unprintable
+            value; the error names the line.
+    """
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

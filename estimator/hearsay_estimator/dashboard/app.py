@@ -5,28 +5,37 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from flask import Flask, Response, jsonify, render_template, request
 from flask.typing import ResponseReturnValue
-from werkzeug.exceptions import HTTPException, InternalServerError, ServiceUnavailable
+from werkzeug.exceptions import BadRequest, HTTPException, InternalServerError, ServiceUnavailable
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 import hearsay
-from hearsay import Registry
+from hearsay import HearsayError, Registry
 from hearsay_collector.settings import SettingsError
 from hearsay_collector.stores import Store, StoreError, StoreUnavailable, open_store
 from hearsay_estimator.dashboard import words
 from hearsay_estimator.dashboard.access import for_people, guard
-from hearsay_estimator.dashboard.pages import Source, pages
+from hearsay_estimator.dashboard.comparing import comparing
+from hearsay_estimator.dashboard.pages import pages
+from hearsay_estimator.dashboard.planner import planner
+from hearsay_estimator.dashboard.ranges import RangeError
 from hearsay_estimator.dashboard.settings import Settings
+from hearsay_estimator.dashboard.source import Source
+from hearsay_estimator.errors import EstimateError
 
-__all__ = ["CONTENT_SECURITY_POLICY", "create_app"]
+__all__ = ["CONTENT_SECURITY_POLICY", "MAX_UPLOAD", "create_app"]
 
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; "
     "frame-ancestors 'none'; base-uri 'none'"
 )
 """No script may run at all, not even ours: there is none."""
+
+MAX_UPLOAD = 2 << 20
+"""The most bytes that anybody can send at once: a list of about 100,000 candidates."""
 
 _log = logging.getLogger("hearsay.dashboard")
 
@@ -49,21 +58,28 @@ def create_app(
             ["HEARSAY_DASHBOARD_TOKEN is missing: `hearsay dashboard` makes one, or set your own"]
         )
     app = Flask(__name__)
-    app.config["MAX_CONTENT_LENGTH"] = 16 * 1024
+    app.config["MAX_CONTENT_LENGTH"] = MAX_UPLOAD
     app.extensions["hearsay_source"] = Source(
         store or open_store(settings.store, prefix=settings.redis_prefix, shards=settings.shards),
         registry or Registry.load(settings.registry),
         clock,
+        Path(settings.candidates_dir) if settings.candidates_dir else None,
     )
     guard(app, settings.dashboard_token, login_link=settings.dashboard_login_link)
     app.register_blueprint(pages)
+    app.register_blueprint(comparing)
+    app.register_blueprint(planner)
     app.add_url_rule("/healthz", "healthz", _healthz)
     app.after_request(_protect)
     app.register_error_handler(HTTPException, _error)
+    app.register_error_handler(EstimateError, _cannot)
+    app.register_error_handler(RangeError, _cannot)
     app.register_error_handler(StoreError, _store_trouble)
     app.register_error_handler(Exception, _failure)
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
-    app.jinja_env.filters.update(number=words.number, day=words.day, period=words.period)
+    app.jinja_env.filters.update(
+        number=words.number, day=words.day, period=words.period, window=words.window
+    )
     app.jinja_env.globals["version"] = hearsay.__version__
     if settings.trusted_proxies:
         hops = settings.trusted_proxies
@@ -108,6 +124,11 @@ def _error(error: HTTPException) -> ResponseReturnValue:
     if code == 401:
         response.headers["WWW-Authenticate"] = "Bearer"
     return response
+
+
+def _cannot(error: HearsayError) -> ResponseReturnValue:
+    """What was asked has no answer; the message says what to ask instead."""
+    return _error(BadRequest(str(error)))
 
 
 def _store_trouble(error: StoreError) -> ResponseReturnValue:

@@ -14,6 +14,7 @@ import numpy as np
 
 from hearsay_estimator.dashboard.words import number, percent
 from hearsay_estimator.estimate import Estimate
+from hearsay_estimator.intervals import FloatArray
 
 __all__ = ["ROW_HEIGHT", "Bar", "BarChart", "Tick", "bar_chart"]
 
@@ -42,6 +43,8 @@ class Bar:
     at: float
     low: float
     high: float
+    truth: float | None = None
+    """Where the true share lies, if the crowd is an invented one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class BarChart:
-    """Bars over a common scale, largest share first."""
+    """Bars over a common scale."""
 
     name: str
     """Makes the ids inside the SVG unique on a page with several."""
@@ -68,20 +71,32 @@ class BarChart:
     """How many values were left out at the end."""
 
 
-def bar_chart(estimate: Estimate, *, limit: int | None = None) -> BarChart:
-    """The bars of an estimate, of which `limit` keeps the largest.
+def bar_chart(
+    estimate: Estimate,
+    *,
+    limit: int | None = None,
+    declared_order: bool = False,
+    consistent: bool = False,
+    truth: FloatArray | None = None,
+) -> BarChart:
+    """The bars of an estimate, largest first or as declared, of which `limit` keeps the largest.
 
     Of the two halves of a boolean a limit of 1 keeps "true", on a scale to 100 %: the other
-    half says the same again.
+    half says the same again. With `consistent` the bars are the consistent shares; the
+    intervals stay those of the unbiased ones, which alone have any. `truth`, shape (d,), is
+    marked beside them.
     """
     order = np.argsort(-estimate.share, kind="stable")
     boolean = estimate.values == ("true", "false")
     if boolean:
         order = np.arange(len(estimate.values))
     shown = order if limit is None else order[:limit]
+    if declared_order:
+        shown = np.sort(shown)
+    shares = estimate.consistent if consistent else estimate.share
     bottom, top, ticks = _scale(
         min(0.0, float(estimate.low[shown].min())),
-        1.0 if boolean else float(estimate.high[shown].max()),
+        1.0 if boolean else float(max(estimate.high[shown].max(), shares[shown].max())),
     )
 
     def across(share: float) -> float:
@@ -91,7 +106,7 @@ def bar_chart(estimate: Estimate, *, limit: int | None = None) -> BarChart:
     bars = []
     for row, index in enumerate(shown):
         share, low, high = (
-            float(column[index]) for column in (estimate.share, estimate.low, estimate.high)
+            float(column[index]) for column in (shares, estimate.low, estimate.high)
         )
         spread = (high - low) / 2
         at = across(share)
@@ -109,11 +124,12 @@ def bar_chart(estimate: Estimate, *, limit: int | None = None) -> BarChart:
                 at=at,
                 low=across(low),
                 high=across(high),
+                truth=None if truth is None else across(float(truth[index])),
             )
         )
     return BarChart(
         name=estimate.metric,
-        title=f"{estimate.metric}: estimated shares",
+        title=f"{estimate.metric}: {'consistent' if consistent else 'estimated'} shares",
         description=_describe(estimate, bars),
         bars=tuple(bars),
         ticks=tuple(Tick(across(share), _tick_text(share, ticks)) for share in ticks),

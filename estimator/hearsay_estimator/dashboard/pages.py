@@ -1,176 +1,237 @@
-"""The pages: the overview of all metrics, one metric, and its numbers as CSV and JSON."""
+"""The pages: the overview of all metrics, one metric, and its numbers as files."""
 
 from __future__ import annotations
 
-import difflib
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Sequence
 
-from flask import Blueprint, Response, current_app, render_template, request
+from flask import Blueprint, Response, render_template, request
 from flask.typing import ResponseReturnValue
-from werkzeug.exceptions import BadRequest, NotFound
+from werkzeug.exceptions import BadRequest
 
-from hearsay import Metric, Registry
-from hearsay_collector.stores.base import Store
-from hearsay_estimator.dashboard.charts import BarChart, bar_chart
+from hearsay import Metric, ValueListError
+from hearsay.value_list import parse_values
+from hearsay_estimator.comparison import compare, has_memory
+from hearsay_estimator.dashboard.charts import bar_chart
+from hearsay_estimator.dashboard.overview import metric_card, read_filters
 from hearsay_estimator.dashboard.privacy import privacy_label
-from hearsay_estimator.dashboard.ranges import DayRange, RangeError, presets, read_range
+from hearsay_estimator.dashboard.ranges import before, presets, read_range
+from hearsay_estimator.dashboard.source import Source, current_source, declared_metric
 from hearsay_estimator.dashboard.table import table
+from hearsay_estimator.dashboard.timeline import grouping, timeline
+from hearsay_estimator.dashboard.view import View, read_view
 from hearsay_estimator.dashboard.words import freshness, headline
 from hearsay_estimator.estimate import Estimate
-from hearsay_estimator.reading import read
+from hearsay_estimator.trend import GROUPS, Trend
 
-__all__ = ["Source", "pages"]
+__all__ = ["download", "pages"]
 
 pages = Blueprint("pages", __name__)
 
-_CARD_BARS = 5
 _CHART_BARS = 40
 _TABLE_LINES = 1000
 
 
-@dataclass(frozen=True)
-class Source:
-    """Where the pages get their facts."""
-
-    store: Store
-    registry: Registry
-    clock: Callable[[], float]
-
-    def estimate(self, metric: Metric, days: DayRange) -> Estimate | None:
-        """None for a metric that needs a list of candidates."""
-        if metric.values is None:
-            return None
-        return read(self.store, self.registry, metric.name, days.first, days.last)
-
-    def newest(self, metric: Metric) -> str | None:
-        """The newest window that holds any answer, whatever the range."""
-        schemes = self.store.schemes().get(metric.name, {})
-        labels = [
-            label for scheme in schemes for label in self.store.windows(metric.name, scheme)[-1:]
-        ]
-        return max(labels, default=None)
-
-
-@dataclass(frozen=True)
-class Card:
-    """One metric on the overview."""
-
-    metric: Metric
-    estimate: Estimate | None
-    chart: BarChart | None
-    freshness: str | None
-    notes: list[str]
-
-
 @pages.get("/")
 def overview() -> ResponseReturnValue:
-    """All metrics, with their last 30 days."""
-    source = _source()
+    """All metrics, or those that were looked for, with their last 30 days."""
+    source = current_source()
     days = read_range({}, source.clock())
-    cards = [_card(source, metric, days) for metric in source.registry]
+    filters = read_filters(request.args, source.registry)
+    cards = [
+        metric_card(source, metric, days) for metric in source.registry if filters.admit(metric)
+    ]
     return render_template(
         "overview.html",
         cards=cards,
         days=days,
-        waiting=all(card.freshness is None for card in cards),
+        filters=filters,
+        total=len(source.registry),
+        waiting=bool(cards) and all(source.newest(each) is None for each in source.registry),
     )
 
 
 @pages.get("/metric/<name>")
 def metric_page(name: str) -> ResponseReturnValue:
-    """One metric: its chart, its table and its privacy label."""
-    source, metric = _source(), _metric(name)
-    days = _range(source)
-    estimate = source.estimate(metric, days)
+    """One metric: its chart, its trend, its table and its privacy label."""
+    source, metric, view = _asked(name)
+    mistake, candidates = None, None
+    try:
+        candidates = source.candidates(metric)
+    except ValueListError as error:
+        mistake = str(error)
+    return _page(source, metric, view, candidates, mistake=mistake)
+
+
+@pages.post("/metric/<name>")
+def metric_upload(name: str) -> ResponseReturnValue:
+    """The same of strings that are named by a file in the request, which is not kept."""
+    source, metric, view = _asked(name)
+    if metric.values is not None:
+        raise BadRequest(f"{name} lists its values; it takes no others.")
+    file = request.files.get("candidates")
+    try:
+        if file is None or not file.filename:
+            raise ValueListError("The list", None, "is missing; choose a file")
+        candidates = parse_values(file.stream.read(), "Your list")
+    except ValueListError as error:
+        return _page(source, metric, view, None, mistake=str(error)), 400
+    form = request.form.get("form")
+    if form in ("csv", "json"):
+        estimate = source.estimate(metric, view.days, candidates)
+        assert estimate is not None
+        return _estimate_file(estimate, form)
+    return _page(source, metric, view, candidates, uploaded=True)
+
+
+def _page(
+    source: Source,
+    metric: Metric,
+    view: View,
+    candidates: Sequence[str] | None,
+    *,
+    uploaded: bool = False,
+    mistake: str | None = None,
+) -> str:
+    estimate = source.estimate(metric, view.days, candidates)
+    answered = estimate if estimate and estimate.n else None
+    declared_order = view.order == "declared"
+    # Decoding strings takes about a second each time: their trend waits until it is asked for.
+    quick = metric.values is not None
+    over_time = answered is not None and (quick or (view.by is not None and not uploaded))
     newest = source.newest(metric)
     now = source.clock()
+    chart = None
+    if answered:
+        chart = bar_chart(
+            answered,
+            limit=_CHART_BARS,
+            declared_order=declared_order,
+            consistent=view.shares == "consistent",
+        )
     return render_template(
         "metric.html",
         metric=metric,
+        view=view,
         estimate=estimate,
-        chart=bar_chart(estimate, limit=_CHART_BARS) if estimate and estimate.n else None,
-        lines=table(estimate, _TABLE_LINES) if estimate else [],
-        headline=headline(estimate) if estimate and estimate.n else None,
+        chart=chart,
+        lines=table(answered, _TABLE_LINES, declared_order=declared_order) if answered else [],
+        headline=headline(answered) if answered else None,
+        since=_since(source, metric, view, answered) if answered and quick else None,
+        timeline=timeline(source, metric, view, answered) if answered and over_time else None,
+        over_time=over_time,
+        by=view.by or grouping(metric, view.days),
+        groups=GROUPS[metric.window],
         label=privacy_label(metric),
-        days=days,
         presets=presets(now),
         newest=newest,
         freshness=freshness(newest, now) if newest else None,
-        notes=_notes(metric, estimate, now),
+        notes=_notes(source, metric, estimate),
+        uploaded=uploaded,
+        mistake=mistake,
     )
 
 
-@pages.get("/metric/<name>.csv")
-def metric_csv(name: str) -> ResponseReturnValue:
-    """The table as a file."""
-    return _download(_estimate(name).to_csv(), "text/csv", f"{name}.csv")
+@pages.get("/metric/<name>.<any(csv, json):form>")
+def metric_file(name: str, form: str) -> ResponseReturnValue:
+    """The estimate as a file."""
+    return _estimate_file(_estimate(*_asked(name)), form)
 
 
-@pages.get("/metric/<name>.json")
-def metric_json(name: str) -> ResponseReturnValue:
-    """The estimate as a document."""
-    text = json.dumps(_estimate(name).to_dict(), ensure_ascii=False, allow_nan=False)
-    return _download(text, "application/json", f"{name}.json")
-
-
-def _card(source: Source, metric: Metric, days: DayRange) -> Card:
-    estimate = source.estimate(metric, days)
-    newest = source.newest(metric)
-    limit = 1 if metric.type == "boolean" else _CARD_BARS
-    now = source.clock()
-    return Card(
-        metric=metric,
-        estimate=estimate,
-        chart=bar_chart(estimate, limit=limit) if estimate and estimate.n else None,
-        freshness=freshness(newest, now) if newest else None,
-        notes=_notes(metric, estimate, now),
+@pages.get("/metric/<name>.svg")
+def metric_picture(name: str) -> ResponseReturnValue:
+    """The chart as a picture that stands by itself."""
+    source, metric, view = _asked(name)
+    estimate = _estimate(source, metric, view)
+    if not estimate.n:
+        raise BadRequest("There are no answers in these days, so there is nothing to draw.")
+    chart = bar_chart(
+        estimate,
+        limit=_CHART_BARS,
+        declared_order=view.order == "declared",
+        consistent=view.shares == "consistent",
     )
+    text = render_template("picture.svg", metric=metric, chart=chart, estimate=estimate, view=view)
+    return download(text, "image/svg+xml", f"{name}.svg")
 
 
-def _estimate(name: str) -> Estimate:
-    source, metric = _source(), _metric(name)
-    estimate = source.estimate(metric, _range(source))
-    if estimate is None:
+@pages.get("/metric/<name>/trend.<any(csv, json):form>")
+def trend_file(name: str, form: str) -> ResponseReturnValue:
+    """The trend of every value as a file."""
+    source, metric, view = _asked(name)
+    candidates = _candidates(source, metric)
+    found: Trend = source.trend(
+        metric, view.days, view.by or grouping(metric, view.days), candidates
+    )
+    if form == "csv":
+        return download(found.to_csv(), "text/csv", f"{name}-trend.csv")
+    return _json(found.to_dict(), f"{name}-trend.json")
+
+
+def _asked(name: str) -> tuple[Source, Metric, View]:
+    source, metric = current_source(), declared_metric(name)
+    return source, metric, read_view(request.args, metric, source.clock())
+
+
+def _candidates(source: Source, metric: Metric) -> list[str] | None:
+    """What the operator has listed; None where the metric itself lists its values."""
+    try:
+        candidates = source.candidates(metric)
+    except ValueListError as error:
+        raise BadRequest(str(error)) from None
+    if metric.values is None and candidates is None:
         raise BadRequest(
-            f"The strings of {name} must be named to be estimated: use "
-            f"`hearsay estimate {name} --candidates FILE`."
+            f"The strings of {metric.name} must be named to be estimated: upload a list on its "
+            f"page, or use `hearsay estimate {metric.name} --candidates FILE`."
         )
+    return candidates
+
+
+def _estimate(source: Source, metric: Metric, view: View) -> Estimate:
+    estimate = source.estimate(metric, view.days, _candidates(source, metric))
+    assert estimate is not None
     return estimate
 
 
-def _notes(metric: Metric, estimate: Estimate | None, now: float) -> list[str]:
+def _since(source: Source, metric: Metric, view: View, estimate: Estimate) -> str | None:
+    """The change of the leading value against as many days before; None without answers there."""
+    if has_memory(source.store, metric):
+        return None
+    earlier = source.estimate(metric, before(view.days, metric.window))
+    if earlier is None or not earlier.n:
+        return None
+    found = compare(earlier, estimate, together=False)
+    value = estimate.values[int(estimate.share.argmax())]
+    if estimate.values == ("true", "false"):
+        value = "true"
+    if value not in found.values:
+        return None
+    told = found.describe(found.values.index(value))
+    subject = "the share that says yes" if value == "true" else value
+    return f"Against the {view.days.days} days before, {subject}: {told}."
+
+
+def _notes(source: Source, metric: Metric, estimate: Estimate | None) -> list[str]:
     """What a careful reader should know before believing the picture."""
     notes = list(estimate.warnings) if estimate and estimate.n else []
-    if metric.expires < datetime.fromtimestamp(now, UTC).date():
+    if metric.expires < source.today:
         notes.append(f"Expired on {metric.expires}: devices have stopped answering.")
     return notes
 
 
-def _metric(name: str) -> Metric:
-    registry = _source().registry
-    if name in registry.metrics:
-        return registry[name]
-    near = difflib.get_close_matches(name, registry.metrics, n=1)
-    advice = f" Did you mean {near[0]}?" if near else " The overview lists all there are."
-    raise NotFound(f"No metric of that name is declared.{advice}")
+def _estimate_file(estimate: Estimate, form: str) -> Response:
+    if form == "csv":
+        return download(estimate.to_csv(), "text/csv", f"{estimate.metric}.csv")
+    return _json(estimate.to_dict(), f"{estimate.metric}.json")
 
 
-def _range(source: Source) -> DayRange:
-    try:
-        return read_range(request.args, source.clock())
-    except RangeError as error:
-        raise BadRequest(str(error)) from None
+def _json(document: dict[str, object], filename: str) -> Response:
+    text = json.dumps(document, ensure_ascii=False, allow_nan=False)
+    return download(text, "application/json", filename)
 
 
-def _download(text: str, mimetype: str, filename: str) -> Response:
+def download(text: str, mimetype: str, filename: str) -> Response:
+    """A file that is saved, not shown."""
     response = Response(text, mimetype=mimetype)
     response.headers.set("Content-Disposition", "attachment", filename=filename)
     return response
-
-
-def _source() -> Source:
-    source: Source = current_app.extensions["hearsay_source"]
-    return source

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-from hearsay import HearsayError
+from hearsay import HearsayError, windows
 
-__all__ = ["DEFAULT_DAYS", "DayRange", "Preset", "RangeError", "presets", "read_range"]
+__all__ = ["DEFAULT_DAYS", "DayRange", "Preset", "RangeError", "before", "presets", "read_range"]
 
 DEFAULT_DAYS = 30
 _PRESETS = (7, 30, 90, 365)
@@ -75,6 +75,17 @@ def presets(now: float) -> list[Preset]:
         )
         for days in _PRESETS
     ]
+
+
+def before(days: DayRange, kind: windows.Kind) -> DayRange:
+    """As many days just before these, sharing no window of that kind with them."""
+    noon = datetime(days.first.year, days.first.month, days.first.day, 12, tzinfo=UTC).timestamp()
+    begins = windows.start(windows.window_at(kind, noon))
+    last = datetime.fromtimestamp(begins - 1, UTC).date()
+    try:
+        return DayRange(last - timedelta(days=days.days - 1), last)
+    except OverflowError:
+        return DayRange(last, last)
 
 
 def _day(text: str | None, name: str) -> date | None:

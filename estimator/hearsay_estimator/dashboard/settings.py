@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import hearsay_collector.settings
 
@@ -28,6 +29,12 @@ def _switch(value: str) -> bool:
     return value == "1"
 
 
+def _folder(value: str) -> str:
+    if not Path(value).is_dir():
+        raise ValueError("must be a folder that exists")
+    return value
+
+
 @dataclass(frozen=True)
 class Settings(hearsay_collector.settings.Settings):
     """How a dashboard runs. Each field is the variable HEARSAY_ and its name in capitals."""
@@ -42,4 +49,11 @@ class Settings(hearsay_collector.settings.Settings):
     dashboard_login_link: bool = field(
         default=False,
         metadata={"parse": _switch, "help": "1: /login?token=... signs in, once"},
+    )
+    candidates_dir: str = field(
+        default="",
+        metadata={
+            "parse": _folder,
+            "help": "a folder of METRIC.txt files: the strings to look for, one on each line",
+        },
     )

@@ -27,11 +27,13 @@ class Line:
     moved: bool
 
 
-def table(estimate: Estimate, limit: int) -> list[Line]:
-    """The `limit` largest values, the largest first."""
+def table(estimate: Estimate, limit: int, *, declared_order: bool = False) -> list[Line]:
+    """The `limit` largest values, the largest first or as they are declared (a boolean always)."""
+    declared_order = declared_order or estimate.values == ("true", "false")
     noise, moved = ~estimate.detected, estimate.moved
+    order = np.argsort(-estimate.share, kind="stable")[:limit]
     lines = []
-    for index in np.argsort(-estimate.share, kind="stable")[:limit]:
+    for index in np.sort(order) if declared_order else order:
         spread = float(estimate.high[index] - estimate.low[index]) / 2
         lines.append(
             Line(

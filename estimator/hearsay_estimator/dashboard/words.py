@@ -11,7 +11,17 @@ import numpy as np
 from hearsay import windows
 from hearsay_estimator.estimate import Estimate
 
-__all__ = ["day", "error", "freshness", "headline", "number", "p_value", "percent", "period"]
+__all__ = [
+    "day",
+    "error",
+    "freshness",
+    "headline",
+    "number",
+    "p_value",
+    "percent",
+    "period",
+    "window",
+]
 
 
 def number(count: int) -> str:
@@ -66,8 +76,8 @@ def period(labels: Sequence[str]) -> str:
         return "no window"
     first, last = labels[0], labels[-1]
     if first == last:
-        return _window(first)
-    return f"{_window(first)} to {_window(last)}"
+        return window(first)
+    return f"{window(first)} to {window(last)}"
 
 
 def headline(estimate: Estimate) -> str:
@@ -101,5 +111,9 @@ def day(date: date) -> str:
     return f"{date.day} {date:%b %Y}"
 
 
-def _window(label: str) -> str:
-    return day(date.fromisoformat(label)) if windows.kind_of(label) == "day" else label
+def window(label: str) -> str:
+    """A window for people: 20 Nov 2026, 2026-W47 or Nov 2026."""
+    kind = windows.kind_of(label)
+    if kind == "day":
+        return day(date.fromisoformat(label))
+    return label if kind == "week" else f"{date.fromisoformat(label + '-01'):%b %Y}"

@@ -56,12 +56,19 @@ expires = 2026-11-01
 """
 
 
-def fill(store: Store, registry: Registry, name: str, shares: Sequence[float], n: int) -> None:
+def fill(
+    store: Store,
+    registry: Registry,
+    name: str,
+    shares: Sequence[float],
+    n: int,
+    day: str = YESTERDAY,
+) -> None:
     """Store the tally that `n` devices with these true shares make on average."""
     scheme = registry[name].scheme
     p, q = float(scheme.mechanism.p), float(scheme.mechanism.q)
     counts = [round(n * (q + share * (p - q))) for share in shares]
-    key = TallyRowKey(TallyKey(name, scheme.fingerprint, YESTERDAY), 0)
+    key = TallyRowKey(TallyKey(name, scheme.fingerprint, day), 0)
     increment = Increment(len(counts), n, tuple(range(len(counts))), counts)
     store.fold(Commit((secrets.token_hex(16),), {key: increment}), NOW)
 

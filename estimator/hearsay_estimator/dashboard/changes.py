@@ -1,0 +1,137 @@
+"""The picture and the table of a comparison: each value's change, from a zero in the middle."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from hearsay_estimator.comparison import Comparison, points
+from hearsay_estimator.dashboard.charts import Bar, BarChart, Tick
+from hearsay_estimator.dashboard.words import number, percent
+
+__all__ = ["ROW_HEIGHT", "ChangeLine", "change_chart", "change_headline", "change_lines"]
+
+ROW_HEIGHT = 36
+_STEPS = 5
+_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeLine:
+    """One value in both periods."""
+
+    value: str
+    before: str
+    after: str
+    difference: str
+    low: str
+    high: str
+    changed: bool
+
+
+def change_chart(comparison: Comparison, limit: int) -> BarChart:
+    """The changes as bars from zero, those furthest from the noise first, at most `limit`."""
+    order = _order(comparison)
+    shown = order[:limit]
+    lowest = min(0.0, float(comparison.low[shown].min()))
+    highest = max(0.0, float(comparison.high[shown].max()))
+    room = 0.04 * (highest - lowest)
+    bottom, top = lowest - room, highest + room
+    rough = (top - bottom) / _STEPS
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(step * power for step in (1, 2, 5, 10) if step * power >= rough * (1 - 1e-9))
+    ticks = range(math.ceil(bottom / step), math.floor(top / step) + 1)
+
+    def across(change: float) -> float:
+        return round((change - bottom) / (top - bottom) * 100, 2)
+
+    zero = across(0.0)
+    bars = []
+    for row, place in enumerate(shown):
+        difference, low, high = (
+            float(column[place])
+            for column in (comparison.difference, comparison.low, comparison.high)
+        )
+        spread = (high - low) / 2
+        at = across(difference)
+        bars.append(
+            Bar(
+                label=comparison.values[place],
+                share=_signed(difference, spread),
+                spread=points(spread, spread),
+                low_text=_signed(low, spread),
+                high_text=_signed(high, spread),
+                noise=not bool(comparison.changed[place]),
+                top=row * ROW_HEIGHT,
+                start=min(zero, at),
+                width=round(abs(at - zero), 2),
+                at=at,
+                low=across(low),
+                high=across(high),
+            )
+        )
+    return BarChart(
+        name="changes",
+        title="Changes in percentage points",
+        description=" ".join(
+            f"{bar.label} {bar.share}, between {bar.low_text} and {bar.high_text} points."
+            for bar in bars[:10]
+        ),
+        bars=tuple(bars),
+        ticks=tuple(Tick(across(tick * step), _signed(tick * step, step)) for tick in ticks),
+        zero=zero,
+        height=len(bars) * ROW_HEIGHT,
+        more=len(order) - len(shown),
+    )
+
+
+def change_lines(comparison: Comparison, limit: int) -> list[ChangeLine]:
+    """The same values in the same order, with their shares in both periods."""
+    lines = []
+    for place in _order(comparison)[:limit]:
+        low, high = float(comparison.low[place]), float(comparison.high[place])
+        spread = (high - low) / 2
+        lines.append(
+            ChangeLine(
+                value=comparison.values[place],
+                before=percent(float(comparison.share_before[place]), spread),
+                after=percent(float(comparison.share_after[place]), spread),
+                difference=_signed(float(comparison.difference[place]), spread),
+                low=_signed(low, spread),
+                high=_signed(high, spread),
+                changed=bool(comparison.changed[place]),
+            )
+        )
+    return lines
+
+
+def change_headline(comparison: Comparison) -> str:
+    """What has changed, in a sentence."""
+    changed = [place for place in _order(comparison) if comparison.changed[place]]
+    if not changed:
+        return "No change that can be told from noise."
+    if comparison.values == ("true", "false"):
+        return f"Yes is {comparison.describe(0)}."
+    told = "; ".join(
+        f"{comparison.values[place]} is {comparison.describe(place)}" for place in changed[:_NAMED]
+    )
+    rest = len(changed) - _NAMED
+    return told + (f"; and {number(rest)} more have changed." if rest > 0 else ".")
+
+
+def _order(comparison: Comparison) -> list[int]:
+    """Values by how far their change stands out from its noise."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        score = np.abs(comparison.difference) / comparison.std_error
+    known = np.nan_to_num(score, nan=-1.0)
+    order: list[int] = np.argsort(-known, kind="stable").tolist()
+    if comparison.values == ("true", "false"):
+        order = [0, 1]
+    return order
+
+
+def _signed(change: float, spread: float) -> str:
+    text = points(change, spread)
+    return f"+{text}" if change > 0 and text.strip("0.") else text

@@ -1,0 +1,218 @@
+"""The planner: what a metric would be able to see, before it is declared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from flask import Blueprint, render_template, request
+from flask.typing import ResponseReturnValue
+
+from hearsay import HearsayError, Scheme, SchemeError
+from hearsay.mechanisms import AUTO, MAX_EPSILON, design
+from hearsay_estimator.dashboard.charts import BarChart, bar_chart
+from hearsay_estimator.dashboard.reach_chart import ReachChart, reach_chart, share_text
+from hearsay_estimator.dashboard.words import number
+from hearsay_estimator.estimate import Estimate, estimate
+from hearsay_estimator.planning import Plan, plan
+from hearsay_estimator.population import zipf_shares
+from hearsay_estimator.sampling import sample_tally
+
+__all__ = ["planner"]
+
+planner = Blueprint("planner", __name__)
+
+_LARGEST_SIZE = 10_000
+"""The planner's own limit: an example over longer lists would take seconds."""
+_MOST_DEVICES = 10**10
+_BARS = 12
+_SHARE = 0.01
+"""The share of interest: few people ask for less."""
+_SEED = 1
+"""The same numbers give the same example, so that a link shows the same page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One number of the form."""
+
+    name: str
+    label: str
+    help: str
+    text: str
+    mistake: str | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the numbers lead to."""
+
+    plan: Plan
+    verdict: str
+    facts: tuple[tuple[str, str, str], ...]
+    """Name, figure, explanation."""
+    reach: ReachChart
+    example: BarChart | None
+    """None if nobody happens to answer."""
+    estimate: Estimate
+    found: str
+    toml: str
+
+
+_FIELDS = (
+    # name, label, help, default, lowest (not itself, unless whole), highest, whole
+    ("size", "Values", "How many values the metric lists", "10", 2, _LARGEST_SIZE, True),
+    ("epsilon", "Epsilon of an answer", "What one answer may reveal", "1", 0, MAX_EPSILON, False),
+    (
+        *("lifetime_epsilon", "Epsilon of a lifetime"),
+        *("What all answers of a device may reveal together", "8", 0, 10_000, False),
+    ),
+    ("devices", "Devices", "How many run the app", "100000", 10, _MOST_DEVICES, True),
+    (
+        *("sample_rate", "Sample rate"),
+        *("The chance that a device answers in a window", "0.1", 0, 1, False),
+    ),
+)
+
+
+@planner.get("/plan")
+def planner_page() -> ResponseReturnValue:
+    """The form and, if its numbers make sense, what they lead to."""
+    fields, numbers = _read(request.args)
+    outcome, mistake = None, None
+    if numbers is not None:
+        try:
+            outcome = _outcome(numbers)
+        except HearsayError as error:
+            mistake = str(error)
+    page = render_template("plan.html", fields=fields, outcome=outcome, mistake=mistake)
+    return page, 200 if outcome is not None else 400
+
+
+def _read(arguments: Mapping[str, str]) -> tuple[list[Field], dict[str, float] | None]:
+    """The form as it was filled in, with its mistakes; and its numbers if there are none."""
+    fields, numbers = [], {}
+    for name, label, explained, default, lowest, highest, whole in _FIELDS:
+        text = arguments.get(name, default).strip()
+        mistake = None
+        try:
+            value = int(text) if whole else float(text)
+        except ValueError:
+            value = -1
+        if (lowest <= value if whole else lowest < value) and value <= highest:
+            numbers[name] = value
+        else:
+            least = f"from {lowest:,}" if whole else f"above {lowest:g}"
+            kind = "a whole number" if whole else "a number"
+            mistake = f"Write {kind} {least} up to {highest:,}."
+        fields.append(Field(name, label, explained, text, mistake))
+    return fields, numbers if len(numbers) == len(fields) else None
+
+
+def _outcome(numbers: Mapping[str, float]) -> Outcome:
+    size, devices = int(numbers["size"]), int(numbers["devices"])
+    epsilon, rate = numbers["epsilon"], numbers["sample_rate"]
+    if numbers["lifetime_epsilon"] < epsilon:
+        raise SchemeError(
+            "A lifetime of answers reveals at least what one answer does: let the lifetime's "
+            "epsilon be the larger one."
+        )
+    made = plan(
+        size,
+        epsilon,
+        devices,
+        share=_SHARE,
+        sample_rate=rate,
+        lifetime_epsilon=numbers["lifetime_epsilon"],
+    )
+    answered, example, found = _example(size, epsilon, devices, rate)
+    return Outcome(
+        plan=made,
+        verdict=_verdict(made),
+        facts=_facts(made),
+        reach=reach_chart(design(AUTO, size, epsilon), size, rate, devices),
+        example=example,
+        estimate=answered,
+        found=found,
+        toml=_toml(numbers, size),
+    )
+
+
+def _verdict(made: Plan) -> str:
+    if made.detectable_share is None or not made.usable:
+        return "No usable signal: with so few answers noise hides even large shares."
+    return f"Shares of {share_text(made.detectable_share)} or more stand out from the noise."
+
+
+def _facts(made: Plan) -> tuple[tuple[str, str, str], ...]:
+    lifetime = made.lifetime
+    assert lifetime is not None
+    return (
+        (
+            "Answers in a window",
+            number(round(made.reports)),
+            f"from {number(made.devices)} devices, on average",
+        ),
+        (
+            "To detect 1%",
+            f"{number(made.devices_to_detect)} devices",
+            f"with power 0.8, among all {number(made.size)} values at once",
+        ),
+        (
+            "For ±1 point",
+            f"{number(made.devices_for_half_width)} devices",
+            "in the 95% interval of a share of 1%",
+        ),
+        (
+            "Answers of a device",
+            number(lifetime.answers),
+            f"until its budget is spent, over about {number(round(lifetime.windows))} windows",
+        ),
+        (
+            "Mechanism",
+            made.mechanism.replace("_", " "),
+            f"{made.reason}; {made.loss:.2f} times the least possible variance",
+        ),
+        (
+            "Cost",
+            f"{number(made.report_bytes)} bytes",
+            f"a report; {number(made.tally_cells)} counters a window",
+        ),
+    )
+
+
+def _example(
+    size: int, epsilon: float, devices: int, rate: float
+) -> tuple[Estimate, BarChart | None, str]:
+    """One window's answers of an invented crowd, whose shares fall as 1 / rank."""
+    rng = np.random.default_rng(_SEED)
+    values = tuple(f"value {rank}" for rank in range(1, size + 1))
+    scheme = Scheme("category", design(AUTO, size, epsilon), values)
+    counts = rng.multinomial(devices, zipf_shares(size, 1.0))
+    answered = estimate(sample_tally(scheme, rng.binomial(counts, rate), rng), scheme)
+    if not answered.n:
+        return answered, None, "In this window nobody answers at all."
+    truth = counts / devices
+    seen = int((answered.detected & (truth > 0)).sum())
+    held = int(((answered.low <= truth) & (truth <= answered.high)).sum())
+    found = (
+        f"Of {number(size)} values {number(seen)} stand out from the noise; "
+        f"{number(held)} intervals hold the true share."
+    )
+    return answered, bar_chart(answered, limit=_BARS, truth=truth), found
+
+
+def _toml(numbers: Mapping[str, float], size: int) -> str:
+    """The numbers as a metric declares them."""
+    return "\n".join(
+        (
+            "[metrics.my_metric]",
+            'type = "category"',
+            f"values = [...]  # {number(size)} of them",
+            f"epsilon = {float(numbers['epsilon'])!r}",
+            f"lifetime_epsilon = {float(numbers['lifetime_epsilon'])!r}",
+            f"sample_rate = {float(numbers['sample_rate'])!r}",
+            f"devices = {int(numbers['devices'])}",
+        )
+    )
