@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,6 +34,29 @@ ROUNDS = Rounds(ONE // 4, ONE // 4, ONE * 3 // 4)
 def test_binary_losses(reports: int, loss: float) -> None:
     """With epsilon 2 in both rounds, alternation loses these, although two memos make 4."""
     assert alternation_loss(BINARY, reports) == pytest.approx(loss, abs=5e-4)
+
+
+def test_the_pages_numbers() -> None:
+    """docs/memory.md gives the losses rounded down and the costs of any history rounded up."""
+    page = (Path(__file__).parents[2] / "docs" / "memory.md").read_text(encoding="utf-8")
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in page.splitlines()
+        if line.startswith("|")
+    ]
+    table = {row[0]: row[1:] for row in rows}
+    losses = [f"{math.floor(100 * alternation_loss(BINARY, int(t))) / 100}" for t in table["T"]]
+    assert table["epsilon"] == losses
+    costs = {
+        "memoized subset selection, 2 values": MemoizedSubsetSelection.design(2, 1.0, 4.0),
+        "memoized subset selection, 5 values": MemoizedSubsetSelection.design(5, 1.0, 4.0),
+        "memoized subset selection, 100 values": MemoizedSubsetSelection.design(100, 1.0, 4.0),
+        "memoized local hashing": MemoizedLocalHashing.design("city", 1.0, 4.0),
+        "basic RAPPOR, 5 values": BasicRappor.design(5, 1.0, 4.0),
+        "RAPPOR, 128 bits": Rappor.design("city", 1.0, 4.0),
+    }
+    for name, mechanism in costs.items():
+        assert table[name] == [f"{math.ceil(100 * mechanism.fresh_epsilon) / 100:.2f}"]
 
 
 def _likelihoods(mechanism: Memoizing[Any], item: int) -> dict[int, Fraction]:
