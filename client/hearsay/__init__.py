@@ -22,7 +22,8 @@ if TYPE_CHECKING:
         WindowError,
         WireError,
     )
-    from hearsay.registry import Metric, Registry
+    from hearsay.metric import Metric
+    from hearsay.registry import Registry
     from hearsay.scheme import Scheme
 
 __all__ = [
@@ -44,7 +45,7 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-_HOMES = {"Client": "client", "Metric": "registry", "Registry": "registry", "Scheme": "scheme"}
+_HOMES = {"Client": "client", "Metric": "metric", "Registry": "registry", "Scheme": "scheme"}
 """The module of each name; the others are errors."""
 
 if not TYPE_CHECKING:

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 from hearsay import lifecycle
 from hearsay.device import Device
 from hearsay.errors import StateError, TransportError
+from hearsay.metric import Value
 from hearsay.outbox import LONGEST_PAUSE
 from hearsay.randomness import Bits, system_bits
 from hearsay.recording import Recorder
-from hearsay.registry import Registry, Value
+from hearsay.registry import Registry
 from hearsay.state import MEMORY, State, default_directory
 from hearsay.transport import HttpTransport, Transport
 from hearsay.troubles import QueueFull, Troubles

@@ -16,7 +16,9 @@ import click
 from hearsay.errors import HearsayError, RegistryError, StateError
 from hearsay.forecast import forecast
 from hearsay.mechanisms import AUTO, SubsetSelection, choice, total_variance
-from hearsay.registry import Metric, Problem, Registry
+from hearsay.metric import Metric
+from hearsay.problem import Problem
+from hearsay.registry import Registry
 
 if TYPE_CHECKING:
     from hearsay.sent import SentReport

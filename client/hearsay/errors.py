@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hearsay.registry import Problem
+    from hearsay.problem import Problem
 
 __all__ = [
     "HearsayError",

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from hearsay.mechanisms import Mechanism
 
 if TYPE_CHECKING:
-    from hearsay.registry import Metric
+    from hearsay.metric import Metric
 
 __all__ = [
     "LEVEL",

@@ -29,7 +29,8 @@ from hearsay.mechanisms import Mechanism, Memoizing
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-    from hearsay.registry import Metric, Registry
+    from hearsay.metric import Metric
+    from hearsay.registry import Registry
 
 __all__ = ["MEMO_TABLES", "TABLES", "Ledger"]
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from hearsay.ledger import Ledger
     from hearsay.mechanisms import Memoizing, Report
-    from hearsay.registry import Metric
+    from hearsay.metric import Metric
 
 __all__ = ["TABLES", "clear", "recall"]
 

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from sqlite3 import Connection
 
     from hearsay.ledger import Ledger
+    from hearsay.metric import Aggregate
     from hearsay.recording import Record
-    from hearsay.registry import Aggregate, Registry
+    from hearsay.registry import Registry
 
 __all__ = ["KEPT_WINDOWS", "TABLES", "clear", "keep", "settle"]
 

@@ -17,8 +17,8 @@ from hearsay.wire import Answer, encode_batch, new_batch_id
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
+    from hearsay.metric import Metric
     from hearsay.randomness import Bits
-    from hearsay.registry import Metric
 
 __all__ = [
     "BATCH_REPORTS",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hearsay import windows
-from hearsay.registry import Metric, Registry, Value
+from hearsay.metric import Metric, Value
+from hearsay.registry import Registry
 
 __all__ = ["Record", "Recorder"]
 

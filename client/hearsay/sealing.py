@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from sqlite3 import Connection
 
     from hearsay.ledger import Ledger
+    from hearsay.metric import Metric
     from hearsay.randomness import Bits
-    from hearsay.registry import Metric, Registry
+    from hearsay.registry import Registry
 
 __all__ = ["seal"]
 

@@ -14,8 +14,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Self
 
+from hearsay.metric import Value
 from hearsay.recording import Recorder
-from hearsay.registry import Registry, Value
+from hearsay.registry import Registry
 
 if TYPE_CHECKING:
     from hearsay.sent import SentReport

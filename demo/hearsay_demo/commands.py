@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from hearsay import HearsayError, Registry
-from hearsay.registry import Value
+from hearsay.metric import Value
 from hearsay_collector.stores import open_store
 from hearsay_demo import fleet, services
 from hearsay_demo.population import DISTRIBUTIONS, Population, draw

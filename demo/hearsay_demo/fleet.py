@@ -14,8 +14,8 @@ from functools import cache
 from hearsay import Registry
 from hearsay.client import Client
 from hearsay.ledger import Ledger
+from hearsay.metric import Value
 from hearsay.outbox import create as begin_outbox
-from hearsay.registry import Value
 from hearsay.state import State
 from hearsay_demo.relay import Relay
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hearsay.registry import Value
+from hearsay.metric import Value
 
 __all__ = ["DISTRIBUTIONS", "Distribution", "Population", "draw"]
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from hearsay import MetricError, Registry, RegistryError, SchemeError
+from hearsay.declarations import MAX_VALUES
 from hearsay.mechanisms import Memoizing
-from hearsay.registry import MAX_STRING_BYTES, MAX_VALUES
+from hearsay.metric import MAX_STRING_BYTES
 from hearsay.value_list import MAX_VALUE_BYTES
 
 REGISTRIES = Path(__file__).parent / "registries"

@@ -1,0 +1,24 @@
+"""One mistake in a registry, or a warning about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["Problem"]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One mistake (or warning): where it is and what to do about it."""
+
+    line: int | None
+    where: str
+    message: str
+    severity: Literal["error", "warning"] = "error"
+
+    def describe(self, source: str) -> str:
+        """`file:line: severity: where: message`, as editors and people read it."""
+        place = source if self.line is None else f"{source}:{self.line}"
+        where = f"{self.where}: " if self.where else ""
+        return f"{place}: {self.severity}: {where}{self.message}"
