@@ -34,10 +34,16 @@ from hearsay_estimator.memoized import worth
 from hearsay_estimator.significance import adjust_p
 from hearsay_estimator.support import Items
 
-__all__ = ["COHORTS", "decode_cohorts", "fits"]
+__all__ = ["COHORTS", "UNTOLD", "decode_cohorts", "fits"]
 
 _MOST_CELLS = 1 << 27
 """Of all candidates together: half a gigabyte."""
+
+UNTOLD = (
+    "so many candidates cannot be told apart where they collide: those that share columns with "
+    "common ones are too high, however many devices report; ask for fewer at a time"
+)
+"""What is to be said of candidates that do not fit."""
 
 
 class Channel(NamedTuple):

@@ -6,7 +6,7 @@ import csv
 import io
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from hearsay import Scheme
 from hearsay.mechanisms import HashedProjectiveGeometry, Memoizing
 from hearsay_collector.tally import Tally
 from hearsay_estimator.caveats import caveats
-from hearsay_estimator.cohorts import decode_cohorts, fits
+from hearsay_estimator.cohorts import COHORTS, UNTOLD, decode_cohorts, fits
 from hearsay_estimator.consistency import project
 from hearsay_estimator.decoders import asked_items, support_counts
 from hearsay_estimator.finding import Finding
@@ -194,7 +194,10 @@ def estimate(
     with np.errstate(divide="ignore", invalid="ignore"):
         share = debias(support.counts, support.reports, mechanism.p, mechanism.q)
     noise = repeated_noise(mechanism, support.reports, len(values), again)
-    return infer(basis, values, Finding.of(share, noise, support.ghosts), level, adjust)
+    found = Finding.of(share, noise, support.ghosts)
+    if mechanism.name in COHORTS:
+        found = replace(found, warnings=(UNTOLD,))
+    return infer(basis, values, found, level, adjust)
 
 
 def infer(
