@@ -1,19 +1,24 @@
-"""Take the pictures of the dashboard that the documentation shows, from a fresh demo.
+"""Take the pictures of the dashboard that the documentation shows, over made-up crowds.
 
 python docs/screenshots.py
 """
 
 from __future__ import annotations
 
+import os
 import re
+import secrets
 import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from urllib.parse import urlencode
 
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
+
+from showcase import build
 
 IMAGES = Path(__file__).with_name("images")
 FLAGS = (
@@ -29,31 +34,43 @@ FLAGS = (
 )
 PICTURES = (
     # name, path, width, height (None: the whole page), colours, pixels for each of CSS's
-    ("dashboard", "/metric/language", 1200, 1166, "light", 2),
+    ("dashboard", "/metric/language", 1200, 1300, "light", 2),
     ("dashboard-overview", "/", 1200, None, "light", 1),
-    ("dashboard-dark", "/metric/browser", 1200, None, "dark", 1),
-    ("dashboard-phone", "/metric/browser", 390, 844, "light", 2),
+    ("dashboard-metric", "/metric/browser", 1200, None, "light", 1),
+    ("dashboard-dark", "/metric/dark_mode", 1200, None, "dark", 1),
+    ("dashboard-compare", "/metric/browser/compare", 1200, None, "light", 1),
+    ("dashboard-planner", "/plan", 1200, None, "light", 1),
+    ("dashboard-phone", "/metric/dark_mode", 390, 844, "light", 2),
 )
+TOKEN = secrets.token_hex(16)
 
 
 def main() -> None:
-    """Start a demo, photograph it, end it."""
-    demo = subprocess.Popen(
-        [sys.executable, "-c", "from hearsay.cli import main; main()", "demo", "--port", "0"],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert demo.stdout is not None
-        for line in demo.stdout:
-            if found := re.search(r"(http://127\.0\.0\.1:\d+)/login\?token=\S+", line):
-                photograph(found[1], found[0])
-                break
-        else:
-            sys.exit("the demo did not start; its message stands above")
-    finally:
-        demo.terminate()
-        demo.wait()
+    """Make up some crowds, open the dashboard on them, photograph it, end it."""
+    with tempfile.TemporaryDirectory() as folder:
+        settings = {
+            **build(Path(folder)),
+            "HEARSAY_DASHBOARD_TOKEN": TOKEN,
+            "HEARSAY_DASHBOARD_LOGIN_LINK": "1",
+            "HEARSAY_DASHBOARD_BIND": "127.0.0.1:0",
+        }
+        dashboard = subprocess.Popen(
+            [sys.executable, "-c", "from hearsay.cli import main; main()", "dashboard"],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **settings},
+        )
+        try:
+            assert dashboard.stdout is not None
+            for line in dashboard.stdout:
+                if found := re.search(r"http://127\.0\.0\.1:\d+", line):
+                    photograph(found[0], f"{found[0]}/login?{urlencode({'token': TOKEN})}")
+                    break
+            else:
+                sys.exit("the dashboard did not start; its message stands above")
+        finally:
+            dashboard.terminate()
+            dashboard.wait()
 
 
 def photograph(page: str, login: str) -> None:

@@ -91,6 +91,6 @@ def test_the_styles_are_let_in(
     assert browser.current_url == f"{page}/"
     body = browser.find_element("tag name", "body")
     assert body.value_of_css_property("margin") == "0px"
-    for path in ("/", "/metric/language", "/metric/dark_mode"):
+    for path in ("/", "/metric/language", "/metric/dark_mode", "/metric/browser/compare", "/plan"):
         browser.get(page + path)
         assert browser.execute_script("return document.documentElement.scrollWidth") == 375

@@ -1,0 +1,155 @@
+"""A registry and a store of made-up crowds for the documentation's pictures.
+
+Each day's tally is drawn from its exact distribution, as so many devices would have made it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+
+from hearsay import Metric, Registry
+from hearsay_collector.stores import Store, open_store
+from hearsay_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from hearsay_collector.tally import Tally
+from hearsay_estimator.sampling import sample_tally
+
+__all__ = ["build"]
+
+REGISTRY = """
+schema = 1
+[defaults]
+owner = "growth@acme.example"
+expires = 2027-06-30
+
+[metrics.browser]
+type = "category"
+description = "Which browser opens links on this desktop?"
+values = ["chrome", "edge", "firefox", "opera", "safari", "other"]
+epsilon = 1.0
+lifetime_epsilon = 8.0
+sample_rate = 0.05
+tags = ["platform"]
+
+[metrics.dark_mode]
+type = "boolean"
+description = "Is dark mode on when the day ends?"
+epsilon = 1.0
+lifetime_epsilon = 8.0
+sample_rate = 0.05
+tags = ["settings"]
+
+[metrics.language]
+type = "category"
+description = "In which language is the app read?"
+values = [
+    "english", "russian", "turkish", "spanish", "persian", "french", "german", "japanese",
+    "vietnamese", "chinese", "arabic", "italian", "dutch", "polish", "indonesian", "portuguese",
+    "ukrainian", "thai", "korean", "hebrew", "other",
+]
+epsilon = 2.0
+lifetime_epsilon = 16.0
+sample_rate = 0.05
+tags = ["settings"]
+
+[metrics.search_engine]
+type = "string"
+description = "Which site is searched first?"
+owner = "web@acme.example"
+epsilon = 2.0
+lifetime_epsilon = 16.0
+sample_rate = 0.05
+tags = ["platform"]
+
+[metrics.crash_on_start]
+type = "boolean"
+description = "Did the app crash while starting?"
+owner = "quality@acme.example"
+epsilon = 0.5
+lifetime_epsilon = 4.0
+sample_rate = 0.05
+devices = 3000
+tags = ["quality"]
+
+[metrics.old_importer]
+type = "boolean"
+description = "Was the old importer used?"
+owner = "quality@acme.example"
+expires = 2026-01-31
+epsilon = 1.0
+lifetime_epsilon = 8.0
+tags = ["quality"]
+"""
+DAYS = 75
+CROWD = 400_000
+SITES = ("google.com", "bing.com", "duckduckgo.com", "yahoo.com", "ecosia.org", "yandex.com")
+
+
+def build(folder: Path) -> dict[str, str]:
+    """Write registry, candidates and store into a folder; the settings that point there."""
+    (folder / "metrics.toml").write_text(REGISTRY, encoding="utf-8")
+    (folder / "candidates").mkdir()
+    sites = [*SITES, "ask.com", "lycos.com", "startpage.com", "qwant.com"]
+    (folder / "candidates" / "search_engine.txt").write_text("\n".join(sites), encoding="utf-8")
+    registry = Registry.load(folder / "metrics.toml")
+    url = f"sqlite:///{folder}/tallies.db"
+    store = open_store(url)
+    store.publish({metric.name: [metric.scheme] for metric in registry})
+    rng = np.random.default_rng(7)
+    today = datetime.now(UTC).date()
+    for ago in range(DAYS, 0, -1):
+        _report(store, registry, today - timedelta(days=ago), 1 - ago / DAYS, rng)
+    store.close()
+    return {
+        "HEARSAY_REGISTRY": str(folder / "metrics.toml"),
+        "HEARSAY_STORE": url,
+        "HEARSAY_CANDIDATES_DIR": str(folder / "candidates"),
+    }
+
+
+def _report(
+    store: Store, registry: Registry, day: date, progress: float, rng: np.random.Generator
+) -> None:
+    """One day's answers; `progress` runs from 0 to 1 while tastes drift."""
+    step = 1.0 if progress > 0.72 else 0.0
+    wave = 0.01 * np.sin(progress * 20)
+    english = 0.60 + 0.03 * progress
+    rest = np.arange(2, 22) ** -1.1
+    shares: dict[str, Sequence[float]] = {
+        "browser": (0.62 + 0.05 * progress, 0.12, 0.09 - 0.04 * progress, 0.03, 0.09 + wave, 0.04),
+        "dark_mode": (0.22 + 0.05 * step + wave, 0.78 - 0.05 * step - wave),
+        "language": (english, *(rest / rest.sum() * (1 - english))),
+        "crash_on_start": (0.03, 0.97),
+        "search_engine": (0.58, 0.14, 0.08 + 0.06 * progress, 0.06, 0.04, 0.03),
+    }
+    for name, weights in shares.items():
+        metric = registry[name]
+        if name == "search_engine" and progress < 0.8:
+            continue
+        tally = _tally(metric, np.array(weights), day, rng)
+        increments = {}
+        for number, row in enumerate(tally.rows):
+            columns = np.flatnonzero(row.cells)
+            key = TallyRowKey(TallyKey(name, tally.scheme, day.isoformat()), number)
+            increments[key] = Increment(
+                len(row.cells), row.reports, columns.tolist(), row.cells[columns].tolist()
+            )
+        now = datetime.now(UTC).timestamp()
+        store.fold(Commit((secrets.token_hex(16),), increments), now)
+
+
+def _tally(
+    metric: Metric, weights: np.ndarray[tuple[int], np.dtype[np.float64]], day: date,
+    rng: np.random.Generator,
+) -> Tally:  # fmt: skip
+    crowd = metric.devices or CROWD
+    answering = rng.binomial(crowd, metric.sample_rate * (0.9 + 0.2 * rng.random()))
+    counts = rng.multinomial(answering, weights / weights.sum())
+    values = SITES if metric.values is None else None
+    return sample_tally(
+        metric.scheme, counts, rng, values=values, metric=metric.name, window=day.isoformat()
+    )

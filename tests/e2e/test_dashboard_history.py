@@ -1,0 +1,105 @@
+"""The dashboard over weeks of answers, in a real browser without JavaScript: trends, changes,
+filters, strings and the planner."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
+
+TOKEN = "a token of the tests"
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.fixture
+def page(
+    command: list[str],
+    start: Callable[[list[str]], subprocess.Popen[str]],
+    environ: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> str:
+    """The address of a dashboard over the crowds that the documentation's pictures show."""
+    monkeypatch.syspath_prepend(str(DOCS))
+    import showcase
+
+    environ.update(
+        showcase.build(tmp_path),
+        HEARSAY_DASHBOARD_TOKEN=TOKEN,
+        HEARSAY_DASHBOARD_BIND="127.0.0.1:0",
+    )
+    del sys.modules["showcase"]
+    dashboard = start([*command, "dashboard"])
+    assert dashboard.stdout is not None
+    for line in dashboard.stdout:
+        if found := re.search(r"http://127\.0\.0\.1:\d+", line):
+            return found[0]
+    raise AssertionError("the dashboard printed no address")
+
+
+def test_a_person_follows_a_change(
+    page: str, open_browser: Callable[[bool], Chrome], tmp_path: Path
+) -> None:
+    """Filter the overview, open a metric, see its trend by week, choose a value, compare two
+    periods, name strings by a file, and plan a metric; nothing is blocked by the policy."""
+    browser = open_browser(False)
+
+    def one(selector: str) -> str:
+        return browser.find_element("css selector", selector).text
+
+    browser.get(page)
+    browser.find_element("id", "token").send_keys(TOKEN)
+    browser.find_element("css selector", "form button").click()
+    browser.find_element("id", "q").send_keys("dark")
+    browser.find_element("css selector", ".filters button").click()
+    assert [each.text for each in browser.find_elements("css selector", ".metric h2")] == [
+        "dark_mode"
+    ]
+    browser.find_element("link text", "dark_mode").click()
+
+    assert "Against the 30 days before, the share that says yes: up" in one("main")
+    dots = browser.find_elements("css selector", ".trend .dot")
+    assert len(dots) == 29
+    band = browser.find_element("css selector", ".trend path.interval")
+    assert band.rect["width"] > 400
+    browser.find_element("link text", "week").click()
+    assert "by=week" in browser.current_url
+    assert 4 <= len(browser.find_elements("css selector", ".trend .dot")) <= 6
+    browser.find_element("css selector", "details summary").click()
+    assert "95 % CI" in one(".steps")
+
+    browser.get(f"{page}/metric/browser")
+    browser.find_element("css selector", ".choices li:nth-child(4) a").click()
+    assert one("#trend") == "Over time: firefox"
+    browser.find_element("link text", "Compare periods").click()
+    assert "95 % CI" in one("h2.headline") or "No change" in one("h2.headline")
+    assert len(browser.find_elements("css selector", "tbody tr")) == 6
+
+    browser.get(f"{page}/metric/search_engine")
+    assert one("h2.headline").startswith("google.com leads")
+    names = tmp_path / "names.txt"
+    names.write_text("ecosia.org\nnobody.example\n")
+    browser.find_element("id", "candidates").send_keys(str(names))
+    browser.find_element("css selector", ".upload button").click()
+    assert one("h2.headline").startswith("ecosia.org leads")
+
+    browser.find_element("link text", "Planner").click()
+    devices = browser.find_element("id", "devices")
+    devices.clear()
+    devices.send_keys("1000000")
+    browser.find_element("css selector", ".planner button").click()
+    assert "devices=1000000" in browser.current_url
+    assert "stand out from the noise" in one("h2.headline")
+    assert browser.find_element("css selector", ".reach .line").rect["width"] > 400
+    assert len(browser.find_elements("css selector", ".chart .truth")) == 10
+
+    severe = [line for line in browser.get_log("browser") if line["level"] in ("SEVERE", "WARNING")]
+    assert severe == []

@@ -1,0 +1,139 @@
+"""Strings: candidates that are uploaded, or that the operator has listed."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from flask.testing import FlaskClient
+
+from hearsay import Registry
+from hearsay_collector.stores import Store
+from hearsay_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from hearsay_estimator.dashboard import create_app
+from hearsay_estimator.dashboard.app import MAX_UPLOAD
+from hearsay_estimator.dashboard.settings import Settings
+from hearsay_estimator.sampling import sample_tally
+
+from .conftest import NOW, TOKEN, YESTERDAY
+
+REGISTRY = """
+schema = 1
+[metrics.site]
+type = "string"
+description = "Which site?"
+owner = "me"
+expires = 2027-06-30
+epsilon = 4.0
+lifetime_epsilon = 8.0
+mechanism = "cohort_local_hashing"
+"""
+
+
+@pytest.fixture
+def registry() -> Registry:
+    return Registry.parse(REGISTRY)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "candidates"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def client(empty_store: Store, registry: Registry, folder: Path) -> FlaskClient:
+    """A signed-in browser; 20,000 devices have named two sites, seed 1."""
+    scheme = registry["site"].scheme
+    rng = np.random.default_rng(1)
+    tally = sample_tally(
+        scheme, np.array([15_000, 5_000]), rng, values=["a.example", "b.example"], metric="site"
+    )
+    increments = {}
+    for number, row in enumerate(tally.rows):
+        columns = np.flatnonzero(row.cells)
+        key = TallyRowKey(TallyKey("site", scheme.fingerprint, YESTERDAY), number)
+        increments[key] = Increment(
+            len(row.cells), row.reports, columns.tolist(), row.cells[columns].tolist()
+        )
+    empty_store.fold(Commit(("0" * 32,), increments), NOW)
+    settings = Settings(dashboard_token=TOKEN, candidates_dir=str(folder))
+    app = create_app(settings, store=empty_store, registry=registry, clock=lambda: NOW)
+    client = app.test_client()
+    client.post("/login", data={"token": TOKEN})
+    return client
+
+
+def upload(client: FlaskClient, data: bytes, **fields: str) -> tuple[int, str]:
+    form = {"candidates": (io.BytesIO(data), "mine.txt"), **fields}
+    answer = client.post("/metric/site", data=form, content_type="multipart/form-data")
+    return answer.status_code, answer.text
+
+
+def test_an_uploaded_list_is_estimated(client: FlaskClient) -> None:
+    """The page asks for strings, estimates those that are sent, and keeps no link to them."""
+    assert "Which strings?" in client.get("/metric/site").text
+    code, page = upload(client, b"a.example\nb.example\n<script>x\n")
+    assert code == 200
+    assert "a.example leads with 7" in page
+    assert "is not kept" in page
+    assert "<script>x" not in page
+    assert ".csv" not in page
+    code, text = upload(client, b"a.example\n", form="csv")
+    assert [row["value"] for row in csv.DictReader(io.StringIO(text))] == ["a.example"]
+
+
+@pytest.mark.parametrize(
+    ("data", "advice"),
+    [
+        (b"", "holds no value"),
+        (b"a\n\nb\n", "line 2"),
+        (b"\xff\xfe\x00", "UTF-8"),
+        (b"a\na", "repeats"),
+    ],
+)
+def test_a_bad_list_is_explained(client: FlaskClient, data: bytes, advice: str) -> None:
+    """The mistake is said on the page, beside the form, with its line."""
+    code, page = upload(client, data)
+    assert code == 400
+    assert advice in page
+    assert 'type="file"' in page
+
+
+def test_a_list_that_is_too_long_or_missing_is_refused(client: FlaskClient) -> None:
+    """More than the limit is not read; a form without a file says so."""
+    body = b"x" * (MAX_UPLOAD + 1)
+    kind = "multipart/form-data; boundary=x"
+    assert client.post("/metric/site", data=body, content_type=kind).status_code == 413
+    answer = client.post("/metric/site", data={}, content_type="multipart/form-data")
+    assert answer.status_code == 400
+    assert "choose a file" in answer.text
+
+
+def test_another_site_cannot_send_the_form(client: FlaskClient) -> None:
+    """An upload that a browser says comes from elsewhere is forbidden."""
+    answer = client.post("/metric/site", headers={"Sec-Fetch-Site": "cross-site"})
+    assert answer.status_code == 403
+
+
+def test_the_operators_list_is_used(client: FlaskClient, folder: Path) -> None:
+    """A file named like the metric gives the page, its files and its trend their strings."""
+    assert client.get("/metric/site.csv").status_code == 400
+    (folder / "site.txt").write_text("b.example\na.example\n")
+    page = client.get("/metric/site").text
+    assert "a.example leads" in page
+    assert "Choose day, week or month" in page
+    listed = client.get("/metric/site?order=declared").text
+    assert page.index(">a.example</text>") < page.index(">b.example</text>")
+    assert listed.index(">b.example</text>") < listed.index(">a.example</text>")
+    assert client.get("/metric/site.json").json["n"] == 20_000
+    answered = [each["n"] for each in client.get("/metric/site/trend.json").json["periods"]]
+    assert sum(answered) == 20_000
+    (folder / "site.txt").write_text("a\na\n")
+    broken = client.get("/metric/site").text
+    assert "repeats line 1" in broken
+    assert client.get("/metric/site.csv").status_code == 400

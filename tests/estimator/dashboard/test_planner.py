@@ -1,0 +1,113 @@
+"""The planner page: what it promises, draws and refuses."""
+
+from __future__ import annotations
+
+import json
+import re
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner
+from flask.testing import FlaskClient
+
+from hearsay import Registry
+from hearsay.forecast import detectable_share
+from hearsay.mechanisms import design
+from hearsay_estimator.commands import plan
+from hearsay_estimator.dashboard.reach_chart import reach_chart, share_text
+
+
+def test_the_page_says_what_the_command_says(browser: FlaskClient) -> None:
+    """Page and `hearsay plan` give the same numbers for the same question."""
+    numbers = {"size": "20", "epsilon": "2", "devices": "50000", "sample_rate": "0.2"}
+    query = "&".join(f"{name}={text}" for name, text in numbers.items())
+    page = browser.get(f"/plan?{query}&lifetime_epsilon=8").text
+    options = [part for name, text in numbers.items()
+               for part in (f"--{name.replace('_', '-')}", text)]  # fmt: skip
+    result = CliRunner().invoke(plan, [*options, "--share", "0.01", "--json"])
+    made = json.loads(result.stdout)
+    assert f"{made['devices_to_detect']:,} devices" in page
+    assert f"{made['devices_for_half_width']:,} devices" in page
+    assert f"Shares of {share_text(made['detectable_share'])} or more stand out" in page
+    assert "10,000" in page
+    assert made["reason"] in page
+
+
+def test_the_example_is_the_same_each_time(browser: FlaskClient) -> None:
+    """A link shows the same page to everybody: true shares, estimates and their intervals."""
+    page = browser.get("/plan").text
+    assert page == browser.get("/plan").text
+    found = re.search(r'<svg class="chart large".*?</svg>', page, re.DOTALL)
+    assert found is not None
+    chart = ElementTree.fromstring(found[0])
+    assert len([each for each in chart.iter() if each.get("class") == "truth"]) == 10
+    assert "intervals hold the true share" in page
+
+
+def test_the_declaration_is_a_registry(browser: FlaskClient) -> None:
+    """What the page says to declare is understood by the registry, once the values are named."""
+    page = browser.get("/plan?size=3&epsilon=0.5&sample_rate=0.25").text
+    found = re.search(r"<pre><code>(\[metrics.*?)</code></pre>", page, re.DOTALL)
+    assert found is not None
+    text = found[1].replace("&#34;", '"').replace("[...]", '["a", "b", "c"]')
+    rest = 'description = "?"\nowner = "me"\nexpires = 2027-06-30\n'
+    metric = Registry.parse(f"schema = 1\n{text}\n{rest}")["my_metric"]
+    assert (metric.epsilon, metric.sample_rate, metric.devices) == (0.5, 0.25, 100_000)
+
+
+@pytest.mark.parametrize(
+    ("query", "advice"),
+    [
+        ("size=1", "from 2"),
+        ("size=ten", "a whole number"),
+        ("size=1000000", "10,000"),
+        ("epsilon=0", "above 0"),
+        ("epsilon=nan", "above 0"),
+        ("devices=1e99", "a whole number"),
+        ("sample_rate=2", "up to 1"),
+        ("epsilon=8&lifetime_epsilon=2", "the larger one"),
+        ("size=%3Cscript%3E", "a whole number"),
+    ],
+)
+def test_bad_numbers_are_marked(browser: FlaskClient, query: str, advice: str) -> None:
+    """A number that makes no sense stays in the form, with what to write instead."""
+    answer = browser.get(f"/plan?{query}")
+    assert answer.status_code == 400
+    assert advice in answer.text
+    assert 'role="alert"' in answer.text
+    assert "<script" not in answer.text
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "devices=10&sample_rate=0.0001",
+        "devices=10000000000&sample_rate=1&size=10000&epsilon=10&lifetime_epsilon=10",
+        "size=2&epsilon=0.001",
+    ],
+)
+def test_the_extremes_are_planned(browser: FlaskClient, query: str) -> None:
+    """The smallest and the largest numbers that the form takes have a page."""
+    assert browser.get(f"/plan?{query}").status_code == 200
+
+
+def test_the_curve_is_the_forecast() -> None:
+    """The marked point lies on the curve, falls with more devices, and stays in the plot."""
+    mechanism = design("auto", 10, 1.0)
+    chart = reach_chart(mechanism, 10, 0.5, 100_000)
+    assert chart.label == share_text(detectable_share(mechanism, 10, 50_000) or 0)
+    corners = [tuple(map(float, pair.split())) for pair in chart.curve[1:].split("L")]
+    heights = [y for _, y in corners]
+    assert heights == sorted(heights)
+    assert all(0 <= x <= 1000 and 0 <= y <= chart.height for x, y in corners)
+    nearest = min(corners, key=lambda corner: abs(corner[0] / 10 - chart.at))
+    assert chart.share is not None
+    assert nearest[1] == pytest.approx(chart.share, abs=2)
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(1.0, "100%"), (0.1, "10%"), (0.0123, "1.2%"), (0.00001, "0.001%")]
+)
+def test_shares_have_two_digits(share: float, text: str) -> None:
+    """Large and small shares are short, without powers of ten."""
+    assert share_text(share) == text
