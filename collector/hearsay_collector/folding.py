@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hearsay.mechanisms import Packing, Row
 from hearsay_collector.stores.base import Increment, TallyRowKey
@@ -17,6 +18,9 @@ __all__ = ["Accepted", "increments", "merged"]
 _BLOCK_BITS = 1 << 22
 """Bits of bitmaps laid side by side at once: hostile batches of wide rows must not fill the
 memory."""
+
+_SMALL_BITS = 1 << 13
+"""Bits of a row's bitmaps up to which it is summed together with other rows."""
 
 
 class Accepted(NamedTuple):
@@ -34,7 +38,21 @@ def increments(reports: Iterable[Accepted]) -> dict[TallyRowKey, Increment]:
     for key, row, each in reports:
         rows[key] = row
         columns[key].append(each)
-    return {key: _sum(rows[key], each) for key, each in columns.items()}
+    sums: dict[TallyRowKey, Increment] = {}
+    small: defaultdict[int, dict[TallyRowKey, list[int]]] = defaultdict(dict)
+    for key, every in columns.items():
+        row = rows[key]
+        if row.packing is Packing.INDEX:
+            counted = Counter(every)
+            counts = tuple(counted.values())
+            sums[key] = Increment(row.width, len(every), tuple(counted), counts)
+        elif len(every) * row.width <= _SMALL_BITS:
+            small[row.width][key] = every
+        else:
+            sums[key] = _sum(row.width, every)
+    for width, together in small.items():
+        sums.update(_sum_together(width, together))
+    return sums
 
 
 def merged(parts: Iterable[Mapping[TallyRowKey, Increment]]) -> dict[TallyRowKey, Increment]:
@@ -55,16 +73,39 @@ def _add(parts: list[Increment]) -> Increment:
     return Increment(parts[0].width, sum(part.reports for part in parts), touched, sums)
 
 
-def _sum(row: Row, reports: list[int]) -> Increment:
-    if row.packing is Packing.INDEX:
-        counted = Counter(reports)
-        return Increment(row.width, len(reports), tuple(counted), tuple(counted.values()))
-    size = (row.width + 7) // 8
-    counts = np.zeros(row.width, np.int64)
-    at_once = max(1, _BLOCK_BITS // row.width)
+def _sum_together(
+    width: int, columns: Mapping[TallyRowKey, list[int]]
+) -> Iterator[tuple[TallyRowKey, Increment]]:
+    """The sums of many rows of one width with few bitmaps each: as cohorts come, by the dozen."""
+    keys = list(columns)
+    at_once = max(1, _BLOCK_BITS // _SMALL_BITS)
+    for place in range(0, len(keys), at_once):
+        block = keys[place : place + at_once]
+        numbers = [len(columns[key]) for key in block]
+        bitmaps = _lay_out(width, [each for key in block for each in columns[key]])
+        bits = np.unpackbits(bitmaps, axis=1, count=width, bitorder="little")
+        starts = np.cumsum([0, *numbers[:-1]])
+        counts = np.add.reduceat(bits, starts, axis=0, dtype=np.int64)
+        rows, touched = np.nonzero(counts)
+        counts = counts[rows, touched]
+        ends = np.searchsorted(rows, np.arange(1, len(block) + 1)).tolist()
+        first = 0
+        for key, number, last in zip(block, numbers, ends, strict=True):
+            yield key, Increment(width, number, touched[first:last], counts[first:last])
+            first = last
+
+
+def _sum(width: int, reports: list[int]) -> Increment:
+    counts = np.zeros(width, np.int64)
+    at_once = max(1, _BLOCK_BITS // width)
     for first in range(0, len(reports), at_once):
-        block = reports[first : first + at_once]
-        packed = b"".join([columns.to_bytes(size, "little") for columns in block])
-        counts += count_bitmaps(np.frombuffer(packed, np.uint8).reshape(-1, size), row.width)
+        counts += count_bitmaps(_lay_out(width, reports[first : first + at_once]), width)
     touched = np.flatnonzero(counts).astype(np.int64, copy=False)
-    return Increment(row.width, len(reports), touched, counts[touched])
+    return Increment(width, len(reports), touched, counts[touched])
+
+
+def _lay_out(width: int, reports: list[int]) -> NDArray[np.uint8]:
+    """The bitmaps as bytes; shape (n, bytes)."""
+    size = (width + 7) // 8
+    packed = b"".join([columns.to_bytes(size, "little") for columns in reports])
+    return np.frombuffer(packed, np.uint8).reshape(-1, size)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hearsay import Registry, WireError
+from hearsay.mechanisms import Packing
 from hearsay.wire import check_batch_id, unpack_columns
 from hearsay_collector.binary import BinaryBatch, decode, sum_records
 from hearsay_collector.bodies import IntakeError, parse
@@ -138,7 +139,11 @@ class Intake:
                 if place is None or not 0 <= row < len(place.rows):
                     return None
                 layout = place.rows[row]
-                columns = unpack_columns(layout, report.columns)
+                columns = report.columns
+                # What most reports are; else `unpack_columns` decides.
+                if not (type(columns) is int and layout.packing is Packing.INDEX
+                        and 0 <= columns < layout.width):  # fmt: skip
+                    columns = unpack_columns(layout, columns)
                 accepted.append(Accepted(place.keys[row], layout, columns))
         except WireError:
             return None

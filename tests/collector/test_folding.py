@@ -34,11 +34,12 @@ REPORTS = st.lists(
 )
 
 
-@given(REPORTS, st.sampled_from([1, 50, 1 << 22]))
-def test_the_sum_of_all_reports(reports, block):
+@given(REPORTS, st.sampled_from([1, 50, 1 << 22]), st.sampled_from([1, 50, 1 << 13]))
+def test_the_sum_of_all_reports(reports, block, small):
     """However reports are mixed and blocked, each column of each is counted once."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(folding, "_BLOCK_BITS", block)
+        patch.setattr(folding, "_SMALL_BITS", small)
         added = increments(
             Accepted(key(row), ROWS[row], min(columns) if row == 0 else bits(columns))
             for row, columns in reports
@@ -53,3 +54,19 @@ def test_the_sum_of_all_reports(reports, block):
             assert len(set(increment.columns)) == len(increment.columns)
             counted = dict(zip(increment.columns, increment.counts, strict=True))
             assert counted == Counter(column for columns in mine for column in columns)
+
+
+@pytest.mark.parametrize("block", [1, 1 << 13, 1 << 22])
+def test_many_rows_of_one_width(monkeypatch, block):
+    """Rows that are summed together, as cohorts are, keep their reports apart."""
+    monkeypatch.setattr(folding, "_BLOCK_BITS", block)
+    row = Row(70, Packing.BITMAP, None)
+    reports = [(number % 40, {number % 70, number % 7} - {0}) for number in range(137)]
+    added = increments(Accepted(key(place), row, bits(columns)) for place, columns in reports)
+    assert len(added) == 40
+    for place in range(40):
+        mine = [columns for number, columns in reports if number == place]
+        increment = added[key(place)]
+        assert (increment.width, increment.reports) == (70, len(mine))
+        counted = dict(zip(increment.columns, increment.counts, strict=True))
+        assert counted == Counter(column for columns in mine for column in columns)

@@ -259,17 +259,26 @@ def _runs(increment: Increment) -> Iterator[bytes]:
     """The increment as runs of neighbouring columns, dense within a run."""
     columns: NDArray[np.int64] = np.asarray(increment.columns, np.int64)
     counts: NDArray[np.int64] = np.asarray(increment.counts, np.int64)
+    if not len(columns):
+        return
+    first = int(columns.min())
+    span = int(columns.max()) - first + 1
+    if span <= min(_RUN_CELLS, _RUN_GAP * len(columns)):
+        # The rows of devices' batches are mostly like this, and a commit has many of them.
+        dense = np.zeros(span, "<u8")
+        dense[columns - first] = counts
+        yield _RUN.pack(first, span) + dense.tobytes()
+        return
     order = np.argsort(columns)
     columns, counts = columns[order], counts[order]
     breaks = np.flatnonzero(np.diff(columns) > _RUN_GAP) + 1
     for near, added in zip(np.split(columns, breaks), np.split(counts, breaks), strict=True):
-        if len(near):
-            first = int(near[0])
-            dense = np.zeros(int(near[-1]) - first + 1, "<u8")
-            dense[near - first] = added
-            for offset in range(0, len(dense), _RUN_CELLS):
-                piece = dense[offset : offset + _RUN_CELLS]
-                yield _RUN.pack(first + offset, len(piece)) + piece.tobytes()
+        first = int(near[0])
+        dense = np.zeros(int(near[-1]) - first + 1, "<u8")
+        dense[near - first] = added
+        for offset in range(0, len(dense), _RUN_CELLS):
+            piece = dense[offset : offset + _RUN_CELLS]
+            yield _RUN.pack(first + offset, len(piece)) + piece.tobytes()
 
 
 @contextmanager
