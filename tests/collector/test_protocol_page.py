@@ -1,0 +1,29 @@
+"""The page on the wire protocol leaves out no reason and no problem."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import hearsay_collector
+from hearsay_collector.binary import MEDIA_TYPE
+from hearsay_collector.intake import REASONS
+
+PAGE = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text(encoding="utf-8")
+SOURCES = Path(hearsay_collector.__file__).parent
+
+
+def test_every_reason_is_explained():
+    """The table of reasons is the list in the code, in its order."""
+    assert tuple(re.findall(r"^\| `([a-z_]+)` \| (?:is|names|has) ", PAGE, re.M)) == REASONS
+
+
+def test_every_problem_is_named():
+    """Each code that the collector answers with stands on the page."""
+    calls = r"(?:IntakeError|problem)\(\s*\"([a-z0-9-]+)\""
+    codes = {
+        code for file in SOURCES.glob("*.py") for code in re.findall(calls, file.read_text("utf-8"))
+    }
+    assert {"not-json", "queue-full", "store-unavailable", "http-415"} <= codes
+    assert not {code for code in codes if f"`{code}`" not in PAGE}
+    assert MEDIA_TYPE in PAGE
