@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import logging
 import time
 from collections.abc import Callable
@@ -37,6 +38,8 @@ CONTENT_SECURITY_POLICY = (
 MAX_UPLOAD = 2 << 20
 """The most bytes that anybody can send at once: a list of about 100,000 candidates."""
 
+_WORTH_COMPRESSING = 1024
+
 _log = logging.getLogger("hearsay.dashboard")
 
 
@@ -71,6 +74,7 @@ def create_app(
     app.register_blueprint(planner)
     app.add_url_rule("/healthz", "healthz", _healthz)
     app.after_request(_protect)
+    app.after_request(_compress)
     app.register_error_handler(HTTPException, _error)
     app.register_error_handler(EstimateError, _cannot)
     app.register_error_handler(RangeError, _cannot)
@@ -102,6 +106,21 @@ def _protect(response: Response) -> Response:
     headers["Cross-Origin-Resource-Policy"] = "same-origin"
     if request.endpoint != "static":
         headers["Cache-Control"] = "no-store"
+    return response
+
+
+def _compress(response: Response) -> Response:
+    """A long table is mostly repetition. Nothing secret stands in a page beside what was
+    asked for, so its compressed length tells nothing."""
+    response.vary.add("Accept-Encoding")
+    if (
+        request.accept_encodings["gzip"]
+        and not response.direct_passthrough
+        and "Content-Encoding" not in response.headers
+        and len(response.get_data()) >= _WORTH_COMPRESSING
+    ):
+        response.set_data(gzip.compress(response.get_data(), compresslevel=5))
+        response.headers["Content-Encoding"] = "gzip"
     return response
 
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from flask import current_app
+from flask import current_app, g
 from werkzeug.exceptions import NotFound
 
 from hearsay import Metric, Registry, windows
 from hearsay.value_list import read_values
 from hearsay_collector.stores.base import Store
 from hearsay_estimator.dashboard.ranges import DayRange
+from hearsay_estimator.dashboard.snapshot import Snapshot
 from hearsay_estimator.estimate import Estimate
 from hearsay_estimator.reading import read
 from hearsay_estimator.trend import Trend, trend
@@ -77,9 +78,12 @@ class Source:
 
 
 def current_source() -> Source:
-    """That of the application which answers."""
-    source: Source = current_app.extensions["hearsay_source"]
-    return source
+    """That of the application which answers, as this request sees it."""
+    if "source" not in g:
+        source: Source = current_app.extensions["hearsay_source"]
+        g.source = replace(source, store=Snapshot(source.store))
+    seen: Source = g.source
+    return seen
 
 
 def declared_metric(name: str) -> Metric:
