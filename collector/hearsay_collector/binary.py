@@ -21,7 +21,7 @@ zeros. `client/vectors/binary.json` holds valid and invalid examples.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -38,6 +38,10 @@ MEDIA_TYPE = "application/vnd.hearsay.batch"
 
 _MAGIC = b"HSYB"
 _VERSION = 1
+_NONE = np.zeros(0, np.int64)
+_SPREAD = 4
+"""Rows are added side by side if that takes at most so many times the room of the batch."""
+
 _HEADER = struct.Struct("<4sB16sBBBBII")
 
 
@@ -109,33 +113,32 @@ def sum_records(batch: BinaryBatch, rows: Sequence[Row]) -> Summed:
         WireError: `malformed_batch`: the records are not laid out for these rows.
     """
     row_bytes, column_bytes = _layout(rows)
-    width = batch.records.shape[1]
+    count, width = batch.records.shape
     if (batch.row_bytes, width - batch.row_bytes) != (row_bytes, column_bytes):
         raise _malformed(
             f"records of this scheme have {row_bytes} bytes of row and {column_bytes} of columns"
         )
-    columns = batch.records[:, row_bytes:]
-    if len(rows) == 1:
-        good, increment = _sum_row(rows[0], columns)
-        bad = np.flatnonzero(~good).astype(np.int64, copy=False)
-        return Summed({0: increment} if increment.reports else {}, bad[:0], bad)
-    named = _numbers(batch.records[:, :row_bytes])
-    bad_rows = np.flatnonzero(named >= len(rows)).astype(np.int64, copy=False)
-    order = np.argsort(np.minimum(named, len(rows)).astype(np.uint32), kind="stable")
-    ends = np.cumsum(np.bincount(np.minimum(named, len(rows)), minlength=len(rows) + 1))
-    increments = {}
-    bad_places = []
-    first = 0
-    for row, last in enumerate(ends[: len(rows)].tolist()):
-        if last > first:
-            places = order[first:last]
-            good, increment = _sum_row(rows[row], columns[places])
-            bad_places.append(places[~good])
-            if increment.reports:
-                increments[row] = increment
-        first = last
-    bad = np.sort(np.concatenate(bad_places)) if bad_places else bad_rows[:0]
-    return Summed(increments, bad_rows, bad.astype(np.int64, copy=False))
+    named = _numbers(batch.records[:, :row_bytes]) if row_bytes else np.zeros(count, np.int64)
+    known = named < len(rows)
+    kinds: dict[Row, list[int]] = {}
+    for number, row in enumerate(rows):
+        kinds.setdefault(row, []).append(number)
+    increments: dict[int, Increment] = {}
+    bad = [_NONE]
+    for row, numbers in kinds.items():
+        if len(kinds) == 1 and known.all():
+            places = np.arange(count)
+            columns = batch.records[:, row_bytes:]
+        else:
+            places = np.flatnonzero(np.isin(named, numbers))
+            columns = batch.records[places, row_bytes:]
+        good = _good(row, columns)
+        bad.append(places[~good])
+        if not good.all():
+            places, columns = places[good], columns[good]
+        slots = np.searchsorted(numbers, named[places])
+        increments.update(_sum(row, numbers, slots, columns))
+    return Summed(increments, np.flatnonzero(~known), np.sort(np.concatenate(bad)))
 
 
 def _layout(rows: Sequence[Row]) -> tuple[int, int]:
@@ -157,8 +160,12 @@ def _bytes_for(numbers: int) -> int:
 def _pack(row: Row, columns: int) -> bytes:
     if row.packing is Packing.LIST:
         size = _bytes_for(row.width)
-        places = (place for place in range(row.width) if columns >> place & 1)
-        return b"".join(place.to_bytes(size, "little") for place in places)
+        pieces = []
+        while columns:
+            lowest = columns & -columns
+            pieces.append((lowest.bit_length() - 1).to_bytes(size, "little"))
+            columns ^= lowest
+        return b"".join(pieces)
     return columns.to_bytes(row.report_bytes, "little")
 
 
@@ -174,40 +181,75 @@ def _numbers(data: NDArray[np.uint8]) -> NDArray[np.int64]:
     return numbers
 
 
-def _sum_row(row: Row, data: NDArray[np.uint8]) -> tuple[NDArray[np.bool_], Increment]:
-    """Which records of one row are good, shape (n,), and the sum of those."""
+def _good(row: Row, data: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """Which of these columns a device could have sent for the row; shape (n,)."""
     size = _column_bytes(row)
-    good = np.ones(len(data), np.bool_)
-    if size < data.shape[1]:
-        good &= ~data[:, size:].any(axis=1)
-        data = data[:, :size]
-    if row.packing is Packing.BITMAP:
-        good &= _good_bitmaps(row, data)
-        counts = count_bitmaps(data if good.all() else data[good], row.width)
-        touched = np.flatnonzero(counts).astype(np.int64, copy=False)
-        return good, Increment(row.width, int(good.sum()), touched, counts[touched])
-    if row.packing is Packing.LIST:
-        numbers = _numbers(data.reshape(len(data), row.columns or 1, _bytes_for(row.width)))
-        good &= (np.diff(numbers, axis=1) > 0).all(axis=1) & (numbers[:, -1] < row.width)
-    else:
-        numbers = _numbers(data)
-        good &= numbers < row.width
-    if not good.all():
-        numbers = numbers[good]
-    touched, counts = count_indices(numbers.ravel(), row.width)
-    return good, Increment(row.width, len(numbers), touched, counts)
-
-
-def _good_bitmaps(row: Row, data: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    good: NDArray[np.bool_] = np.ones(len(data), np.bool_)
+    good: NDArray[np.bool_] = ~data[:, size:].any(axis=1)
+    data = data[:, :size]
+    if row.packing is not Packing.BITMAP:
+        numbers = _indices(row, data)
+        ascending = (np.diff(numbers, axis=1) > 0).all(axis=1)
+        return np.asarray(good & ascending & (numbers[:, -1] < row.width))
     if row.width % 8:
         good &= data[:, -1] >> (row.width % 8) == 0
     if row.columns is not None:
-        words = data
-        if data.shape[1] % 8 == 0:
-            words = np.ascontiguousarray(data).view(np.uint64)
+        whole = np.ascontiguousarray(data)
+        words = whole.view(np.uint64) if size % 8 == 0 else whole
         good &= np.bitwise_count(words).sum(axis=1, dtype=np.int64) == row.columns
     return good
+
+
+def _sum(
+    row: Row, numbers: list[int], slots: NDArray[np.intp], data: NDArray[np.uint8]
+) -> Iterator[tuple[int, Increment]]:
+    """The sums of rows that are alike; record i names the row `numbers[slots[i]]`."""
+    reports = np.bincount(slots, minlength=len(numbers))
+    if row.packing is Packing.BITMAP:
+        stride = 8 * row.report_bytes
+        counts = _count_slots(slots, reports, data[:, : row.report_bytes])
+        touched = np.flatnonzero(counts)
+        counts = counts[touched]
+    else:
+        stride = row.width
+        indices = _indices(row, data[:, : _column_bytes(row)]) + slots[:, None] * stride
+        touched, counts = count_indices(indices.ravel(), stride * len(numbers))
+    ends = np.searchsorted(touched, np.arange(1, len(numbers) + 1) * stride)
+    first = 0
+    for slot, last in enumerate(ends.tolist()):
+        if reports[slot]:
+            columns = touched[first:last] - slot * stride
+            number = int(reports[slot])
+            yield numbers[slot], Increment(row.width, number, columns, counts[first:last])
+        first = last
+
+
+def _count_slots(
+    slots: NDArray[np.intp], reports: NDArray[np.intp], bitmaps: NDArray[np.uint8]
+) -> NDArray[np.int64]:
+    """The counts of all rows, one after the other, from bitmaps that are mixed among them."""
+    if len(reports) == 1:
+        return count_bitmaps(bitmaps, 8 * bitmaps.shape[1])
+    order = np.argsort(slots, kind="stable")
+    starts = np.cumsum(reports) - reports
+    deepest = int(reports.max())
+    if deepest * len(reports) <= _SPREAD * len(slots):
+        # The bitmaps of all rows side by side are one long bitmap: one addition for all.
+        depth = np.arange(len(slots)) - np.repeat(starts, reports)
+        laid = np.zeros((deepest, len(reports), bitmaps.shape[1]), np.uint8)
+        laid[depth, slots[order]] = bitmaps[order]
+        beside = laid.reshape(deepest, -1)
+        return count_bitmaps(beside, 8 * beside.shape[1])
+    counts = np.zeros((len(reports), 8 * bitmaps.shape[1]), np.int64)
+    for slot in np.flatnonzero(reports).tolist():
+        mine = order[starts[slot] : starts[slot] + reports[slot]]
+        counts[slot] = count_bitmaps(bitmaps[mine], counts.shape[1])
+    return counts.ravel()
+
+
+def _indices(row: Row, data: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """The columns of records that are packed as numbers; shape (n, columns)."""
+    columns = (row.columns or 1) if row.packing is Packing.LIST else 1
+    return _numbers(data.reshape(len(data), columns, data.shape[1] // columns))
 
 
 def _malformed(message: str) -> WireError:

@@ -19,6 +19,9 @@ _BLOCK_BITS = 1 << 22
 """Bits of bitmaps laid side by side at once: hostile batches of wide rows must not fill the
 memory."""
 
+_DENSE = 16
+"""A row up to so many times as wide as what is added to it is added densely."""
+
 _SMALL_BITS = 1 << 13
 """Bits of a row's bitmaps up to which it is summed together with other rows."""
 
@@ -65,12 +68,19 @@ def merged(parts: Iterable[Mapping[TallyRowKey, Increment]]) -> dict[TallyRowKey
 
 
 def _add(parts: list[Increment]) -> Increment:
+    width, reports = parts[0].width, sum(part.reports for part in parts)
+    if width <= _DENSE * sum(len(part.columns) for part in parts):
+        dense = np.zeros(width, np.int64)
+        for part in parts:
+            dense[np.asarray(part.columns, np.int64)] += np.asarray(part.counts, np.int64)
+        touched = np.flatnonzero(dense)
+        return Increment(width, reports, touched, dense[touched])
     columns = np.concatenate([np.asarray(part.columns, np.int64) for part in parts])
     counts = np.concatenate([np.asarray(part.counts, np.int64) for part in parts])
     touched, places = np.unique(columns, return_inverse=True)
     sums = np.zeros(len(touched), np.int64)
     np.add.at(sums, places, counts)
-    return Increment(parts[0].width, sum(part.reports for part in parts), touched, sums)
+    return Increment(width, reports, touched, sums)
 
 
 def _sum_together(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hearsay import WireError
@@ -97,6 +97,7 @@ def layouts(draw):
     return rows, reports
 
 
+@settings(deadline=None)
 @given(layouts())
 def test_what_is_encoded_is_counted(layout):
     """Every kind of row, and rows of several kinds, are summed as their reports say."""
@@ -117,6 +118,7 @@ def test_what_is_encoded_is_counted(layout):
     assert sums_of(summed) == truth
 
 
+@settings(deadline=None)
 @given(layouts(), st.data())
 def test_no_bytes_escape(layout, data):
     """A batch with some of its bytes changed is summed or refused; each record once, or named
@@ -140,3 +142,24 @@ def test_no_bytes_escape(layout, data):
         for row, each in summed.increments.items():
             assert 0 <= row < len(rows)
             assert max(each.columns, default=0) < rows[row].width
+
+
+@pytest.mark.parametrize("skew", [1, 20])
+def test_rows_of_many_and_few(skew):
+    """Cohorts are summed apart from each other, whether they are alike in size or not."""
+    rows = [Row(70, Packing.BITMAP, None)] * 30
+    draw = np.random.default_rng(skew)
+    named = (30 * draw.random(400) ** skew).astype(int).tolist()
+    reports = [(row, np.flatnonzero(draw.random(70) < 0.3).tolist()) for row in named]
+    body = encode(
+        *("0" * 32, "m", "s", "2026-11-20", rows),
+        [Report(row, as_columns(rows[row], columns)) for row, columns in reports],
+    )
+    truth = {
+        number: (
+            named.count(number),
+            Counter(column for row, columns in reports if row == number for column in columns),
+        )
+        for number in set(named)
+    }
+    assert sums_of(sum_records(decode(body), rows)) == truth

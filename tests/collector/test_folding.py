@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hearsay.mechanisms import Packing, Row
 from hearsay_collector import folding
-from hearsay_collector.folding import Accepted, increments
-from hearsay_collector.stores.base import TallyKey, TallyRowKey
+from hearsay_collector.folding import Accepted, increments, merged
+from hearsay_collector.stores.base import Increment, TallyKey, TallyRowKey
 
 
 def key(number):
@@ -34,6 +34,7 @@ REPORTS = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(REPORTS, st.sampled_from([1, 50, 1 << 22]), st.sampled_from([1, 50, 1 << 13]))
 def test_the_sum_of_all_reports(reports, block, small):
     """However reports are mixed and blocked, each column of each is counted once."""
@@ -70,3 +71,16 @@ def test_many_rows_of_one_width(monkeypatch, block):
         assert (increment.width, increment.reports) == (70, len(mine))
         counted = dict(zip(increment.columns, increment.counts, strict=True))
         assert counted == Counter(column for columns in mine for column in columns)
+
+
+@pytest.mark.parametrize("width", [10, 100_000])
+def test_sums_of_sums(width):
+    """Increments of one row become one, of wide rows and narrow ones; others stay as they are."""
+    one = Increment(width, 3, (7, 2), (1, 3))
+    two = Increment(width, 2, (2, 9), (1, 1))
+    alone = Increment(width, 1, (0,), (1,))
+    both = merged([{key(0): one}, {key(0): two, key(1): alone}])
+    assert set(both) == {key(0), key(1)}
+    assert both[key(1)] is alone
+    assert (both[key(0)].width, both[key(0)].reports) == (width, 5)
+    assert dict(zip(both[key(0)].columns, both[key(0)].counts, strict=True)) == {2: 4, 7: 1, 9: 1}

@@ -6,13 +6,14 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hearsay_collector import sums
 from hearsay_collector.sums import count_bitmaps, count_indices
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 99), max_size=60), st.sampled_from([100, 10_000]))
 def test_indices(indices, size):
     """Each index is counted as often as it occurs, in a small table and in a large one."""
