@@ -34,9 +34,9 @@ FLAGS = (
 )
 PICTURES = (
     # name, path, width, height (None: the whole page), colours, pixels for each of CSS's
-    ("dashboard", "/metric/language", 1200, 1300, "light", 2),
+    ("dashboard", "/metric/browser", 1200, 1250, "light", 2),
     ("dashboard-overview", "/", 1200, None, "light", 1),
-    ("dashboard-metric", "/metric/browser", 1200, None, "light", 1),
+    ("dashboard-metric", "/metric/language", 1200, None, "light", 1),
     ("dashboard-dark", "/metric/dark_mode", 1200, None, "dark", 1),
     ("dashboard-compare", "/metric/browser/compare", 1200, None, "light", 1),
     ("dashboard-planner", "/plan", 1200, None, "light", 1),

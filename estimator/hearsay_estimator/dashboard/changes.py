@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from hearsay_estimator.comparison import Comparison, points
-from hearsay_estimator.dashboard.charts import Bar, BarChart, Tick
+from hearsay_estimator.dashboard.charts import ROW_HEIGHT, Bar, BarChart, Tick, nice_step
 from hearsay_estimator.dashboard.words import number, percent
 
-__all__ = ["ROW_HEIGHT", "ChangeLine", "change_chart", "change_headline", "change_lines"]
+__all__ = ["ChangeLine", "change_chart", "change_headline", "change_lines"]
 
-ROW_HEIGHT = 36
 _STEPS = 5
 _NAMED = 3
 
@@ -39,9 +38,7 @@ def change_chart(comparison: Comparison, limit: int) -> BarChart:
     highest = max(0.0, float(comparison.high[shown].max()))
     room = 0.04 * (highest - lowest)
     bottom, top = lowest - room, highest + room
-    rough = (top - bottom) / _STEPS
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(step * power for step in (1, 2, 5, 10) if step * power >= rough * (1 - 1e-9))
+    step = nice_step((top - bottom) / _STEPS)
     ticks = range(math.ceil(bottom / step), math.floor(top / step) + 1)
 
     def across(change: float) -> float:

@@ -16,7 +16,7 @@ from hearsay_estimator.dashboard.words import number, percent
 from hearsay_estimator.estimate import Estimate
 from hearsay_estimator.intervals import FloatArray
 
-__all__ = ["ROW_HEIGHT", "Bar", "BarChart", "Tick", "bar_chart"]
+__all__ = ["ROW_HEIGHT", "Bar", "BarChart", "Tick", "bar_chart", "nice_step"]
 
 ROW_HEIGHT = 36
 """Pixels from one bar to the next: room for a label above it on a phone."""
@@ -141,15 +141,19 @@ def bar_chart(
 
 def _scale(lowest: float, highest: float) -> tuple[float, float, tuple[float, ...]]:
     """Bottom, top and ticks of an axis that holds both, with steps of 1, 2 or 5."""
-    rough = max(highest, 1e-6) / _TICKS
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(step * power for step in (1, 2, 5, 10) if step * power >= rough * (1 - 1e-9))
+    step = nice_step(max(highest, 1e-6) / _TICKS)
     count = math.floor(highest / step * (1 + 1e-9))
     # A whisker that ends at the very edge looks cut off.
     room = 0.02 * (highest - lowest)
     bottom = lowest - room if lowest < 0 else 0.0
     top = highest if math.isclose(highest, 1.0) else highest + room
     return bottom, top, tuple(step * each for each in range(count + 1))
+
+
+def nice_step(least: float) -> float:
+    """The smallest of 1, 2, 5, 10 times a power of ten that is at least so much."""
+    power: float = 10.0 ** math.floor(math.log10(least))
+    return next(step * power for step in (1, 2, 5, 10) if step * power >= least * (1 - 1e-9))
 
 
 def _tick_text(share: float, ticks: tuple[float, ...]) -> str:

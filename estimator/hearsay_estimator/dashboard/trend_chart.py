@@ -14,7 +14,7 @@ from datetime import date
 from itertools import groupby
 
 from hearsay import windows
-from hearsay_estimator.dashboard.charts import Tick
+from hearsay_estimator.dashboard.charts import Tick, nice_step
 from hearsay_estimator.dashboard.words import number, percent, window
 from hearsay_estimator.trend import Period, Trend
 
@@ -147,9 +147,7 @@ def _scale(lowest: float, highest: float) -> tuple[float, float, list[float], fl
     """Bottom, top, gridlines and their distance, for an axis that holds both."""
     room = max(highest - lowest, 1e-4) * 0.06
     bottom, top = lowest - room, highest + room
-    rough = (top - bottom) / _STEPS
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(step * power for step in (1, 2, 5, 10) if step * power >= rough * (1 - 1e-9))
+    step = nice_step((top - bottom) / _STEPS)
     first = math.ceil(bottom / step - 1e-9)
     count = math.floor(top / step + 1e-9) - first
     return bottom, top, [(first + each) * step for each in range(count + 1)], step

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from hearsay_estimator.dashboard.ranges import DayRange, RangeError, presets, read_range
+from hearsay_estimator.dashboard.ranges import DayRange, RangeError, before, presets, read_range
 
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC).timestamp()
 
@@ -44,3 +44,13 @@ def test_presets_end_today_and_survive_the_address() -> None:
         assert preset.range.last == date(2026, 11, 21)
         assert read_range(preset.range.query, NOW) == preset.range
     assert read_range({}, NOW) in [preset.range for preset in presets(NOW)]
+
+
+def test_the_days_before_share_no_window() -> None:
+    """As many days, ending before the first window that the range touches; never before year 1."""
+    days = DayRange(date(2026, 11, 18), date(2026, 11, 20))
+    assert before(days, "day") == DayRange(date(2026, 11, 15), date(2026, 11, 17))
+    assert before(days, "week") == DayRange(date(2026, 11, 13), date(2026, 11, 15))
+    assert before(days, "month") == DayRange(date(2026, 10, 29), date(2026, 10, 31))
+    early = DayRange(date(1, 1, 9), date(1, 1, 31))
+    assert before(early, "day") == DayRange(date(1, 1, 8), date(1, 1, 8))
