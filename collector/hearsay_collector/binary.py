@@ -184,7 +184,8 @@ def _numbers(data: NDArray[np.uint8]) -> NDArray[np.int64]:
 def _good(row: Row, data: NDArray[np.uint8]) -> NDArray[np.bool_]:
     """Which of these columns a device could have sent for the row; shape (n,)."""
     size = _column_bytes(row)
-    good: NDArray[np.bool_] = ~data[:, size:].any(axis=1)
+    good = np.ones(len(data), np.bool_)
+    good &= ~data[:, size:].any(axis=1)
     data = data[:, :size]
     if row.packing is not Packing.BITMAP:
         numbers = _indices(row, data)
@@ -237,7 +238,7 @@ def _count_slots(
         depth = np.arange(len(slots)) - np.repeat(starts, reports)
         laid = np.zeros((deepest, len(reports), bitmaps.shape[1]), np.uint8)
         laid[depth, slots[order]] = bitmaps[order]
-        beside = laid.reshape(deepest, -1)
+        beside = laid.reshape(deepest, len(reports) * bitmaps.shape[1])
         return count_bitmaps(beside, 8 * beside.shape[1])
     counts = np.zeros((len(reports), 8 * bitmaps.shape[1]), np.int64)
     for slot in np.flatnonzero(reports).tolist():

@@ -97,6 +97,16 @@ def layouts(draw):
     return rows, reports
 
 
+@pytest.mark.parametrize("packing", Packing)
+@pytest.mark.parametrize("number", [1, 3])
+def test_no_records(packing, number):
+    """A batch without records is a batch."""
+    rows = [Row(8, packing, 1)] * number
+    summed = sum_records(decode(encode("0" * 32, "m", "s", "2026-11-20", rows, [])), rows)
+    assert summed.increments == {}
+    assert len(summed.bad_rows) == len(summed.bad_columns) == 0
+
+
 @settings(deadline=None)
 @given(layouts())
 def test_what_is_encoded_is_counted(layout):
