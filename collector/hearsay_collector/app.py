@@ -107,6 +107,7 @@ def _describe(metric: Metric) -> dict[str, Any]:
         "lifetime_epsilon": metric.lifetime_epsilon,
         "window": metric.window,
         "sample_rate": metric.sample_rate,
+        "longitudinal": metric.longitudinal,
         "expires": metric.expires.isoformat(),
         "scheme": metric.scheme.fingerprint,
         "definition": metric.scheme.definition(),

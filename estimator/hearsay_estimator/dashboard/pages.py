@@ -122,7 +122,7 @@ def _page(
         over_time=over_time,
         by=view.by or grouping(metric, view.days),
         groups=GROUPS[metric.window],
-        label=privacy_label(metric),
+        label=privacy_label(metric, source.registry.lifetime_epsilon),
         presets=presets(now),
         newest=newest,
         freshness=freshness(newest, now) if newest else None,
