@@ -212,6 +212,7 @@ def test_the_registry_is_public(client, registry):
         "lifetime_epsilon": 8.0,
         "window": "day",
         "sample_rate": 1.0,
+        "longitudinal": "fresh",
         "expires": "2999-12-31",
         "scheme": registry["browser"].scheme.fingerprint,
     }
