@@ -69,9 +69,11 @@ class Comparison:
             ends = f"{points(low, spread)} to {points(high, spread)} points"
             return f"{NO_CHANGE} ({interval} {ends})"
         way, nearest, farthest = ("up", low, high) if difference > 0 else ("down", -high, -low)
+        # An end just beside zero must not be rounded to it: the interval does not hold zero.
+        near = points(nearest, min(spread, nearest))
         return (
             f"{way} {points(abs(difference), spread)} points, "
-            f"{interval} {points(nearest, spread)} to {points(farthest, spread)}"
+            f"{interval} {near} to {points(farthest, spread)}"
         )
 
     def to_dict(self) -> dict[str, Any]:

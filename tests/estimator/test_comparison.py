@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -72,6 +74,14 @@ def test_a_change_is_told_in_words() -> None:
     same = compare(low, drawn([0.2, 0.8], 500, rng, "2026-11-17"))
     assert not same.changed.any()
     assert same.describe(0).startswith(NO_CHANGE)
+
+
+def test_an_end_beside_zero_is_not_zero() -> None:
+    """A change that barely is one is not told with an interval that seems to begin at zero."""
+    rng = np.random.default_rng(8)
+    before, after = drawn([0.2, 0.8], 5000, rng), drawn([0.4, 0.6], 5000, rng, "2026-11-17")
+    barely = replace(compare(before, after), low=np.array([0.0004, -0.3]))
+    assert re.search(r"95 % CI 0\.04\d* to \d+\.\d$", barely.describe(0))
 
 
 def test_of_two_values_one_is_tested() -> None:
