@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from .browsing import follow
+
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
@@ -32,27 +34,30 @@ def test_a_person_finds_the_numbers(
 ) -> None:
     """Sign in, see all metrics, open one, see its chart, intervals and table; nothing is
     blocked by the Content-Security-Policy, and no script is needed."""
+
     page, token = dashboard
     browser = open_browser(javascript)
+    browser.implicitly_wait(10)
+
     browser.get("data:text/html,<title>off</title><script>document.title='on'</script>")
     assert browser.title == ("on" if javascript else "off")
 
     browser.get(f"{page}/metric/browser")
     assert "/login" in browser.current_url
     browser.find_element("id", "token").send_keys("not the token")
-    browser.find_element("css selector", "form button").click()
+    follow(browser, "css selector", "form button")
     assert "not the token" in browser.find_element("css selector", "[role=alert]").text
     browser.find_element("id", "token").send_keys(token)
-    browser.find_element("css selector", "form button").click()
+    follow(browser, "css selector", "form button")
     # The way led to a metric, and signing in went on there.
     assert browser.current_url == f"{page}/metric/browser"
 
-    browser.find_element("link text", "Metrics").click()
+    follow(browser, "link text", "Metrics")
     names = [each.text for each in browser.find_elements("css selector", ".metric h2")]
     assert names == ["browser", "dark_mode", "language"]
     assert len(browser.find_elements("css selector", ".metric svg[role=img]")) == 3
     assert "2,000 answers" in browser.find_element("css selector", ".metric .facts").text
-    browser.find_element("link text", "language").click()
+    follow(browser, "link text", "language")
 
     chart = browser.find_element("css selector", "svg.chart.large")
     assert "english" in chart.text
@@ -65,10 +70,10 @@ def test_a_person_finds_the_numbers(
     assert browser.find_elements("css selector", "tbody tr.noise")
     assert "What a device risks" in browser.find_element("css selector", ".label").text
 
-    browser.find_element("link text", "7 days").click()
+    follow(browser, "link text", "7 days")
     assert "from=" in browser.current_url
     assert browser.find_elements("css selector", "svg.chart.large")
-    browser.find_element("css selector", "header form button").click()
+    follow(browser, "css selector", "header form button")
     assert "/login" in browser.current_url
 
     severe = [line for line in browser.get_log("browser") if line["level"] in ("SEVERE", "WARNING")]

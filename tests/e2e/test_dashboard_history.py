@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from .browsing import follow
+
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
@@ -50,8 +52,6 @@ def test_a_person_follows_a_change(
 ) -> None:
     """Filter the overview, open a metric, see its trend by week, choose a value, compare two
     periods, name strings by a file, and plan a metric; nothing is blocked by the policy."""
-    from selenium.webdriver.support.expected_conditions import staleness_of
-    from selenium.webdriver.support.ui import WebDriverWait
 
     browser = open_browser(False)
     browser.implicitly_wait(10)
@@ -59,37 +59,31 @@ def test_a_person_follows_a_change(
     def one(selector: str) -> str:
         return browser.find_element("css selector", selector).text
 
-    def follow(by: str, what: str) -> None:
-        """Click, and wait until the page is another one."""
-        element = browser.find_element(by, what)
-        element.click()
-        WebDriverWait(browser, 30).until(staleness_of(element))
-
     browser.get(page)
     browser.find_element("id", "token").send_keys(TOKEN)
-    follow("css selector", "form button")
+    follow(browser, "css selector", "form button")
     browser.find_element("id", "q").send_keys("dark")
-    follow("css selector", ".filters button")
+    follow(browser, "css selector", ".filters button")
     assert [each.text for each in browser.find_elements("css selector", ".metric h2")] == [
         "dark_mode"
     ]
-    follow("link text", "dark_mode")
+    follow(browser, "link text", "dark_mode")
 
     assert "Against the 30 days before, the share that says yes: up" in one("main")
     dots = browser.find_elements("css selector", ".trend .dot")
     assert len(dots) == 29
     band = browser.find_element("css selector", ".trend path.interval")
     assert band.rect["width"] > 400
-    follow("link text", "week")
+    follow(browser, "link text", "week")
     assert "by=week" in browser.current_url
     assert 4 <= len(browser.find_elements("css selector", ".trend .dot")) <= 6
     browser.find_element("css selector", "details summary").click()
     assert "95 % CI" in one(".steps")
 
     browser.get(f"{page}/metric/browser")
-    follow("css selector", ".choices li:nth-child(4) a")
+    follow(browser, "css selector", ".choices li:nth-child(4) a")
     assert one("#trend") == "Over time: firefox"
-    follow("link text", "Compare periods")
+    follow(browser, "link text", "Compare periods")
     assert "95 % CI" in one("h2.headline") or "No change" in one("h2.headline")
     assert len(browser.find_elements("css selector", "tbody tr")) == 6
 
@@ -98,14 +92,14 @@ def test_a_person_follows_a_change(
     names = tmp_path / "names.txt"
     names.write_text("ecosia.org\nnobody.example\n")
     browser.find_element("id", "candidates").send_keys(str(names))
-    follow("css selector", ".upload button")
+    follow(browser, "css selector", ".upload button")
     assert one("h2.headline").startswith("ecosia.org leads")
 
-    follow("link text", "Planner")
+    follow(browser, "link text", "Planner")
     devices = browser.find_element("id", "devices")
     devices.clear()
     devices.send_keys("1000000")
-    follow("css selector", ".planner button")
+    follow(browser, "css selector", ".planner button")
     assert "devices=1000000" in browser.current_url
     assert "stand out from the noise" in one("h2.headline")
     assert browser.find_element("css selector", ".reach .line").rect["width"] > 400
