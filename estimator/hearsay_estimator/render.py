@@ -45,7 +45,8 @@ def _heading(estimate: Estimate) -> Text:
     if len(windows) > 1:
         when, what = f"{len(windows)} windows, {windows[0]} to {windows[-1]}", "answers"
     else:
-        when, what = windows[0] if windows else "no window", "devices"
+        when = windows[0] if windows else "no window"
+        what = "device" if estimate.n == 1 else "devices"
     text = Text.assemble((estimate.metric, "bold"), f"  {estimate.n:,} {what}  ·  {when}")
     return text.append(f"  ·  epsilon {estimate.epsilon:.4g}")
 
