@@ -36,10 +36,9 @@ from hearsay.mechanisms import (
     Memoizing,
     Rappor,
     Report,
-    SubsetSelection,
     design_memoized,
-    total_variance,
 )
+from hearsay.mechanisms.choice import loss
 from hearsay.randomness import PRECISION, below
 from hearsay_collector.tally import Tally
 from hearsay_estimator import subset_selection
@@ -193,10 +192,9 @@ def variances() -> Result:
         (100, 2.0, 4.0),
     ):
         chosen = design_memoized("auto", "metric", size, epsilon, lifetime)
-        best = SubsetSelection.design(size, epsilon)
-        ratio = total_variance(chosen.p, chosen.q, size) / total_variance(best.p, best.q, size)
         name = chosen.name.replace("_", " ")
-        add(f"auto, {size} values: {name}", chosen, float(ratio), default=True)
+        ratio = loss(chosen, size, epsilon)
+        add(f"auto, {size} values: {name}", chosen, ratio, default=True)
     add("auto, strings: memoized local hashing", *_strings("auto"), default=True)
     add("RAPPOR, default", *_strings("rappor"), default=True)
     add("RAPPOR, the paper's", *_strings("rappor_paper"), default=False)

@@ -15,7 +15,7 @@ import click
 
 from hearsay.errors import HearsayError, RegistryError, StateError
 from hearsay.forecast import forecast
-from hearsay.mechanisms import AUTO, SubsetSelection, choice, total_variance
+from hearsay.mechanisms import AUTO, choice
 from hearsay.metric import Metric
 from hearsay.problem import Problem
 from hearsay.registry import Registry
@@ -120,9 +120,8 @@ def _explanation(metric: Metric) -> str:
     if metric.values is None:
         return f"{reason}."
     mechanism, size = metric.scheme.mechanism, len(metric.values)
-    best = SubsetSelection.design(size, metric.epsilon)
-    loss = total_variance(mechanism.p, mechanism.q, size) / total_variance(best.p, best.q, size)
-    return f"{reason}. Its variance is {float(loss):.3f} times the least possible."
+    loss = choice.loss(mechanism, size, metric.epsilon)
+    return f"{reason}. Its variance is {loss:.3f} times the least possible."
 
 
 def _memory_reason(metric: Metric) -> str:

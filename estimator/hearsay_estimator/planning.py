@@ -1,8 +1,4 @@
-"""What a metric will be able to see, why, and what it costs: the forecast as one record.
-
-The best possible is subset selection with the best k, whose total variance no other
-mechanism undercuts (Ye and Barg, IEEE Trans. Inf. Theory 2018).
-"""
+"""What a metric will be able to see, why, and what it costs: the forecast as one record."""
 
 from __future__ import annotations
 
@@ -22,22 +18,13 @@ from hearsay.mechanisms import (
     AUTO,
     STRING_DESIGNS,
     Mechanism,
-    SubsetSelection,
     design,
     design_string,
     explain,
-    total_variance,
 )
+from hearsay.mechanisms.choice import loss
 
-__all__ = ["Lifetime", "Plan", "loss", "plan"]
-
-
-def loss(mechanism: Mechanism[Any], size: int, epsilon: float) -> float:
-    """Its total variance over `size` values, over the least possible within `epsilon`."""
-    best = SubsetSelection.design(size, epsilon)
-    return float(
-        total_variance(mechanism.p, mechanism.q, size) / total_variance(best.p, best.q, size)
-    )
+__all__ = ["Lifetime", "Plan", "plan"]
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,9 @@ from hearsay.forecast import (
     usable,
 )
 from hearsay.mechanisms import design
+from hearsay.mechanisms.choice import loss
 from hearsay_estimator.estimate import estimate
-from hearsay_estimator.planning import loss, plan
+from hearsay_estimator.planning import plan
 from hearsay_estimator.sampling import sample_tally
 
 VARIANCES = [

@@ -30,6 +30,7 @@ __all__ = [
     "best_memoized_for",
     "explain",
     "explain_memoized",
+    "loss",
 ]
 
 MAX_REPORT_BYTES = 256
@@ -82,7 +83,7 @@ def explain(size: int, epsilon: float) -> Choice:
             f"subset selection would need {length:,} bytes a report, above {MAX_REPORT_BYTES}; "
             f"projective geometry needs {chosen.rows[0].report_bytes} and loses little"
         )
-    return Choice(chosen, reason, _loss(chosen, size, epsilon))
+    return Choice(chosen, reason, loss(chosen, size, epsilon))
 
 
 def _choose(size: int, epsilon: float) -> tuple[Mechanism[int], SubsetSelection]:
@@ -114,7 +115,7 @@ def explain_memoized(size: int, salt: str, epsilon: float, lifetime_epsilon: flo
     length = selection.rows[0].report_bytes
     if chosen is selection:
         reason = (
-            f"subset selection of a memo has {_loss(selection, size, epsilon):.3g} times the "
+            f"subset selection of a memo has {loss(selection, size, epsilon):.3g} times the "
             f"least possible variance, in {length} bytes a report"
         )
     elif length > MAX_REPORT_BYTES:
@@ -125,10 +126,10 @@ def explain_memoized(size: int, salt: str, epsilon: float, lifetime_epsilon: flo
     else:
         reason = (
             f"under lifetime epsilon {lifetime_epsilon:g} subset selection of a memo would have "
-            f"{_loss(selection, size, epsilon):.3g} times the least variance; cohort local "
+            f"{loss(selection, size, epsilon):.3g} times the least variance; cohort local "
             "hashing loses less"
         )
-    return Choice(chosen, reason, _loss(chosen, size, epsilon))
+    return Choice(chosen, reason, loss(chosen, size, epsilon))
 
 
 def _choose_memoized(
@@ -137,17 +138,20 @@ def _choose_memoized(
     """What `auto` takes, and subset selection of a memo."""
     selection = MemoizedSubsetSelection.design(size, epsilon, lifetime_epsilon)
     hashing = MemoizedLocalHashing.design(salt, epsilon, lifetime_epsilon)
-    allowed = max(SMALL_LOSS, _loss(hashing, size, epsilon))
+    allowed = max(SMALL_LOSS, loss(hashing, size, epsilon))
     if (
         selection.rows[0].report_bytes <= MAX_REPORT_BYTES
-        and _loss(selection, size, epsilon) <= allowed
+        and loss(selection, size, epsilon) <= allowed
     ):
         return selection, selection
     return hashing, selection
 
 
-def _loss(mechanism: Mechanism[Any], size: int, epsilon: float) -> float:
-    """Total variance over the least possible."""
+def loss(mechanism: Mechanism[Any], size: int, epsilon: float) -> float:
+    """Total variance over `size` values, over the least possible within `epsilon`.
+
+    Subset selection with the best k has the least (Ye and Barg, IEEE Trans. Inf. Theory 2018).
+    """
     least = SubsetSelection.design(size, epsilon)
     return float(
         total_variance(mechanism.p, mechanism.q, size) / total_variance(least.p, least.q, size)
