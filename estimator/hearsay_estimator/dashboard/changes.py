@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hearsay_estimator.comparison import Comparison, points
-from hearsay_estimator.dashboard.charts import ROW_HEIGHT, Bar, BarChart, Tick, nice_step
+from hearsay_estimator.dashboard.charts import ROW_HEIGHT, BarChart, Scale, Tick, nice_step
 from hearsay_estimator.dashboard.words import number, percent
 
 __all__ = ["ChangeLine", "change_chart", "change_headline", "change_lines"]
@@ -41,34 +41,21 @@ def change_chart(comparison: Comparison, limit: int) -> BarChart:
     step = nice_step((top - bottom) / _STEPS)
     ticks = range(math.ceil(bottom / step), math.floor(top / step) + 1)
 
-    def across(change: float) -> float:
-        return round((change - bottom) / (top - bottom) * 100, 2)
-
-    zero = across(0.0)
-    bars = []
-    for row, place in enumerate(shown):
-        difference, low, high = (
-            float(column[place])
-            for column in (comparison.difference, comparison.low, comparison.high)
+    scale = Scale(bottom, top)
+    bars = [
+        scale.bar(
+            row,
+            comparison.values[place],
+            (
+                float(comparison.difference[place]),
+                float(comparison.low[place]),
+                float(comparison.high[place]),
+            ),
+            _signed,
+            noise=not bool(comparison.changed[place]),
         )
-        spread = (high - low) / 2
-        at = across(difference)
-        bars.append(
-            Bar(
-                label=comparison.values[place],
-                share=_signed(difference, spread),
-                spread=points(spread, spread),
-                low_text=_signed(low, spread),
-                high_text=_signed(high, spread),
-                noise=not bool(comparison.changed[place]),
-                top=row * ROW_HEIGHT,
-                start=min(zero, at),
-                width=round(abs(at - zero), 2),
-                at=at,
-                low=across(low),
-                high=across(high),
-            )
-        )
+        for row, place in enumerate(shown)
+    ]
     return BarChart(
         name="changes",
         title="Changes in percentage points",
@@ -77,8 +64,8 @@ def change_chart(comparison: Comparison, limit: int) -> BarChart:
             for bar in bars[:10]
         ),
         bars=tuple(bars),
-        ticks=tuple(Tick(across(tick * step), _signed(tick * step, step)) for tick in ticks),
-        zero=zero,
+        ticks=tuple(Tick(scale.across(tick * step), _signed(tick * step, step)) for tick in ticks),
+        zero=scale.across(0.0),
         height=len(bars) * ROW_HEIGHT,
         more=len(order) - len(shown),
     )

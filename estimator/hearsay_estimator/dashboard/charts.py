@@ -8,7 +8,9 @@ interval reaches below zero, so does the plot.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,7 +18,7 @@ from hearsay_estimator.dashboard.words import number, percent
 from hearsay_estimator.estimate import Estimate
 from hearsay_estimator.intervals import FloatArray
 
-__all__ = ["ROW_HEIGHT", "Bar", "BarChart", "Tick", "bar_chart", "nice_step"]
+__all__ = ["ROW_HEIGHT", "Bar", "BarChart", "Scale", "Tick", "bar_chart", "nice_step"]
 
 ROW_HEIGHT = 36
 """Pixels from one bar to the next: room for a label above it on a phone."""
@@ -71,6 +73,47 @@ class BarChart:
     """How many values were left out at the end."""
 
 
+class Scale(NamedTuple):
+    """What the left and the right end of a plot stand for."""
+
+    bottom: float
+    top: float
+
+    def across(self, value: float) -> float:
+        """Where a value lies, as a percentage of the plot."""
+        return round((value - self.bottom) / (self.top - self.bottom) * 100, 2)
+
+    def bar(
+        self,
+        row: int,
+        label: str,
+        interval: tuple[float, float, float],
+        write: Callable[[float, float], str],
+        *,
+        noise: bool,
+        truth: float | None = None,
+    ) -> Bar:
+        """The bar of (value, low, high) from zero; `write` puts a number beside its spread."""
+        value, low, high = interval
+        spread = (high - low) / 2
+        zero, at = self.across(0.0), self.across(value)
+        return Bar(
+            label=label,
+            share=write(value, spread),
+            spread=percent(spread, spread).rstrip("%"),
+            low_text=write(low, spread),
+            high_text=write(high, spread),
+            noise=noise,
+            top=row * ROW_HEIGHT,
+            start=min(zero, at),
+            width=round(abs(at - zero), 2),
+            at=at,
+            low=self.across(low),
+            high=self.across(high),
+            truth=None if truth is None else self.across(truth),
+        )
+
+
 def bar_chart(
     estimate: Estimate,
     *,
@@ -99,41 +142,25 @@ def bar_chart(
         1.0 if boolean else float(max(estimate.high[shown].max(), shares[shown].max())),
     )
 
-    def across(share: float) -> float:
-        return round((share - bottom) / (top - bottom) * 100, 2)
-
-    zero = across(0.0)
-    bars = []
-    for row, index in enumerate(shown):
-        share, low, high = (
-            float(column[index]) for column in (shares, estimate.low, estimate.high)
+    scale = Scale(bottom, top)
+    bars = [
+        scale.bar(
+            row,
+            estimate.values[index],
+            (float(shares[index]), float(estimate.low[index]), float(estimate.high[index])),
+            percent,
+            noise=not bool(estimate.detected[index]),
+            truth=None if truth is None else float(truth[index]),
         )
-        spread = (high - low) / 2
-        at = across(share)
-        bars.append(
-            Bar(
-                label=estimate.values[index],
-                share=percent(share, spread),
-                spread=percent(spread, spread).rstrip("%"),
-                low_text=percent(low, spread),
-                high_text=percent(high, spread),
-                noise=not bool(estimate.detected[index]),
-                top=row * ROW_HEIGHT,
-                start=min(zero, at),
-                width=round(abs(at - zero), 2),
-                at=at,
-                low=across(low),
-                high=across(high),
-                truth=None if truth is None else across(float(truth[index])),
-            )
-        )
+        for row, index in enumerate(shown)
+    ]
     return BarChart(
         name=estimate.metric,
         title=f"{estimate.metric}: {'consistent' if consistent else 'estimated'} shares",
         description=_describe(estimate, bars),
         bars=tuple(bars),
-        ticks=tuple(Tick(across(share), _tick_text(share, ticks)) for share in ticks),
-        zero=zero,
+        ticks=tuple(Tick(scale.across(share), _tick_text(share, ticks)) for share in ticks),
+        zero=scale.across(0.0),
         height=len(bars) * ROW_HEIGHT,
         more=len(order) - len(shown),
     )

@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime
 import numpy as np
 
 from hearsay import windows
+from hearsay_estimator.comparison import points
 from hearsay_estimator.estimate import Estimate
 
 __all__ = [
@@ -33,13 +34,7 @@ def percent(share: float, spread: float) -> str:
     """A share in percent, with no more digits than its uncertainty (`spread`, a share) leaves."""
     if not math.isfinite(share):
         return "unknown"
-    decimals = 1
-    if 0 < spread < 0.001:
-        decimals = min(4, math.ceil(-math.log10(spread * 100)) + 1)
-    text = f"{share * 100:.{decimals}f}"
-    if float(text) == 0:
-        text = text.lstrip("-")
-    return text.replace("-", "\N{MINUS SIGN}") + "%"
+    return points(share, spread) + "%"
 
 
 def error(size: float) -> str:
