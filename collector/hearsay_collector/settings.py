@@ -46,6 +46,21 @@ def _prefix(value: str) -> str:
     return value
 
 
+def _private_bind(value: str) -> str:
+    if re.fullmatch(r"(?:\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+):[1-9]\d{0,4}", _bind(value)):
+        return value
+    raise ValueError("must be host:port or [v6]:port, with a port of its own")
+
+
+def _one_of(*choices: str) -> Callable[[str], str]:
+    def parse(value: str) -> str:
+        if value not in choices:
+            raise ValueError(f"must be {' or '.join(choices)}")
+        return value
+
+    return parse
+
+
 def _whole(lowest: int, highest: int) -> Callable[[str], int]:
     def parse(value: str) -> int:
         # A dozen digits are enough for every setting, and bound the work on nonsense.
@@ -104,6 +119,10 @@ class Settings:
     trusted_proxies: int = _setting(
         0, _whole(0, 10), "reverse proxies in front, whose X-Forwarded headers are believed"
     )
+    metrics_bind: str = _setting(
+        "", _private_bind, "private host:port to serve /metrics at as well; empty: nowhere"
+    )
+    log_format: str = _setting("text", _one_of("text", "json"), "lines of the log: text or json")
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> Self:
@@ -123,6 +142,10 @@ class Settings:
                     values[each.name] = each.metadata["parse"](text)
             except ValueError as error:
                 problems.append(f"{name} {error}")
+        if (private := values.get("metrics_bind", "")) and (
+            private.rpartition(":")[2] == values.get("bind", cls.bind).rpartition(":")[2]
+        ):
+            problems.append(f"{_PREFIX}METRICS_BIND must have another port than {_PREFIX}BIND")
         if problems:
             raise SettingsError(problems)
         return cls(**values)

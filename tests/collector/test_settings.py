@@ -31,10 +31,14 @@ def test_all_of_them():
         "HEARSAY_TICK": "0",
         "HEARSAY_QUEUE": "1 MiB",
         "HEARSAY_TRUSTED_PROXIES": "1",
+        "HEARSAY_METRICS_BIND": "127.0.0.1:9464",
+        "HEARSAY_LOG_FORMAT": "json",
     }
     assert Settings.from_env(environ) == Settings(
         *("/etc/metrics.toml", "redis://r", "acme:hearsay", 16, "[::1]:9000", 4, 3),
         *(65_536, 10, 8_388_608, 20, 0, 1_048_576, 1),
+        metrics_bind="127.0.0.1:9464",
+        log_format="json",
     )
     assert {name for name, _, _ in Settings.table()} == set(environ)
     assert all(summary for _, _, summary in Settings.table())
@@ -55,6 +59,8 @@ def test_sizes(text):
         ("REDIS_PREFIX", ["{0}", "a b", "*", "x" * 65]),
         ("SHARDS", ["0"]),
         ("TRUSTED_PROXIES", ["yes"]),
+        ("METRICS_BIND", ["9464", "host:0", "host:99999", "unix:/x", "127.0.0.1:8080"]),
+        ("LOG_FORMAT", ["JSON", "logfmt"]),
     ],
 )
 def test_bad_values(name, values):
