@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
 from hearsay import Metric, MetricError, Registry, Scheme, windows
 from hearsay.mechanisms import Memoizing
 from hearsay_collector.stores.base import Store
-from hearsay_collector.tally import empty_tally
+from hearsay_collector.tally import Tally, empty_tally
 from hearsay_estimator.combination import combine
 from hearsay_estimator.errors import EstimateError
 from hearsay_estimator.estimate import Estimate, estimate
 from hearsay_estimator.memoized import repeats
 from hearsay_estimator.significance import Adjustment
 
-__all__ = ["find_metric", "read"]
+__all__ = ["Part", "Question", "find_metric", "gather", "read"]
 
 _DAY = 86_400.0
 
@@ -42,14 +43,70 @@ def read(
         EstimateError: the range ends before it begins, or a candidate cannot be estimated.
         StoreUnavailable: the store cannot answer now.
     """
+    asked = gather(store, registry, metric, first, last, candidates)
+    return asked.estimate(level=level, adjust=adjust)
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The tally of one scheme, and what is asked of it."""
+
+    tally: Tally
+    scheme: Scheme
+    candidates: Sequence[str] | None
+    again: float | None
+    """How often devices have answered out of the same memory; None where it does not matter."""
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """All that an answer rests on, read out of the store: what is left is to calculate."""
+
+    parts: tuple[Part, ...]
+    """The scheme in force comes first, so that values stand in today's order."""
+
+    @property
+    def n(self) -> int:
+        """Reports."""
+        return sum(part.tally.reports for part in self.parts)
+
+    def estimate(self, *, level: float = 0.95, adjust: Adjustment = "bh") -> Estimate:
+        """The answer.
+
+        Raises:
+            EstimateError: a candidate cannot be estimated.
+        """
+        return combine(
+            [
+                estimate(
+                    part.tally,
+                    part.scheme,
+                    part.candidates,
+                    level=level,
+                    adjust=adjust,
+                    again=part.again,
+                )
+                for part in self.parts
+            ]
+        )
+
+
+def gather(
+    store: Store,
+    registry: Registry,
+    metric: str,
+    first: date | None = None,
+    last: date | None = None,
+    candidates: Sequence[str] | None = None,
+) -> Question:
+    """What `read` rests on, with the same errors."""
     declared = find_metric(registry, metric)
     if first is not None and last is not None and last < first:
         raise EstimateError(f"the range ends ({last}) before it begins ({first}): swap them")
     current = declared.scheme.fingerprint
     published = store.schemes().get(metric, {})
-    # The scheme in force comes first, so that values stand in today's order.
     schemes: dict[str, Scheme] = {current: declared.scheme, **published}
-    estimates = []
+    parts = []
     for fingerprint, scheme in schemes.items():
         if fingerprint in published:
             labels = store.windows(metric, fingerprint)
@@ -63,10 +120,8 @@ def read(
         if fingerprint != current:
             asked = _answerable(candidates, scheme)
         if asked is None or asked:
-            estimates.append(
-                estimate(tally, scheme, asked, level=level, adjust=adjust, again=again)
-            )
-    return combine(estimates)
+            parts.append(Part(tally, scheme, asked, again))
+    return Question(tuple(parts))
 
 
 def find_metric(registry: Registry, name: str) -> Metric:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 from hearsay import Metric, Registry, windows
 from hearsay_collector.stores.base import Store
@@ -21,7 +22,11 @@ from hearsay_estimator.errors import EstimateError
 from hearsay_estimator.estimate import Estimate
 from hearsay_estimator.reading import find_metric, read
 
-__all__ = ["GROUPS", "MOST_PERIODS", "Period", "Trend", "trend"]
+__all__ = ["GROUPS", "MOST_PERIODS", "Period", "Point", "Progress", "Trend", "trend"]
+
+Point: TypeAlias = Callable[[date, date], Estimate]
+
+Progress: TypeAlias = Callable[[int, int], None]
 
 GROUPS: dict[windows.Kind, tuple[windows.Kind, ...]] = {
     "day": ("day", "week", "month"),
@@ -139,11 +144,14 @@ def trend(
     *,
     by: windows.Kind | None = None,
     level: float = 0.95,
+    point: Point | None = None,
+    progress: Progress | None = None,
 ) -> Trend:
     """The metric's estimate in each period that touches the days first to last.
 
     Without a first or last day the range begins or ends with the windows that are stored.
-    `by` is the metric's own window if not given.
+    `by` is the metric's own window if not given. `point` answers for the days first to last,
+    if not `read` itself; `progress` is told how many periods are done, of how many.
 
     Raises:
         MetricError: the registry declares no such metric.
@@ -172,8 +180,10 @@ def trend(
             f"that is {len(labels):,} periods, more than {MOST_PERIODS}: choose a shorter range"
             + (", weeks or months" if by == "day" else "")
         )
-    filled = {windows.window_at(by, windows.start(label)) for label in stored}
-    periods = []
+    point = point or partial(read, store, registry, metric, candidates=candidates, level=level)
+    filled = {windows.window_at(by, windows.start(label)) for label in stored}.intersection(labels)
+    periods: list[Period] = []
+    done = 0
     for label in labels:
         begins, ends = _first_day(label), _last_day(label)
         grouped = by != declared.window
@@ -181,10 +191,13 @@ def trend(
             begins, ends = max(begins, first), min(ends, last)
         estimate = None
         if label in filled:
-            estimate = read(store, registry, metric, begins, ends, candidates, level=level)
-        partial = grouped and (begins, ends) != (_first_day(label), _last_day(label))
+            if progress:
+                progress(done, len(filled))
+            estimate = point(begins, ends)
+            done += 1
+        cut = grouped and (begins, ends) != (_first_day(label), _last_day(label))
         answered = estimate if estimate and estimate.n else None
-        periods.append(Period(label, begins, ends, partial, answered))
+        periods.append(Period(label, begins, ends, cut, answered))
     return Trend(metric, by, level, memory, tuple(periods if memory else _compared(periods)))
 
 
