@@ -75,7 +75,8 @@ class Increment:
     """What a commit adds to one row: `counts[i]` to column `columns[i]`.
 
     `width` is the row's full width; `reports` the number of reports summed here. Columns
-    are distinct, counts positive.
+    are distinct, counts positive; where most columns of a stretch are added to, `columns` is
+    a `range` of step 1 and `counts` an array that may hold zeros.
     """
 
     width: int
