@@ -6,6 +6,7 @@ value, which is how secrets are mounted. An empty variable counts as not set.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -71,11 +72,52 @@ def _whole(lowest: int, highest: int) -> Callable[[str], int]:
     return parse
 
 
+def _keep(value: str) -> int:
+    # A window that was dropped while it takes reports would begin again at zero.
+    days: int = _whole(0, 36_500)(value)
+    if 0 < days < 8:
+        raise ValueError("must be 0, or at least 8: windows take reports for six days")
+    return days
+
+
 def _size(value: str) -> int:
     found = re.fullmatch(r"([0-9]{1,9}) ?(|KiB|MiB)", value, re.IGNORECASE)
     if not found or not 1024 <= (size := int(found[1]) * _UNITS[found[2].upper()]) <= 1 << 28:
         raise ValueError("must be a size from 1 KiB to 256 MiB, like 1048576 or 1 MiB")
     return size
+
+
+def _rate(value: str) -> str:
+    if not re.fullmatch(r"[1-9][0-9]{0,8}/(?:second|minute|hour|day)", value):
+        raise ValueError("must be a number for each second, minute, hour or day, like 600/minute")
+    return value
+
+
+def _listed(value: str) -> list[str]:
+    """What stands between commas and line ends; a line that begins with # is a remark."""
+    lines = (line for line in value.splitlines() if not line.lstrip().startswith("#"))
+    return [word for line in lines for each in line.split(",") if (word := each.strip())]
+
+
+def _origins(value: str) -> tuple[str, ...]:
+    origins = _listed(value)
+    if origins == ["*"]:
+        return ("*",)
+    origin = re.compile(r"[a-z][a-z0-9+.-]*://[a-z0-9.:\[\]-]+")
+    if not origins or not all(origin.fullmatch(each) for each in origins):
+        raise ValueError(
+            "must be * alone, or origins in lower case without a path, like https://app.example"
+        )
+    return tuple(origins)
+
+
+def _keys(value: str) -> tuple[bytes, ...]:
+    """The SHA-256 of each key; the keys themselves are not kept."""
+    keys = _listed(value)
+    # What RFC 6750 allows in an Authorization header.
+    if not keys or not all(re.fullmatch(r"[A-Za-z0-9._~+/-]{16,256}=*", each) for each in keys):
+        raise ValueError("must be keys of 16 to 256 letters, digits and - . _ ~ + / each")
+    return tuple(hashlib.sha256(each.encode()).digest() for each in keys)
 
 
 def _setting(
@@ -92,12 +134,26 @@ class Settings:
     store: str = _setting(
         "sqlite:///hearsay.db",
         _text,
-        "where the tallies are: sqlite:///file.db, redis://host:port/0, rediss:// or unix://",
+        "where the tallies are: sqlite:///file.db, redis://host:port/0, rediss://, unix://, "
+        "or redis+cluster://host:port,host:port",
         secret=True,
     )
     redis_prefix: str = _setting("hearsay", _prefix, "what every key in Redis begins with")
     shards: int = _setting(
         1, _whole(1, 1024), "shards of a new store in Redis; cannot change once it is in use"
+    )
+    redis_user: str = _setting("", _text, "user of Redis, if the address names none")
+    redis_password: str = _setting("", _text, "that user's password", secret=True)
+    redis_ca: str = _setting(
+        "", _text, "PEM file of who signs Redis's certificate; by default whom the system trusts"
+    )
+    redis_cert: str = _setting("", _text, "PEM file of the certificate shown to Redis")
+    redis_key: str = _setting("", _text, "PEM file of that certificate's key")
+    redis_replicas: int = _setting(
+        0, _whole(0, 16), "replicas that must have a batch before it is acknowledged"
+    )
+    keep_days: int = _setting(
+        0, _keep, "days after its end for which a window is kept; 0: for ever, else at least 8"
     )
     bind: str = _setting("127.0.0.1:8080", _bind, "host:port or unix:/path to listen at")
     workers: int = _setting(2, _whole(1, 256), "processes")
@@ -123,6 +179,30 @@ class Settings:
         "", _private_bind, "private host:port to serve /metrics at as well; empty: nowhere"
     )
     log_format: str = _setting("text", _one_of("text", "json"), "lines of the log: text or json")
+    max_metrics: int = _setting(100, _whole(1, 100_000), "most metrics in one batch of JSON")
+    max_header: int = _setting(1 << 14, _size, "largest request line and header of a request")
+    max_headers: int = _setting(64, _whole(8, 1000), "most lines in the header of a request")
+    request_timeout: int = _setting(
+        30, _whole(1, 3600), "seconds in which a request must arrive whole"
+    )
+    keep_alive: int = _setting(
+        15, _whole(1, 3600), "seconds for which an idle connection stays open"
+    )
+    max_connections: int = _setting(
+        900, _whole(1, 1_000_000), "most connections of one process; beyond that it answers 503"
+    )
+    backlog: int = _setting(
+        2048, _whole(1, 65_535), "most connections that wait to be accepted by any process"
+    )
+    rate: str = _setting(
+        "", _rate, "most batches from a network (/24, /48) to one process, like 600/minute"
+    )
+    ingest_keys: tuple[bytes, ...] = _setting(
+        (), _keys, "keys of which a batch must carry one, as a list", secret=True
+    )
+    cors_origins: tuple[str, ...] = _setting(
+        (), _origins, "origins whose web pages may send batches, as a list, or *"
+    )
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> Self:
@@ -145,7 +225,7 @@ class Settings:
         if (private := values.get("metrics_bind", "")) and (
             private.rpartition(":")[2] == values.get("bind", cls.bind).rpartition(":")[2]
         ):
-            problems.append(f"{_PREFIX}METRICS_BIND must have another port than {_PREFIX}BIND")
+            problems.append(f"{_PREFIX}METRICS_BIND must be at another port than {_PREFIX}BIND")
         if problems:
             raise SettingsError(problems)
         return cls(**values)
@@ -166,7 +246,11 @@ def _lookup(name: str, environ: Mapping[str, str]) -> str:
     if text:
         raise ValueError(f"and {name}_FILE are both set: keep one of them")
     try:
-        return Path(path).read_text(encoding="utf-8").strip()
+        text = Path(path).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise ValueError(f"cannot be read from the file in {name}_FILE: {reason}") from None
+    if not text:
+        # A secret that got lost must not open a door.
+        raise ValueError(f"cannot be read from the file in {name}_FILE: it is empty")
+    return text
