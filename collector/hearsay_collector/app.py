@@ -22,7 +22,7 @@ from hearsay_collector.intake import Intake
 from hearsay_collector.problems import problem, problem_of
 from hearsay_collector.reception import Reception
 from hearsay_collector.settings import Settings
-from hearsay_collector.stores import Store, open_store
+from hearsay_collector.stores import Store, store_of
 
 __all__ = ["RECEPTION", "create_app"]
 
@@ -42,7 +42,7 @@ def create_app(
     if registry is None:
         registry = Registry.load(settings.registry)
     if store is None:
-        store = open_store(settings.store, prefix=settings.redis_prefix, shards=settings.shards)
+        store = store_of(settings)
     app = Flask("hearsay_collector", static_folder=None)
     if settings.trusted_proxies:
         hops = settings.trusted_proxies

@@ -9,7 +9,7 @@ import click
 
 from hearsay import HearsayError, Registry
 from hearsay_collector.settings import Settings
-from hearsay_collector.stores import StoreUnavailable, open_store
+from hearsay_collector.stores import StoreUnavailable, store_of
 
 __all__ = ["collect"]
 
@@ -46,7 +46,7 @@ def collect(**options: str | None) -> None:
 def _check(settings: Settings) -> None:
     """Publish now, so that a mistake is told here and not by every worker in turn."""
     registry = Registry.load(settings.registry)
-    store = open_store(settings.store, prefix=settings.redis_prefix, shards=settings.shards)
+    store = store_of(settings)
     try:
         store.publish({metric.name: [metric.scheme] for metric in registry})
     except StoreUnavailable as error:

@@ -11,6 +11,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, ParamSpec, TypeVar
@@ -220,12 +221,10 @@ def trend(
 def _opened(address: str | None) -> Iterator[Store]:
     """The store at that address, or where the environment says, closed afterwards."""
     from hearsay_collector.settings import Settings
-    from hearsay_collector.stores import open_store
+    from hearsay_collector.stores import store_of
 
     settings = Settings.from_env()
-    store = open_store(
-        address or settings.store, prefix=settings.redis_prefix, shards=settings.shards
-    )
+    store = store_of(replace(settings, store=address) if address else settings)
     try:
         yield store
     finally:

@@ -10,7 +10,7 @@ import pytest
 import redis
 
 from hearsay_collector.stores import StoreError, StoreUnavailable, open_store
-from hearsay_collector.stores import redis as module
+from hearsay_collector.stores import driver as module
 from hearsay_collector.stores.base import (
     Commit,
     Increment,

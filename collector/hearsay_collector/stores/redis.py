@@ -7,10 +7,8 @@ describes the layout of a row. Nothing here scans the keyspace.
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import replace
 from importlib.resources import files
 from typing import Any, cast
@@ -18,8 +16,6 @@ from typing import Any, cast
 import numpy as np
 import redis
 from numpy.typing import NDArray
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from hearsay import Scheme
 from hearsay.windows import end, start
@@ -30,10 +26,10 @@ from hearsay_collector.stores.base import (
     Increment,
     Store,
     StoreError,
-    StoreUnavailable,
     TallyKey,
 )
 from hearsay_collector.stores.definitions import read_scheme, unpublished
+from hearsay_collector.stores.driver import Driver, translated
 from hearsay_collector.tally import Tally, TallyRow, empty_tally
 
 __all__ = ["RedisStore"]
@@ -46,69 +42,27 @@ _DAYS_KEPT = int(ID_LIFETIME // _DAY) + 1
 _BUCKET_SECONDS = (_DAYS_KEPT + 2) * _DAY
 """A bucket is made on the first id of its day, and must outlive the last one."""
 
-_TIMEOUT = 5.0
-_CONNECT_TIMEOUT = 2.0
 _HEADER = struct.Struct("<QQ")
 _RUN = struct.Struct("<II")
 _RUN_CELLS = 512
 _RUN_GAP = 8
 """Reading and writing so many zeros costs less than one more pair of calls."""
 
-_TEMPORARY = (
-    redis.exceptions.ClusterDownError,
-    redis.exceptions.MasterDownError,
-    redis.exceptions.NoPermissionError,
-    redis.exceptions.OutOfMemoryError,
-    redis.exceptions.ReadOnlyError,
-    redis.exceptions.TryAgainError,
-)
-_TEMPORARY_CODE = re.compile(
-    r"(?:^|-)(BUSY|MISCONF|NOREPLICAS|OOM|READONLY|UNKILLABLE|WRONGPASS)\b"
-)
-"""Errors that pass by themselves, or when an operator has helped. The driver has no class
-for some, and Redis 6 quotes the code of an error inside a script, with its dash, in the
-middle of another message."""
-
 
 class RedisStore(Store):
-    """Tallies in the Redis behind `client`, under `prefix`.
+    """Tallies in the Redis behind `driver`, under `prefix`.
 
     `shards` is how many shards a new store is laid out with; a store that exists keeps
     its own number, because a retry must meet the shard that knows its id.
     """
 
-    def __init__(self, client: redis.Redis, *, prefix: str = "hearsay", shards: int = 1) -> None:
-        self._client = client
+    def __init__(self, driver: Driver, *, prefix: str = "hearsay", shards: int = 1) -> None:
+        self._driver = driver
         self._prefix = prefix
         self._wished_shards = shards
         self._shards: int | None = None
         script = files(__package__).joinpath("fold.lua").read_text(encoding="utf-8")
-        # Called by its digest; when the server has lost it, it is loaded again.
-        self._fold = client.register_script(script)
-
-    @classmethod
-    def from_url(cls, url: str, *, prefix: str = "hearsay", shards: int = 1) -> RedisStore:
-        """A store at a redis://, rediss:// or unix:// address.
-
-        Raises:
-            StoreError: the address cannot be read.
-        """
-        try:
-            client = redis.Redis.from_url(
-                url,
-                socket_timeout=_TIMEOUT,
-                socket_connect_timeout=_CONNECT_TIMEOUT,
-                # The device retries, under the same id. A retry in between, unseen, would
-                # only call a batch a duplicate whose first reply was lost.
-                retry=Retry(NoBackoff(), 0),
-            )
-        except (ValueError, TypeError):
-            # The address may hold a password, which must not reach a log.
-            raise StoreError(
-                "the Redis address cannot be read: write redis://host:port/0, "
-                "rediss://... for TLS, or unix:///path/to/socket"
-            ) from None
-        return cls(client, prefix=prefix, shards=shards)
+        self._fold = driver.script(script)
 
     @property
     def shards(self) -> int:
@@ -133,8 +87,10 @@ class RedisStore(Store):
                 raise _full(tally.metric, tally.window)
             keys.append(self._row_key(commit.shard, tally, row))
             arguments += [increment.reports, b"".join(_runs(increment))]
-        with _translated():
+        with translated():
             verdict, *places = cast(list[int], self._fold(keys, arguments))
+            # Of ids that were seen as well: their first commit may still be on its way.
+            self._driver.wait_for_replicas(self._key(commit.shard, "replicated"))
         if verdict == 2:
             tally, _ = list(commit.increments)[places[0] - 1]
             raise _full(tally.metric, tally.window)
@@ -146,7 +102,7 @@ class RedisStore(Store):
             for metric, each in schemes.items()
             for scheme in each
         }
-        with _translated():
+        with translated():
             layout = f"{self._prefix}:layout"
             self._client.hsetnx(layout, "version", str(_LAYOUT))
             self._client.hsetnx(layout, "shards", str(self._wished_shards))
@@ -160,7 +116,7 @@ class RedisStore(Store):
                 self._client.hset(self._schemes_key, mapping=cast(Any, fields))
 
     def schemes(self) -> dict[str, dict[str, Scheme]]:
-        with _translated():
+        with translated():
             found = cast(dict[bytes, bytes], self._client.hgetall(self._schemes_key))
         published: dict[str, dict[str, Scheme]] = {}
         for name, definition in found.items():
@@ -169,7 +125,7 @@ class RedisStore(Store):
         return published
 
     def scheme(self, metric: str, fingerprint: str) -> Scheme:
-        with _translated():
+        with translated():
             found = self._client.hget(self._schemes_key, f"{metric}:{fingerprint}")
         if found is None:
             raise unpublished(metric, fingerprint)
@@ -190,7 +146,7 @@ class RedisStore(Store):
             for label in labels:
                 key = TallyKey(metric, scheme, label)
                 keys = [self._row_key(shard, key, row) for row in range(len(rows))]
-                with _translated():
+                with translated():
                     # A row is one string, so its reports and its cells belong together.
                     packed = cast(list[bytes | None], self._client.mget(keys))
                 for row, value in enumerate(packed):
@@ -216,11 +172,15 @@ class RedisStore(Store):
 
     def ping(self) -> None:
         # A write: a replica, or a server that cannot save, answers a bare PING.
-        with _translated():
+        with translated():
             self._client.set(f"{self._prefix}:ping", b"", ex=60)
 
     def close(self) -> None:
-        self._client.close()
+        self._driver.close()
+
+    @property
+    def _client(self) -> redis.Redis:
+        return self._driver.client
 
     @property
     def _schemes_key(self) -> str:
@@ -233,20 +193,20 @@ class RedisStore(Store):
         return self._key(shard, "row", *tally, str(row))
 
     def _windows(self, shard: int, metric: str, scheme: str) -> list[str]:
-        with _translated():
+        with translated():
             found = self._client.smembers(self._key(shard, "windows", metric, scheme))
         return [label.decode() for label in cast(set[bytes], found)]
 
     def _forget(self, shard: int, tally: TallyKey, rows: int) -> None:
         index = self._key(shard, "windows", tally.metric, tally.scheme)
-        with _translated(), self._client.pipeline(transaction=True) as pipeline:
+        with translated(), self._client.pipeline(transaction=True) as pipeline:
             pipeline.unlink(*(self._row_key(shard, tally, row) for row in range(rows)))
             pipeline.srem(index, tally.window)
             pipeline.execute()
 
     def _read_layout(self) -> int | None:
         """The number of shards that the store was laid out with; None before the first publish."""
-        with _translated():
+        with translated():
             found = cast(dict[bytes, bytes], self._client.hgetall(f"{self._prefix}:layout"))
         if not found:
             return None
@@ -279,26 +239,6 @@ def _runs(increment: Increment) -> Iterator[bytes]:
         for offset in range(0, len(dense), _RUN_CELLS):
             piece = dense[offset : offset + _RUN_CELLS]
             yield _RUN.pack(first + offset, len(piece)) + piece.tobytes()
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    try:
-        yield
-    except (redis.ConnectionError, redis.TimeoutError) as error:
-        # The driver's own words may hold the address; its type says enough.
-        raise StoreUnavailable(f"Redis cannot be reached ({type(error).__name__})") from error
-    except redis.RedisError as error:
-        raise _refused(error) from error
-
-
-def _refused(error: redis.RedisError) -> StoreError:
-    # Only the kind of an error is repeated: its message may hold keys, or what was sent.
-    if isinstance(error, _TEMPORARY):
-        return StoreUnavailable(f"Redis cannot answer now ({type(error).__name__})")
-    if found := _TEMPORARY_CODE.search(str(error)):
-        return StoreUnavailable(f"Redis cannot answer now ({found[1]})")
-    return StoreError(f"Redis refused ({type(error).__name__}): check its version and its keys")
 
 
 def _full(metric: str, window: str) -> StoreError:

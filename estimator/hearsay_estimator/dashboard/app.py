@@ -16,11 +16,12 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 import hearsay
 from hearsay import HearsayError, Registry
 from hearsay_collector.settings import SettingsError
-from hearsay_collector.stores import Store, StoreError, StoreUnavailable, open_store
+from hearsay_collector.stores import Store, StoreError, StoreUnavailable, store_of
 from hearsay_estimator.dashboard import words
 from hearsay_estimator.dashboard.access import for_people, guard
 from hearsay_estimator.dashboard.comparing import comparing
 from hearsay_estimator.dashboard.pages import pages
+from hearsay_estimator.dashboard.pictures import pictures
 from hearsay_estimator.dashboard.planner import planner
 from hearsay_estimator.dashboard.ranges import RangeError
 from hearsay_estimator.dashboard.settings import Settings
@@ -63,7 +64,7 @@ def create_app(
     app = Flask(__name__)
     app.config["MAX_CONTENT_LENGTH"] = MAX_UPLOAD
     app.extensions["hearsay_source"] = Source(
-        store or open_store(settings.store, prefix=settings.redis_prefix, shards=settings.shards),
+        store or store_of(settings),
         registry or Registry.load(settings.registry),
         clock,
         Path(settings.candidates_dir) if settings.candidates_dir else None,
@@ -72,6 +73,7 @@ def create_app(
     app.register_blueprint(pages)
     app.register_blueprint(comparing)
     app.register_blueprint(planner)
+    app.register_blueprint(pictures)
     app.add_url_rule("/healthz", "healthz", _healthz)
     app.after_request(_protect)
     app.after_request(_compress)

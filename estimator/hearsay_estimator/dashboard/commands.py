@@ -9,7 +9,7 @@ import sys
 import click
 
 from hearsay import HearsayError, Registry
-from hearsay_collector.stores import open_store
+from hearsay_collector.stores import store_of
 from hearsay_estimator.dashboard.settings import Settings
 
 __all__ = ["dashboard"]
@@ -36,7 +36,7 @@ def dashboard(registry: str | None, store: str | None, bind: str | None) -> None
     try:
         settings = Settings.from_env(environ)
         Registry.load(settings.registry)
-        open_store(settings.store).close()
+        store_of(settings).close()
     except HearsayError as error:
         raise click.ClickException(str(error)) from error
     if not settings.dashboard_token:
