@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from hearsay_estimator.comparison import Comparison, points
-from hearsay_estimator.dashboard.charts import ROW_HEIGHT, BarChart, Scale, Tick, nice_step
+from hearsay_estimator.dashboard.charts import (
+    ROW_HEIGHT,
+    BarChart,
+    Folded,
+    Scale,
+    Tick,
+    nice_step,
+)
 from hearsay_estimator.dashboard.words import number, percent
 
 __all__ = ["ChangeLine", "change_chart", "change_headline", "change_lines"]
@@ -30,10 +38,28 @@ class ChangeLine:
     changed: bool
 
 
-def change_chart(comparison: Comparison, limit: int) -> BarChart:
-    """The changes as bars from zero, those furthest from the noise first, at most `limit`."""
+def change_chart(comparison: Comparison, limit: int) -> Folded:
+    """The changes as bars from zero, those furthest from the noise first, at most `limit`; those
+    that cannot be told from noise folded away, unless nothing else is there."""
     order = _order(comparison)
-    shown = order[:limit]
+    standing = [place for place in order if comparison.changed[place]]
+    noise = [place for place in order if not comparison.changed[place]]
+    if len(order) == 2 or not standing or not noise:
+        return Folded(_draw(comparison, order, order, limit), None, 0)
+    shown = standing[:limit] + noise[:limit]
+    below = _draw(comparison, noise, shown, limit)
+    return Folded(
+        _draw(comparison, standing, shown, limit),
+        replace(below, name="changes-noise"),
+        len(noise),
+    )
+
+
+def _draw(
+    comparison: Comparison, places: Sequence[int], scaled: Sequence[int], limit: int
+) -> BarChart:
+    """The changes of the first `limit` of these values, on a scale that holds those `scaled`."""
+    shown = list(scaled[: 2 * limit])
     lowest = min(0.0, float(comparison.low[shown].min()))
     highest = max(0.0, float(comparison.high[shown].max()))
     room = 0.04 * (highest - lowest)
@@ -54,7 +80,7 @@ def change_chart(comparison: Comparison, limit: int) -> BarChart:
             _signed,
             noise=not bool(comparison.changed[place]),
         )
-        for row, place in enumerate(shown)
+        for row, place in enumerate(places[:limit])
     ]
     return BarChart(
         name="changes",
@@ -67,7 +93,7 @@ def change_chart(comparison: Comparison, limit: int) -> BarChart:
         ticks=tuple(Tick(scale.across(tick * step), _signed(tick * step, step)) for tick in ticks),
         zero=scale.across(0.0),
         height=len(bars) * ROW_HEIGHT,
-        more=len(order) - len(shown),
+        more=len(places) - len(bars),
     )
 
 

@@ -9,16 +9,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hearsay_estimator.dashboard.words import number, percent
 from hearsay_estimator.estimate import Estimate
 from hearsay_estimator.intervals import FloatArray
 
-__all__ = ["ROW_HEIGHT", "Bar", "BarChart", "Scale", "Tick", "bar_chart", "nice_step"]
+__all__ = [
+    "ROW_HEIGHT",
+    "Bar",
+    "BarChart",
+    "Folded",
+    "Scale",
+    "Tick",
+    "bar_chart",
+    "folded_chart",
+    "nice_step",
+]
 
 ROW_HEIGHT = 36
 """Pixels from one bar to the next: room for a label above it on a phone."""
@@ -71,6 +82,17 @@ class BarChart:
     height: int
     more: int
     """How many values were left out at the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """A chart in two parts on one scale: what stands out, and what is folded away below it."""
+
+    standing: BarChart
+    noise: BarChart | None
+    """What cannot be told from noise; None where nothing is folded away."""
+    hidden: int
+    """How many values cannot be told from noise, drawn or not, if they are folded away."""
 
 
 class Scale(NamedTuple):
@@ -129,27 +151,77 @@ def bar_chart(
     intervals stay those of the unbiased ones, which alone have any. `truth`, shape (d,), is
     marked beside them.
     """
-    order = np.argsort(-estimate.share, kind="stable")
-    boolean = estimate.values == ("true", "false")
-    if boolean:
-        order = np.arange(len(estimate.values))
+    order = _order(estimate)
     shown = order if limit is None else order[:limit]
+    return _draw(estimate, shown, shown, len(order), declared_order, consistent, truth)
+
+
+def folded_chart(
+    estimate: Estimate,
+    *,
+    limit: int,
+    noise_limit: int,
+    declared_order: bool = False,
+    consistent: bool = False,
+) -> Folded:
+    """The same in two parts: at most `limit` values that stand out, and below them at most
+    `noise_limit` that do not. Where none stands out nothing is folded away, nor is one half
+    of a boolean."""
+    order = _order(estimate)
+    standing, noise = order[estimate.detected[order]], order[~estimate.detected[order]]
+    if _is_boolean(estimate) or not len(standing) or not len(noise):
+        shown = order[:limit]
+        whole = _draw(estimate, shown, shown, len(order), declared_order, consistent)
+        return Folded(whole, None, 0)
+    shown, below = standing[:limit], noise[:noise_limit]
+    every = np.concatenate((shown, below))
+    rest = _draw(estimate, below, every, len(noise), declared_order, consistent)
+    return Folded(
+        _draw(estimate, shown, every, len(standing), declared_order, consistent),
+        replace(rest, name=f"{rest.name}-noise", title=f"{rest.title} below the noise"),
+        len(noise),
+    )
+
+
+def _is_boolean(estimate: Estimate) -> bool:
+    return estimate.values == ("true", "false")
+
+
+def _order(estimate: Estimate) -> NDArray[np.intp]:
+    """The places of the values, the largest first; a boolean as it is declared."""
+    if _is_boolean(estimate):
+        return np.arange(2)
+    return np.argsort(-estimate.share, kind="stable")
+
+
+def _draw(
+    estimate: Estimate,
+    shown: NDArray[np.intp],
+    scaled: NDArray[np.intp],
+    count: int,
+    declared_order: bool,
+    consistent: bool,
+    truth: FloatArray | None = None,
+) -> BarChart:
+    """The bars of the values `shown`, out of `count`, on a scale that holds those `scaled`."""
     if declared_order:
         shown = np.sort(shown)
     shares = estimate.consistent if consistent else estimate.share
     bottom, top, ticks = _scale(
-        min(0.0, float(estimate.low[shown].min())),
-        1.0 if boolean else float(max(estimate.high[shown].max(), shares[shown].max())),
+        min(0.0, float(estimate.low[scaled].min())),
+        1.0
+        if _is_boolean(estimate)
+        else float(max(estimate.high[scaled].max(), shares[scaled].max())),
     )
-
     scale = Scale(bottom, top)
+    detected = estimate.detected
     bars = [
         scale.bar(
             row,
             estimate.values[index],
             (float(shares[index]), float(estimate.low[index]), float(estimate.high[index])),
             percent,
-            noise=not bool(estimate.detected[index]),
+            noise=not bool(detected[index]),
             truth=None if truth is None else float(truth[index]),
         )
         for row, index in enumerate(shown)
@@ -162,7 +234,7 @@ def bar_chart(
         ticks=tuple(Tick(scale.across(share), _tick_text(share, ticks)) for share in ticks),
         zero=scale.across(0.0),
         height=len(bars) * ROW_HEIGHT,
-        more=len(order) - len(shown),
+        more=count - len(shown),
     )
 
 

@@ -12,6 +12,7 @@ from hearsay import Metric, ValueListError
 from hearsay_estimator.comparison import Comparison, compare, has_memory
 from hearsay_estimator.dashboard.changes import change_chart, change_headline, change_lines
 from hearsay_estimator.dashboard.pages import download
+from hearsay_estimator.dashboard.privacy import privacy_label
 from hearsay_estimator.dashboard.ranges import DayRange, before, read_range
 from hearsay_estimator.dashboard.source import Source, current_source, declared_metric
 
@@ -20,7 +21,7 @@ __all__ = ["comparing"]
 comparing = Blueprint("comparing", __name__)
 
 _CHART_BARS = 40
-_TABLE_LINES = 1000
+_TABLE_LINES = 200
 
 
 @comparing.get("/metric/<name>/compare")
@@ -39,9 +40,10 @@ def comparison_page(name: str) -> ResponseReturnValue:
         query=_query(earlier, later),
         obstacle=obstacle,
         comparison=comparison,
-        chart=change_chart(comparison, _CHART_BARS) if comparison and known else None,
+        folded=change_chart(comparison, _CHART_BARS) if comparison and known else None,
         headline=change_headline(comparison) if comparison and known else None,
         lines=change_lines(comparison, _TABLE_LINES) if comparison and known else [],
+        label=privacy_label(metric, source.registry.lifetime_epsilon),
     )
 
 

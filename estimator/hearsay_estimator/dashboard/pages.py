@@ -12,7 +12,7 @@ from werkzeug.exceptions import BadRequest
 from hearsay import Metric, ValueListError
 from hearsay.value_list import parse_values
 from hearsay_estimator.comparison import compare, has_memory
-from hearsay_estimator.dashboard.charts import bar_chart
+from hearsay_estimator.dashboard.charts import folded_chart
 from hearsay_estimator.dashboard.overview import metric_card, read_filters
 from hearsay_estimator.dashboard.privacy import privacy_label
 from hearsay_estimator.dashboard.ranges import before, presets, read_range
@@ -29,7 +29,11 @@ __all__ = ["download", "pages"]
 pages = Blueprint("pages", __name__)
 
 _CHART_BARS = 40
-_TABLE_LINES = 1000
+_NOISE_BARS = 20
+_TABLE_LINES = 100
+"""What a page of 100 KB has room for; all are a click away."""
+_ALL_LINES = 10_000
+"""Of longer lists the files alone hold every value."""
 
 
 @pages.get("/")
@@ -101,21 +105,25 @@ def _page(
     over_time = answered is not None and (quick or (view.by is not None and not uploaded))
     newest = source.newest(metric)
     now = source.clock()
-    chart = None
+    folded = lines = None
     if answered:
-        chart = bar_chart(
+        folded = folded_chart(
             answered,
             limit=_CHART_BARS,
+            noise_limit=_NOISE_BARS,
             declared_order=declared_order,
             consistent=view.shares == "consistent",
         )
+        limit = _ALL_LINES if view.lines == "all" else _TABLE_LINES
+        lines = table(answered, limit, declared_order=declared_order)
     return render_template(
         "metric.html",
         metric=metric,
         view=view,
         estimate=estimate,
-        chart=chart,
-        lines=table(answered, _TABLE_LINES, declared_order=declared_order) if answered else [],
+        folded=folded,
+        lines=lines,
+        all_lines=_ALL_LINES,
         headline=headline(answered) if answered else None,
         since=_since(source, metric, view, answered) if answered and quick else None,
         timeline=timeline(source, metric, view, answered) if answered and over_time else None,
@@ -136,23 +144,6 @@ def _page(
 def metric_file(name: str, form: str) -> ResponseReturnValue:
     """The estimate as a file."""
     return _estimate_file(_estimate(*_asked(name)), form)
-
-
-@pages.get("/metric/<name>.svg")
-def metric_picture(name: str) -> ResponseReturnValue:
-    """The chart as a picture that stands by itself."""
-    source, metric, view = _asked(name)
-    estimate = _estimate(source, metric, view)
-    if not estimate.n:
-        raise BadRequest("There are no answers in these days, so there is nothing to draw.")
-    chart = bar_chart(
-        estimate,
-        limit=_CHART_BARS,
-        declared_order=view.order == "declared",
-        consistent=view.shares == "consistent",
-    )
-    text = render_template("picture.svg", metric=metric, chart=chart, estimate=estimate, view=view)
-    return download(text, "image/svg+xml", f"{name}.svg")
 
 
 @pages.get("/metric/<name>/trend.<any(csv, json):form>")

@@ -1,14 +1,21 @@
-"""The privacy label: what one answer and all answers of a device can reveal, as text."""
+"""The privacy label: what one answer, a year's and all answers of a device can reveal, as text."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
 
 from hearsay import Metric
-from hearsay_estimator.privacy import Bound, guarantee
+from hearsay_estimator.privacy import Bound, guarantee, learned_by
 from hearsay_estimator.privacy_words import chance, factor, pace, rounded_up
 
-__all__ = ["Figures", "PrivacyLabel", "privacy_label"]
+__all__ = ["Exact", "Figures", "PrivacyLabel", "privacy_label"]
+
+_BELIEFS = (1, 10, 50, 90)
+"""Out of 100: beliefs before an answer, of which the label says what becomes of them."""
+
+_DIGITS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +30,20 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True)
+class Exact:
+    """The numbers in force, as fractions and as decimals."""
+
+    mechanism: str
+    odds: str
+    epsilon: str
+    p: str
+    q: str
+    odds_about: str
+    p_about: str
+    q_about: str
+
+
+@dataclass(frozen=True, slots=True)
 class PrivacyLabel:
     """The figures of the label."""
 
@@ -30,6 +51,12 @@ class PrivacyLabel:
     """One answer."""
     each: Figures
     """What every answer adds where there are several."""
+    year: Figures
+    """The answers of a typical year."""
+    year_answers: str
+    worst_year: Figures
+    """The answers of a year in which every coin says yes."""
+    most_answers: int
     answers: int | None
     """How many answers the lifetime budget allows; None where nothing but expiry ends them."""
     lifetime: Figures | None
@@ -37,20 +64,53 @@ class PrivacyLabel:
     """With memory: all answers with the same value."""
     pace: str
     """How soon a device that always has something to say has spent its budget."""
+    beliefs: tuple[tuple[int, str], ...]
+    """Out of 100: what was believed before one answer, and at most after it."""
+    learned: dict[str, str]
+    """Who -> what they can learn."""
+    exact: Exact
 
 
+@lru_cache(maxsize=1024)
 def privacy_label(metric: Metric, cap: float | None = None) -> PrivacyLabel:
     """The label of a metric, under the cap of its registry (`Registry.lifetime_epsilon`)."""
     given = guarantee(metric, cap)
     return PrivacyLabel(
         one=_figures(given.report),
         each=_figures(given.each),
+        year=_figures(given.typical_year),
+        year_answers=rounded_up(given.typical_answers, 1).removesuffix(".0"),
+        worst_year=_figures(given.worst_year),
+        most_answers=given.most_answers,
         answers=given.answers,
         lifetime=None if given.lifetime is None else _figures(given.lifetime),
         memo=None if given.memory is None else _figures(given.memory.memo),
         pace=pace(given),
+        beliefs=tuple((before, _after(before, given.report)) for before in _BELIEFS),
+        learned=learned_by(remembers=given.memory is not None),
+        exact=_exact(metric),
     )
 
 
 def _figures(bound: Bound) -> Figures:
     return Figures(rounded_up(bound.epsilon, 2), factor(bound), chance(bound))
+
+
+def _after(before: int, bound: Bound) -> str:
+    """What a belief of so many in 100 becomes at most: its odds grow by e**epsilon at most."""
+    odds = bound.odds * Fraction(before, 100 - before)
+    return rounded_up(100 * odds / (odds + 1), 1)
+
+
+def _exact(metric: Metric) -> Exact:
+    mechanism = metric.scheme.mechanism
+    return Exact(
+        mechanism=mechanism.name.replace("_", " "),
+        odds=str(mechanism.odds),
+        epsilon=repr(mechanism.epsilon),
+        p=str(mechanism.p),
+        q=str(mechanism.q),
+        odds_about=f"{float(mechanism.odds):.{_DIGITS}f}",
+        p_about=f"{float(mechanism.p):.{_DIGITS}f}",
+        q_about=f"{float(mechanism.q):.{_DIGITS}f}",
+    )

@@ -7,20 +7,45 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Generic, TypeVar
 
-from flask import current_app, g
+from flask import current_app, g, request
 from werkzeug.exceptions import NotFound
 
 from hearsay import Metric, Registry, windows
 from hearsay.value_list import read_values
 from hearsay_collector.stores.base import Store
+from hearsay_estimator.dashboard.access import for_people
+from hearsay_estimator.dashboard.decodes import Decodes
 from hearsay_estimator.dashboard.ranges import DayRange
 from hearsay_estimator.dashboard.snapshot import Snapshot
+from hearsay_estimator.dashboard.versions import (
+    digest,
+    digest_of_candidates,
+    digest_of_question,
+)
 from hearsay_estimator.estimate import Estimate
-from hearsay_estimator.reading import read
-from hearsay_estimator.trend import Trend, trend
+from hearsay_estimator.reading import Question, gather
+from hearsay_estimator.significance import Adjustment
+from hearsay_estimator.trend import Progress, Trend, trend
 
-__all__ = ["Source", "current_source", "declared_metric"]
+__all__ = ["Source", "Versioned", "current_source", "declared_metric"]
+
+PAGE_PATIENCE = 1.0
+"""Seconds: a page that shows how far it has come is better than a blank one."""
+
+FILE_PATIENCE = 25.0
+"""Seconds that programs, files and sent forms wait: shorter than proxies do."""
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Versioned(Generic[_T]):
+    """An answer, and the digest of what it rests on; None where that has changed meanwhile."""
+
+    answer: _T
+    version: bytes | None
 
 
 @dataclass(frozen=True)
@@ -31,6 +56,9 @@ class Source:
     registry: Registry
     clock: Callable[[], float]
     candidates_folder: Path | None
+    decodes: Decodes
+    patience: float = PAGE_PATIENCE
+    """Seconds to wait for strings to be decoded before `StillDecoding` is raised."""
 
     @property
     def today(self) -> date:
@@ -47,15 +75,43 @@ class Source:
             return None
         # A metric's name is made of letters, digits and underscores: it cannot lead elsewhere.
         path = self.candidates_folder / f"{metric.name}.txt"
-        return read_values(path) if path.is_file() else None
+        if not path.is_file():
+            return None
+        status = path.stat()
+        key = digest("list", metric.name, status.st_ino, status.st_size, status.st_mtime_ns)
+        return self.decodes.get(key, lambda: read_values(path))
 
     def estimate(
         self, metric: Metric, days: DayRange, candidates: Sequence[str] | None = None
     ) -> Estimate | None:
-        """None for strings without candidates."""
+        """None for strings without candidates.
+
+        Raises:
+            StillDecoding, TooManyDecodes: it takes longer than one may wait.
+        """
         if metric.values is None and candidates is None:
             return None
-        return read(self.store, self.registry, metric.name, days.first, days.last, candidates)
+        return self.estimate_at(metric, days, candidates).answer
+
+    def estimate_at(
+        self,
+        metric: Metric,
+        days: DayRange,
+        candidates: Sequence[str] | None = None,
+        *,
+        level: float = 0.95,
+        adjust: Adjustment = "bh",
+    ) -> Versioned[Estimate]:
+        """The estimate with its version; of strings, that of the candidates."""
+        asked = digest_of_candidates(candidates)
+
+        def work(progress: Progress | None = None) -> Versioned[Estimate]:
+            return self._point(metric, days.first, days.last, candidates, asked, level, adjust)
+
+        if metric.values is not None:
+            return work()
+        name = digest("estimate", metric.scheme.fingerprint, metric.name, days, asked)
+        return self.decodes.job(digest(name, level, adjust), work, self.patience)
 
     def trend(
         self,
@@ -64,9 +120,71 @@ class Source:
         by: windows.Kind,
         candidates: Sequence[str] | None = None,
     ) -> Trend:
-        """The metric over the periods of these days."""
-        first, last = days.first, days.last
-        return trend(self.store, self.registry, metric.name, first, last, candidates, by=by)
+        """The metric over the periods of these days.
+
+        Raises:
+            StillDecoding, TooManyDecodes: it takes longer than one may wait.
+        """
+        return self.trend_at(metric, days, by, candidates).answer
+
+    def trend_at(
+        self,
+        metric: Metric,
+        days: DayRange,
+        by: windows.Kind,
+        candidates: Sequence[str] | None = None,
+        *,
+        level: float = 0.95,
+    ) -> Versioned[Trend]:
+        """The trend with its version."""
+        asked = digest_of_candidates(candidates)
+
+        def point(first: date, last: date) -> Estimate:
+            return self._point(metric, first, last, candidates, asked, level, "bh").answer
+
+        def work(progress: Progress | None = None) -> Versioned[Trend]:
+            before = self.version(metric, days)
+            found = trend(
+                self.store,
+                self.registry,
+                metric.name,
+                days.first,
+                days.last,
+                candidates,
+                by=by,
+                level=level,
+                point=point,
+                progress=progress,
+            )
+            return Versioned(found, before if self.version(metric, days) == before else None)
+
+        if metric.values is not None:
+            return work()
+        name = digest("trend", metric.scheme.fingerprint, metric.name, days, asked)
+        return self.decodes.job(digest(name, by, level), work, self.patience)
+
+    def version(self, metric: Metric, days: DayRange) -> bytes:
+        """What the tallies of these days hold, as a digest."""
+        return digest_of_question(self.question(metric, days), b"")
+
+    def question(self, metric: Metric, days: DayRange) -> Question:
+        """The tallies of these days, whatever will be asked of them."""
+        return gather(self.store, self.registry, metric.name, days.first, days.last)
+
+    def _point(
+        self,
+        metric: Metric,
+        first: date,
+        last: date,
+        candidates: Sequence[str] | None,
+        asked: bytes,
+        level: float,
+        adjust: Adjustment,
+    ) -> Versioned[Estimate]:
+        question = gather(self.store, self.registry, metric.name, first, last, candidates)
+        key = digest_of_question(question, asked, level, adjust)
+        found = self.decodes.get(key, lambda: question.estimate(level=level, adjust=adjust))
+        return Versioned(found, digest_of_question(question, b""))
 
     def newest(self, metric: Metric) -> str | None:
         """The newest window that holds any answer, whatever the range."""
@@ -81,7 +199,9 @@ def current_source() -> Source:
     """That of the application which answers, as this request sees it."""
     if "source" not in g:
         source: Source = current_app.extensions["hearsay_source"]
-        g.source = replace(source, store=Snapshot(source.store))
+        at_once = request.method in ("GET", "HEAD") and for_people(request)
+        patience = PAGE_PATIENCE if at_once else FILE_PATIENCE
+        g.source = replace(source, store=Snapshot(source.store), patience=patience)
     seen: Source = g.source
     return seen
 

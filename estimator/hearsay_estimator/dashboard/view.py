@@ -10,10 +10,11 @@ from hearsay import Metric, windows
 from hearsay_estimator.dashboard.ranges import DayRange, RangeError, read_range
 from hearsay_estimator.trend import GROUPS
 
-__all__ = ["Order", "Shares", "View", "read_view"]
+__all__ = ["Length", "Order", "Shares", "View", "read_view"]
 
 Order = Literal["share", "declared"]
 Shares = Literal["unbiased", "consistent"]
+Length = Literal["some", "all"]
 
 _T = TypeVar("_T", bound=str)
 
@@ -29,6 +30,8 @@ class View:
     """Whose trend is drawn; None for the leading value's."""
     order: Order
     shares: Shares
+    lines: Length
+    """How much of the table is listed."""
 
     def query(self, **changes: str) -> dict[str, str]:
         """The view as an address carries it, with some choices changed."""
@@ -37,6 +40,7 @@ class View:
             "value": self.value,
             "order": None if self.order == "share" else self.order,
             "shares": None if self.shares == "unbiased" else self.shares,
+            "lines": None if self.lines == "some" else self.lines,
         }
         kept = {name: text for name, text in chosen.items() if text is not None}
         return {**self.days.query, **kept, **changes}
@@ -57,6 +61,7 @@ def read_view(arguments: Mapping[str, str], metric: Metric, now: float) -> View:
         shares=cast(
             Shares, _one_of(arguments.get("shares", "unbiased"), "shares", get_args(Shares))
         ),
+        lines=cast(Length, _one_of(arguments.get("lines", "some"), "lines", get_args(Length))),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -15,6 +16,8 @@ from hearsay import Registry
 from hearsay_collector.stores import Store, StoreUnavailable, open_store
 from hearsay_estimator.dashboard import create_app
 from hearsay_estimator.dashboard.settings import Settings
+
+from .conftest import NOW, TOKEN, fill
 
 
 def drawings(page: str) -> list[ElementTree.Element]:
@@ -55,21 +58,29 @@ def test_the_metric_page_answers_the_first_questions(browser: FlaskClient) -> No
     """Which value leads, whether the lead is real, how many answered, what a device risks."""
     page = browser.get("/metric/browser").text
     assert "chrome leads with 74.0%, ahead of firefox by more than the noise." in page
-    assert "20,000 answers, 20 Nov 2026" in page
+    assert "20,000 devices answered, 20 Nov 2026" in page
     assert "What a device risks" in page
     assert "<strong>2.72</strong>" in page
     assert "<strong>73.2</strong> times in 100" in page
     assert "at most <strong>8</strong> answers" in page
 
 
+def rows_of(chart: ElementTree.Element) -> list[ElementTree.Element]:
+    return [row for row in chart if row.get("class", "").startswith("row")]
+
+
 def test_the_chart_draws_every_value_with_its_interval(browser: FlaskClient) -> None:
-    """Each bar has a whisker around its end, and what is noise is drawn as such."""
-    (chart,) = drawings(browser.get("/metric/browser").text)
-    rows = [row for row in chart if row.get("class", "").startswith("row")]
-    assert len(rows) == 4
-    noise = ["noise" in row.get("class", "") for row in rows]
-    assert noise == [False, False, True, True] or noise == [False, False, False, True]
-    for row in rows:
+    """Each bar has a whisker around its end; what is noise is grey, in a chart of its own."""
+    charts = [
+        each
+        for each in drawings(browser.get("/metric/browser").text)
+        if "chart large" in each.get("class", "")
+    ]
+    standing, noise = map(rows_of, charts)
+    assert len(standing) + len(noise) == 4
+    assert [row.get("class") for row in standing] == ["row"] * len(standing)
+    assert [row.get("class") for row in noise] == ["row noise"] * len(noise)
+    for row in standing + noise:
         low, high = (
             float(line.get(name, "").rstrip("%"))
             for line in row
@@ -83,14 +94,67 @@ def test_the_chart_draws_every_value_with_its_interval(browser: FlaskClient) -> 
         assert low <= start + width <= high or low <= start <= high
 
 
+def test_what_is_noise_is_folded_away_and_counted(browser: FlaskClient) -> None:
+    """Chart and table fold the values below the noise, with their number; none is left out."""
+    page = browser.get("/metric/browser").text
+    folds = re.findall(r'<details class="fold">\s*<summary>(.*?)</summary>', page)
+    assert len(folds) == 2
+    (count,) = {fold.split()[0] for fold in folds}
+    assert folds[0].endswith("cannot be told from noise")
+    assert page.count("<small>noise</small>") == int(count)
+    for value in ("firefox", "chrome", "&lt;script&gt;", "&#34;quoted&#34;"):
+        assert page.count(f'<th scope="row">{value}') == 1
+
+
+def test_where_all_is_noise_nothing_is_folded(
+    browser: FlaskClient, store: Store, registry: Registry
+) -> None:
+    """With no value above the noise all are shown grey, and the headline says so."""
+    fill(store, registry, "browser", [0.25, 0.25, 0.25, 0.25], 12, "2026-10-01")
+    page = browser.get("/metric/browser?from=2026-10-01&to=2026-10-01").text
+    assert "No value can be told from noise yet" in page
+    assert "fold" not in page
+    assert page.count("<small>noise</small>") == 4
+
+
 def test_the_table_has_every_number(browser: FlaskClient) -> None:
     """The table names its columns and has a headed row for each value, noise marked."""
     page = browser.get("/metric/browser").text
-    assert page.count('scope="col"') == 6
-    assert page.count('scope="row"') == 4
+    tables = re.findall(r"<table>\s*<thead>.*?</table>", page, re.DOTALL)
+    assert [table.count('scope="col"') for table in tables] == [6, 6]
+    assert sum(table.count('scope="row"') for table in tables) == 4
     assert "95% interval" in page
     assert "&lt; 0.0001" in page
     assert "<small>noise</small>" in page
+
+
+def test_a_long_table_is_listed_on_request(tmp_path: Path) -> None:
+    """Of 1,000 values a page lists the largest and links to all; each is then there once."""
+    names = ", ".join(f'"value {number}"' for number in range(1000))
+    registry = Registry.parse(
+        "schema = 1\n[metrics.many]\ntype = 'category'\ndescription = '?'\nowner = 'me'\n"
+        f"expires = 2027-06-30\nepsilon = 2.0\nlifetime_epsilon = 8.0\nvalues = [{names}]\n"
+    )
+    store = open_store(f"sqlite:///{tmp_path}/many.db")
+    store.publish({"many": [registry["many"].scheme]})
+    shares = [0.2, 0.2, 0.1] + [0.5 / 997] * 997
+    fill(store, registry, "many", shares, 100_000)
+    app = create_app(
+        Settings(dashboard_token=TOKEN), store=store, registry=registry, clock=lambda: NOW
+    )
+    client = app.test_client()
+    client.post("/login", data={"token": TOKEN})
+    page = client.get("/metric/many").text
+    assert page.count('<th scope="row">') == 100
+    assert "997 values cannot be told from noise" in page
+    assert "900 smaller values are not listed here" in page
+    assert len(page.encode()) < 100_000
+    link = re.search(r'<a href="([^"]*lines=all[^"]*)"', page)
+    assert link is not None
+    whole = client.get(link[1].replace("&amp;", "&")).text
+    assert len(set(re.findall(r'<th scope="row">(value \d+)', whole))) == 1000
+    assert client.get("/metric/many?lines=few").status_code == 400
+    store.close()
 
 
 @pytest.mark.parametrize("path", ["/", "/metric/browser", "/metric/silent", "/metric/nope"])
