@@ -6,13 +6,18 @@ While a commit is under way the next group gathers; a batch is answered after it
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeAlias
 
 from hearsay_collector.intake import Batch, Intake, Receipt
+from hearsay_collector.problems import problem_of
 from hearsay_collector.stores.base import StoreUnavailable
 
-__all__ = ["GroupCommit", "settle"]
+__all__ = ["Done", "GroupCommit", "settle"]
+
+Done: TypeAlias = Callable[[Receipt | Exception], None]
+"""Is told what became of a batch."""
 
 
 class GroupCommit:
@@ -25,25 +30,39 @@ class GroupCommit:
     def __init__(self, intake: Intake, tick: float) -> None:
         self._intake = intake
         self._tick = tick
-        self._waiting: list[tuple[Batch, asyncio.Future[Receipt]]] = []
+        self._waiting: list[tuple[Batch, Done]] = []
         self._busy = False
         self._next = 0.0
         self._thread = ThreadPoolExecutor(1, "commit")
 
-    async def take(self, batch: Batch) -> Receipt:
-        """Fold one batch, together with others, and return its receipt once it is committed.
+    def add(self, batch: Batch, done: Done) -> None:
+        """Fold one batch, together with others; `done` is called once, after the commit.
 
-        Raises:
+        It is given the receipt, or else:
             StoreUnavailable: the commit failed; the batch may be sent again.
             StoreError: the store refused this batch.
         """
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Receipt] = loop.create_future()
-        self._waiting.append((batch, future))
+        self._waiting.append((batch, done))
         if not self._busy:
             self._busy = True
+            loop = asyncio.get_running_loop()
             # Not before the other requests that this turn of the loop has read are here too.
             loop.call_at(max(self._next, loop.time()), self._begin)
+
+    async def take(self, batch: Batch) -> Receipt:
+        """Fold one batch as `add` does, and return its receipt or raise what `add` would give."""
+        future: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
+
+        def done(outcome: Receipt | Exception) -> None:
+            # A client that went away is not waited for; its batch counts all the same.
+            if future.cancelled():
+                return
+            if isinstance(outcome, Exception):
+                future.set_exception(outcome)
+            else:
+                future.set_result(outcome)
+
+        self.add(batch, done)
         return await future
 
     def close(self) -> None:
@@ -56,21 +75,19 @@ class GroupCommit:
         group, self._waiting = self._waiting, []
         batches = [batch for batch, _ in group]
         commit = loop.run_in_executor(self._thread, settle, self._intake, batches)
-        commit.add_done_callback(lambda done: self._end(group, done))
+        commit.add_done_callback(lambda finished: self._end(group, finished))
 
     def _end(
         self,
-        group: list[tuple[Batch, asyncio.Future[Receipt]]],
-        done: asyncio.Future[list[Receipt | Exception]],
+        group: list[tuple[Batch, Done]],
+        finished: asyncio.Future[list[Receipt | Exception]],
     ) -> None:
-        for (_, future), outcome in zip(group, done.result(), strict=True):
-            # A client that went away is not waited for; its batch counts all the same.
-            if future.cancelled():
-                continue
-            if isinstance(outcome, Exception):
-                future.set_exception(outcome)
-            else:
-                future.set_result(outcome)
+        for (_, done), outcome in zip(group, finished.result(), strict=True):
+            try:
+                done(outcome)
+            except Exception as error:
+                # One answer that fails must not keep the others back.
+                problem_of(error)
         if self._waiting:
             loop = asyncio.get_running_loop()
             loop.call_at(max(self._next, loop.time()), self._begin)

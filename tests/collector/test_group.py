@@ -101,6 +101,26 @@ def test_a_client_that_leaves_disturbs_nobody():
     assert intake.groups == [["a", "b"], ["c"]]
 
 
+def test_an_answer_that_fails_keeps_no_other_back(caplog):
+    """Each batch is told of its commit once, whatever goes wrong in telling another."""
+    told = []
+
+    def fails(outcome):
+        told.append(outcome.batch)
+        raise RuntimeError("marker")
+
+    async def run():
+        with closing(GroupCommit(FakeIntake(), 0)) as group:
+            for batch in batches("a", "b"):
+                group.add(batch, fails)
+            assert (await group.take(batches("c")[0])).batch == "c"
+
+    asyncio.run(run())
+    assert told == ["a", "b"]
+    assert "RuntimeError" in caplog.text
+    assert "marker" not in caplog.text
+
+
 @pytest.mark.parametrize("error", [StoreError("full"), RuntimeError("bug")])
 def test_a_bad_batch_fails_alone(error):
     """What the store refuses in a group is refused for its own batch only."""
