@@ -30,6 +30,8 @@ from hearsay_collector.asgi import Collector as AsgiCollector
 from hearsay_collector.settings import Settings
 from hearsay_collector.stores import Store, open_store
 
+from .clusters import Cluster
+
 METRICS = """
 schema = 1
 
@@ -217,6 +219,32 @@ def redis_server(new_redis: Callable[..., RedisServer]) -> RedisServer:
     return new_redis()
 
 
+@pytest.fixture(scope="session")
+def new_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Cluster]]:
+    """Starts Redis Clusters, and ends them after the tests."""
+    started: list[Cluster] = []
+
+    def new(**options: Any) -> Cluster:
+        binary = redis_binary()
+        if binary is None or shutil.which("redis-cli") is None:
+            missing("redis-server" if binary is None else "redis-cli")
+        assert binary is not None
+        cluster = Cluster(binary, tmp_path_factory.mktemp("cluster"), **options)
+        started.append(cluster)
+        cluster.start()
+        return cluster
+
+    yield new
+    for cluster in started:
+        cluster.stop()
+
+
+@pytest.fixture(scope="session")
+def redis_cluster(new_cluster: Callable[..., Cluster]) -> Cluster:
+    """One cluster for all tests that do not harm it; each uses a prefix of its own."""
+    return new_cluster()
+
+
 def free_port() -> int:
     """A port that nobody listens at now."""
     with socket.socket() as probe:
@@ -244,13 +272,14 @@ class Home:
         return {"HEARSAY_STORE": self.url, "HEARSAY_REDIS_PREFIX": self.prefix}
 
 
-@pytest.fixture(params=["sqlite", "redis"])
+@pytest.fixture(params=["sqlite", "redis", "cluster"])
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Home]:
     """An empty place of each kind."""
     if request.param == "sqlite":
         url = f"sqlite:///{tmp_path / 'store.db'}"
     else:
-        url = request.getfixturevalue("redis_server").url
+        server = {"redis": "redis_server", "cluster": "redis_cluster"}[request.param]
+        url = request.getfixturevalue(server).url
     home = Home(request.param, url, f"test-{secrets.token_hex(6)}")
     yield home
     for store in home.opened:

@@ -1,0 +1,169 @@
+"""A Redis Cluster of our own: masters with a replica each, on this machine."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import redis
+
+NODE_TIMEOUT = 1_000
+"""Milliseconds after which a node that does not answer counts as failed."""
+
+OPTIONS = ("--cluster-enabled", "yes", "--cluster-node-timeout", str(NODE_TIMEOUT), "--save", "")
+OPTIONS += ("--appendonly", "no", "--bind", "127.0.0.1", "--daemonize", "no")
+OPTIONS += ("--repl-diskless-sync-delay", "0", "--cluster-allow-replica-migration", "no")
+
+
+@dataclass
+class Node:
+    """One process of the cluster."""
+
+    port: int
+    process: subprocess.Popen[bytes]
+
+    def client(self) -> redis.Redis:
+        return redis.Redis(port=self.port)
+
+    def ask(self, *command: str) -> object:
+        with closing(self.client()) as client:
+            return client.execute_command(*command)
+
+    @property
+    def id(self) -> str:
+        with closing(self.client()) as client:
+            found = client.execute_command("CLUSTER MYID")
+        return found.decode()
+
+    @property
+    def role(self) -> str:
+        with closing(self.client()) as client:
+            return str(client.info("replication")["role"])
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+@dataclass
+class Cluster:
+    """Its nodes; the first of them are the masters that it began with."""
+
+    binary: str
+    folder: Path
+    masters: int = 3
+    replicas: int = 1
+    options: tuple[str, ...] = ()
+    nodes: list[Node] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        """An address that names two of the nodes: the driver finds the others."""
+        return "redis+cluster://" + ",".join(f"127.0.0.1:{node.port}" for node in self.nodes[:2])
+
+    def start(self) -> None:
+        for _ in range(self.masters * (1 + self.replicas)):
+            self.add()
+        places = [f"127.0.0.1:{node.port}" for node in self.nodes]
+        self.cli("create", *places, "--cluster-replicas", str(self.replicas), "--cluster-yes")
+        self.settle()
+
+    def add(self) -> Node:
+        """Start a process that is in no cluster yet."""
+        port = bus_port()
+        folder = self.folder / str(port)
+        folder.mkdir()
+        command = [self.binary, "--port", str(port), "--dir", str(folder), *OPTIONS, *self.options]
+        node = Node(port, subprocess.Popen(command, stdout=subprocess.DEVNULL))
+        self.nodes.append(node)
+        wait_until(lambda: up(node), "a node does not answer")
+        return node
+
+    def settle(self) -> None:
+        """Wait until all nodes agree that all slots are served, and replicas follow."""
+        wait_until(
+            lambda: all(agrees(node, len(self.nodes)) for node in self.nodes), "no agreement"
+        )
+
+    def cli(self, *command: str) -> str:
+        """`redis-cli --cluster`, at the first node."""
+        done = subprocess.run(
+            ["redis-cli", "--cluster", *command],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def owner(self, key: str) -> Node:
+        """The master that serves a key now."""
+        asked = next(node for node in self.nodes if node.process.poll() is None)
+        with closing(asked.client()) as client:
+            slot = client.execute_command("CLUSTER KEYSLOT", key)
+            for first, last, master, *_ in client.execute_command("CLUSTER SLOTS"):
+                if first <= slot <= last:
+                    return next(node for node in self.nodes if node.port == master[1])
+        raise AssertionError("nobody serves this slot")
+
+    def replica_of(self, master: Node) -> Node:
+        """The node that follows a master."""
+        for node in self.nodes:
+            if node is not master and node.process.poll() is None:
+                with closing(node.client()) as client:
+                    if client.info("replication").get("master_port") == master.port:
+                        return node
+        raise AssertionError("nobody follows this master")
+
+    def stop(self) -> None:
+        for node in self.nodes:
+            node.kill()
+
+
+def bus_port() -> int:
+    """A free port whose companion for the nodes' own talk, 10,000 above, is free too."""
+    for _ in range(1_000):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port: int = probe.getsockname()[1]
+        if port > 55_000:
+            continue
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port + 10_000))
+            except OSError:
+                continue
+        return port
+    raise AssertionError("no two free ports")
+
+
+def up(node: Node) -> bool:
+    with closing(node.client()) as client:
+        try:
+            return bool(client.ping())
+        except redis.ConnectionError:
+            return False
+
+
+def agrees(node: Node, number: int) -> bool:
+    with closing(node.client()) as client:
+        info = client.execute_command("CLUSTER INFO")
+        if isinstance(info, bytes):
+            info = dict(line.split(":", 1) for line in info.decode().splitlines())
+        if info["cluster_state"] != "ok" or int(info["cluster_known_nodes"]) != number:
+            return False
+        replication = client.info("replication")
+        return replication["role"] == "master" or replication["master_link_status"] == "up"
+
+
+def wait_until(condition: Callable[[], bool], complaint: str, seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, complaint
+        time.sleep(0.02)
