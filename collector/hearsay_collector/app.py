@@ -19,10 +19,12 @@ from hearsay import Metric, Registry
 from hearsay_collector.answers import SECURITY_HEADERS, Answer, accepted
 from hearsay_collector.bodies import read_body
 from hearsay_collector.intake import Intake
+from hearsay_collector.metrics import count_answer, served
 from hearsay_collector.problems import problem, problem_of
 from hearsay_collector.reception import Reception
 from hearsay_collector.settings import Settings
 from hearsay_collector.stores import Store, store_of
+from hearsay_collector.watch import WatchedStore
 
 __all__ = ["RECEPTION", "create_app"]
 
@@ -43,11 +45,17 @@ def create_app(
         registry = Registry.load(settings.registry)
     if store is None:
         store = store_of(settings)
+    store = WatchedStore(store)
     app = Flask("hearsay_collector", static_folder=None)
     if settings.trusted_proxies:
         hops = settings.trusted_proxies
         app.wsgi_app = ProxyFix(  # type: ignore[method-assign]  # as Flask documents it
             app.wsgi_app, x_for=hops, x_proto=hops, x_host=hops, x_prefix=hops
+        )
+    if settings.metrics_bind:
+        port = int(settings.metrics_bind.rpartition(":")[2])
+        app.wsgi_app = served(  # type: ignore[method-assign, assignment]
+            app.wsgi_app, port, store, len(registry)
         )
     app.register_error_handler(HTTPException, _http_error)
     app.register_error_handler(Exception, lambda error: _response(problem_of(error)))
@@ -143,6 +151,9 @@ _DETAILS = {
 
 
 def _secure(response: Response) -> Response:
+    # Problems count themselves, and intake counts the batches that it acknowledges.
+    if response.status_code < 400 and response.status_code != 202:
+        count_answer(response.status_code)
     for name, value in SECURITY_HEADERS.items():
         response.headers.setdefault(name, value)
     return response

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import hearsay
+from hearsay_collector import metrics_folder
+from hearsay_collector.events import announce, tell
 from hearsay_collector.logs import DiscreetLogger
 from hearsay_collector.settings import Settings
 
 _settings = Settings.from_env()
 
-bind = _settings.bind
+bind = [_settings.bind, *([_settings.metrics_bind] if _settings.metrics_bind else [])]
 workers = _settings.workers
 threads = _settings.threads
 worker_class = "hearsay_collector.worker.EventLoopWorker"
@@ -28,7 +31,37 @@ proc_name = "hearsay-collector"
 control_socket_disable = True
 
 
+def on_starting(server: Any) -> None:
+    """Make what the processes share."""
+    if _settings.metrics_bind:
+        metrics_folder.begin()
+
+
 def when_ready(server: Any) -> None:
     """Say where it listens, once it does: with port 0 nobody could know before."""
-    places = ", ".join(str(listener) for listener in server.LISTENERS)
-    print(f"hearsay collector listening at {places}", flush=True)
+    # The addresses stay out of the log, which can then be searched for any address.
+    in_force = {
+        name: value for name, value in _settings.in_force().items() if not name.endswith("_BIND")
+    }
+    listed = " ".join(f"{name}={value}" for name, value in in_force.items())
+    version = hearsay.__version__
+    tell("info", "started", f"hearsay {version}: {listed}", version=version, settings=in_force)
+    for place, address in zip(("collector", "metrics"), map(str, server.LISTENERS), strict=False):
+        announce(
+            _settings.log_format,
+            "listening",
+            f"hearsay {place} listening at {address}",
+            place=place,
+            address=address,
+        )
+
+
+def child_exit(server: Any, worker: Any) -> None:
+    """Forget the figures of a worker that were true only while it lived."""
+    metrics_folder.end_process(worker.pid)
+
+
+def on_exit(server: Any) -> None:
+    """Take away what the processes shared, and say that this was the end."""
+    metrics_folder.end()
+    tell("info", "stopped", "the collector has stopped")

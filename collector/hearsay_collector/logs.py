@@ -1,4 +1,4 @@
-"""gunicorn's log, without what it would say about clients."""
+"""gunicorn's log, without what it would say about clients, in the form of all events."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import sys
 from typing import Any
 
 from gunicorn.glogging import Logger  # type: ignore[import-untyped]
+
+from hearsay_collector.events import listen
+from hearsay_collector.settings import Settings
 
 __all__ = ["DiscreetLogger"]
 
@@ -16,6 +19,13 @@ class DiscreetLogger(Logger):  # type: ignore[misc]  # gunicorn brings no types
     gunicorn names the address of a client and quotes its header when a request is not
     HTTP, and its path when a worker fails.
     """
+
+    def setup(self, cfg: Any) -> None:
+        """One handler for its lines, for ours, and for uvicorn's, which uses gunicorn's."""
+        super().setup(cfg)
+        handler = listen(Settings.from_env().log_format)
+        handler._gunicorn = True  # type: ignore[attr-defined]  # so that a second setup drops it
+        self.error_log.handlers = [handler]
 
     def warning(self, msg: str, *args: Any, **kwargs: Any) -> None:
         if msg.startswith("Invalid request from"):

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import json
-import logging
-import traceback
-from pathlib import Path
 
 from hearsay_collector.answers import Answer
 from hearsay_collector.bodies import IntakeError
+from hearsay_collector.events import places, tell
+from hearsay_collector.metrics import count_answer
 from hearsay_collector.stores.base import StoreError, StoreUnavailable
 
 __all__ = ["problem", "problem_of"]
-
-_log = logging.getLogger("hearsay_collector")
 
 
 def problem(
     code: str, status: int, title: str, detail: str, retry_after: float | None = None
 ) -> Answer:
-    """A problem document."""
+    """A problem document, about to be sent: it is counted among the answers."""
     document = {
         "type": f"urn:hearsay:problem:{code}",
         "title": title,
         "status": status,
         "detail": detail,
     }
+    count_answer(status, code)
     body = json.dumps(document).encode()
     return Answer(status, body, "application/problem+json", retry_after)
 
@@ -35,7 +33,6 @@ def problem_of(error: Exception) -> Answer:
     if isinstance(error, IntakeError):
         return problem(error.code, error.status, error.title, str(error), error.retry_after)
     if isinstance(error, StoreError):
-        _log.error("store: %s", error)
         if isinstance(error, StoreUnavailable):
             return problem(
                 "store-unavailable",
@@ -44,6 +41,7 @@ def problem_of(error: Exception) -> Answer:
                 "nothing of this batch is lost while you keep it: send it again later, unchanged",
                 error.retry_after,
             )
+        tell("error", "store-refused", str(error))
         return problem(
             "store-refused",
             500,
@@ -51,9 +49,8 @@ def problem_of(error: Exception) -> Answer:
             "the operator finds the reason in the collector's log",
         )
     # Neither the message nor the values of a traceback: both may hold what was sent.
-    frames = traceback.extract_tb(error.__traceback__)
-    places = " < ".join(f"{Path(each.filename).name}:{each.lineno}" for each in frames[::-1])
-    _log.error("unexpected %s at %s", type(error).__name__, places)
+    kind, where = type(error).__name__, places(error)
+    tell("error", "unexpected-error", f"unexpected {kind} at {where}", error=f"{kind} at {where}")
     return problem(
         "internal", 500, "Internal error", "the collector has a bug; the batch may be sent again"
     )

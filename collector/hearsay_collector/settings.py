@@ -230,6 +230,14 @@ class Settings:
             raise SettingsError(problems)
         return cls(**values)
 
+    def in_force(self) -> dict[str, Any]:
+        """Every variable with its value, without those that may hold a secret."""
+        return {
+            _PREFIX + each.name.upper(): getattr(self, each.name)
+            for each in fields(self)
+            if each.repr
+        }
+
     @classmethod
     def table(cls) -> list[tuple[str, Any, str]]:
         """Every variable with its default and what it means."""
