@@ -1,0 +1,251 @@
+"""The limits of a connection: how much header it may bring, how slowly, and how many there are.
+
+The parser underneath keeps a header of any length, and uvicorn waits for ever for a request
+that has begun; here both end, with a problem document where one can still be understood.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http
+from typing import Any, Final
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from hearsay_collector.answers import SECURITY_HEADERS
+from hearsay_collector.bodies import IntakeError
+from hearsay_collector.problems import problem_of
+from hearsay_collector.settings import Settings
+
+__all__ = ["ROOM", "Guard", "GuardedConnection"]
+
+ROOM: Final = 64
+"""Connections beyond the limit that are told so at the same time; others are cut off."""
+
+_LOOK_SECONDS = 0.5
+_LINGER_SECONDS = 2.0
+"""How long a refused client may take to read why. Closing at once would reset the connection,
+and what the client had not read by then would be lost."""
+
+_SLACK = 1 << 16
+
+
+class Guard:
+    """What all connections of one process share: the limits, and a look at each now and then.
+
+    One look at all of them twice a second costs a request nothing, unlike a timer for each.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.max_header = settings.max_header
+        self.max_headers = settings.max_headers
+        body = max(settings.max_body, settings.max_binary_body)
+        # Chunked coding may take as much again; trailers and extensions end here too.
+        self.max_request = settings.max_header + 2 * body + _SLACK
+        self.timeout = float(settings.request_timeout)
+        self.keep_alive = float(settings.keep_alive)
+        self.max_connections = settings.max_connections
+        self._connections: set[GuardedConnection] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def enter(self, connection: GuardedConnection) -> int:
+        """Watch a connection; returns how many there are now."""
+        self._connections.add(connection)
+        if self._timer is None:
+            self._timer = connection.loop.call_later(_LOOK_SECONDS, self._look, connection.loop)
+        return len(self._connections)
+
+    def leave(self, connection: GuardedConnection) -> None:
+        """Watch it no more."""
+        self._connections.discard(connection)
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._timer = None
+        now = loop.time()
+        for connection in tuple(self._connections):
+            connection.look(now)
+        if self._connections:
+            self._timer = loop.call_later(_LOOK_SECONDS, self._look, loop)
+
+
+class GuardedConnection(HttpToolsProtocol):
+    """uvicorn's connection within the limits of the app's `guard`.
+
+    What goes on is read from uvicorn's own state when it is looked at, so that a request
+    pays for one note of its beginning and a sum of its bytes.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        guard = getattr(self.app, "guard", None)
+        self._guard: Guard = Guard(Settings()) if guard is None else guard
+        self._begun = self._changed = self.loop.time()
+        self._received = self._piece = 0
+        self._before: object = None
+        self._state = ""
+        self._seen: object = None
+        self._refused = False
+        self._refusal: IntakeError | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        over = self._guard.enter(self) - self._guard.max_connections
+        if over > ROOM:
+            transport.abort()
+        elif over > 0:
+            self.refuse(_full())
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._guard.leave(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._refused:
+            return
+        self._piece = len(data)
+        self._received += self._piece
+        super().data_received(data)
+        if self._received > self._guard.max_header and not self._refused:
+            if self._in_header():
+                self.refuse(_header_too_large(self._guard))
+            elif self._received > self._guard.max_request:
+                self.refuse(_request_too_large())
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._begun = self.loop.time()
+        self._before = self.cycle
+        # Of this piece, some may belong to the request before: it counts for both.
+        self._received = self._piece
+
+    def on_headers_complete(self) -> None:
+        self.check_header()
+        super().on_headers_complete()
+
+    def check_header(self) -> None:
+        """End the parsing of a request whose header is too large; costs nothing to most."""
+        guard = self._guard
+        if len(self.headers) > guard.max_headers or (
+            self._received > guard.max_header
+            and len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+            > guard.max_header
+        ):
+            self._refusal = _header_too_large(guard)
+            raise self._refusal
+
+    def send_400_response(self, msg: str) -> None:
+        """What uvicorn calls when the parser, or something that it calls, gives up."""
+        self.refuse(self._refusal or _not_http())
+
+    def refuse(self, why: IntakeError) -> None:
+        """Answer with the problem, if the client can know what it belongs to, and hang up."""
+        self._refused = True
+        cycle = self.cycle
+        pending = cycle is not None and not cycle.response_complete
+        if self._in_header():
+            clear = not pending
+        else:
+            clear = pending and cycle.more_body and not getattr(cycle, "response_started", False)
+        if pending:
+            # For the app, the client is gone.
+            cycle.disconnected = True
+            cycle.message_event.set()
+        if self.pipeline or not clear:
+            # An answer now would be taken for that of another request.
+            self.transport.close()
+            return
+        self.flow.resume_reading()
+        self.transport.write(_wire(why))
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        else:
+            self.transport.close()
+
+    def look(self, now: float) -> None:
+        """End the connection, if it has waited too long for its client."""
+        state, limit = self._condition()
+        if state != self._state or self._seen is not self.cycle:
+            self._state, self._seen, self._changed = state, self.cycle, now
+        if now - (self._begun if state == "reading" else self._changed) < limit:
+            return
+        if state == "reading" and self._received:
+            self.refuse(_too_slow(self._guard))
+        elif state in ("reading", "idle"):
+            self.transport.close()
+        else:
+            self.transport.abort()
+
+    def _condition(self) -> tuple[str, float]:
+        """What it is waiting for, and for how many seconds it may."""
+        cycle = self.cycle
+        if self._refused:
+            return "lingering", _LINGER_SECONDS
+        if self.flow.write_paused or self.transport.is_closing():
+            return "writing", self._guard.timeout
+        if self._in_header() or (not self.pipeline and cycle.more_body):
+            return "reading", self._guard.timeout
+        if cycle.response_complete and not self.pipeline:
+            return "idle", self._guard.keep_alive
+        return "working", float("inf")
+
+    def _in_header(self) -> bool:
+        """Whether a header has begun and not ended, or nothing has come at all."""
+        return self.cycle is self._before
+
+
+def _wire(why: IntakeError) -> bytes:
+    answer = problem_of(why)
+    fields = {
+        "Content-Type": answer.content_type,
+        "Content-Length": str(len(answer.body)),
+        "Connection": "close",
+        **SECURITY_HEADERS,
+    }
+    if answer.retry_after is not None:
+        fields["Retry-After"] = str(round(answer.retry_after))
+    lines = [f"HTTP/1.1 {answer.status} {http.HTTPStatus(answer.status).phrase}"]
+    lines += [f"{name}: {text}" for name, text in fields.items()]
+    return "\r\n".join([*lines, "", ""]).encode() + answer.body
+
+
+def _full() -> IntakeError:
+    return IntakeError(
+        "too-many-connections",
+        503,
+        "Too many connections",
+        "the collector has as many connections as it can serve: send the batch again later, "
+        "unchanged",
+        retry_after=5.0,
+    )
+
+
+def _header_too_large(guard: Guard) -> IntakeError:
+    return IntakeError(
+        "header-too-large",
+        431,
+        "Header too large",
+        f"a header may have up to {guard.max_headers} lines and {guard.max_header} bytes, "
+        "the request line included",
+    )
+
+
+def _request_too_large() -> IntakeError:
+    return IntakeError(
+        "body-too-large",
+        413,
+        "Body too large",
+        "a request may not be longer than its body's limit allows: send several batches",
+    )
+
+
+def _too_slow(guard: Guard) -> IntakeError:
+    return IntakeError(
+        "too-slow",
+        408,
+        "Too slow",
+        f"a request must arrive whole within {guard.timeout:g} seconds: send it again, unchanged",
+    )
+
+
+def _not_http() -> IntakeError:
+    return IntakeError("not-http", 400, "Not HTTP", "send HTTP/1.1, as RFC 9112 has it")
