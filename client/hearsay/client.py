@@ -60,6 +60,8 @@ class Client:
         consent: whether the person has agreed; without it nothing is kept or sent.
         clock: POSIX time in seconds.
         bits: the source of randomness.
+        ingest_key: sent along with batches, where the collector asks for one. It tells apps
+            apart and keeps strangers' programs out; inside an app it is no secret.
         transport: carries batches in place of HTTP.
         spread: seconds over which the reports of a closed window are spread, up to a day.
         background: without it nothing happens between calls of `flush` and `close`,
@@ -69,7 +71,7 @@ class Client:
 
     Raises:
         RegistryError: the registry cannot be read, or holds mistakes.
-        ValueError: the endpoint is no address, or `spread` is out of range.
+        ValueError: the endpoint is no address, the key is none, or `spread` is out of range.
     """
 
     def __init__(
@@ -81,6 +83,7 @@ class Client:
         consent: bool = True,
         clock: Callable[[], float] = time.time,
         bits: Bits = system_bits,
+        ingest_key: str | None = None,
         transport: Transport | None = None,
         spread: float = SPREAD,
         background: bool = True,
@@ -90,7 +93,7 @@ class Client:
             raise ValueError(f"spread must be from 0 to {LONGEST_PAUSE:g} seconds, not {spread!r}")
         self.registry = registry if isinstance(registry, Registry) else Registry.load(registry)
         if transport is None and endpoint is not None:
-            transport = HttpTransport(endpoint)
+            transport = HttpTransport(endpoint, ingest_key=ingest_key)
         self._state = _open_state(endpoint, state_dir)
         self._device = Device(
             self.registry, self._state, transport, clock=clock, bits=bits, spread=spread

@@ -7,6 +7,7 @@ is counted (202), refused for good (4xx) or to be tried again (all else).
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -20,8 +21,11 @@ if TYPE_CHECKING:
 __all__ = ["HttpTransport", "Reply", "Transport", "read_reply", "retry_seconds"]
 
 _LARGEST_REPLY = 1 << 18
-_RETRIABLE = (407, 408, 429)
-"""The 4xx that may pass; 407 comes from a proxy on the way, not from the collector."""
+_RETRIABLE = (401, 407, 408, 429)
+"""The 4xx that may pass; 407 comes from a proxy on the way, not from the collector, and a key
+that the collector does not know yet (401) is the operator's to put right."""
+
+_KEY = r"[A-Za-z0-9._~+/-]{16,256}=*"
 
 
 class Reply(NamedTuple):
@@ -47,12 +51,15 @@ class HttpTransport:
     """HTTP by the standard library: proxies from the environment, redirects not followed.
 
     `timeout` (seconds) bounds each step on the network and the reading of the reply.
+    `ingest_key` is sent along, for a collector that asks for one.
 
     Raises:
-        ValueError: the endpoint is no http or https address.
+        ValueError: the endpoint is no http or https address, or the key is none.
     """
 
-    def __init__(self, endpoint: str, timeout: float = 10.0) -> None:
+    def __init__(
+        self, endpoint: str, timeout: float = 10.0, *, ingest_key: str | None = None
+    ) -> None:
         if not endpoint.startswith(("https://", "http://")):
             raise ValueError(
                 f"the endpoint must begin with https:// (or http:// on a network of "
@@ -60,6 +67,12 @@ class HttpTransport:
             )
         self.url = f"{endpoint.rstrip('/')}/v1/reports"
         self.timeout = timeout
+        if ingest_key is not None and not re.fullmatch(_KEY, ingest_key):
+            raise ValueError(
+                "an ingest key has 16 to 256 letters, digits and - . _ ~ + /: copy it from "
+                "the collector's HEARSAY_INGEST_KEYS"
+            )
+        self._ingest_key = ingest_key
         self._opener: OpenerDirector | None = None
 
     def send(self, body: bytes) -> Reply:
@@ -72,6 +85,8 @@ class HttpTransport:
         if self._opener is None:
             self._opener = _make_opener()
         headers = {"Content-Type": "application/json", "User-Agent": f"hearsay/{__version__}"}
+        if self._ingest_key is not None:
+            headers["Authorization"] = f"Bearer {self._ingest_key}"
         request = urllib.request.Request(self.url, body, headers)  # noqa: S310  (checked above)
         try:
             with self._opener.open(request, timeout=self.timeout) as response:

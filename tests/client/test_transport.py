@@ -73,6 +73,21 @@ def test_a_request_says_nothing_but_the_batch(server: tuple[str, type[Handler]])
     }
 
 
+def test_an_ingest_key_is_sent_along(server: tuple[str, type[Handler]]) -> None:
+    """The key that an app names travels in the Authorization header of every batch."""
+    address, handler = server
+    HttpTransport(address, ingest_key="key-of-this-app-123=").send(b"x")
+    assert handler.seen[0]["headers"]["Authorization"] == "Bearer key-of-this-app-123="
+
+
+@pytest.mark.parametrize("key", ["", "short", "a key with some spaces", "x" * 257, "ключ" * 8])
+def test_an_ingest_key_is_checked(key: str) -> None:
+    """What no collector can have as a key is a mistake at once, and is not repeated."""
+    with pytest.raises(ValueError, match="ingest key has 16") as caught:
+        HttpTransport("https://t.acme.example", ingest_key=key)
+    assert not key or key not in str(caught.value)
+
+
 @pytest.mark.parametrize("status", [200, 301, 302, 307, 400, 404, 429, 500, 503])
 def test_every_status_is_a_reply(server: tuple[str, type[Handler]], status: int) -> None:
     """No status raises, Retry-After is passed on, and no redirect is followed."""
@@ -151,7 +166,7 @@ def test_a_4xx_is_final(status: int) -> None:
     assert caught.value.retry_after is None
 
 
-@pytest.mark.parametrize("status", [200, 301, 407, 408, 429, 500, 503])
+@pytest.mark.parametrize("status", [200, 301, 401, 407, 408, 429, 500, 503])
 def test_all_else_may_be_retried(status: int) -> None:
     """The error carries the wait that was asked for."""
     with pytest.raises(TransportError) as caught:
