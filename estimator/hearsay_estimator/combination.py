@@ -17,6 +17,7 @@ from hearsay_estimator.errors import EstimateError
 from hearsay_estimator.estimate import Basis, Estimate, infer
 from hearsay_estimator.finding import Finding
 from hearsay_estimator.intervals import FloatArray, Noise
+from hearsay_estimator.poisoning import Exposure
 
 __all__ = ["combine"]
 
@@ -41,8 +42,8 @@ def combine(estimates: Sequence[Estimate]) -> Estimate:
         return informed[0] if informed else estimates[0]
     values = tuple(dict.fromkeys(value for each in informed for value in each.values))
     parts = [_aligned(each, values) for each in informed]
-    pooled, _ = _average(parts, np.zeros(len(values)))
-    share, noise = _average(parts, np.clip(pooled, 0.0, 1.0))
+    pooled, _, _ = _average(parts, np.zeros(len(values)))
+    share, noise, weights = _average(parts, np.clip(pooled, 0.0, 1.0))
     alike = all(set(each.values) == set(values) for each in informed)
     basis = Basis(
         metric=informed[0].metric,
@@ -59,7 +60,16 @@ def combine(estimates: Sequence[Estimate]) -> Estimate:
     }
     ghosts = np.array([value in haunted for value in values]) if haunted else None
     found = Finding.of(share, noise, ghosts)
-    combined = infer(basis, values, found, informed[0].level, informed[0].adjustment)
+    seen = [figure for each in informed for figure in each.verdict.figures]
+    combined = infer(
+        basis,
+        values,
+        found,
+        _exposure(informed, values, weights),
+        seen,
+        informed[0].level,
+        informed[0].adjustment,
+    )
     return combined if alike else _warned(combined, informed)
 
 
@@ -67,22 +77,43 @@ def _aligned(estimate: Estimate, values: tuple[str, ...]) -> tuple[FloatArray, N
     """Its shares and noise over `values`; infinite noise where it knows nothing."""
     share, noise = estimate.share, estimate.noise
     if estimate.values != values:
-        index = {value: place for place, value in enumerate(values)}
-        places = [index[value] for value in estimate.values]
-
-        def spread(column: FloatArray, rest: float) -> FloatArray:
-            wide = np.full(len(values), rest)
-            wide[places] = column
-            return wide
-
-        share = spread(share, np.nan)
-        rest = (spread(column, 0.0) for column in (noise.b, noise.c, noise.step))
-        noise = Noise(spread(noise.a, np.inf), *rest)
+        share = _spread(estimate, values, share, np.nan)
+        others = (noise.b, noise.c, noise.step)
+        rest = (_spread(estimate, values, column, 0.0) for column in others)
+        noise = Noise(_spread(estimate, values, noise.a, np.inf), *rest)
     return share, noise
 
 
-def _average(parts: Sequence[tuple[FloatArray, Noise]], at: FloatArray) -> tuple[FloatArray, Noise]:
-    """The average with the weights that are best if the true shares are `at`, and its noise."""
+def _spread(
+    estimate: Estimate, values: tuple[str, ...], column: FloatArray, rest: float
+) -> FloatArray:
+    """The column of an estimate over `values`, with `rest` for those it does not know."""
+    if estimate.values == values:
+        return column
+    index = {value: place for place, value in enumerate(values)}
+    wide = np.full(len(values), rest)
+    wide[[index[value] for value in estimate.values]] = column
+    return wide
+
+
+def _exposure(parts: Sequence[Estimate], values: tuple[str, ...], weights: FloatArray) -> Exposure:
+    """That of the average: fakes report under whichever scheme moves it most."""
+    n = sum(each.n for each in parts)
+    sides = []
+    for side in ("gain", "loss"):
+        rates = [
+            weight * n / each.n * _spread(each, values, getattr(each.exposure, side), 0.0)
+            for each, weight in zip(parts, weights, strict=True)
+        ]
+        sides.append(np.max(rates, axis=0))
+    return Exposure(*sides)
+
+
+def _average(
+    parts: Sequence[tuple[FloatArray, Noise]], at: FloatArray
+) -> tuple[FloatArray, Noise, FloatArray]:
+    """The average with the weights that are best if the true shares are `at`, its noise, and
+    these weights, shape (parts, d)."""
     precision = np.array([1 / noise.at(at) for _, noise in parts])
     weights = precision / precision.sum(axis=0)
     share = np.zeros(len(at))
@@ -91,7 +122,7 @@ def _average(parts: Sequence[tuple[FloatArray, Noise]], at: FloatArray) -> tuple
         known = weight > 0
         share[known] += (weight * each)[known]
         total += noise.weighted(weight)
-    return share, total
+    return share, total, weights
 
 
 def _warned(combined: Estimate, parts: Sequence[Estimate]) -> Estimate:

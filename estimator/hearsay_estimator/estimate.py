@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hearsay import Scheme
 from hearsay.mechanisms import HashedProjectiveGeometry, Memoizing
 from hearsay_collector.tally import Tally
+from hearsay_estimator.anomalies import ALARM_LEVEL, Figure, Verdict, figures
 from hearsay_estimator.caveats import caveats
 from hearsay_estimator.cohorts import COHORTS, UNTOLD, decode_cohorts, fits
 from hearsay_estimator.consistency import project
@@ -22,6 +23,7 @@ from hearsay_estimator.decoders import asked_items, support_counts
 from hearsay_estimator.finding import Finding
 from hearsay_estimator.intervals import FloatArray, Noise, debias, score_interval
 from hearsay_estimator.memoized import repeated_noise
+from hearsay_estimator.poisoning import FAKES, Exposure
 from hearsay_estimator.significance import Adjustment, adjust_p
 
 __all__ = ["COLUMNS", "HASHED_CAUTION", "Basis", "Estimate", "estimate", "infer"]
@@ -36,6 +38,8 @@ COLUMNS = (
     "detected",
     "consistent",
     "moved",
+    "gain",
+    "loss",
 )
 """What an Estimate says of each value, in the order of its table, CSV and JSON."""
 
@@ -92,7 +96,38 @@ class Estimate(Basis):
     ghosts: NDArray[np.bool_]
     """Values whose support looks like an accident of hashing: never detected, and their
     consistent share is 0."""
+    exposure: Exposure = field(repr=False)
+    """How far fake devices can move each share."""
+    verdict: Verdict
+    """Whether the tallies look like the sums of honest reports."""
     warnings: tuple[str, ...] = ()
+    fakes: float = FAKES
+    """The part of all reports that `gain` and `loss` take to be fake; `replace` it at will."""
+    alarm_level: float = ALARM_LEVEL
+    """How often an estimate from honest devices alone may be called anomalous."""
+
+    @property
+    def gain(self) -> FloatArray:
+        """The most that so many fake devices add to each share."""
+        gain: FloatArray = self.fakes * self.exposure.gain
+        return gain
+
+    @property
+    def loss(self) -> FloatArray:
+        """The most that so many fake devices take from each share."""
+        loss: FloatArray = self.fakes * self.exposure.loss
+        return loss
+
+    @property
+    def budget(self) -> float:
+        """The most that so many fake devices add to any one of the shares; NaN without reports."""
+        known = self.gain[np.isfinite(self.gain)]
+        return float(known.max()) if self.n and len(known) else math.nan
+
+    @property
+    def anomalous(self) -> bool:
+        """Whether what was reported is unlike what honest devices report."""
+        return bool(self.verdict.alarms(self.alarm_level))
 
     @property
     def detected(self) -> NDArray[np.bool_]:
@@ -110,10 +145,12 @@ class Estimate(Basis):
         """The estimate as JSON can carry it.
 
         Keys: `metric`, `schemes`, `windows`, `n`, `epsilon`, `level`, `adjustment`,
-        `complete`, `warnings`, and `values`: a list with one object for each value, with
-        `value` and every name in `COLUMNS`.
+        `complete`, `warnings`, `poisoning` (`fakes`, and what they add to any one share at
+        most), `anomalies` (as `Verdict.to_dict`), and `values`: a list with one object for each
+        value, with `value` and every name in `COLUMNS`.
         """
         columns = [_plain(getattr(self, name)) for name in COLUMNS]
+        budget = None if math.isnan(self.budget) else self.budget
         return {
             "metric": self.metric,
             "schemes": list(self.schemes),
@@ -124,6 +161,8 @@ class Estimate(Basis):
             "adjustment": self.adjustment,
             "complete": self.complete,
             "warnings": list(self.warnings),
+            "poisoning": {"fakes": self.fakes, "most": budget},
+            "anomalies": self.verdict.to_dict(self.alarm_level),
             "values": [
                 dict(zip(("value", *COLUMNS), row, strict=True))
                 for row in zip(self.values, *columns, strict=True)
@@ -187,23 +226,33 @@ def estimate(
         complete=candidates is None,
         hashed=isinstance(mechanism, HashedProjectiveGeometry),
     )
+    reports: int | NDArray[np.int64] = tally.reports
     if fits(mechanism, items):
         found = decode_cohorts(tally, mechanism, items, level, again)
-        return infer(basis, values, found, level, adjust)
-    support = support_counts(tally, scheme, candidates)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = debias(support.counts, support.reports, mechanism.p, mechanism.q)
-    noise = repeated_noise(mechanism, support.reports, len(values), again)
-    found = Finding.of(share, noise, support.ghosts)
-    if mechanism.name in COHORTS:
-        found = replace(found, warnings=(UNTOLD,))
-    return infer(basis, values, found, level, adjust)
+    else:
+        support = support_counts(tally, scheme, candidates)
+        reports = support.reports
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = debias(support.counts, reports, mechanism.p, mechanism.q)
+        noise = repeated_noise(mechanism, reports, len(values), again)
+        found = Finding.of(share, noise, support.ghosts)
+        if mechanism.name in COHORTS:
+            found = replace(found, warnings=(UNTOLD,))
+    exposure = Exposure.of(mechanism, found.share, tally.reports, reports)
+    seen = figures(tally, mechanism, found.share, found.noise, again)
+    return infer(basis, values, found, exposure, seen, level, adjust)
 
 
 def infer(
-    basis: Basis, values: tuple[str, ...], found: Finding, level: float, adjust: Adjustment
+    basis: Basis,
+    values: tuple[str, ...],
+    found: Finding,
+    exposure: Exposure,
+    seen: Sequence[Figure],
+    level: float,
+    adjust: Adjustment,
 ) -> Estimate:
-    """Everything that follows from unbiased shares and their noise.
+    """Everything that follows from unbiased shares, their noise and what their tallies look like.
 
     Raises:
         ValueError: `level` is not between 0 and 1.
@@ -251,5 +300,7 @@ def infer(
         consistent=consistent,
         noise=noise,
         ghosts=found.ghosts,
+        exposure=exposure,
+        verdict=Verdict.of(seen),
         warnings=warnings,
     )

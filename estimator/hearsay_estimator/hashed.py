@@ -18,7 +18,6 @@ speak of one share. A collision makes it huge.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -44,6 +43,7 @@ from hearsay_estimator import (
     unary_encoding,
 )
 from hearsay_estimator.support import Items, Support
+from hearsay_estimator.tails import chi_square_tail
 
 __all__ = [
     "GHOST_LEVEL",
@@ -186,18 +186,9 @@ def _critical(freedom: int) -> float:
     low, high = 0.0, 100.0 + 10.0 * freedom
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if _survival(middle, freedom) > GHOST_LEVEL else (low, middle)
+        rare = chi_square_tail(middle, freedom) <= GHOST_LEVEL
+        low, high = (low, middle) if rare else (middle, high)
     return high
-
-
-def _survival(x: float, freedom: int) -> float:
-    """The upper tail of the chi-square distribution, by its closed forms."""
-    half = x / 2
-    odd = freedom % 2
-    tail = math.erfc(math.sqrt(half)) if odd else math.exp(-half)
-    for degree in range(2 - odd, freedom, 2):
-        tail += math.exp(degree / 2 * math.log(half) - half - math.lgamma(degree / 2 + 1))
-    return tail
 
 
 def sample_rows(
