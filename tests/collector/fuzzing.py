@@ -1,0 +1,723 @@
+"""Mutated batches through the intake, beside a second, plain reading of the same rules.
+
+Whatever the bytes, the intake may only do what the plain reader says: refuse the body,
+or count exactly the reports that it counts, once. Nothing else may be raised, and the
+tallies must equal the plain reader's sums to the last cell.
+
+Run: python tests/collector/fuzzing.py --batches 10000000 [--processes 2] [--seed 1]
+A failure is made as small as it gets and written to `fuzz-failure.bin`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import faulthandler
+import gzip
+import io
+import json
+import multiprocessing
+import random
+import re
+import resource
+import struct
+import sys
+import time
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
+
+from hearsay import Registry, Scheme, wire
+from hearsay.mechanisms import Packing, Report, Row
+from hearsay_collector.binary import MEDIA_TYPE, encode
+from hearsay_collector.bodies import IntakeError, read_body
+from hearsay_collector.intake import Batch, Intake
+from hearsay_collector.reception import Reception
+from hearsay_collector.settings import Settings
+from hearsay_collector.stores.base import Commit, Store
+from hearsay_collector.tally import Tally
+
+__all__ = ["Failure", "fuzz"]
+
+JSON = "application/json"
+NOW = 1_795_262_400.0
+"""2026-11-21 12:00 UTC."""
+MAX_REPORTS, MAX_RECORDS = 40, 200
+CHUNK = 1_000
+"""Batches between two comparisons of the tallies."""
+SECONDS = 60
+"""A chunk that takes longer hangs."""
+MEGABYTES = 600
+"""A process that grows beyond this keeps what it was sent."""
+
+METRICS = """
+schema = 1
+[defaults]
+owner = "tests@acme.example"
+expires = 2999-12-31
+[metrics.dark_mode]
+type = "boolean"
+description = "One column of two."
+epsilon = 2.0
+lifetime_epsilon = 8.0
+[metrics.browser]
+type = "category"
+description = "Small bitmaps with an exact number of columns."
+epsilon = 0.5
+lifetime_epsilon = 8.0
+values = ["firefox", "chrome", "safari", "edge", "other", "none"]
+[metrics.town]
+type = "category"
+description = "A list of columns."
+epsilon = 4.0
+lifetime_epsilon = 8.0
+values = [{many}]
+mechanism = "subset_selection"
+[metrics.site]
+type = "string"
+description = "Cohorts of bitmaps with any number of columns."
+epsilon = 2.0
+lifetime_epsilon = 8.0
+mechanism = "one_time_rappor"
+window = "week"
+[metrics.word]
+type = "string"
+description = "Many narrow rows."
+epsilon = 2.0
+lifetime_epsilon = 8.0
+window = "month"
+""".replace("{many}", ", ".join(f'"t{number}"' for number in range(300)))
+
+Cell = tuple[str, str, str, int, int]
+"""Metric, scheme, window, row and column; column -1 counts the row's reports."""
+
+
+class MemoryStore(Store):
+    """What a store is by its contract, in two dictionaries."""
+
+    def __init__(self) -> None:
+        self.cells: Counter[Cell] = Counter()
+        self.ids: set[str] = set()
+        self._schemes: dict[str, dict[str, Scheme]] = {}
+
+    def clear(self) -> None:
+        self.cells.clear()
+        self.ids.clear()
+
+    def fold(self, commit: Commit, now: float) -> frozenset[str]:
+        if seen := self.ids.intersection(commit.ids):
+            return frozenset(seen)
+        self.ids.update(commit.ids)
+        for (tally, row), increment in commit.increments.items():
+            self.cells[(*tally, row, -1)] += increment.reports
+            for column, count in zip(increment.columns, increment.counts, strict=True):
+                if count:
+                    assert 0 <= column < increment.width
+                    self.cells[(*tally, row, int(column))] += int(count)
+        return frozenset()
+
+    def publish(self, schemes: Mapping[str, Iterable[Scheme]]) -> None:
+        for metric, each in schemes.items():
+            self._schemes.setdefault(metric, {}).update({one.fingerprint: one for one in each})
+
+    def schemes(self) -> dict[str, dict[str, Scheme]]:
+        return {metric: dict(each) for metric, each in self._schemes.items()}
+
+    def scheme(self, metric: str, fingerprint: str) -> Scheme:
+        return self._schemes[metric][fingerprint]
+
+    def windows(self, metric: str, scheme: str) -> list[str]:
+        return sorted({cell[2] for cell in self.cells if cell[:2] == (metric, scheme)})
+
+    def tally(self, metric: str, scheme: str, windows: Iterable[str]) -> Tally:
+        raise NotImplementedError
+
+    def drop(self, before: float) -> int:
+        raise NotImplementedError
+
+    def ping(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class Body:
+    """What is sent."""
+
+    media_type: str
+    data: bytes
+    encoding: str = ""
+
+
+@dataclass
+class Reading:
+    """What the plain reader makes of a body: refused, or an id and the cells of good reports."""
+
+    id: str = ""
+    reports: list[list[Cell]] = field(default_factory=list)
+    refused: bool = False
+
+
+class Failure(AssertionError):
+    """The intake and the plain reader disagree, or something was raised; `bodies` show it."""
+
+    def __init__(self, message: str, bodies: list[Body]) -> None:
+        self.bodies = bodies
+        super().__init__(message)
+
+
+class PlainReader:
+    """The rules once more, without a thought for speed."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._rows: dict[tuple[str, str, str], tuple[Row, ...]] = {}
+        for metric in registry:
+            for label in _open_windows(metric.window):
+                name = (metric.name, metric.scheme.fingerprint, label)
+                self._rows[name] = metric.scheme.mechanism.rows
+
+    @property
+    def places(self) -> list[tuple[str, str, str]]:
+        """Every tally that takes reports now."""
+        return list(self._rows)
+
+    def rows(self, place: tuple[str, str, str]) -> tuple[Row, ...]:
+        return self._rows[place]
+
+    def read(self, body: Body) -> Reading:
+        try:
+            data = body.data
+            if body.encoding:
+                member = zlib.decompressobj(31)
+                data = member.decompress(data)
+                if not member.eof or member.unused_data:
+                    raise ValueError
+            return self._binary(data) if body.media_type == MEDIA_TYPE else self._json(data)
+        except (ValueError, KeyError, RecursionError, zlib.error, struct.error):
+            return Reading(refused=True)
+
+    def _json(self, data: bytes) -> Reading:
+        document = json.loads(data.decode(), object_pairs_hook=_once, parse_constant=_never)
+        if not isinstance(document, dict) or set(document) != {"batch", "reports"}:
+            raise ValueError
+        name, reports = document["batch"], document["reports"]
+        if not isinstance(name, str) or not re.fullmatch("[0-9a-f]{32}", name):
+            raise ValueError
+        if not isinstance(reports, list) or len(reports) > MAX_REPORTS:
+            raise ValueError
+        found = []
+        for report in reports:
+            try:
+                found.append(self._report(report))
+            except (ValueError, KeyError, TypeError):
+                continue
+        return Reading(name, found)
+
+    def _report(self, report: Any) -> list[Cell]:
+        if not isinstance(report, dict) or set(report) - {
+            *("metric", "scheme", "window", "row", "columns")
+        }:
+            raise ValueError
+        place = (report["metric"], report["scheme"], report["window"])
+        rows = self._rows[place]
+        row = report.get("row", 0)
+        if type(row) is not int or row not in range(len(rows)):
+            raise ValueError
+        return [(*place, row, column) for column in (-1, *_columns(rows[row], report["columns"]))]
+
+    def _binary(self, data: bytes) -> Reading:
+        magic, version, name, *lengths, row_size, size, count = struct.unpack_from(
+            "<4sB16sBBBBII", data
+        )
+        start = 33 + sum(lengths)
+        if magic != b"HSYB" or version != 1 or count > MAX_RECORDS or not size:
+            raise ValueError
+        if len(data) != start + count * (row_size + size):
+            raise ValueError
+        names, at = [], 33
+        for length in lengths:
+            names.append(data[at : at + length].decode("ascii", "replace"))
+            at += length
+        place = (names[0], names[1], names[2])
+        reading = Reading(name.hex())
+        if place not in self._rows:
+            return reading
+        rows = self._rows[place]
+        widest = max(map(_size, rows))
+        if (row_size, size) != ((_bytes(len(rows)) if len(rows) > 1 else 0), widest):
+            raise ValueError
+        for number in range(count):
+            record = data[start + number * (row_size + size) :][: row_size + size]
+            row = int.from_bytes(record[:row_size], "little")
+            if row < len(rows):
+                columns = _record_columns(rows[row], record[row_size:])
+                if columns is not None:
+                    reading.reports.append([(*place, row, each) for each in (-1, *columns)])
+        return reading
+
+
+def _open_windows(kind: str) -> Iterator[str]:
+    """The labels that are accepted NOW: ended at most six days ago, or within the next day."""
+    today = datetime.fromtimestamp(NOW, UTC).date()
+    labels = {}
+    for days in range(-80, 80):
+        each = today + timedelta(days)
+        if kind == "day":
+            labels[each.isoformat()] = each + timedelta(1)
+        elif kind == "week":
+            year, week, weekday = each.isocalendar()
+            labels[f"{year}-W{week:02}"] = each + timedelta(8 - weekday)
+        else:
+            following = date(each.year + each.month // 12, each.month % 12 + 1, 1)
+            labels[f"{each.year}-{each.month:02}"] = following
+    for label, end in labels.items():
+        ended = datetime(end.year, end.month, end.day, tzinfo=UTC).timestamp()
+        if -86_400 <= NOW - ended <= 6 * 86_400:
+            yield label
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len({key for key, _ in pairs}) != len(pairs):
+        raise ValueError
+    return dict(pairs)
+
+
+def _never(name: str) -> Any:
+    raise ValueError(name)
+
+
+def _columns(row: Row, packed: Any) -> list[int]:
+    if row.packing is Packing.INDEX:
+        columns = [packed]
+    elif row.packing is Packing.LIST:
+        columns = packed
+    else:
+        if not isinstance(packed, str) or not re.fullmatch("[A-Za-z0-9_-]*", packed):
+            raise ValueError
+        data = base64.b64decode(packed + "=" * (-len(packed) % 4), b"-_")
+        if len(data) != -(-row.width // 8):
+            raise ValueError
+        if base64.b64encode(data, b"-_").decode().rstrip("=") != packed:
+            raise ValueError
+        bits = int.from_bytes(data, "little")
+        columns = [place for place in range(8 * len(data)) if bits >> place & 1]
+    if not isinstance(columns, list) or any(type(each) is not int for each in columns):
+        raise ValueError
+    if any(not 0 <= each < row.width for each in columns) or len(set(columns)) != len(columns):
+        raise ValueError
+    if row.columns is not None and len(columns) != row.columns:
+        raise ValueError
+    return columns
+
+
+def _bytes(numbers: int) -> int:
+    size = 1
+    while 256**size < numbers:
+        size += 1
+    return size
+
+
+def _size(row: Row) -> int:
+    if row.packing is Packing.BITMAP:
+        return -(-row.width // 8)
+    return _bytes(row.width) * (1 if row.packing is Packing.INDEX else row.columns or 1)
+
+
+def _record_columns(row: Row, data: bytes) -> list[int] | None:
+    mine, rest = data[: _size(row)], data[_size(row) :]
+    if any(rest):
+        return None
+    if row.packing is Packing.BITMAP:
+        bits = int.from_bytes(mine, "little")
+        columns = [place for place in range(8 * len(mine)) if bits >> place & 1]
+        if row.columns is not None and len(columns) != row.columns:
+            return None
+    else:
+        size = _bytes(row.width)
+        columns = [
+            int.from_bytes(mine[at : at + size], "little") for at in range(0, len(mine), size)
+        ]
+        if columns != sorted(set(columns)):
+            return None
+    return columns if all(each < row.width for each in columns) else None
+
+
+TOKENS = (
+    *(b'"', b"\\", b"{", b"}", b"[", b"]", b",", b":", b" ", b"\n", b"\x00", b"\xff", b"\xed\xa0"),
+    *(b"null", b"true", b"NaN", b"Infinity", b"-0", b"1.0", b"1e2", b"01", b"-1", b"+1", b'""'),
+    *(b'"row":0,', b'"row":-1,', b'"row":null,', b'"columns":0,', b'"batch":', b'"reports":[],'),
+    *(b'"metric":"browser",', b"\\u0022", b'"\\u0072ow":1,', b'"\\ud800"', b"9" * 400),
+    *(b"9" * 5_000, b"[" * 3_000, b'{"a":' * 2_000, b"\xef\xbb\xbf", b"18446744073709551616"),
+    *(b"9223372036854775807", b"4294967296", b"255", b"65536", b"\x1f\x8b\x08", b"HSYB"),
+)
+
+
+class Sender:
+    """Makes bodies: good ones, and what is left of them after some accidents."""
+
+    def __init__(self, reader: PlainReader, draw: random.Random) -> None:
+        self._reader = reader
+        self._draw = draw
+        self._places = reader.places
+        self._ids: list[str] = []
+        self._sent: list[Body] = []
+
+    def body(self) -> Body:
+        draw = self._draw
+        body = self._binary() if draw.random() < 0.4 else self._json()
+        if draw.random() < 0.6:
+            data = bytearray(body.data)
+            for _ in range(draw.choice((1, 1, 1, 2, 3, 8))):
+                self._hurt(data)
+            body = Body(body.media_type, bytes(data))
+        if draw.random() < 0.03:
+            body = Body(body.media_type, gzip.compress(body.data, 1), "gzip")
+            if draw.random() < 0.5:
+                data = bytearray(body.data)
+                self._hurt(data)
+                body = Body(body.media_type, bytes(data), "gzip")
+        elif draw.random() < 0.01:
+            other = JSON if body.media_type == MEDIA_TYPE else MEDIA_TYPE
+            body = Body(other, body.data)
+        self._sent.append(body)
+        del self._sent[:-20]
+        return body
+
+    def _id(self) -> str:
+        if self._ids and self._draw.random() < 0.1:
+            return self._draw.choice(self._ids)
+        self._ids.append(f"{self._draw.getrandbits(128):032x}")
+        del self._ids[:-200]
+        return self._ids[-1]
+
+    def _columns(self, row: Row) -> int:
+        draw = self._draw
+        if row.columns is None:
+            return draw.getrandbits(row.width)
+        return sum(1 << each for each in draw.sample(range(row.width), row.columns))
+
+    def _json(self) -> Body:
+        draw = self._draw
+        reports: list[Any] = []
+        for _ in range(
+            draw.choice((0, 1, 1, 2, 2, 3, 5, 12) if draw.random() < 0.97 else (40, 41))
+        ):
+            metric, scheme, window = draw.choice(self._places)
+            rows = self._reader.rows((metric, scheme, window))
+            row = draw.randrange(len(rows))
+            report: dict[str, Any] = {"metric": metric, "scheme": scheme, "window": window}
+            if row or draw.random() < 0.1:
+                report["row"] = row
+            columns = Report(row, self._columns(rows[row]))
+            report["columns"] = wire.pack_columns(rows[row], columns)
+            reports.append(report)
+        document: dict[str, Any] = {"batch": self._id(), "reports": reports}
+        if draw.random() < 0.3:
+            self._twist(document)
+        compact = draw.random() < 0.8
+        text = json.dumps(
+            document,
+            separators=(",", ":") if compact else (", ", ": "),
+            ensure_ascii=draw.random() < 0.5,
+        )
+        return Body(JSON, text.encode("utf-8", "surrogatepass"))
+
+    def _twist(self, document: dict[str, Any]) -> None:
+        """An accident that keeps the JSON whole."""
+        draw = self._draw
+        odd: tuple[Any, ...] = (
+            *(None, True, False, 0, -1, 1.0, 0.5, 2**31, 2**32, 2**64, -(2**63), 10**30),
+            *("", "0", "browser", "2026-11-20", "2026-W46", "2026-02-30", "\ud800", "é", []),
+            *([0], [[]], [0, 0], [1, 0], {}, {"row": 0}, "A" * 43, "__8", "AA==", "A" * 5_000),
+        )
+        reports = document["reports"]
+        if not reports or draw.random() < 0.15:
+            document[draw.choice(("batch", "reports", "extra"))] = draw.choice(odd)
+            return
+        place = draw.randrange(len(reports))
+        report = reports[place]
+        kind = draw.random()
+        if kind < 0.6:
+            report[draw.choice((*report, "row", "columns", "extra"))] = draw.choice(odd)
+        elif kind < 0.75:
+            report.pop(draw.choice(list(report)))
+        elif kind < 0.9:
+            other = draw.choice(reports)
+            name = draw.choice(("metric", "scheme", "window", "columns"))
+            if name in other:
+                report[name] = other[name]
+        else:
+            reports[place] = draw.choice(odd)
+
+    def _binary(self) -> Body:
+        draw = self._draw
+        place = draw.choice(self._places)
+        rows = self._reader.rows(place)
+        reports = []
+        for _ in range(
+            draw.choice((0, 1, 2, 2, 3, 7, 7, 30, 201) if draw.random() < 0.9 else (200,))
+        ):
+            row = draw.randrange(len(rows))
+            reports.append(Report(row, self._columns(rows[row])))
+        return Body(MEDIA_TYPE, encode(self._id(), *place, rows, reports))
+
+    def _hurt(self, data: bytearray) -> None:
+        draw = self._draw
+        at = draw.randrange(len(data) + 1)
+        kind = draw.randrange(9)
+        if kind == 0 and data:
+            data[at % len(data)] ^= 1 << draw.randrange(8)
+        elif kind == 1 and data:
+            data[at % len(data)] = draw.randrange(256)
+        elif kind == 2:
+            del data[at:]
+        elif kind == 3:
+            del data[at : at + draw.choice((1, 1, 2, 4, 16, 200))]
+        elif kind == 4:
+            data[at:at] = draw.choice(TOKENS)
+        elif kind == 5:
+            data[at:at] = data[at : at + draw.choice((1, 2, 8, 64, 300))]
+        elif kind == 6 and self._sent:
+            other = draw.choice(self._sent).data
+            start = draw.randrange(len(other) + 1)
+            data[at:] = other[start:]
+        elif kind == 7:
+            # A number in the JSON becomes another one.
+            found = list(re.finditer(rb"\d+", data))
+            if found:
+                match = draw.choice(found)
+                data[match.start() : match.end()] = draw.choice(
+                    (b"0", b"1", b"-1", b"7", b"8", b"63", b"64", b"300", b"1e1", b"4294967295")
+                )
+        elif len(data) > 33:
+            # A field of the binary header.
+            data[draw.randrange(4, 33)] = draw.choice((0, 1, 2, 8, 16, 127, 128, 255))
+
+
+class Rig:
+    """The intake over a store in memory, and the plain reader's sums beside it."""
+
+    def __init__(self) -> None:
+        registry = Registry.parse(METRICS)
+        self.store = MemoryStore()
+        self.intake = Intake(
+            registry,
+            self.store,
+            max_reports=MAX_REPORTS,
+            max_binary_reports=MAX_RECORDS,
+            clock=lambda: NOW,
+        )
+        self.intake.prepare()
+        self.reception = Reception(self.intake, Settings(max_reports=MAX_REPORTS))
+        self.reader = PlainReader(registry)
+        self.clear()
+
+    def clear(self) -> None:
+        self.store.clear()
+        self.cells: Counter[Cell] = Counter()
+        self.ids: set[str] = set()
+
+    def take(self, bodies: list[Body]) -> int:
+        """Send a group, as one tick of the collector would; how many reports were counted.
+
+        Raises:
+            Failure: the intake did anything but what the plain reader did.
+        """
+        batches, readings = [], []
+        for body in bodies:
+            reading = self.reader.read(body)
+            try:
+                batch: Batch | None = self._read(body)
+            except IntakeError as error:
+                batch = None
+                if not 400 <= error.status < 500:
+                    raise Failure(f"status {error.status}", [body]) from error
+            except Exception as error:
+                raise Failure(f"{type(error).__name__}: {error}", [body]) from error
+            if (batch is None) != reading.refused:
+                verb = "refused" if batch is None else "took"
+                raise Failure(f"the intake {verb} what the plain reader did not", [body])
+            if batch is not None:
+                if (batch.id, batch.reports) != (reading.id, len(reading.reports)):
+                    raise Failure(
+                        f"{batch.reports} reports are good, not {len(reading.reports)}", [body]
+                    )
+                batches.append(batch)
+                readings.append(reading)
+        try:
+            receipts = self.intake.take(batches)
+        except Exception as error:
+            raise Failure(f"{type(error).__name__}: {error}", bodies) from error
+        total = 0
+        for receipt, reading in zip(receipts, readings, strict=True):
+            count = len(reading.reports)
+            known = reading.id in self.ids
+            told = (receipt.batch, receipt.accepted, receipt.duplicate)
+            if told != (reading.id, 0 if known else count, count if known else 0):
+                raise Failure(f"the receipt says {told}", bodies)
+            if count and not known:
+                self.ids.add(reading.id)
+                self.cells.update(cell for report in reading.reports for cell in report)
+                total += count
+        return total
+
+    def compare(self, bodies: list[Body]) -> None:
+        """Raise Failure unless the tallies are the plain reader's sums."""
+        if self.cells != self.store.cells:
+            raise Failure("the tallies are not the sum of what was counted", bodies)
+
+    def _read(self, body: Body) -> Batch:
+        # As the collector does: at a glance where that is possible, else in full.
+        batch = self.reception.glance(body.media_type, body.encoding, body.data)
+        if batch is not None:
+            return batch
+        limit = self.reception.limit(body.media_type)
+        plain = read_body(io.BytesIO(body.data), body.encoding, limit)
+        return self.reception.read(body.media_type, plain)
+
+
+def fuzz(batches: int, seed: int) -> Iterator[tuple[int, int, int]]:
+    """Send about so many batches; after each chunk: batches, how many were refused or
+    without a good report, and how many reports were counted.
+
+    Raises:
+        Failure: with bodies that are as few and as short as could be found.
+    """
+    draw = random.Random(seed)
+    rig = Rig()
+    sender = Sender(rig.reader, draw)
+    sent = empty = counted = 0
+    while sent < batches:
+        faulthandler.dump_traceback_later(SECONDS, exit=True)
+        chunk: list[Body] = []
+        try:
+            while len(chunk) < min(CHUNK, batches - sent):
+                group = [sender.body() for _ in range(draw.choice((1, 1, 2, 5, 20)))]
+                chunk += group
+                before = len(rig.ids)
+                counted += rig.take(group)
+                empty += len(group) - (len(rig.ids) - before)
+            rig.compare(chunk)
+        except Failure as failure:
+            faulthandler.cancel_dump_traceback_later()
+            raise _smallest(failure, chunk) from failure.__cause__
+        faulthandler.cancel_dump_traceback_later()
+        rig.clear()
+        sent += len(chunk)
+        if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > MEGABYTES * 1024:
+            raise Failure(f"the process has grown beyond {MEGABYTES} MB", [])
+        yield sent, empty, counted
+
+
+def _smallest(failure: Failure, chunk: list[Body]) -> Failure:
+    """The same kind of failure from less."""
+    rig = Rig()
+
+    def failing(bodies: list[Body]) -> Failure | None:
+        rig.clear()
+        try:
+            for body in bodies:
+                rig.take([body])
+            rig.compare(bodies)
+        except Failure as found:
+            return found
+        return None
+
+    found = failing(failure.bodies) or failing(chunk)
+    if found is None:
+        return failure
+    bodies = list(failure.bodies if failing(failure.bodies) else chunk)
+    step = len(bodies) // 2
+    while step:
+        for start in range(0, len(bodies), step):
+            fewer = bodies[:start] + bodies[start + step :]
+            if fewer and failing(fewer):
+                bodies = fewer
+                break
+        else:
+            step //= 2
+    for place, body in enumerate(bodies):
+        if not body.encoding:
+            bodies[place] = _shorter(bodies, place, failing)
+    last = failing(bodies)
+    return Failure(str(last or found), bodies)
+
+
+def _shorter(bodies: list[Body], place: int, failing: Any) -> Body:
+    body = bodies[place]
+    step = len(body.data) // 2
+    while step:
+        for start in range(0, len(body.data), step):
+            less = Body(body.media_type, body.data[:start] + body.data[start + step :])
+            if failing([*bodies[:place], less, *bodies[place + 1 :]]):
+                body = less
+                break
+        else:
+            step //= 2
+    return body
+
+
+def _work(batches: int, seed: int, reports: multiprocessing.Queue[Any]) -> None:
+    try:
+        for progress in fuzz(batches, seed):
+            reports.put((seed, progress))
+        reports.put((seed, None))
+    except Failure as failure:
+        reports.put((seed, failure.args[0], failure.bodies))
+    except BaseException as error:
+        reports.put((seed, repr(error), []))
+        raise
+
+
+def main() -> None:
+    """Fuzz in several processes, and show how far they are."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--batches", type=int, default=100_000, help="in all (100,000)")
+    parser.add_argument("--processes", type=int, default=1, help="side by side (1)")
+    parser.add_argument("--seed", type=int, default=1, help="of the first process (1)")
+    options = parser.parse_args()
+    reports: multiprocessing.Queue[Any] = multiprocessing.Queue()
+    share = -(-options.batches // options.processes)
+    seeds = range(options.seed, options.seed + options.processes)
+    workers = [multiprocessing.Process(target=_work, args=(share, seed, reports)) for seed in seeds]
+    for worker in workers:
+        worker.start()
+    latest = dict.fromkeys(seeds, (0, 0, 0))
+    working = set(seeds)
+    begun = time.monotonic()
+    columns = (*Progress.get_default_columns()[:2], MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns) as bar:
+        task = bar.add_task("batches", total=options.batches)
+        while working:
+            seed, *news = reports.get()
+            if len(news) == 2:
+                for worker in workers:
+                    worker.terminate()
+                message, bodies = news
+                Path("fuzz-failure.bin").write_bytes(b"\n".join(body.data for body in bodies))
+                sys.exit(f"seed {seed}: {message}\n" + "\n".join(map(repr, bodies)))
+            if news[0] is None:
+                working.discard(seed)
+            else:
+                latest[seed] = news[0]
+            bar.update(task, completed=sum(each[0] for each in latest.values()))
+    sent, empty, counted = (sum(column) for column in zip(*latest.values(), strict=True))
+    print(
+        f"{sent:,} batches from seeds {seeds[0]} to {seeds[-1]}, {empty:,} of them refused, seen "
+        f"before or without a good report; {counted:,} reports counted as the plain reader "
+        f"counts them; {time.monotonic() - begun:,.0f} s"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""The fuzzer of `fuzzing.py`, for a few seconds, and that it would find what it looks for."""
+
+from __future__ import annotations
+
+import pytest
+
+from hearsay_collector import folding
+from hearsay_collector.intake import Intake
+
+from . import fuzzing
+
+
+def test_mutated_batches_are_counted_as_the_plain_reader_counts_them():
+    """Of 10,000 bodies, good and hurt (seed 1), exactly the good reports are counted, once."""
+    *_, (sent, empty, counted) = fuzzing.fuzz(10_000, seed=1)
+    assert sent >= 10_000
+    # Good and bad ones both, or nothing was tried.
+    assert 1_000 < empty < 9_000
+    assert counted > 10_000
+
+
+@pytest.mark.parametrize("fault", ["count", "raise", "twice"])
+def test_the_fuzzer_sees_a_fault(monkeypatch, fault):
+    """A report too few in a sum, an error that is not documented and a forgotten id are found."""
+    if fault == "count":
+        merged = folding.merged
+        monkeypatch.setattr(
+            "hearsay_collector.intake.merged",
+            lambda parts: dict(list(merged(parts).items())[1:]),
+        )
+    elif fault == "raise":
+        read = Intake.read_binary
+        monkeypatch.setattr(
+            Intake,
+            "read_binary",
+            lambda self, body: [][0] if b"2026-11-17" in body else read(self, body),
+        )
+    else:
+        fold = fuzzing.MemoryStore.fold
+
+        def forgetful(self, commit, now):
+            seen = fold(self, commit, now)
+            self.ids.difference_update(commit.ids)
+            return seen
+
+        monkeypatch.setattr(fuzzing.MemoryStore, "fold", forgetful)
+    with pytest.raises(fuzzing.Failure) as found:
+        list(fuzzing.fuzz(5_000, seed=2))
+    # It shows the fault with few bodies, not with the whole chunk.
+    assert 1 <= len(found.value.bodies) <= 3
