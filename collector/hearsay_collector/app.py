@@ -16,6 +16,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from hearsay import Metric, Registry
+from hearsay_collector.admission import AUTHENTICATE
 from hearsay_collector.answers import SECURITY_HEADERS, Answer, accepted
 from hearsay_collector.bodies import read_body
 from hearsay_collector.intake import Intake
@@ -30,6 +31,8 @@ __all__ = ["RECEPTION", "create_app"]
 
 RECEPTION = "hearsay_reception"
 """Where the app keeps its `Reception` among its extensions."""
+
+_KEYS = ("Authorization", "X-Hearsay-Key")
 
 
 def create_app(
@@ -65,6 +68,7 @@ def create_app(
         store,
         max_reports=settings.max_reports,
         max_binary_reports=settings.max_binary_reports,
+        max_metrics=settings.max_metrics,
     )
     app.extensions[RECEPTION] = Reception(intake, settings)
     _add_routes(app, app.extensions[RECEPTION], store)
@@ -75,11 +79,23 @@ def create_app(
 def _add_routes(app: Flask, reception: Reception, store: Store) -> None:
     @app.post("/v1/reports")
     def reports() -> Response:
+        if reception.admission is not None:
+            authorization, key = (request.headers.get(name, "") for name in _KEYS)
+            reception.admission.admit(request.remote_addr or "", authorization, key)
         limit = reception.limit(request.mimetype)
         body = read_body(request.stream, request.headers.get("Content-Encoding", ""), limit)
         batch = reception.read(request.mimetype, body)
         (receipt,) = reception.intake.take([batch])
         return _response(accepted(receipt))
+
+    @app.after_request
+    def let_pages_read(response: Response) -> Response:
+        if reception.cors is not None and request.path == "/v1/reports":
+            origin = request.headers.get("Origin", "")
+            asked = request.method == "OPTIONS"
+            headers = reception.cors.preflight if asked else reception.cors.headers
+            response.headers.extend(headers(origin))
+        return response
 
     @app.get("/healthz")
     def healthz() -> Response:
@@ -130,6 +146,8 @@ def _response(answer: Answer) -> Response:
     response = Response(answer.body, answer.status, content_type=answer.content_type)
     if answer.retry_after is not None:
         response.headers["Retry-After"] = str(max(1, round(answer.retry_after)))
+    if answer.status == 401:
+        response.headers["WWW-Authenticate"] = AUTHENTICATE
     return response
 
 

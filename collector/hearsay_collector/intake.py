@@ -23,6 +23,7 @@ from hearsay_collector.binary import BinaryBatch, decode, sum_records
 from hearsay_collector.bodies import IntakeError, parse
 from hearsay_collector.catalogue import SKEW, Catalogue, Refused
 from hearsay_collector.folding import Accepted, increments, merged
+from hearsay_collector.metrics import count_receipts
 from hearsay_collector.stores.base import Commit, Increment, Store, TallyRowKey, shard_of
 from hearsay_collector.typed import decode_typed
 
@@ -95,7 +96,7 @@ class Intake:
     """Reads batches by the registry and folds them into the store.
 
     `max_reports` is the most reports in a batch of JSON, `max_binary_reports` in a binary
-    one; `clock` returns POSIX time in seconds.
+    one, `max_metrics` the most metrics in one of JSON; `clock` returns POSIX time in seconds.
     """
 
     def __init__(
@@ -105,11 +106,13 @@ class Intake:
         *,
         max_reports: int = 1000,
         max_binary_reports: int = 100_000,
+        max_metrics: int = 100,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
         self._max_reports = max_reports
         self._max_binary_reports = max_binary_reports
+        self._max_metrics = max_metrics
         self._clock = clock
         self._catalogue = Catalogue(registry, store, clock)
 
@@ -128,6 +131,9 @@ class Intake:
         """
         typed = decode_typed(body)
         if typed is None or len(typed.reports) > self._max_reports:
+            return None
+        # Fewer reports than that cannot be of more metrics.
+        if len(typed.reports) > self._max_metrics < len({each.metric for each in typed.reports}):
             return None
         try:
             check_batch_id(typed.batch)
@@ -170,6 +176,7 @@ class Intake:
                 "a batch is an object with a batch id and a list of reports, and no more"
             )
         _check_number(len(reports), self._max_reports)
+        self._check_metrics(reports)
         now = self._clock()
         accepted: list[Accepted] = []
         rejected: list[Rejection] = []
@@ -220,6 +227,14 @@ class Intake:
             {reason: len(indices) for reason, _, indices in bad if len(indices)},
         )
 
+    def shard(self, batch: Batch) -> int:
+        """The shard of the store that remembers this batch.
+
+        Raises:
+            StoreUnavailable: nobody can say how many shards there are.
+        """
+        return shard_of(batch.id, self._store.shards)
+
     def take(self, batches: Sequence[Batch]) -> list[Receipt]:
         """Fold the batches, each exactly once, and return a receipt for each of them.
 
@@ -247,6 +262,7 @@ class Intake:
                 receipts.append(Receipt(batch.id, count, 0, batch.rejected, batch.refused))
             else:
                 receipts.append(Receipt(batch.id, 0, count, batch.rejected, batch.refused))
+        count_receipts(receipts)
         return receipts
 
     def _fold(self, shard: int, pending: Mapping[str, Batch]) -> set[str]:
@@ -261,6 +277,17 @@ class Intake:
             for batch_id in seen:
                 del left[batch_id]
         return set(left)
+
+    def _check_metrics(self, reports: list[Any]) -> None:
+        names = (report.get("metric") for report in reports if isinstance(report, dict))
+        if len({name for name in names if isinstance(name, str)}) > self._max_metrics:
+            raise IntakeError(
+                "too-many-metrics",
+                413,
+                "Too many metrics",
+                f"a batch may hold reports of up to {self._max_metrics} metrics: "
+                "send several batches",
+            )
 
     def _validate(self, report: Any, now: float) -> Accepted:
         if not isinstance(report, dict) or not report.keys() <= _FIELDS:

@@ -1,9 +1,11 @@
-"""From a media type and a body to a batch: the same for every server."""
+"""From a request to a batch: who may send, what and how much, the same for every server."""
 
 from __future__ import annotations
 
+from hearsay_collector.admission import Admission
 from hearsay_collector.binary import MEDIA_TYPE
 from hearsay_collector.bodies import IntakeError
+from hearsay_collector.cors import Cors
 from hearsay_collector.intake import Batch, Intake
 from hearsay_collector.settings import Settings
 
@@ -17,6 +19,8 @@ class Reception:
 
     def __init__(self, intake: Intake, settings: Settings) -> None:
         self.intake = intake
+        self.admission = Admission.of(settings)
+        self.cors = Cors.of(settings)
         self._limits = {_JSON: settings.max_body, MEDIA_TYPE: settings.max_binary_body}
 
     def limit(self, media_type: str) -> int:

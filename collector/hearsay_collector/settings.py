@@ -179,7 +179,8 @@ class Settings:
         "", _private_bind, "private host:port to serve /metrics at as well; empty: nowhere"
     )
     log_format: str = _setting("text", _one_of("text", "json"), "lines of the log: text or json")
-    max_metrics: int = _setting(100, _whole(1, 100_000), "most metrics in one batch of JSON")
+    # A batch of the SDK holds up to 100 reports: none may be refused for its metrics.
+    max_metrics: int = _setting(100, _whole(100, 100_000), "most metrics in one batch of JSON")
     max_header: int = _setting(1 << 14, _size, "largest request line and header of a request")
     max_headers: int = _setting(64, _whole(8, 1000), "most lines in the header of a request")
     request_timeout: int = _setting(
