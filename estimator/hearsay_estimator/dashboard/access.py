@@ -1,5 +1,8 @@
 """Who is let in: a token, shown once in a form (then a cookie remembers) or with each request.
 
+The dashboard's token opens everything; tokens of the read API (`tokens.py`) open what their
+scopes name, and no page.
+
 The cookie is signed with a key derived from the token, so a new token ends every session
 and several processes agree without sharing anything else.
 """
@@ -8,22 +11,36 @@ from __future__ import annotations
 
 import hmac
 import threading
+from collections.abc import Sequence
 from hashlib import sha256
 from urllib.parse import urlencode, urlsplit
 
-from flask import Blueprint, Flask, Request, current_app, redirect, render_template, request
+from flask import Blueprint, Flask, Request, current_app, g, redirect, render_template, request
 from flask import session as cookie
 from flask.sessions import SecureCookieSessionInterface
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import Forbidden, Unauthorized
 
-__all__ = ["access", "for_people", "guard"]
+from hearsay import Metric
+from hearsay_estimator.dashboard.problems import Problem
+from hearsay_estimator.dashboard.tokens import ApiToken, find_token
+
+__all__ = ["API", "access", "for_people", "guard", "may_read", "require"]
+
+API = "/api/"
+"""Where the read API begins."""
 
 access = Blueprint("access", __name__)
 
 _SESSION_SECONDS = 12 * 3600
 _SIGNED_IN = "signed_in"
-_OPEN = frozenset({"access.sign_in", "access.sign_out", "static", "healthz"})
+_OPEN = frozenset(
+    {
+        *("access.sign_in", "access.sign_out", "static", "healthz", "api.openapi"),
+        # It opens by a signature of its own.
+        "embedding.embedded",
+    }
+)
 """Endpoints that need no token."""
 
 
@@ -37,14 +54,19 @@ class _Sessions(SecureCookieSessionInterface):
 class _Door:
     """Compares tokens, and lets a login link through once."""
 
-    def __init__(self, token: str, login_link: bool) -> None:
+    def __init__(self, token: str, login_link: bool, tokens: Sequence[ApiToken]) -> None:
         self._digest = _digest(token)
+        self._tokens = tuple(tokens)
         self._link_left = login_link
         self._lock = threading.Lock()
 
     def opens(self, token: str) -> bool:
         # Digests have one length, so the comparison tells nothing about the token's.
         return hmac.compare_digest(_digest(token), self._digest)
+
+    def holder(self, token: str) -> ApiToken | None:
+        """The token of the read API that this is."""
+        return find_token(self._tokens, token)
 
     def opens_by_link(self, token: str) -> bool:
         with self._lock:
@@ -54,8 +76,8 @@ class _Door:
             return True
 
 
-def guard(app: Flask, token: str, *, login_link: bool) -> None:
-    """Ask for the token everywhere but at the door."""
+def guard(app: Flask, token: str, *, login_link: bool, tokens: Sequence[ApiToken] = ()) -> None:
+    """Ask for the token everywhere but at the door; `tokens` open the read API."""
     app.secret_key = hmac.digest(token.encode(), b"hearsay dashboard session", "sha256")
     app.session_interface = _Sessions()
     app.config.update(
@@ -64,7 +86,7 @@ def guard(app: Flask, token: str, *, login_link: bool) -> None:
         SESSION_COOKIE_SAMESITE="Strict",
         PERMANENT_SESSION_LIFETIME=_SESSION_SECONDS,
     )
-    app.extensions["hearsay_door"] = _Door(token, login_link)
+    app.extensions["hearsay_door"] = _Door(token, login_link, tokens)
     app.before_request(_check)
     app.register_blueprint(access)
 
@@ -106,9 +128,19 @@ def _check() -> ResponseReturnValue | None:
         return None
     credentials = request.authorization
     if credentials is not None:
-        if credentials.type == "bearer" and _door().opens(credentials.token or ""):
+        shown = (credentials.token or "") if credentials.type == "bearer" else ""
+        if _door().opens(shown):
             return None
-        raise Unauthorized("The token is not the dashboard's. Send it as Authorization: Bearer.")
+        if (holder := _door().holder(shown)) is None:
+            raise Unauthorized(
+                "The token is not one of the dashboard's. Send it as Authorization: Bearer."
+            )
+        if not request.path.startswith(API):
+            raise Problem(
+                403, "token-out-of-scope", "Forbidden", "This token opens the read API alone."
+            )
+        g.holder = holder
+        return None
     if _signed_in():
         return None
     if for_people(request):
@@ -117,11 +149,47 @@ def _check() -> ResponseReturnValue | None:
     raise Unauthorized("Sign in first, or send the token as Authorization: Bearer.")
 
 
+def require(scope: str, metric: Metric | None = None) -> None:
+    """Let a request pass only if its token has the scope, and reaches the metric.
+
+    Raises:
+        Problem: it has not, or does not; the problem names what is missing.
+    """
+    holder: ApiToken | None = g.get("holder")
+    if holder is None:
+        return
+    if scope not in holder.scopes:
+        raise Problem(
+            403,
+            "missing-scope",
+            "Missing scope",
+            f"This needs the scope {scope}, which the token {holder.name} does not have. Make "
+            "one that has it with `hearsay token new`.",
+            scope=scope,
+        )
+    if metric is not None and not holder.reaches(metric):
+        raise Problem(
+            403,
+            "metric-out-of-reach",
+            "Metric out of reach",
+            f"The token {holder.name} is limited to other metrics than {metric.name}.",
+            scope=scope,
+            metric=metric.name,
+        )
+
+
+def may_read(metric: Metric) -> bool:
+    """Whether the request's token reaches the metric."""
+    holder: ApiToken | None = g.get("holder")
+    return holder is None or holder.reaches(metric)
+
+
 def for_people(request: Request) -> bool:
     """Whether to answer with a page: not to a program with a token, nor for a file."""
     return (
         request.authorization is None
         and "." not in request.path
+        and not request.path.startswith(API)
         and request.accept_mimetypes.accept_html
     )
 

@@ -8,27 +8,34 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from flask import Flask, Response, jsonify, render_template, request
+from flask import Flask, Response, current_app, jsonify, render_template, request
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest, HTTPException, InternalServerError, ServiceUnavailable
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 import hearsay
-from hearsay import HearsayError, Registry
+from hearsay import HearsayError, Registry, SchemeError, ValueListError
 from hearsay_collector.settings import SettingsError
 from hearsay_collector.stores import Store, StoreError, StoreUnavailable, store_of
 from hearsay_estimator.dashboard import words
 from hearsay_estimator.dashboard.access import for_people, guard
+from hearsay_estimator.dashboard.api import api
 from hearsay_estimator.dashboard.comparing import comparing
+from hearsay_estimator.dashboard.decodes import Decodes, StillDecoding, TooManyDecodes
+from hearsay_estimator.dashboard.embedding import offer_embedding
 from hearsay_estimator.dashboard.pages import pages
 from hearsay_estimator.dashboard.pictures import pictures
 from hearsay_estimator.dashboard.planner import planner
+from hearsay_estimator.dashboard.problems import Problem
 from hearsay_estimator.dashboard.ranges import RangeError
+from hearsay_estimator.dashboard.representations import GZIPPED
 from hearsay_estimator.dashboard.settings import Settings
 from hearsay_estimator.dashboard.source import Source
+from hearsay_estimator.dashboard.tokens import parse_tokens
+from hearsay_estimator.dashboard.waiting import waiting_page, waiting_problem
 from hearsay_estimator.errors import EstimateError
 
-__all__ = ["CONTENT_SECURITY_POLICY", "MAX_UPLOAD", "create_app"]
+__all__ = ["CONTENT_SECURITY_POLICY", "MAX_FORM", "create_app"]
 
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; "
@@ -36,8 +43,10 @@ CONTENT_SECURITY_POLICY = (
 )
 """No script may run at all, not even ours: there is none."""
 
-MAX_UPLOAD = 2 << 20
-"""The most bytes that anybody can send at once: a list of about 100,000 candidates."""
+MAX_FORM = 16 << 10
+"""The most bytes of a form that carries no list: a token, and the address to go on to."""
+
+_UPLOADS = frozenset({"pages.metric_upload", "api.estimate", "api.trend", "api.comparison"})
 
 _WORTH_COMPRESSING = 1024
 
@@ -62,24 +71,38 @@ def create_app(
             ["HEARSAY_DASHBOARD_TOKEN is missing: `hearsay dashboard` makes one, or set your own"]
         )
     app = Flask(__name__)
-    app.config["MAX_CONTENT_LENGTH"] = MAX_UPLOAD
+    app.config["HEARSAY_UPLOAD"] = settings.dashboard_upload
     app.extensions["hearsay_source"] = Source(
         store or store_of(settings),
         registry or Registry.load(settings.registry),
         clock,
         Path(settings.candidates_dir) if settings.candidates_dir else None,
+        Decodes(settings.dashboard_cache),
     )
-    guard(app, settings.dashboard_token, login_link=settings.dashboard_login_link)
+    app.before_request(_limit)
+    guard(
+        app,
+        settings.dashboard_token,
+        login_link=settings.dashboard_login_link,
+        tokens=parse_tokens(settings.api_tokens),
+    )
     app.register_blueprint(pages)
     app.register_blueprint(comparing)
     app.register_blueprint(planner)
+    app.register_blueprint(api)
     app.register_blueprint(pictures)
+    origins = tuple(settings.dashboard_frame_ancestors.split())
+    offer_embedding(app, origins, settings.dashboard_embed_days)
     app.add_url_rule("/healthz", "healthz", _healthz)
     app.after_request(_protect)
     app.after_request(_compress)
     app.register_error_handler(HTTPException, _error)
     app.register_error_handler(EstimateError, _cannot)
     app.register_error_handler(RangeError, _cannot)
+    app.register_error_handler(SchemeError, _cannot)
+    app.register_error_handler(ValueListError, _cannot)
+    app.register_error_handler(StillDecoding, _still_decoding)
+    app.register_error_handler(TooManyDecodes, _still_decoding)
     app.register_error_handler(StoreError, _store_trouble)
     app.register_error_handler(Exception, _failure)
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
@@ -99,14 +122,20 @@ def _healthz() -> ResponseReturnValue:
     return {"status": "ok"}
 
 
+def _limit() -> None:
+    """Bound what is read of a body by what it is for."""
+    upload = current_app.config["HEARSAY_UPLOAD"]
+    request.max_content_length = upload if request.endpoint in _UPLOADS else MAX_FORM
+
+
 def _protect(response: Response) -> Response:
     headers = response.headers
-    headers["Content-Security-Policy"] = CONTENT_SECURITY_POLICY
+    headers.setdefault("Content-Security-Policy", CONTENT_SECURITY_POLICY)
     headers["X-Content-Type-Options"] = "nosniff"
     headers["Referrer-Policy"] = "same-origin"
     headers["Cross-Origin-Opener-Policy"] = "same-origin"
-    headers["Cross-Origin-Resource-Policy"] = "same-origin"
-    if request.endpoint != "static":
+    headers.setdefault("Cross-Origin-Resource-Policy", "same-origin")
+    if request.endpoint != "static" and "Cache-Control" not in headers:
         headers["Cache-Control"] = "no-store"
     return response
 
@@ -121,8 +150,12 @@ def _compress(response: Response) -> Response:
         and "Content-Encoding" not in response.headers
         and len(response.get_data()) >= _WORTH_COMPRESSING
     ):
-        response.set_data(gzip.compress(response.get_data(), compresslevel=5))
+        # No time in its header: the same content is the same bytes, as a strong ETag says.
+        response.set_data(gzip.compress(response.get_data(), compresslevel=5, mtime=0))
         response.headers["Content-Encoding"] = "gzip"
+        tag, weak = response.get_etag()
+        if tag is not None and not weak:
+            response.set_etag(f"{tag}{GZIPPED}")
     return response
 
 
@@ -132,11 +165,19 @@ def _error(error: HTTPException) -> ResponseReturnValue:
     if error.response is not None:
         return error.response
     title, detail = error.name, error.description
+    if code == 413:
+        detail = (
+            f"More than {request.max_content_length:,} bytes were sent, which is the most that "
+            "is taken here. A longer list of strings belongs into the folder that "
+            "HEARSAY_CANDIDATES_DIR names, or to `hearsay estimate --candidates FILE`."
+        )
+    kind = error.kind if isinstance(error, Problem) else "about:blank"
+    members = error.members if isinstance(error, Problem) else {}
     if for_people(request):
         response = Response(render_template("error.html", code=code, title=title, detail=detail))
         response.mimetype = "text/html"
     else:
-        response = jsonify(type="about:blank", title=title, status=code, detail=detail)
+        response = jsonify(type=kind, title=title, status=code, detail=detail, **members)
         response.mimetype = "application/problem+json"
     response.status_code = code
     for name, value in error.get_headers():
@@ -150,6 +191,13 @@ def _error(error: HTTPException) -> ResponseReturnValue:
 def _cannot(error: HearsayError) -> ResponseReturnValue:
     """What was asked has no answer; the message says what to ask instead."""
     return _error(BadRequest(str(error)))
+
+
+def _still_decoding(error: StillDecoding | TooManyDecodes) -> ResponseReturnValue:
+    """A page looks again by itself; it could not send again what was sent with POST."""
+    if isinstance(error, StillDecoding) and request.method != "POST" and for_people(request):
+        return waiting_page(error)
+    return _error(waiting_problem(error))
 
 
 def _store_trouble(error: StoreError) -> ResponseReturnValue:

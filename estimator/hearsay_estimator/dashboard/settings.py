@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import hearsay_collector.settings
+from hearsay_estimator.dashboard.tokens import parse_tokens
 
 __all__ = ["MIN_TOKEN_LENGTH", "Settings"]
 
 MIN_TOKEN_LENGTH = 16
 """A signed session cookie lets its holder test guesses of the token without asking us, so
 a token must be out of reach of guessing."""
+
+_UNITS = {"": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
 
 
 def _token(value: str) -> str:
@@ -27,6 +31,32 @@ def _switch(value: str) -> bool:
     if value not in ("0", "1"):
         raise ValueError("must be 1 or 0")
     return value == "1"
+
+
+def _bytes(value: str) -> int:
+    found = re.fullmatch(r"([0-9]{1,12}) ?(|KiB|MiB|GiB)", value, re.IGNORECASE)
+    if not found or not 1024 <= (size := int(found[1]) * _UNITS[found[2].lower()]) <= 1 << 40:
+        raise ValueError("must be a size from 1 KiB to 1024 GiB, like 1048576 or 256 MiB")
+    return size
+
+
+def _tokens(value: str) -> str:
+    parse_tokens(value)
+    return value
+
+
+def _origins(value: str) -> str:
+    origins = value.replace(",", " ").split()
+    # No wildcard: a host that anybody can name is anybody's.
+    if not all(re.fullmatch(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?", each) for each in origins):
+        raise ValueError("must be origins like https://wiki.acme.example, with spaces between")
+    return " ".join(origins)
+
+
+def _days(value: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,4}", value) or not 1 <= int(value) <= 3660:
+        raise ValueError("must be a number of days from 1 to 3660")
+    return int(value)
 
 
 def _folder(value: str) -> str:
@@ -49,6 +79,33 @@ class Settings(hearsay_collector.settings.Settings):
     dashboard_login_link: bool = field(
         default=False,
         metadata={"parse": _switch, "help": "1: /login?token=... signs in, once"},
+    )
+    dashboard_upload: int = field(
+        default=2 << 20,
+        metadata={"parse": _bytes, "help": "largest list of candidates that can be sent, in bytes"},
+    )
+    dashboard_cache: int = field(
+        default=256 << 20,
+        metadata={"parse": _bytes, "help": "bytes of memory for estimates that were calculated"},
+    )
+    api_tokens: str = field(
+        default="",
+        repr=False,
+        metadata={
+            "parse": _tokens,
+            "help": "tokens of the read API, in TOML; `hearsay token new` writes their lines",
+        },
+    )
+    dashboard_frame_ancestors: str = field(
+        default="",
+        metadata={
+            "parse": _origins,
+            "help": "origins of the sites that may show charts in frames; none: no chart leaves",
+        },
+    )
+    dashboard_embed_days: int = field(
+        default=90,
+        metadata={"parse": _days, "help": "days until the link of a chart in a frame ends"},
     )
     candidates_dir: str = field(
         default="",

@@ -106,7 +106,7 @@ class Source:
         asked = digest_of_candidates(candidates)
 
         def work(progress: Progress | None = None) -> Versioned[Estimate]:
-            return self._point(metric, days.first, days.last, candidates, asked, level, adjust)
+            return self._point(metric, days, candidates, asked, level, adjust)
 
         if metric.values is not None:
             return work()
@@ -140,10 +140,11 @@ class Source:
         asked = digest_of_candidates(candidates)
 
         def point(first: date, last: date) -> Estimate:
-            return self._point(metric, first, last, candidates, asked, level, "bh").answer
+            within = DayRange(first, last)
+            return self._point(metric, within, candidates, asked, level, "bh").answer
 
         def work(progress: Progress | None = None) -> Versioned[Trend]:
-            before = self.version(metric, days)
+            before = self.version(metric, days, candidates)
             found = trend(
                 self.store,
                 self.registry,
@@ -156,35 +157,41 @@ class Source:
                 point=point,
                 progress=progress,
             )
-            return Versioned(found, before if self.version(metric, days) == before else None)
+            after = self.version(metric, days, candidates)
+            return Versioned(found, before if after == before else None)
 
         if metric.values is not None:
             return work()
         name = digest("trend", metric.scheme.fingerprint, metric.name, days, asked)
         return self.decodes.job(digest(name, by, level), work, self.patience)
 
-    def version(self, metric: Metric, days: DayRange) -> bytes:
+    def version(
+        self, metric: Metric, days: DayRange, candidates: Sequence[str] | None = None
+    ) -> bytes:
         """What the tallies of these days hold, as a digest."""
-        return digest_of_question(self.question(metric, days), b"")
+        return digest_of_question(self.question(metric, days, candidates))
 
-    def question(self, metric: Metric, days: DayRange) -> Question:
-        """The tallies of these days, whatever will be asked of them."""
-        return gather(self.store, self.registry, metric.name, days.first, days.last)
+    def question(
+        self, metric: Metric, days: DayRange, candidates: Sequence[str] | None = None
+    ) -> Question:
+        """The tallies of these days, and what is asked of them."""
+        first, last = days.first, days.last
+        return gather(self.store, self.registry, metric.name, first, last, candidates)
 
     def _point(
         self,
         metric: Metric,
-        first: date,
-        last: date,
+        days: DayRange,
         candidates: Sequence[str] | None,
         asked: bytes,
         level: float,
         adjust: Adjustment,
     ) -> Versioned[Estimate]:
-        question = gather(self.store, self.registry, metric.name, first, last, candidates)
-        key = digest_of_question(question, asked, level, adjust)
+        question = self.question(metric, days, candidates)
+        version = digest_of_question(question)
+        key = digest(version, asked, level, adjust)
         found = self.decodes.get(key, lambda: question.estimate(level=level, adjust=adjust))
-        return Versioned(found, digest_of_question(question, b""))
+        return Versioned(found, version)
 
     def newest(self, metric: Metric) -> str | None:
         """The newest window that holds any answer, whatever the range."""

@@ -14,7 +14,6 @@ from hearsay import Registry
 from hearsay_collector.stores import Store
 from hearsay_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
 from hearsay_estimator.dashboard import create_app
-from hearsay_estimator.dashboard.app import MAX_UPLOAD
 from hearsay_estimator.dashboard.settings import Settings
 from hearsay_estimator.sampling import sample_tally
 
@@ -106,9 +105,12 @@ def test_a_bad_list_is_explained(client: FlaskClient, data: bytes, advice: str) 
 
 def test_a_list_that_is_too_long_or_missing_is_refused(client: FlaskClient) -> None:
     """More than the limit is not read; a form without a file says so."""
-    body = b"x" * (MAX_UPLOAD + 1)
+    body = b"x" * ((2 << 20) + 1)
     kind = "multipart/form-data; boundary=x"
-    assert client.post("/metric/site", data=body, content_type=kind).status_code == 413
+    refused = client.post("/metric/site", data=body, content_type=kind)
+    assert refused.status_code == 413
+    assert "2,097,152 bytes" in refused.text
+    assert "HEARSAY_CANDIDATES_DIR" in refused.text
     answer = client.post("/metric/site", data={}, content_type="multipart/form-data")
     assert answer.status_code == 400
     assert "choose a file" in answer.text
