@@ -14,6 +14,9 @@ from hearsay_collector.logs import DiscreetLogger
 from hearsay_collector.settings import Settings
 
 _settings = Settings.from_env()
+if _settings.metrics_bind:
+    # Before gunicorn imports the worker, and with it what counts.
+    metrics_folder.begin()
 
 bind = [_settings.bind, *([_settings.metrics_bind] if _settings.metrics_bind else [])]
 workers = _settings.workers
@@ -29,12 +32,6 @@ graceful_timeout = 30
 proc_name = "hearsay-collector"
 # A second way in, and a file in the home directory, that nobody here asked for.
 control_socket_disable = True
-
-
-def on_starting(server: Any) -> None:
-    """Make what the processes share."""
-    if _settings.metrics_bind:
-        metrics_folder.begin()
 
 
 def when_ready(server: Any) -> None:

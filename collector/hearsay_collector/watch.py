@@ -27,7 +27,12 @@ class WatchedStore(Store):
 
     @property
     def shards(self) -> int:
-        return self._store.shards
+        # Asked for every batch, and answered from memory once the store is known.
+        try:
+            return self._store.shards
+        except StoreUnavailable as error:
+            self._lose(error)
+            raise
 
     def fold(self, commit: Commit, now: float) -> frozenset[str]:
         began = time.perf_counter()
@@ -78,15 +83,21 @@ class WatchedStore(Store):
         try:
             yield
         except StoreUnavailable as error:
-            metrics.STORE_FAILURES.inc()
-            with self._lock:
-                before, self._lost_at = self._lost_at, self._lost_at or time.monotonic()
-            if before is None:
-                tell("error", "store-lost", f"{error}; batches are answered 503 meanwhile")
+            self._lose(error)
             raise
         if self._lost_at is not None:
-            with self._lock:
-                before, self._lost_at = self._lost_at, None
-            if before is not None:
-                away = round(time.monotonic() - before, 1)
-                tell("info", "store-recovered", f"the store is back after {away} s", seconds=away)
+            self._regain()
+
+    def _lose(self, error: StoreUnavailable) -> None:
+        metrics.STORE_FAILURES.inc()
+        with self._lock:
+            before, self._lost_at = self._lost_at, self._lost_at or time.monotonic()
+        if before is None:
+            tell("error", "store-lost", f"{error}; batches are answered 503 meanwhile")
+
+    def _regain(self) -> None:
+        with self._lock:
+            before, self._lost_at = self._lost_at, None
+        if before is not None:
+            away = round(time.monotonic() - before, 1)
+            tell("info", "store-recovered", f"the store is back after {away} s", seconds=away)

@@ -1,0 +1,223 @@
+"""Figures for Prometheus: from real processes, exact, and at their own address alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+import hearsay
+from hearsay import windows
+from hearsay_collector.intake import REASONS
+
+TYPE = {"Content-Type": "application/json"}
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def fetch(url, body=None):
+    """(status, body) of a request."""
+    try:
+        with urllib.request.urlopen(
+            urllib.request.Request(url, body, TYPE), timeout=30
+        ) as response:
+            return response.status, response.read()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read()
+
+
+def scrape(address):
+    """All samples, as (name, labels) -> value, and the families' types."""
+    status, text = fetch(f"{address}/metrics")
+    assert status == 200
+    families = list(text_string_to_metric_families(text.decode()))
+    samples = {
+        (each.name, tuple(sorted(each.labels.items()))): each.value
+        for family in families
+        for each in family.samples
+    }
+    assert len(samples) == sum(len(family.samples) for family in families)
+    return samples, {family.name: (family.type, family.documentation) for family in families}
+
+
+def alive(folder):
+    """The processes whose figures of the moment are in the shared folder."""
+    files = folder.glob("hearsay-metrics-*/gauge_livesum_*")
+    return {file.stem.rpartition("_")[2] for file in files}
+
+
+def value(samples, name, **labels):
+    return samples.get((name, tuple(sorted(labels.items()))), 0)
+
+
+@pytest.fixture
+def batch(registry, new_id):
+    """Makes a batch of `good` reports, and one bad one for each reason asked for."""
+
+    def make(good, *bad, batch_id=None):
+        report = {
+            "metric": "browser",
+            "scheme": registry["browser"].scheme.fingerprint,
+            "window": windows.window_at("day", time.time() - 86_400),
+            "columns": 1,
+        }
+        wrong = {"unknown_metric": {"metric": "x-sender-chose"}, "bad_columns": {"columns": -1}}
+        reports = [report] * good + [{**report, **wrong[reason]} for reason in bad]
+        return json.dumps({"batch": batch_id or new_id(), "reports": reports}).encode()
+
+    return make
+
+
+@pytest.fixture
+def measured(new_collector, home):
+    """Two workers on a store of each kind, and where their figures are."""
+    private = f"127.0.0.1:{free_port()}"
+    collector = new_collector(**home.environ, HEARSAY_METRICS_BIND=private)
+    return collector, f"http://{private}"
+
+
+def test_exact_after_a_known_load(measured, batch, registry):
+    """Two workers together count every request, batch and report of a known load once."""
+    collector, private = measured
+    reports = f"{collector.address}/v1/reports"
+    bodies = [batch(3, "unknown_metric", "bad_columns") for _ in range(20)]
+    for body in bodies:
+        assert fetch(reports, body)[0] == 202
+    for body in bodies[:5]:
+        assert fetch(reports, body)[0] == 202
+    assert fetch(reports, batch(0, "bad_columns"))[0] == 202
+    for _ in range(4):
+        assert fetch(reports, b"{")[0] == 400
+    assert fetch(f"{collector.address}/nothing")[0] == 404
+    for _ in range(3):
+        assert fetch(f"{collector.address}/healthz")[0] == 200
+
+    samples, families = scrape(private)
+    assert value(samples, "hearsay_requests_total", status="202", problem="") == 26
+    assert value(samples, "hearsay_requests_total", status="400", problem="not-json") == 4
+    assert value(samples, "hearsay_requests_total", status="404", problem="http-404") == 1
+    assert value(samples, "hearsay_requests_total", status="200", problem="") == 3
+    for outcome, batches, count in (("accepted", 20, 60), ("duplicate", 5, 15)):
+        assert value(samples, "hearsay_batches_total", outcome=outcome) == batches
+        assert value(samples, "hearsay_reports_total", outcome=outcome) == count
+    assert value(samples, "hearsay_batches_total", outcome="empty") == 1
+    assert value(samples, "hearsay_reports_total", outcome="rejected") == 51
+    assert value(samples, "hearsay_reports_rejected_total", reason="unknown_metric") == 25
+    assert value(samples, "hearsay_reports_rejected_total", reason="bad_columns") == 26
+    assert value(samples, "hearsay_metric_reports_total", metric="browser") == 60
+    assert value(samples, "hearsay_commit_batches_sum") == 20
+    assert value(samples, "hearsay_commit_seconds_count") >= 1
+    assert value(samples, "hearsay_store_up") == 1
+    assert value(samples, "hearsay_store_failures_total") == 0
+    assert value(samples, "hearsay_queue_bytes") == 0
+    assert value(samples, "hearsay_registry_metrics") == len(registry)
+    (build,) = [labels for name, labels in samples if name == "hearsay_build_info"]
+    assert dict(build)["version"] == hearsay.__version__
+    assert all(documentation for _, documentation in families.values())
+
+
+def test_no_label_is_a_sender_s(measured, batch):
+    """Every label's value is from the code's lists or the registry, whatever is sent."""
+    collector, private = measured
+    fetch(f"{collector.address}/v1/reports", batch(1, "unknown_metric"))
+    fetch(f"{collector.address}/x-sender-chose?x-sender-chose", b"x-sender-chose")
+    samples, _ = scrape(private)
+    assert "x-sender-chose" not in str(samples)
+    reasons = {dict(labels)["reason"] for name, labels in samples if name.startswith(
+        "hearsay_reports_rejected_total")}  # fmt: skip
+    assert reasons == {"unknown_metric"}
+    assert reasons <= set(REASONS)
+
+
+def test_only_at_the_private_address(measured):
+    """The public address has no /metrics, whatever a request claims of host and port."""
+    collector, private = measured
+    public = collector.address
+    port = private.rpartition(":")[2]
+    for headers in (
+        {},
+        {"Host": f"127.0.0.1:{port}"},
+        {"X-Forwarded-Host": f"127.0.0.1:{port}", "X-Forwarded-Port": port},
+    ):
+        request = urllib.request.Request(f"{public}/metrics", headers=headers)
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            urllib.request.urlopen(request, timeout=30)
+        with caught.value as error:
+            assert error.code == 404
+    assert fetch(f"{private}/metrics")[0] == 200
+
+
+def test_nowhere_by_default(new_collector, tmp_path):
+    """Without its setting there is no /metrics and no folder that processes share."""
+    collector = new_collector(TMPDIR=str(tmp_path))
+    assert fetch(f"{collector.address}/metrics")[0] == 404
+    assert not list(tmp_path.glob("hearsay-metrics-*"))
+
+
+def test_counts_outlive_a_worker_and_leave_no_files(new_collector, tmp_path, batch, until):
+    """What killed workers had counted stays in the sums; the shared folder goes at the end."""
+    private = f"127.0.0.1:{free_port()}"
+    collector = new_collector(TMPDIR=str(tmp_path), HEARSAY_METRICS_BIND=private)
+    reports = f"{collector.address}/v1/reports"
+    for _ in range(6):
+        assert fetch(reports, batch(1))[0] == 202
+    pid = collector.process.pid
+    workers = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    until(lambda: alive(tmp_path) >= set(workers), "a worker has no figures")
+    for worker in workers:
+        os.kill(int(worker), signal.SIGKILL)
+
+    def replaced():
+        try:
+            return not alive(tmp_path) & set(workers) and fetch(reports, batch(0))[0] == 202
+        except OSError:
+            return False
+
+    until(replaced, "no worker came back")
+    assert fetch(reports, batch(1))[0] == 202
+    samples, _ = scrape(f"http://{private}")
+    assert value(samples, "hearsay_reports_total", outcome="accepted") == 7
+    assert collector.stop() == 0
+    assert not list(tmp_path.glob("hearsay-metrics-*"))
+
+
+def test_a_store_that_goes_and_comes_back(new_collector, new_redis, batch, until):
+    """While Redis is away /readyz and batches are answered 503, the figures say so, and the
+    log tells each change once for each process, however many requests come."""
+    server = new_redis()
+    private = f"127.0.0.1:{free_port()}"
+    collector = new_collector(
+        HEARSAY_STORE=server.url, HEARSAY_WORKERS="1", HEARSAY_METRICS_BIND=private
+    )
+    reports = f"{collector.address}/v1/reports"
+    body = batch(1)
+    assert fetch(f"{collector.address}/readyz")[0] == 200
+    server.kill()
+    for _ in range(5):
+        assert fetch(f"{collector.address}/readyz")[0] == 503
+        assert fetch(reports, body)[0] == 503
+    assert fetch(f"{collector.address}/healthz")[0] == 200
+    samples, _ = scrape(f"http://{private}")
+    assert value(samples, "hearsay_store_up") == 0
+    assert value(samples, "hearsay_store_failures_total") >= 10
+    assert value(samples, "hearsay_requests_total", status="503", problem="store-unavailable") == 10
+    assert collector.log.count(" store-lost: ") == 1
+    server.start()
+    until(lambda: fetch(f"{collector.address}/readyz")[0] == 200, "it does not come back")
+    assert fetch(reports, body)[0] == 202
+    samples, _ = scrape(f"http://{private}")
+    assert value(samples, "hearsay_store_up") == 1
+    assert collector.log.count(" store-recovered: ") == 1
