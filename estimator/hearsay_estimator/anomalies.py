@@ -46,7 +46,7 @@ from hearsay_estimator.intervals import FloatArray, Noise
 from hearsay_estimator.significance import low_p_values
 from hearsay_estimator.tails import binomial_tail, chi_square_tail, normal_tails, poisson_tail
 
-__all__ = ["ALARM_LEVEL", "LEAST_REPORTS", "Figure", "Verdict", "figures"]
+__all__ = ["ALARM_LEVEL", "LEAST_REPORTS", "SENTENCES", "Figure", "Verdict", "figures"]
 
 ALARM_LEVEL = 0.001
 """The chance that a metric whose devices are all honest is called anomalous."""
@@ -60,6 +60,22 @@ _ROUGH = 0.5
 _LOW = 0.5 * math.erfc(math.sqrt(0.5))
 """The chance that a value which nobody has lies more than a standard error below zero."""
 
+
+SENTENCES = {
+    "low": (
+        "{observed:,.0f} values lie more than a standard error below zero, where chance makes it "
+        "{expected:,.0f} or fewer"
+    ),
+    "lowest": "the lowest share, {observed:.2%}, is further below zero than chance takes it",
+    "ones": "a bitmap holds {observed:.2f} ones on average, where honest ones hold {expected:.2f}",
+    "row_ones": "the rows disagree on how many ones a bitmap holds",
+    "rows": "reports are not spread evenly over the rows, which devices draw by lot",
+    "repeated": (
+        "one message came {observed:,.0f} times, where {expected:,.0f} times is the most to be "
+        "expected"
+    ),
+}
+"""What an alarm of each figure says."""
 
 _LIST = 4
 """Of fewer values not even all below zero by so much would be an alarm."""
@@ -83,6 +99,11 @@ class Figure:
     """At most this likely by chance, however honest devices are spread."""
     p_adjusted: float = math.nan
     """The same for this figure among all of the verdict."""
+
+    @property
+    def text(self) -> str:
+        """What is strange about it, if it raises an alarm: half a sentence."""
+        return SENTENCES[self.name].format(observed=self.observed, expected=self.expected)
 
 
 @dataclass(frozen=True, slots=True)

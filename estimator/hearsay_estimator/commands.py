@@ -70,6 +70,24 @@ _adjust = click.option(
     type=click.Choice(["bh", "bonferroni"]),
     help="For how many values were asked: bh suits lists, bonferroni alerts.",
 )
+_fakes = click.option(
+    "--fakes",
+    envvar="HEARSAY_FAKES",
+    default=0.01,
+    show_default=True,
+    show_envvar=True,
+    type=click.FloatRange(0, 1),
+    help="The part of all reports that the poisoning budget takes to be fake.",
+)
+_alarm = click.option(
+    "--alarm-level",
+    envvar="HEARSAY_ALARM_LEVEL",
+    default=0.001,
+    show_default=True,
+    show_envvar=True,
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    help="How often honest reports may be called anomalous.",
+)
 _json = click.option("--json", "form", flag_value="json", help="Print JSON and nothing else.")
 _csv = click.option("--csv", "form", flag_value="csv", help="Print CSV and nothing else.")
 
@@ -111,6 +129,8 @@ def _progress(description: str) -> Iterator[None]:
 @_candidates
 @_level
 @_adjust
+@_fakes
+@_alarm
 @_json
 @_csv
 @_reported
@@ -123,6 +143,8 @@ def estimate(
     candidates: Path | None,
     level: float,
     adjust: Literal["bh", "bonferroni"],
+    fakes: float,
+    alarm_level: float,
     form: str | None,
 ) -> None:
     """Estimate how devices are spread over the values of METRIC.
@@ -145,7 +167,7 @@ def estimate(
             level=level,
             adjust=adjust,
         )
-    _print(answer, form)
+    _print(replace(answer, fakes=fakes, alarm_level=alarm_level), form)
     if answer.n == 0:
         _no_data(metric)
 
@@ -301,6 +323,7 @@ def _print(answer: Estimate, form: str | None) -> None:
     help="What all answers of a device may reveal together.",
 )
 @click.option("--mechanism", default="auto", show_default=True, help="As the registry names it.")
+@_fakes
 @_json
 @_reported
 def plan(
@@ -312,6 +335,7 @@ def plan(
     sample_rate: float,
     lifetime_epsilon: float | None,
     mechanism: str,
+    fakes: float,
     form: str | None,
 ) -> None:
     """Say what a metric will be able to see, before it is declared."""
@@ -326,6 +350,7 @@ def plan(
         half_width=half_width,
         sample_rate=sample_rate,
         lifetime_epsilon=lifetime_epsilon,
+        fakes=fakes,
     )
     if form == "json":
         click.echo(json.dumps(made.to_dict()))

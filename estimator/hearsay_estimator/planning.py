@@ -23,6 +23,7 @@ from hearsay.mechanisms import (
     explain,
 )
 from hearsay.mechanisms.choice import loss
+from hearsay_estimator.poisoning import FAKES, gain
 
 __all__ = ["Lifetime", "Plan", "plan"]
 
@@ -69,6 +70,10 @@ class Plan:
     devices_for_half_width: int
     devices_to_detect: int
     """Devices with which `share` is the smallest detectable one."""
+    fakes: float
+    """The part of all reports that `fakes_gain` takes to be fake."""
+    fakes_gain: float
+    """The most that they add to the share of any one value."""
     lifetime: Lifetime | None
 
     def to_dict(self) -> dict[str, Any]:
@@ -86,6 +91,7 @@ def plan(
     half_width: float = 0.01,
     sample_rate: float = 1.0,
     lifetime_epsilon: float | None = None,
+    fakes: float = FAKES,
 ) -> Plan:
     """Plan a domain of `size` values; `share` is 1/size if not given.
 
@@ -129,5 +135,7 @@ def plan(
             reports_for_half_width(chosen, share, half_width) / sample_rate
         ),
         devices_to_detect=math.ceil(reports_to_detect(chosen, size, share) / sample_rate),
+        fakes=fakes,
+        fakes_gain=gain(chosen, fakes),
         lifetime=lifetime,
     )

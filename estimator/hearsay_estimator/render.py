@@ -36,8 +36,29 @@ def estimate_view(estimate: Estimate, truth: FloatArray | None = None) -> Render
         if not estimate.detected.all():
             note = "Dim: not distinguishable from a value that nobody has."
             parts.append(Text(note, style="dim"))
+        parts.append(Text(_budget(estimate.fakes, estimate.budget), style="dim"))
     parts += [Text(f"Note: {warning}.", style="yellow") for warning in estimate.warnings]
+    parts += _alarms(estimate)
     return Group(*parts)
+
+
+def _budget(fakes: float, most: float) -> str:
+    return (
+        f"Poisoning budget: {fakes * 100:.3g} % fake devices could add up to {_percent(most)} "
+        "points to any one value."
+    )
+
+
+def _alarms(estimate: Estimate) -> Iterator[Text]:
+    """What looks unlike honest reports, and what to do about it."""
+    for figure in estimate.verdict.alarms(estimate.alarm_level):
+        yield Text(f"Anomalous: {figure.text} (p = {figure.p_adjusted:.1g}).", style="bold red")
+    if estimate.anomalous:
+        yield Text(
+            "Honest devices do not report like this. See which windows it comes from with "
+            f"`hearsay anomalies {estimate.metric}` and leave them out; do not correct the shares.",
+            style="red",
+        )
 
 
 def _heading(estimate: Estimate) -> Text:
@@ -134,6 +155,10 @@ def _plan_lines(plan: Plan) -> Iterator[tuple[str, str]]:
             f"a share of {_percent(plan.detectable_share)} % (power {POWER:g}, "
             f"level {LEVEL:g} over all {plan.size:,} values)",
         )
+    yield (
+        f"{plan.fakes * 100:.3g} % fakes",
+        f"could add up to {_percent(plan.fakes_gain)} points to any one value",
+    )
     half, share = f"{_percent(plan.half_width)} %", f"{_percent(plan.share)} %"
     yield f"for ±{half}", f"{plan.devices_for_half_width:,} devices (95 % interval at {share})"
     yield f"to detect {share}", f"{plan.devices_to_detect:,} devices"
