@@ -102,6 +102,7 @@ class Client:
         self._clock = clock
         self._disabled = _is_set("DO_NOT_TRACK") or _is_set("HEARSAY_DISABLED")
         self._consent = consent
+        self._switched_off = self._state.switched_off
         self._closed = False
         self._troubles = Troubles(on_trouble)
         self._records: deque[Record] = deque()
@@ -171,6 +172,37 @@ class Client:
             self._state.close()
         return describe_entries(entries or [], self.registry)
 
+    def owner_page(
+        self,
+        *,
+        app: str = "this app",
+        opt_out_url: str | None = None,
+        erase_url: str | None = None,
+    ) -> str:
+        """A page of HTML for the owner of the device: what was sent, what it reveals, what
+        waits, and what the ledger has left. `hearsay.owner` says what the addresses are.
+
+        Raises:
+            ValueError: an address would run a script.
+        """
+        from hearsay import owner
+
+        reports, ledger, waiting = self.sent(), None, 0
+        if self._has_state():
+            found = self._troubles.guard(lambda: self._device.owned())
+            ledger, waiting = found if found is not None else (None, 0)
+        if self._closed:
+            self._state.close()
+        return owner.owner_page(
+            reports,
+            ledger or [],
+            waiting,
+            sending=self.status in ("on", "closed"),
+            app=app,
+            opt_out_url=opt_out_url,
+            erase_url=erase_url,
+        )
+
     @property
     def consent(self) -> bool:
         """Whether the person has agreed to telemetry."""
@@ -195,14 +227,16 @@ class Client:
 
     @property
     def status(self) -> Status:
-        """Whether records are kept, and if not, why. "failed": the state cannot be trusted."""
+        """Whether records are kept, and if not, why. "failed": the state cannot be trusted;
+        "no_consent": the app's consent is missing, or the owner of the device has switched
+        reporting off with `hearsay sent --switch-off`."""
         if self._closed:
             return "closed"
         if self._disabled:
             return "disabled"
         if self._state.failure is not None:
             return "failed"
-        return "on" if self._consent else "no_consent"
+        return "on" if self._consent and not self._switched_off else "no_consent"
 
     @property
     def counters(self) -> dict[str, int]:
@@ -242,6 +276,7 @@ class Client:
 
     def _step(self, urgent: bool) -> bool:
         """One round of all that there is to do; whether nothing is left to send."""
+        self._heed()
         if self.status != "on":
             return self.status != "failed"
         if not self._write():
@@ -253,6 +288,16 @@ class Client:
             if not self._deliver(batch):
                 break
         return self._troubles.guard(self._device.waiting) == 0
+
+    def _heed(self) -> None:
+        """See whether the owner of the device has switched reporting off, or on again."""
+        before, self._switched_off = self._switched_off, self._state.switched_off
+        if self._switched_off and not self._disabled:
+            with self._writing:
+                self._records.clear()
+            if not before and self._has_state():
+                # What another process wrote while it was switched off.
+                self._troubles.guard(self._device.forget)
 
     def _write(self) -> bool:
         """Bring the queued records to the disk and seal what has ended."""

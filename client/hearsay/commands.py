@@ -72,16 +72,46 @@ def lint(path: Path, explain: bool, as_json: bool) -> None:
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="The app's metrics.toml; needed in words for metrics with very many values.",
 )
+@click.option(
+    "--html",
+    "page",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write a page for a browser, with what the ledger has left.",
+)
+@click.option(
+    "--switch-off",
+    "switch",
+    flag_value="off",
+    help="Report nothing from now on, and erase what waits.",
+)
+@click.option("--switch-on", "switch", flag_value="on", help="Report again, if the app may.")
+@click.option("--erase", is_flag=True, help="Erase values, memories and reports; the ledger stays.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def sent(state_dir: Path | None, registry_path: Path | None, as_json: bool) -> None:
+def sent(
+    state_dir: Path | None,
+    registry_path: Path | None,
+    page: Path | None,
+    switch: str | None,
+    erase: bool,
+    as_json: bool,
+) -> None:
     """Show every report of this device that is remembered, the newest first.
 
     Each line says what was reported, and how often the device would have said the same
-    if something else were true.
+    if something else were true. What was spent is never erased: the ledger stays, so that
+    nothing can be asked twice.
     """
     try:
         registry = None if registry_path is None else Registry.load(registry_path)
-        reports = _read_reports(_find_state(state_dir), registry)
+        directory = _find_state(state_dir)
+        if switch is not None or erase:
+            _change(directory, switch, erase=erase)
+            return
+        if page is not None:
+            page.write_text(_page(directory, registry), encoding="utf-8")
+            click.echo(f"The page is in {page}.")
+            return
+        reports = _read_reports(directory, registry)
     except HearsayError as error:
         raise click.ClickException(str(error)) from None
     except (sqlite3.Error, OSError) as error:
@@ -224,6 +254,47 @@ def _read_reports(directory: Path, registry: Registry | None) -> list[SentReport
     finally:
         state.close()
     return describe_entries(entries, registry)
+
+
+def _change(directory: Path, switch: str | None, *, erase: bool) -> None:
+    """Switch reporting on or off, and erase, as the owner of the device asks."""
+    from hearsay import memo, open_windows, outbox
+    from hearsay.state import State
+
+    state = State(directory)
+    try:
+        if switch is not None:
+            state.switch(on=switch == "on")
+        if erase or switch == "off":
+            with state.transaction() as connection:
+                open_windows.clear(connection)
+                memo.clear(connection)
+                outbox.clear(connection)
+    finally:
+        state.close()
+    if switch == "off":
+        click.echo("Reporting is off, and what waited here is erased.")
+    elif switch == "on":
+        click.echo("Reporting is on again, if the app may.")
+    if erase and switch != "off":
+        click.echo("Values, memories and reports on this device are erased; the ledger stays.")
+
+
+def _page(directory: Path, registry: Registry | None) -> str:
+    from hearsay import outbox, owner
+    from hearsay.sent import describe_entries
+    from hearsay.state import State
+
+    state = State(directory)
+    try:
+        with state.transaction() as connection:
+            entries = outbox.entries(connection)
+            ledger = owner.accounts(connection, registry)
+            waiting = owner.waiting_values(connection)
+        sending = not state.switched_off
+    finally:
+        state.close()
+    return owner.owner_page(describe_entries(entries, registry), ledger, waiting, sending=sending)
 
 
 def _print_reports(reports: list[SentReport]) -> None:

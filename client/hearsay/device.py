@@ -16,6 +16,7 @@ from hearsay.transport import read_reply
 
 if TYPE_CHECKING:
     from hearsay.outbox import Batch, Entry
+    from hearsay.owner import Account
     from hearsay.randomness import Bits
     from hearsay.recording import Record
     from hearsay.registry import Registry
@@ -117,6 +118,13 @@ class Device:
             open_windows.clear(connection)
             memo.clear(connection)
             outbox.clear(connection)
+
+    def owned(self) -> tuple[list[Account], int]:
+        """What this device has told of each metric, and how many values wait."""
+        from hearsay import owner
+
+        with self.state.transaction() as connection:
+            return owner.accounts(connection, self.registry), owner.waiting_values(connection)
 
     def entries(self) -> list[Entry]:
         """Every report that is remembered, the newest first."""

@@ -103,6 +103,26 @@ class Ledger:
             cells for (name, _, _), cells in self._cells.items() if metric is None or name == metric
         )
 
+    def metrics(self) -> list[str]:
+        """The metrics that were ever answered, by name."""
+        return sorted({name for name, _, _ in self._answers})
+
+    def answers(self, metric: str) -> int:
+        """How many answers were given to a metric."""
+        return sum(answers for (name, _, _), answers in self._answers.items() if name == metric)
+
+    def left(self, metric: Metric, registry: Registry) -> int | None:
+        """How many more answers `allows` will allow if no other metric is answered; None where
+        no number ends them."""
+        rests = []
+        if metric.longitudinal == "fresh":
+            rests.append(Fraction(metric.lifetime_epsilon) - self.spent(metric.name))
+        if registry.lifetime_epsilon is not None:
+            rests.append(Fraction(registry.lifetime_epsilon) - self.spent())
+        if not rests:
+            return None
+        return max(0, min(rests) // Fraction(_cost(metric.scheme.mechanism)))
+
     def allows(self, metric: Metric, registry: Registry) -> bool:
         """Whether one more answer stays within the metric's lifetime and the registry's."""
         cost = Fraction(_cost(metric.scheme.mechanism))

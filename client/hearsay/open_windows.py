@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hearsay.recording import Record
     from hearsay.registry import Registry
 
-__all__ = ["KEPT_WINDOWS", "TABLES", "clear", "keep", "settle"]
+__all__ = ["KEPT_WINDOWS", "TABLES", "clear", "keep", "settle", "waiting"]
 
 KEPT_WINDOWS = 400
 """How many windows of a metric are remembered; older ones are refused without a look."""
@@ -84,6 +84,12 @@ def settle(connection: Connection, metric: str, window: str, *, answered: bool) 
         ("answered" if answered else "unanswered", metric, window),
     )
     _prune(connection, metric)
+
+
+def waiting(connection: Connection) -> int:
+    """How many values wait for their window to end."""
+    (count,) = connection.execute("SELECT count(*) FROM open_values").fetchone()
+    return int(count)
 
 
 def clear(connection: Connection) -> None:

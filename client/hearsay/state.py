@@ -23,6 +23,10 @@ __all__ = ["FILE_NAME", "MEMORY", "State", "default_directory", "states_root"]
 
 FILE_NAME = "state.sqlite3"
 
+_OFF = "switched-off"
+"""The file beside it that says that the owner wants no reports. A file, so that whoever looks
+after the device can make it without a program of ours."""
+
 MEMORY = ":memory:"
 """As a state directory: keep the state in memory, for devices that live for one process."""
 
@@ -117,6 +121,34 @@ class State:
                 if isinstance(error, StateError):
                     self.failure = str(error)
                 raise
+
+    @property
+    def switched_off(self) -> bool:
+        """Whether the owner of the device has switched reporting off, for every app that keeps
+        its state here, until they switch it on again."""
+        if self.path is None:
+            return False
+        try:
+            return self._off.exists()
+        except OSError:
+            return True  # it cannot be looked at: then nothing is reported
+
+    def switch(self, *, on: bool) -> None:
+        """Switch reporting on or off, for good.
+
+        Raises:
+            OSError: the disk is in the way.
+        """
+        if on:
+            self._off.unlink(missing_ok=True)
+        else:
+            self._off.touch(mode=0o600)
+
+    @property
+    def _off(self) -> Path:
+        if self.path is None:
+            raise StateError("a state in memory ends with its process: there is nothing to switch")
+        return self.path.with_name(_OFF)
 
     def close(self) -> None:
         """Release the file. The next transaction opens it again."""

@@ -1,0 +1,214 @@
+"""What the owner of the device sees and can do: the page, the switch, and erasing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from hearsay import Client, Registry
+from hearsay.commands import sent
+from hearsay.owner import Account, owner_page
+from hearsay.sent import Likelihood, SentReport
+from hearsay.state import State
+
+MakeClient = Callable[..., Client]
+
+HOSTILE = "<script>alert(1)</script>\"'&"
+
+
+class Visible(HTMLParser):
+    """The text and the tags of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.words: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self._style = False
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._style = tag == "style"
+
+    def handle_endtag(self, tag: str) -> None:
+        self._style = False
+
+    def handle_data(self, data: str) -> None:
+        if not self._style:
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+
+@pytest.fixture
+def told(make_client: MakeClient, clock: Any) -> Client:
+    """A device that has answered two days, and has a value that waits."""
+    client = make_client()
+    for _ in range(2):
+        client.record("browser", "chrome")
+        clock.days(1)
+        assert client.flush()
+    client.record("browser", "firefox")
+    client.flush()
+    return client
+
+
+def test_the_page_says_it_in_words(told: Client) -> None:
+    """It says what was sent and what that reveals, what waits, and what the ledger has left."""
+    page = Visible(told.owner_page(app="Acme Notes"))
+    assert "What Acme Notes has reported" in page.text
+    assert "Reporting is on" in page.text
+    assert page.text.count("Your device said") + page.text.count("Your device named") == 2
+    assert "of the time if that were true" in page.text or "if one of them were true" in page.text
+    assert "1 true value waits on this device" in page.text
+    assert "Answers left" in page.text
+    assert "firefox" not in page.text.split("How often")[0].split("Reported")[0]
+
+
+def test_the_ledger_is_counted(told: Client, registry: Registry) -> None:
+    """Answers given and left are the ledger's, and the last column never says less than it is."""
+    ledger, _ = told._device.owned()
+    accounts = {each.metric: each for each in ledger}
+    browser = accounts["browser"]
+    assert browser.answers == 2
+    limit = registry["browser"].lifetime_epsilon / registry["browser"].scheme.mechanism.epsilon
+    assert browser.left == int(limit + 1e-9) - 2
+    page = Visible(told.owner_page()).text
+    cells = re.search(r"The browser in use\. (\d+) (\d+) ([0-9.]+)", page.partition("adds up")[2])
+    assert cells is not None
+    assert (int(cells[1]), int(cells[2])) == (2, browser.left)
+    odds = registry["browser"].scheme.mechanism.odds ** 2
+    assert 100 * odds / (odds + 1) <= float(cells[3]) < 100 * odds / (odds + 1) + 0.2
+
+
+def test_the_page_needs_nothing_else(told: Client) -> None:
+    """No script, picture, font or address of anybody; its own policy forbids what is not there."""
+    page = Visible(told.owner_page(opt_out_url="/off"))
+    names = {tag for tag, _ in page.tags}
+    assert not names & {"script", "img", "link", "iframe", "object", "embed"}
+    loads = [attrs for _, attrs in page.tags if {"src", "srcset", "style"} & set(attrs)]
+    assert loads == []
+    policy = next(attrs for _, attrs in page.tags if attrs.get("http-equiv"))
+    assert str(policy["content"]).startswith("default-src 'none'")
+
+
+def test_everything_is_escaped() -> None:
+    """Hostile names, values, words, reasons and addresses stay text."""
+    report = SentReport(
+        HOSTILE,
+        HOSTILE,
+        HOSTILE,
+        "rejected",
+        HOSTILE,
+        HOSTILE,
+        (Likelihood(HOSTILE, 1),),  # type: ignore[arg-type]
+    )
+    account = Account(HOSTILE, HOSTILE, 1, 1, 2, True)  # type: ignore[arg-type]
+    page = owner_page(
+        [report],
+        [account],
+        0,
+        sending=True,
+        app=HOSTILE,
+        opt_out_url=f"/off?{HOSTILE}",
+        erase_url=f"acme:{HOSTILE}",
+    )
+    assert "<script" not in page
+    assert HOSTILE not in page
+    assert Visible(page).text.count(HOSTILE) >= 8
+
+
+@pytest.mark.parametrize("url", ["javascript:alert(1)", " JavaScript:x", "data:text/html,x"])
+def test_an_address_that_runs_is_refused(url: str) -> None:
+    """What would run a script is a mistake of the app, and is said."""
+    with pytest.raises(ValueError, match="cannot begin with"):
+        owner_page([], [], 0, sending=True, opt_out_url=url)
+
+
+def test_the_actions_are_the_apps(told: Client) -> None:
+    """A web address gets a form by POST, an address of the app a link, and none nothing."""
+    page = Visible(told.owner_page(opt_out_url="https://a.example/off?x=1&y=2", erase_url="acme:e"))
+    forms = [attrs for tag, attrs in page.tags if tag == "form"]
+    assert forms == [{"method": "post", "action": "https://a.example/off?x=1&y=2"}]
+    links = [attrs["href"] for tag, attrs in page.tags if tag == "a"]
+    assert links == ["acme:e"]
+    bare = Visible(told.owner_page())
+    assert not {"form", "a"} & {tag for tag, _ in bare.tags}
+
+
+def test_a_device_that_said_nothing(make_client: MakeClient) -> None:
+    """Before the first report the page says so, and that a client without consent is silent."""
+    page = Visible(make_client(consent=False).owner_page()).text
+    assert "has not reported anything yet" in page
+    assert "Reporting is off" in page
+    assert "Nothing waits" in page
+
+
+def run(*arguments: object) -> Any:
+    return CliRunner().invoke(sent, [str(each) for each in arguments])
+
+
+def test_the_command_writes_the_page(told: Client, tmp_path: Path) -> None:
+    """`--html` writes the same page; without the registry it does not guess what is left."""
+    told.close()
+    path = tmp_path / "page.html"
+    done = run("--state-dir", tmp_path / "state", "--html", path)
+    assert done.exit_code == 0, done.output
+    page = Visible(path.read_text(encoding="utf-8")).text
+    assert page.count("Your device said") + page.count("Your device named") == 2
+    assert "not known without its metrics.toml" in page
+
+
+def test_switching_off_ends_reports_for_good(
+    told: Client, make_client: MakeClient, clock: Any, collector: Any, tmp_path: Path
+) -> None:
+    """After `--switch-off` a client that runs and one that starts keep and send nothing, though
+    the app consents; what waited is erased, and what was spent is not."""
+    sent_before = len(collector.bodies)
+    assert run("--state-dir", tmp_path / "state", "--switch-off").exit_code == 0
+    other = make_client()
+    assert other.status == "no_consent"
+    for client in (told, other):
+        client.record("browser", "chrome")
+        clock.days(1)
+        client.flush()
+        client.opt_in()
+        assert client.status == "no_consent"
+        assert client.sent() == []
+    assert len(collector.bodies) == sent_before
+    state = State(tmp_path / "state")
+    with state.transaction() as connection:
+        assert connection.execute("SELECT count(*) FROM open_values").fetchone() == (0,)
+        assert connection.execute("SELECT sum(answers) FROM ledger").fetchone() == (2,)
+    state.close()
+    assert run("--state-dir", tmp_path / "state", "--switch-on").exit_code == 0
+    again = make_client()
+    assert again.status == "on"
+    again.record("browser", "chrome")
+    clock.days(1)
+    assert again.flush()
+    assert len(collector.bodies) == sent_before + 1
+
+
+def test_erasing_keeps_the_ledger(told: Client, registry: Registry, tmp_path: Path) -> None:
+    """`--erase` takes values and reports off the device and leaves what was spent, so that
+    nothing is asked twice; reporting goes on."""
+    told.close()
+    done = run("--state-dir", tmp_path / "state", "--erase")
+    assert done.exit_code == 0
+    assert "the ledger stays" in done.output
+    state = State(tmp_path / "state")
+    with state.transaction() as connection:
+        for table in ("reports", "open_values", "batches"):
+            assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
+        assert connection.execute("SELECT sum(answers) FROM ledger").fetchone() == (2,)
+    assert not state.switched_off
+    state.close()
