@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hearsay import Registry
 from hearsay_collector.stores import StoreError
 from hearsay_collector.stores.base import (
     ID_RETENTION,
@@ -50,6 +51,29 @@ def scheme(store, shelf):
     scheme = shelf(8)
     store.publish({"m": [scheme]})
     return scheme
+
+
+@pytest.fixture
+def eight(store):
+    """A published scheme of one row of 8 columns that every process can read."""
+    metric = Registry.parse(EIGHT)["m"]
+    store.publish({"m": [metric.scheme]})
+    assert [row.width for row in metric.scheme.mechanism.rows] == [8]
+    return metric.scheme
+
+
+EIGHT = """
+schema = 1
+
+[metrics.m]
+owner = "tests@acme.example"
+expires = 2999-12-31
+type = "category"
+description = "One of eight."
+values = ["a", "b", "c", "d", "e", "f", "g", "h"]
+epsilon = 1.0
+lifetime_epsilon = 8.0
+"""
 
 
 @pytest.fixture
@@ -141,15 +165,15 @@ print(new)
 """
 
 
-def test_processes_that_race_with_the_same_batches(home, store, scheme, noon):
+def test_processes_that_race_with_the_same_batches(home, store, eight, noon):
     """Of four processes that fold the same 200 batches, all together add each exactly once."""
-    command = [sys.executable, "-c", RACER, home.url, home.prefix, scheme.fingerprint, WINDOW]
+    command = [sys.executable, "-c", RACER, home.url, home.prefix, eight.fingerprint, WINDOW]
     racers = [
         subprocess.Popen([*command, str(noon)], stdout=subprocess.PIPE, text=True) for _ in range(4)
     ]
     new = [int(racer.communicate(timeout=120)[0]) for racer in racers]
     assert sum(new) == 200
-    assert read(store, scheme) == [(200, dict.fromkeys(range(8), 25))]
+    assert read(store, eight) == [(200, dict.fromkeys(range(8), 25))]
 
 
 FORKER = """
@@ -187,15 +211,15 @@ store.close()
 """
 
 
-def test_a_fork_does_not_share_a_connection(home, store, scheme, noon):
+def test_a_fork_does_not_share_a_connection(home, store, eight, noon):
     """Parent and child fold at the same time after a fork, each over a connection of its own.
 
     A fork while another thread is inside the driver is nobody's to survive: the locks that
     it holds are SQLite's and redis-py's.
     """
-    command = [sys.executable, "-c", FORKER, home.url, home.prefix, scheme.fingerprint]
+    command = [sys.executable, "-c", FORKER, home.url, home.prefix, eight.fingerprint]
     subprocess.run([*command, WINDOW, str(noon)], check=True, timeout=120)
-    assert read(store, scheme) == [(510, {0: 5, 1: 5, 2: 250, 3: 250})]
+    assert read(store, eight) == [(510, {0: 5, 1: 5, 2: 250, 3: 250})]
 
 
 def test_rows_of_different_widths(store, shelf, new_id, noon):

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 
+import numpy as np
 import pytest
 import redis
 
-from hearsay_collector.stores import StoreError, StoreUnavailable, open_store
+from hearsay_collector.stores import StoreError, StoreUnavailable, ids, open_store
 from hearsay_collector.stores import driver as module
+from hearsay_collector.stores import redis as redis_store
 from hearsay_collector.stores.base import (
+    ID_RETENTION,
     Commit,
     Increment,
     TallyKey,
     TallyRowKey,
     shard_of,
 )
+from hearsay_collector.stores.redis import RedisStore
 
 
 def commit(scheme, batch, shard=0, cells=None, width=8):
@@ -289,51 +295,181 @@ def test_every_key_has_the_prefix_and_no_other_is_touched(own_server, scheme, ne
 
 
 def test_ids_leave_by_themselves(redis_server, scheme, new_id, noon):
-    """Every bucket of ids has an expiry, longer than the retention."""
+    """Every generation of ids has an expiry, beyond the last moment at which it is asked."""
     with (
-        opened(redis_server, "buckets") as store,
+        opened(redis_server, "generations") as store,
         closing(redis.Redis.from_url(redis_server.url)) as client,
     ):
         store.publish({"m": [scheme]})
-        store.fold(commit(scheme, new_id()), noon)
-        store.fold(commit(scheme, new_id()), noon + 86_400)
-        buckets = client.keys("buckets:{0}:ids:*")
-        assert len(buckets) == 2
-        for bucket in buckets:
-            assert 8 * 86_400 < client.ttl(bucket) <= 11 * 86_400
+        for moment in (noon, noon + 1, noon + ids.PERIOD, noon + 2 * ids.PERIOD):
+            store.fold(commit(scheme, new_id()), moment)
+            generation = ids.generation_at(moment)
+            asked_until = next(
+                later * ids.PERIOD
+                for later in range(generation, generation + 9)
+                if generation not in ids.generations_at(later * ids.PERIOD)
+            )
+            left = client.ttl(f"generations:{{0}}:ids:{generation}")
+            assert asked_until - moment <= left < 3 * ids.PERIOD + 86_402
+            assert left > ID_RETENTION
+        assert len(client.keys("generations:{0}:ids:*")) == 3 + len(["seed"])
+
+
+def test_ids_move_to_deeper_levels(redis_server, scheme, new_id, noon, monkeypatch):
+    """When a level holds enough ids the next one takes them; ids of all levels are known, with
+    nine bytes and a share of a slot for each."""
+    monkeypatch.setattr(ids, "FIRST_LEVEL", 256)
+    batches = [new_id() for _ in range(6_000)]
+    with (
+        opened(redis_server, "levels") as store,
+        closing(redis.Redis.from_url(redis_server.url)) as client,
+    ):
+        store.publish({"m": [scheme]})
+        for first in range(0, len(batches), 250):
+            assert not store.fold(Commit(tuple(batches[first : first + 250]), {}), noon)
+        slots = client.hgetall(f"levels:{{0}}:ids:{ids.generation_at(noon)}")
+        assert int(slots.pop(b"n")) == len(batches)
+        assert Counter(map(len, slots)).keys() == {2, 3, 4}
+        assert sum(map(len, slots.values())) == ids.TAG * len(batches)
+        for first in range(0, len(batches), 1_000):
+            some = batches[first : first + 1_000]
+            assert store.fold(Commit((new_id(), *some), {}), noon) == set(some)
+
+
+def test_stores_agree_on_the_seed_of_ids(own_server, scheme, new_id, noon):
+    """Stores that were opened apart, also before the server lost its memory, know each other's
+    ids: the first commit decides how ids are spread."""
+    with opened(own_server) as one, opened(own_server) as other:
+        for _ in range(2):
+            one.publish({"m": [scheme]})
+            first, second = new_id(), new_id()
+            assert not one.fold(commit(scheme, first), noon)
+            assert other.fold(commit(scheme, first), noon) == {first}
+            assert not other.fold(commit(scheme, second), noon)
+            assert one.fold(commit(scheme, second), noon) == {second}
+            with closing(redis.Redis.from_url(own_server.url)) as client:
+                client.flushall()
+
+
+def test_wide_commits_that_race_are_all_added(redis_server, shelf, new_id, noon):
+    """Threads that swap the same tally at once lose no commit: one that is always overtaken
+    adds in place."""
+    scheme = shelf(*[64] * 100)
+    tally = TallyKey("m", scheme.fingerprint, "2026-11-20")
+    parts = {
+        TallyRowKey(tally, row): Increment(64, 1, range(64), np.ones(64, np.int64))
+        for row in range(100)
+    }
+    with opened(redis_server, "swaps") as store:
+        store.publish({"m": [scheme]})
+        work = [Commit((new_id(),), parts) for _ in range(400)]
+        with ThreadPoolExecutor(8) as pool:
+            assert not any(pool.map(lambda each: store.fold(each, noon), work))
+        for row in store.tally("m", scheme.fingerprint, ["2026-11-20"]).rows:
+            assert row.reports == 400
+            assert set(row.cells.tolist()) == {400}
+
+
+def test_a_swap_that_is_always_overtaken(redis_server, scheme, new_id, noon, monkeypatch):
+    """A commit that can only swap gives up when others change the tally each time, adds
+    nothing, and may be tried again."""
+    batch = new_id()
+    with opened(redis_server, "overtaken") as store, opened(redis_server, "overtaken") as other:
+        store.publish({"m": [scheme]})
+        read = RedisStore._read
+
+        def overtake(self, keys):
+            found = read(self, keys)
+            if self is store and keys:
+                other.fold(commit(scheme, new_id()), noon)
+            return found
+
+        monkeypatch.setattr(RedisStore, "_read", overtake)
+        with pytest.raises(StoreUnavailable, match="all the time"):
+            store.fold(commit(scheme, batch, cells={0: 2**40}), noon)
+        monkeypatch.undo()
+        tally = store.tally("m", scheme.fingerprint, ["2026-11-20"])
+        assert tally.rows[0].cells.tolist() == [0, 100, 0, 0, 0, 0, 0, 0]
+        assert not store.fold(commit(scheme, batch, cells={0: 2**40}), noon)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_swaps_and_additions_in_place_agree(redis_server, shelf, new_id, noon, monkeypatch, seed):
+    """Whichever way commits are added, sparse or dense, a vector of counters agrees."""
+    draw = np.random.default_rng(seed)
+    scheme = shelf(30, 5_000, 1)
+    tally = TallyKey("m", scheme.fingerprint, "2026-11-20")
+    wanted = [np.zeros(width, np.int64) for width in (30, 5_000, 1)]
+    with opened(redis_server, f"ways{seed}") as store:
+        store.publish({"m": [scheme]})
+        for turn in range(30):
+            monkeypatch.setattr(redis_store, "_SWAPS", turn % 2 * 2)
+            parts = {}
+            for row in draw.permutation(3)[: draw.integers(1, 4)].tolist():
+                width = len(wanted[row])
+                columns = draw.permutation(width)[: draw.integers(0, width + 1) // 3 ** (turn % 6)]
+                counts = draw.integers(1, 2**28, len(columns))
+                wanted[row][columns] += counts
+                parts[TallyRowKey(tally, row)] = Increment(width, 1, columns, counts)
+            assert not store.fold(Commit((new_id(),), parts), noon)
+        rows = store.tally("m", scheme.fingerprint, ["2026-11-20"]).rows
+        for row, cells in zip(rows, wanted, strict=True):
+            assert row.cells.tolist() == cells.tolist()
 
 
 def test_a_key_of_another_kind_stops_the_whole_commit(redis_server, shelf, new_id, noon):
-    """When somebody else's key is in the way of one row, no other row is touched."""
-    scheme = shelf(8, 8)
-    tally = TallyKey("m", scheme.fingerprint, "2026-11-20")
-    parts = {TallyRowKey(tally, row): Increment(8, 1, (1,), (1,)) for row in (0, 1)}
-    row = f"clash:{{0}}:row:m:{scheme.fingerprint}:2026-11-20:1"
+    """When somebody else's key is in the way of one tally, no other one is touched."""
+    scheme = shelf(8)
+    parts = {
+        TallyRowKey(TallyKey("m", scheme.fingerprint, window), 0): Increment(8, 1, (1,), (1,))
+        for window in ("2026-11-19", "2026-11-20")
+    }
+    key = f"clash:{{0}}:tally:m:{scheme.fingerprint}:2026-11-20"
     batch = new_id()
     with (
         opened(redis_server, "clash") as store,
         closing(redis.Redis.from_url(redis_server.url)) as client,
     ):
         store.publish({"m": [scheme]})
-        client.lpush(row, "mine")
+        client.lpush(key, "mine")
         with pytest.raises(StoreError) as caught:
             store.fold(Commit((batch,), parts), noon)
         assert not isinstance(caught.value, StoreUnavailable)
-        client.delete(row)
-        assert total(store, scheme) == 0
+        client.delete(key)
+        assert store.windows("m", scheme.fingerprint) == []
+        assert store.tally("m", scheme.fingerprint, ["2026-11-19"]).reports == 0
         assert store.fold(Commit((batch,), parts), noon) == frozenset()
 
 
-def test_rows_are_packed(redis_server, shelf, new_id, noon):
-    """A row costs 4 bytes a cell and a header, until a cell needs 8."""
-    scheme = shelf(1000)
-    row = f"packed:{{0}}:row:m:{scheme.fingerprint}:2026-11-20:0"
+def test_tallies_are_packed(redis_server, shelf, new_id, noon):
+    """A tally is a header and 4 bytes for each row and cell, until a cell needs 8."""
+    scheme = shelf(600, 400)
+    key = f"packed:{{0}}:tally:m:{scheme.fingerprint}:2026-11-20"
+    row = TallyRowKey(TallyKey("m", scheme.fingerprint, "2026-11-20"), 1)
     with (
         opened(redis_server, "packed") as store,
         closing(redis.Redis.from_url(redis_server.url)) as client,
     ):
         store.publish({"m": [scheme]})
-        store.fold(commit(scheme, new_id(), cells={999: 1}, width=1000), noon)
-        assert client.strlen(row) == 16 + 4 * 1000
-        store.fold(commit(scheme, new_id(), cells={0: 2**32}, width=1000), noon)
-        assert client.strlen(row) == 16 + 8 * 1000
+        for count, size in ((1, 4), (2**32 - 2, 4), (1, 8)):
+            store.fold(Commit((new_id(),), {row: Increment(400, 1, (399,), (count,))}), noon)
+            assert client.strlen(key) == 16 + size * 1002
+        cells = store.tally("m", scheme.fingerprint, ["2026-11-20"]).rows[1].cells
+        assert cells.tolist() == [0] * 399 + [2**32]
+
+
+def test_a_row_that_the_scheme_does_not_have(redis_server, scheme, new_id, noon):
+    """An increment that does not fit the published scheme is refused by its number and width."""
+    with opened(redis_server, "misfit") as store:
+        store.publish({"m": [scheme]})
+        with pytest.raises(StoreError, match="no row 0 of 9 columns"):
+            store.fold(commit(scheme, new_id(), width=9), noon)
+        assert total(store, scheme) == 0
+
+
+def test_an_older_layout_is_refused(redis_server, scheme):
+    """A store from before this layout is left alone, with what to do."""
+    with closing(redis.Redis.from_url(redis_server.url)) as client:
+        client.hset("older:layout", mapping={"version": 1, "shards": 1})
+    with opened(redis_server, "older") as store, pytest.raises(StoreError, match="PREFIX"):
+        store.publish({"m": [scheme]})

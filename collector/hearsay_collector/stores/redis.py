@@ -1,15 +1,19 @@
 """The store that scales out: packed rows of counters in Redis, one atomic script per fold.
 
 All keys begin with one prefix, and the keys of a shard carry its tag, `{s}`, so that a
-commit stays in one slot of a cluster; readers add the shards. `fold.lua` beside this file
-describes the layout of a row. Nothing here scans the keyspace.
+commit stays in one slot of a cluster; readers add the shards. A tally is one string, and
+`fold.lua` beside this file says what is in it. Nothing here scans the keyspace.
+
+Many counters are added by numpy: the tally is read, added to, and swapped for the sum if
+nobody has changed it meanwhile. Few are added by the script, in place.
 """
 
 from __future__ import annotations
 
+import math
+import secrets
 import struct
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Any, cast
 
@@ -19,34 +23,48 @@ from numpy.typing import NDArray
 
 from hearsay import Scheme
 from hearsay.windows import end, start
+from hearsay_collector.stores import ids
 from hearsay_collector.stores.base import (
-    ID_LIFETIME,
     MAX_CELL,
     Commit,
-    Increment,
     Store,
     StoreError,
+    StoreUnavailable,
     TallyKey,
 )
 from hearsay_collector.stores.definitions import read_scheme, unpublished
 from hearsay_collector.stores.driver import Driver, translated
-from hearsay_collector.tally import Tally, TallyRow, empty_tally
+from hearsay_collector.stores.vectors import Addition, Shapes, full, gather, rows_of
+from hearsay_collector.tally import Tally
 
 __all__ = ["RedisStore"]
 
-_LAYOUT = 1
+_LAYOUT = 2
 """The version of everything this file and `fold.lua` write."""
 
-_DAY = 86_400
-_DAYS_KEPT = int(ID_LIFETIME // _DAY) + 1
-_BUCKET_SECONDS = (_DAYS_KEPT + 2) * _DAY
-"""A bucket is made on the first id of its day, and must outlive the last one."""
-
 _HEADER = struct.Struct("<QQ")
-_RUN = struct.Struct("<II")
-_RUN_CELLS = 512
-_RUN_GAP = 8
-"""Reading and writing so many zeros costs less than one more pair of calls."""
+_NARROW_TOP = 2**32 - 1
+
+_FULL, _CHANGED, _NEEDS_SWAP, _OTHER_SEED = 2, 3, 4, 5
+"""What the script can answer beside that the commit is in, or that ids were seen."""
+
+_SWAPS = 2
+"""Times that a commit tries to swap a tally; where others are faster, it adds in place."""
+
+_ATTEMPTS = 100
+"""Calls of the script for one commit: where a swap is the only way, others may be faster."""
+
+_SWAP, _SWAP_COUNTER = 150.0, 0.025
+_RUN, _RUN_COUNTER = 2.5, 0.15
+"""What the ways of adding cost, in microseconds of both sides: a swap for itself and for each
+counter of the tally, a run for itself and for each of its counters (benchmarks/stores.py)."""
+
+_RUN_GAP = 16
+_RUN_COUNTERS = 512
+"""Reading and writing up to so many zeros costs less than another run; the longest run."""
+
+_READ_BYTES = 1 << 23
+"""Bytes of tallies that are read at once."""
 
 
 class RedisStore(Store):
@@ -63,6 +81,10 @@ class RedisStore(Store):
         self._shards: int | None = None
         script = files(__package__).joinpath("fold.lua").read_text(encoding="utf-8")
         self._fold = driver.script(script)
+        self._shapes = Shapes(self.scheme)
+        # Each shard has its own seed; which one it is, the first commit to it tells.
+        self._seed = secrets.token_bytes(ids.SEED_BYTES)
+        self._seeds: dict[int, bytes] = {}
 
     @property
     def shards(self) -> int:
@@ -73,27 +95,44 @@ class RedisStore(Store):
         return self._shards or self._wished_shards
 
     def fold(self, commit: Commit, now: float) -> frozenset[str]:
-        tallies = list(dict.fromkeys(key.tally for key in commit.increments))
-        today = int(now // _DAY)
-        # A collector whose clock is ahead may already write to the bucket of tomorrow.
-        days = (today, today + 1, *range(today - 1, today - _DAYS_KEPT - 1, -1))
-        keys = [self._key(commit.shard, "ids", str(day)) for day in days]
-        keys += [self._key(commit.shard, "windows", tally[0], tally[1]) for tally in tallies]
-        arguments: list[Any] = [len(days), len(tallies), _BUCKET_SECONDS, MAX_CELL]
-        arguments += [len(commit.ids), *map(bytes.fromhex, commit.ids)]
-        arguments += [tally.window for tally in tallies]
-        for (tally, row), increment in commit.increments.items():
-            if increment.top > MAX_CELL:
-                raise _full(tally.metric, tally.window)
-            keys.append(self._row_key(commit.shard, tally, row))
-            arguments += [increment.reports, b"".join(_runs(increment))]
+        parts = [
+            _Part(tally, self._tally_key(commit.shard, tally), addition)
+            for tally, addition in gather(commit.increments, self._shapes).items()
+        ]
+        generations = ids.generations_at(now)
+        keys = [self._key(commit.shard, "ids", "seed")]
+        keys += [self._key(commit.shard, "ids", str(each)) for each in generations]
+        for part in parts:
+            keys += [self._key(commit.shard, "windows", *part.tally[:2]), part.key]
+        lifetime = math.ceil(ids.lifetime_at(now))
+        limits = (len(generations), lifetime, MAX_CELL, ids.FIRST_LEVEL, ids.DEEPEST)
+        must_swap: set[int] = set()
         with translated():
-            verdict, *places = cast(list[int], self._fold(keys, arguments))
+            for attempt in range(_ATTEMPTS):
+                seed = self._seeds.get(commit.shard, self._seed)
+                arguments: list[Any] = [seed, *limits, *ids.name(commit.ids, seed)]
+                swaps = {
+                    number
+                    for number, part in enumerate(parts)
+                    if number in must_swap or part.must_swap or (attempt < _SWAPS and part.may_swap)
+                }
+                found = self._read([parts[number].key for number in sorted(swaps)])
+                for number, part in enumerate(parts):
+                    swap = part.swap(next(found)) if number in swaps else ("+", part.runs)
+                    arguments += [part.tally.window, *swap]
+                verdict, *places = cast(list[Any], self._fold(keys, arguments))
+                if verdict == _NEEDS_SWAP:
+                    must_swap.add(places[0] - 1)
+                elif verdict == _OTHER_SEED:
+                    self._seeds[commit.shard] = places[0]
+                elif verdict != _CHANGED:
+                    break
+            else:
+                raise StoreUnavailable("others change the same tally all the time")
             # Of ids that were seen as well: their first commit may still be on its way.
             self._driver.wait_for_replicas(self._key(commit.shard, "replicated"))
-        if verdict == 2:
-            tally, _ = list(commit.increments)[places[0] - 1]
-            raise _full(tally.metric, tally.window)
+        if verdict == _FULL:
+            raise full(parts[places[0] - 1].tally)
         return frozenset(commit.ids[place - 1] for place in places)
 
     def publish(self, schemes: Mapping[str, Iterable[Scheme]]) -> None:
@@ -139,34 +178,28 @@ class RedisStore(Store):
 
     def tally(self, metric: str, scheme: str, windows: Iterable[str]) -> Tally:
         labels = tuple(dict.fromkeys(windows))
-        rows = self.scheme(metric, scheme).mechanism.rows
-        total = empty_tally(metric, scheme, labels, rows)
-        reports = [0] * len(rows)
+        shape = self._shapes.of(metric, scheme)
+        total = np.zeros(shape.size, np.int64)
+        at_once = max(1, _READ_BYTES // (4 * shape.size))
         for shard in range(self.shards):
-            for label in labels:
-                key = TallyKey(metric, scheme, label)
-                keys = [self._row_key(shard, key, row) for row in range(len(rows))]
+            keys = [self._tally_key(shard, TallyKey(metric, scheme, label)) for label in labels]
+            for first in range(0, len(keys), at_once):
                 with translated():
-                    # A row is one string, so its reports and its cells belong together.
-                    packed = cast(list[bytes | None], self._client.mget(keys))
-                for row, value in enumerate(packed):
-                    if value is not None:
-                        count, size = _HEADER.unpack_from(value)
-                        cells = np.frombuffer(value, f"<u{size}", offset=_HEADER.size)
-                        total.rows[row].cells[: len(cells)] += cells.astype(np.int64)
-                        reports[row] += count
-        counted = zip(reports, total.rows, strict=True)
-        return replace(total, rows=tuple(TallyRow(count, row.cells) for count, row in counted))
+                    for value in self._read(keys[first : first + at_once]):
+                        if value is not None:
+                            counters = _counters(value)
+                            total[: len(counters)] += counters
+        return Tally(metric, scheme, labels, tuple(rows_of(shape, total)))
 
     def drop(self, before: float) -> int:
         gone = set()
         for metric, published in self.schemes().items():
-            for fingerprint, scheme in published.items():
+            for fingerprint in published:
                 for shard in range(self.shards):
                     for label in self._windows(shard, metric, fingerprint):
                         if end(label) <= before:
                             key = TallyKey(metric, fingerprint, label)
-                            self._forget(shard, key, len(scheme.mechanism.rows))
+                            self._forget(shard, key)
                             gone.add(key)
         return len(gone)
 
@@ -189,18 +222,21 @@ class RedisStore(Store):
     def _key(self, shard: int, *parts: str) -> str:
         return ":".join((self._prefix, f"{{{shard}}}", *parts))
 
-    def _row_key(self, shard: int, tally: TallyKey, row: int) -> str:
-        return self._key(shard, "row", *tally, str(row))
+    def _tally_key(self, shard: int, tally: TallyKey) -> str:
+        return self._key(shard, "tally", *tally)
+
+    def _read(self, keys: Sequence[str]) -> Iterator[bytes | None]:
+        return iter(cast(list[bytes | None], self._client.mget(keys)) if keys else ())
 
     def _windows(self, shard: int, metric: str, scheme: str) -> list[str]:
         with translated():
             found = self._client.smembers(self._key(shard, "windows", metric, scheme))
         return [label.decode() for label in cast(set[bytes], found)]
 
-    def _forget(self, shard: int, tally: TallyKey, rows: int) -> None:
+    def _forget(self, shard: int, tally: TallyKey) -> None:
         index = self._key(shard, "windows", tally.metric, tally.scheme)
         with translated(), self._client.pipeline(transaction=True) as pipeline:
-            pipeline.unlink(*(self._row_key(shard, tally, row) for row in range(rows)))
+            pipeline.unlink(self._tally_key(shard, tally))
             pipeline.srem(index, tally.window)
             pipeline.execute()
 
@@ -210,39 +246,74 @@ class RedisStore(Store):
             found = cast(dict[bytes, bytes], self._client.hgetall(f"{self._prefix}:layout"))
         if not found:
             return None
-        if int(found[b"version"]) > _LAYOUT:
+        version = int(found[b"version"])
+        if version > _LAYOUT:
             raise StoreError("a newer version of hearsay wrote this store: upgrade this one")
+        if version < _LAYOUT:
+            raise StoreError(
+                f"a version of hearsay before its release wrote this store (layout {version}), "
+                "which this one cannot read: set another HEARSAY_REDIS_PREFIX"
+            )
         return int(found[b"shards"])
 
 
-def _runs(increment: Increment) -> Iterator[bytes]:
-    """The increment as runs of neighbouring columns, dense within a run."""
-    columns: NDArray[np.int64] = np.asarray(increment.columns, np.int64)
-    counts: NDArray[np.int64] = np.asarray(increment.counts, np.int64)
-    if not len(columns):
-        return
-    first = int(columns.min())
-    span = int(columns.max()) - first + 1
-    if span <= min(_RUN_CELLS, _RUN_GAP * len(columns)):
-        # The rows of devices' batches are mostly like this, and a commit has many of them.
-        dense = np.zeros(span, "<u8")
-        dense[columns - first] = counts
-        yield _RUN.pack(first, span) + dense.tobytes()
-        return
-    order = np.argsort(columns)
-    columns, counts = columns[order], counts[order]
-    breaks = np.flatnonzero(np.diff(columns) > _RUN_GAP) + 1
-    for near, added in zip(np.split(columns, breaks), np.split(counts, breaks), strict=True):
-        first = int(near[0])
-        dense = np.zeros(int(near[-1]) - first + 1, "<u8")
-        dense[near - first] = added
-        for offset in range(0, len(dense), _RUN_CELLS):
-            piece = dense[offset : offset + _RUN_CELLS]
-            yield _RUN.pack(first + offset, len(piece)) + piece.tobytes()
+class _Part:
+    """What a commit adds to one tally, and the ways in which it can be added."""
+
+    def __init__(self, tally: TallyKey, key: str, addition: Addition) -> None:
+        self.tally = tally
+        self.key = key
+        self._addition = addition
+        self._sparse: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+        self.must_swap = int(addition.counts.max()) > _NARROW_TOP
+        if addition.places is None:
+            touched, runs = addition.size, 1 + addition.size // _RUN_COUNTERS
+        else:
+            self._sparse = places, _ = addition.sparse()
+            touched = len(places)
+            runs = 1 + int(np.count_nonzero(np.diff(places) > _RUN_GAP))
+        swap = _SWAP + _SWAP_COUNTER * addition.size
+        self.may_swap = swap < _RUN * runs + _RUN_COUNTER * touched
+
+    def swap(self, old: bytes | None) -> tuple[bytes, bytes]:
+        """The header of the old string, and the whole new one.
+
+        Raises:
+            StoreError: a counter would exceed the highest.
+        """
+        counters, commits = np.zeros(self._addition.size, np.int64), 0
+        if old is not None:
+            commits, _ = _HEADER.unpack_from(old)
+            before = _counters(old)
+            counters[: len(before)] = before
+        self._addition.to(counters)
+        top = int(counters.max())
+        if top > MAX_CELL:
+            raise full(self.tally)
+        size = 4 if top <= _NARROW_TOP else 8
+        new = _HEADER.pack(commits + 1, size) + counters.astype(f"<u{size}").tobytes()
+        return (old or b"")[: _HEADER.size], new
+
+    @property
+    def runs(self) -> bytes:
+        """The addition as runs of neighbouring counters, dense within a run."""
+        places, counts = self._sparse or self._addition.sparse()
+        new = np.diff(places, prepend=-_RUN_GAP - 1) > _RUN_GAP
+        # Long runs are cut: the script has them on its stack.
+        starts = places[new]
+        since = places - np.repeat(starts, np.diff(np.flatnonzero(new), append=len(places)))
+        new[1:] |= np.diff(since // _RUN_COUNTERS) > 0
+        begins = np.flatnonzero(new)
+        ends = np.append(begins[1:], len(places)) - 1
+        firsts, lengths = places[begins], places[ends] - places[begins] + 1
+        heads = np.cumsum(2 + lengths) - lengths - 2
+        runs = np.zeros(int(np.sum(2 + lengths)), "<u4")
+        runs[heads], runs[heads + 1] = firsts, lengths
+        runs[places + np.repeat(heads + 2 - firsts, ends + 1 - begins)] = counts
+        return runs.tobytes()
 
 
-def _full(metric: str, window: str) -> StoreError:
-    return StoreError(
-        f"a counter of metric {metric}, window {window} is at its top ({MAX_CELL}): "
-        "nothing was added"
-    )
+def _counters(value: bytes) -> NDArray[np.int64]:
+    """The counters in a tally's string; zeros at its end may be missing."""
+    _, size = _HEADER.unpack_from(value)
+    return np.frombuffer(value, f"<u{size}", offset=_HEADER.size).astype(np.int64)
