@@ -60,9 +60,8 @@ class Admission:
         """
         # The rate comes first, so that it bounds how fast keys can be guessed.
         if self._rate is not None and address:
-            network = hashlib.blake2b(
-                network_of(address), key=self._counts.secret, digest_size=8
-            ).hexdigest()
+            secret = self._counts.secret_for(self._rate.get_expiry())
+            network = hashlib.blake2b(network_of(address), key=secret, digest_size=8).hexdigest()
             if not self._limiter.hit(self._rate, network):
                 raise _too_many(self._counts.seconds_left())
         if self._keys and not self._known(authorization, key):
@@ -135,11 +134,16 @@ class _Counts(Storage):
         self._ends = -math.inf
         self.reset()
 
-    def incr(self, key: str, expiry: float, amount: int = 1) -> int:
+    def secret_for(self, seconds: float) -> bytes:
+        """What keys are hashed with now; where a stretch has ended, one of `seconds` begins."""
         with self._lock:
             if self._clock() >= self._ends:
                 self._forget()
-                self._ends = self._clock() + expiry
+                self._ends = self._clock() + seconds
+            return self._secret
+
+    def incr(self, key: str, expiry: float, amount: int = 1) -> int:
+        with self._lock:
             self._counts[key] += amount
             return self._counts[key]
 
@@ -170,7 +174,7 @@ class _Counts(Storage):
     def _forget(self) -> int:
         forgotten = len(getattr(self, "_counts", ()))
         self._counts: Counter[str] = Counter()
-        self.secret = secrets.token_bytes(16)
+        self._secret = secrets.token_bytes(16)
         return forgotten
 
 

@@ -391,6 +391,9 @@ class AsgiClient:
     def post(self, path: str, **options: Any) -> TestResponse:
         return self.loop.run_until_complete(self.request(path, method="POST", **options))
 
+    def open(self, path: str, **options: Any) -> TestResponse:
+        return self.loop.run_until_complete(self.request(path, **options))
+
     async def request(
         self, path: str, *, environ_base: Any = None, size: int = 7_000, **options: Any
     ) -> TestResponse:

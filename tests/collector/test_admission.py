@@ -1,0 +1,293 @@
+"""Ingest keys, the rate of a network, and origins: the rules alone, and behind each server."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import json
+import time
+from contextlib import closing
+
+import pytest
+
+import hearsay
+from hearsay import windows
+from hearsay_collector.admission import Admission, client_address, network_of
+from hearsay_collector.app import create_app
+from hearsay_collector.bodies import IntakeError
+from hearsay_collector.cors import Cors
+from hearsay_collector.settings import Settings
+from hearsay_collector.stores import open_store
+
+KEY, OTHER = "first-key-of-the-app", "second-key-of-the-app="
+
+
+def hashed(*keys: str) -> tuple[bytes, ...]:
+    return tuple(hashlib.sha256(key.encode()).digest() for key in keys)
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "hops", "address"),
+    [
+        ("192.0.2.1", "", 0, "192.0.2.1"),
+        ("192.0.2.1", "203.0.113.1", 0, "192.0.2.1"),
+        ("192.0.2.1", "203.0.113.1, 198.51.100.9", 1, "198.51.100.9"),
+        ("192.0.2.1", "203.0.113.1, 198.51.100.9", 2, "203.0.113.1"),
+        ("192.0.2.1", "203.0.113.1", 2, "192.0.2.1"),
+        ("192.0.2.1", "", 1, "192.0.2.1"),
+        ("", "2001:db8::7", 1, "2001:db8::7"),
+    ],
+)
+def test_only_trusted_hops_are_believed(peer, forwarded, hops, address):
+    """Of X-Forwarded-For, what the outermost trusted proxy saw counts, and nothing left of it."""
+    assert client_address(peer, forwarded, hops) == address
+
+
+@pytest.mark.parametrize(
+    ("address", "network"),
+    [
+        ("203.0.113.77", bytes((203, 0, 113))),
+        ("::ffff:203.0.113.77", bytes((203, 0, 113))),
+        ("2001:db8:5:6::7", bytes.fromhex("20010db80005")),
+        ("fe80::1%eth0", bytes.fromhex("fe8000000000")),
+        ("unknown", b""),
+        ("", b""),
+    ],
+)
+def test_networks(address, network):
+    """An address counts for its /24 or its /48; an IPv4 address in IPv6 for its /24."""
+    assert network_of(address) == network
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_network_has_its_rate():
+    """All addresses of a network share one count, others do not, and the count ends in time."""
+    clock = Clock()
+    admission = Admission(Settings(rate="3/minute"), clock)
+    for last in (1, 2, 3):
+        admission.admit(f"203.0.113.{last}", "", "")
+    clock.now += 20
+    with pytest.raises(IntakeError) as caught:
+        admission.admit("203.0.113.4", "", "")
+    assert (caught.value.status, caught.value.code) == (429, "too-many-requests")
+    assert caught.value.retry_after == 40
+    admission.admit("203.0.114.1", "", "")
+    clock.now += 40
+    admission.admit("203.0.113.4", "", "")
+
+
+def test_without_an_address_there_is_no_rate():
+    """Who comes through a Unix socket has no network, and is let in."""
+    admission = Admission(Settings(rate="1/day"))
+    for _ in range(5):
+        admission.admit("", "", "")
+
+
+def test_no_address_is_kept():
+    """After a request, nothing that the limiter holds contains the address or its network, and
+    the secret of its hash goes with the counts."""
+    clock = Clock()
+    admission = Admission(Settings(rate="3/minute"), clock)
+    address = "203.0.113.77"
+    admission.admit(address, "", "")
+    held = [*vars(admission._counts).values(), *vars(admission._limiter).values()]
+    text = repr([held, [gc.get_referents(each) for each in held]])
+    network = network_of(address)
+    for trace in (address, "203.0.113", network.hex(), repr(network)[2:-1]):
+        assert trace not in text
+    secret, counts = admission._counts._secret, dict(admission._counts._counts)
+    assert list(counts.values()) == [1]
+    clock.now += 60
+    admission.admit("198.51.100.1", "", "")
+    assert admission._counts._secret != secret
+    assert not counts.keys() & admission._counts._counts.keys()
+
+
+def test_keys():
+    """Any of the keys lets in, in either header; nothing else does, and nothing is repeated."""
+    admission = Admission(Settings(ingest_keys=hashed(KEY, OTHER)))
+    admission.admit("", f"Bearer {KEY}", "")
+    admission.admit("", f"bearer {OTHER}", "")
+    admission.admit("", "", OTHER)
+    for authorization, key in (
+        ("", ""),
+        (KEY, ""),
+        (f"Basic {KEY}", ""),
+        (f"Bearer {KEY}x", ""),
+        (f"Bearer {KEY},Bearer {KEY}", ""),
+        (f"Bearer {KEY}", "wrong-key-of-the-app"),
+        ("", hashed(KEY)[0].hex()),
+        ("Bearer ключ \U0001f511", "ключ"),
+    ):
+        with pytest.raises(IntakeError) as caught:
+            admission.admit("", authorization, key)
+        assert (caught.value.status, caught.value.code) == (401, "no-ingest-key")
+        assert key not in str(caught.value) or not key
+
+
+def test_nothing_asked_is_nothing_done():
+    """Without a rate, keys or origins there is no admission to pass, and no header to add."""
+    assert Admission.of(Settings()) is None
+    assert Cors.of(Settings()) is None
+
+
+def test_origins():
+    """A listed origin may read answers; with *, every one; another one may not. Never with
+    credentials."""
+    listed, anyone = Cors(("https://app.example",)), Cors(("*",))
+    assert listed.headers("https://app.example") == {
+        "Access-Control-Allow-Origin": "https://app.example",
+        "Vary": "Origin",
+        "Access-Control-Expose-Headers": "Retry-After",
+    }
+    assert listed.headers("https://evil.example") == {"Vary": "Origin"} == listed.preflight("")
+    assert anyone.headers("https://evil.example")["Access-Control-Allow-Origin"] == "*"
+    preflight = anyone.preflight("https://evil.example")
+    assert preflight["Access-Control-Allow-Methods"] == "POST"
+    assert "x-hearsay-key" in preflight["Access-Control-Allow-Headers"]
+    assert not any("Credentials" in name for name in preflight)
+
+
+@pytest.fixture
+def batch(registry, new_id):
+    """Makes good batches of one report, by the real clock."""
+    report = {
+        "metric": "browser",
+        "scheme": registry["browser"].scheme.fingerprint,
+        "window": windows.window_at("day", time.time() - 86_400),
+        "columns": 1,
+    }
+    return lambda: json.dumps({"batch": new_id(), "reports": [report]}).encode()
+
+
+@pytest.fixture
+def client(serve, registry, store):
+    """Makes a client of a collector with the settings given, behind each kind of server."""
+    return lambda **settings: serve(
+        create_app(Settings(**settings), store, registry), Settings(**settings)
+    )
+
+
+@pytest.fixture
+def store(tmp_path):
+    with closing(open_store(f"sqlite:///{tmp_path / 'store.db'}")) as store:
+        yield store
+
+
+def post(client, body, **options):
+    return client.post("/v1/reports", data=body, content_type="application/json", **options)
+
+
+def test_a_collector_with_keys(client, batch):
+    """Without a key: 401, a challenge, and nothing counted; with one: 202. The rest stays open."""
+    client = client(ingest_keys=hashed(KEY))
+    body = batch()
+    for headers in ({}, {"X-Hearsay-Key": "wrong-key-of-the-app"}):
+        refused = post(client, body, headers=headers)
+        assert (refused.status_code, refused.content_type) == (401, "application/problem+json")
+        assert refused.json["type"] == "urn:hearsay:problem:no-ingest-key"
+        assert refused.headers["WWW-Authenticate"] == 'Bearer realm="hearsay"'
+        assert refused.headers["X-Content-Type-Options"] == "nosniff"
+    assert post(client, body, headers={"Authorization": f"Bearer {KEY}"}).json["accepted"] == 1
+    assert post(client, batch(), headers={"X-Hearsay-Key": KEY}).json["accepted"] == 1
+    assert client.get("/v1/registry").status_code == client.get("/healthz").status_code == 200
+
+
+def test_a_collector_with_a_rate(client, batch):
+    """Beyond the rate: 429 with the time to come back; the same batch is taken from elsewhere,
+    and X-Forwarded-For does not help anybody who is not behind a trusted proxy."""
+    client = client(rate="2/day")
+    from_there = {"environ_base": {"REMOTE_ADDR": "203.0.113.7"}}
+    assert [post(client, batch(), **from_there).status_code for _ in range(2)] == [202, 202]
+    body = batch()
+    refused = post(client, body, **from_there, headers={"X-Forwarded-For": "198.51.100.1"})
+    assert refused.status_code == 429
+    assert refused.json["type"] == "urn:hearsay:problem:too-many-requests"
+    assert 0 < int(refused.headers["Retry-After"]) <= 86_400
+    elsewhere = {"environ_base": {"REMOTE_ADDR": "203.0.114.7"}}
+    assert post(client, body, **elsewhere).json["accepted"] == 1
+
+
+def test_a_rate_behind_a_proxy(client, batch):
+    """With a trusted proxy, its clients' networks have a rate each."""
+    client = client(rate="1/day", trusted_proxies=1)
+    seen = [
+        post(client, batch(), headers={"X-Forwarded-For": f"198.51.100.1, {address}"}).status_code
+        for address in ("203.0.113.7", "203.0.113.8", "203.0.114.7", "2001:db8::1")
+    ]
+    assert seen == [202, 429, 202, 202]
+
+
+def test_pages_of_listed_origins_may_send(client, batch):
+    """Preflight and answer, good or bad, carry the permission for a listed origin alone; no
+    other route does."""
+    client = client(cors_origins=("https://app.example",))
+    ours, theirs = {"Origin": "https://app.example"}, {"Origin": "https://evil.example"}
+    preflight = client.open("/v1/reports", method="OPTIONS", headers=ours)
+    assert preflight.status_code == 200
+    assert preflight.headers["Access-Control-Allow-Methods"] == "POST"
+    assert preflight.headers["Access-Control-Max-Age"] == "86400"
+    for body in (batch(), b"not a batch"):
+        answer = post(client, body, headers=ours)
+        assert answer.headers["Access-Control-Allow-Origin"] == "https://app.example"
+        assert answer.headers["Vary"] == "Origin"
+        assert "Access-Control-Allow-Origin" not in post(client, body, headers=theirs).headers
+    for method, path in (("OPTIONS", "/v1/reports"), ("GET", "/v1/registry")):
+        headers = client.open(path, method=method, headers=theirs).headers
+        assert not any(name.startswith("Access-Control") for name, _ in headers)
+    registry = client.get("/v1/registry", headers=ours)
+    assert "Access-Control-Allow-Origin" not in registry.headers
+
+
+def test_too_many_metrics(serve, store, metrics, new_id):
+    """A batch of more metrics than allowed is refused whole; as many are taken."""
+    text = metrics + "".join(
+        f'[metrics.m{number}]\ntype = "boolean"\ndescription = "A question."\n'
+        "epsilon = 1.0\nlifetime_epsilon = 8.0\n"
+        for number in range(102)
+    )
+    registry = hearsay.Registry.parse(text)
+    client = serve(create_app(Settings(), store, registry))
+    window = windows.window_at("day", time.time() - 86_400)
+    reports = [
+        {"metric": f"m{number}", "scheme": registry[f"m{number}"].scheme.fingerprint,
+         "window": window, "columns": 1}
+        for number in range(101)
+    ]  # fmt: skip
+    refused = post(client, json.dumps({"batch": new_id(), "reports": reports}).encode())
+    assert refused.status_code == 413
+    assert refused.json["type"] == "urn:hearsay:problem:too-many-metrics"
+    taken = {"batch": new_id(), "reports": reports[1:] + reports[1:]}
+    for _ in range(2):
+        # The second time, the tallies are known.
+        taken["batch"] = new_id()
+        assert post(client, json.dumps(taken).encode()).json["accepted"] == 200
+
+
+@pytest.mark.parametrize("key", [KEY, "wrong-key-of-the-app"])
+def test_the_sdk_sends_its_key(new_collector, metrics, tmp_path, key):
+    """A client with the collector's key is counted; with another it keeps its batch for later."""
+    collector = new_collector(HEARSAY_INGEST_KEYS=f"{OTHER},{KEY}", HEARSAY_WORKERS="1")
+    now = [time.time() - 86_400]
+    with hearsay.Client(
+        hearsay.Registry.parse(metrics),
+        collector.address,
+        tmp_path / "state",
+        ingest_key=key,
+        clock=lambda: now[0],
+        spread=0,
+        background=False,
+    ) as client:
+        client.record("browser", "firefox")
+        client.flush()
+        now[0] += 86_400
+        assert client.flush() == (key == KEY)
+        assert [report.status for report in client.sent()] == [
+            "sent" if key == KEY else "waiting"
+        ]
