@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -141,15 +141,14 @@ class Estimate(Basis):
         moved: NDArray[np.bool_] = np.abs(self.consistent - self.share) > self.std_error
         return moved
 
-    def to_dict(self) -> dict[str, Any]:
-        """The estimate as JSON can carry it.
+    def to_dict(self, places: NDArray[np.intp] | None = None) -> dict[str, Any]:
+        """The estimate as JSON can carry it; of the values at `places` alone, if given.
 
         Keys: `metric`, `schemes`, `windows`, `n`, `epsilon`, `level`, `adjustment`,
         `complete`, `warnings`, `poisoning` (`fakes`, and what they add to any one share at
         most), `anomalies` (as `Verdict.to_dict`), and `values`: a list with one object for each
         value, with `value` and every name in `COLUMNS`.
         """
-        columns = [_plain(getattr(self, name)) for name in COLUMNS]
         budget = None if math.isnan(self.budget) else self.budget
         return {
             "metric": self.metric,
@@ -164,19 +163,25 @@ class Estimate(Basis):
             "poisoning": {"fakes": self.fakes, "most": budget},
             "anomalies": self.verdict.to_dict(self.alarm_level),
             "values": [
-                dict(zip(("value", *COLUMNS), row, strict=True))
-                for row in zip(self.values, *columns, strict=True)
+                dict(zip(("value", *COLUMNS), row, strict=True)) for row in self._rows(places)
             ],
         }
 
-    def to_csv(self) -> str:
-        """One line for each value under a header of `value` and `COLUMNS` (RFC 4180)."""
+    def to_csv(self, places: NDArray[np.intp] | None = None) -> str:
+        """One line for each value under a header of `value` and `COLUMNS` (RFC 4180); for the
+        values at `places` alone, if given."""
         text = io.StringIO()
         writer = csv.writer(text)
         writer.writerow(("value", *COLUMNS))
-        columns = [_plain(getattr(self, name)) for name in COLUMNS]
-        writer.writerows(zip(self.values, *columns, strict=True))
+        writer.writerows(self._rows(places))
         return text.getvalue()
+
+    def _rows(self, places: NDArray[np.intp] | None) -> Iterator[tuple[Any, ...]]:
+        columns = [getattr(self, name) for name in COLUMNS]
+        if places is None:
+            return zip(self.values, *map(_plain, columns), strict=True)
+        values = [self.values[place] for place in places.tolist()]
+        return zip(values, *(_plain(column[places]) for column in columns), strict=True)
 
 
 def _plain(column: NDArray[Any]) -> list[Any]:

@@ -22,7 +22,7 @@ from hearsay_estimator.dashboard.asking import (
     asked_range,
     bound,
 )
-from hearsay_estimator.dashboard.listing import LISTED, listed, named, shown
+from hearsay_estimator.dashboard.listing import LISTED, chosen, listed, named
 from hearsay_estimator.dashboard.overview import read_filters
 from hearsay_estimator.dashboard.parameters import (
     ComparisonParameters,
@@ -122,18 +122,17 @@ def estimate(name: str) -> ResponseReturnValue:
 
     def tag(version: bytes | None) -> str | None:
         known = digest_of_candidates(candidates)
-        return (
-            None if version is None else etag(form, metric, asked, days, known, version)
-        )
+        return None if version is None else etag(form, metric, asked, days, known, version)
 
     if same := same_as_known(lambda: tag(source.version(metric, days, candidates))):
         return same
     found = source.estimate_at(metric, days, candidates, level=asked.level, adjust=asked.adjust)
-    part = shown(found.answer, asked.value, asked.limit)
+    known = found.answer
+    places = chosen(known, asked.value, asked.limit)
     return represent(
         form,
-        lambda: {**days.query, "size": len(found.answer.values), **part.to_dict()},
-        part.to_csv,
+        lambda: {**days.query, "size": len(known.values), **known.to_dict(places)},
+        lambda: known.to_csv(places),
         tag=tag(found.version),
     )
 
@@ -152,11 +151,7 @@ def trend(name: str) -> ResponseReturnValue:
 
     def tag(version: bytes | None) -> str | None:
         known = digest_of_candidates(candidates)
-        return (
-            None
-            if version is None
-            else etag(form, metric, asked, by, days, known, version)
-        )
+        return None if version is None else etag(form, metric, asked, by, days, known, version)
 
     if same := same_as_known(lambda: tag(source.version(metric, days, candidates))):
         return same

@@ -34,6 +34,7 @@ _ABANDONED = 60.0
 _KEPT = 60.0
 """Seconds for which a result waits for whoever has asked for it. While reports of the same
 windows keep coming in, a result would else be out of date before it could be shown."""
+_FEW = 16
 _TEXT = 100
 """Bytes that a short string takes, about."""
 
@@ -199,7 +200,9 @@ def size_of(found: object) -> int:
     if isinstance(found, np.ndarray):
         return found.nbytes
     if isinstance(found, (tuple, list)):
-        return 64 + _TEXT * len(found)
+        # Long lists hold strings, which are not worth looking at one by one.
+        parts = 0 if len(found) > _FEW else sum(map(size_of, found))
+        return 64 + (parts or _TEXT * len(found))
     if is_dataclass(found):
         return 64 + sum(size_of(getattr(found, each.name)) for each in fields(found))
     return 64

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,7 @@ from hearsay_estimator.dashboard.ranges import DayRange
 from hearsay_estimator.dashboard.source import Source
 from hearsay_estimator.estimate import Estimate
 
-__all__ = ["LISTED", "listed", "named", "shown"]
+__all__ = ["LISTED", "chosen", "listed", "named"]
 
 LISTED = (
     *("name", "type", "description", "owner", "tags", "window", "epsilon", "lifetime_epsilon"),
@@ -23,8 +22,6 @@ LISTED = (
     *("n", "newest", "age_days"),
 )
 """What is said of each metric, in the order of the columns."""
-
-_T = TypeVar("_T")
 
 
 def listed(source: Source, metric: Metric, days: DayRange) -> dict[str, Any]:
@@ -60,31 +57,17 @@ def named(rows: list[dict[str, Any]], values: Collection[str]) -> list[dict[str,
     return [row for row in rows if row["value"] in values] if values else rows
 
 
-def shown(estimate: Estimate, values: Collection[str], limit: int | None) -> Estimate:
-    """The estimate with some of its lines."""
+def chosen(
+    estimate: Estimate, values: Collection[str], limit: int | None
+) -> NDArray[np.intp] | None:
+    """The places of these values, and of these the `limit` largest, the largest first; None
+    for all as they stand."""
+    if not values and limit is None:
+        return None
+    asked = set(values)
     places = np.arange(len(estimate.values))
-    if values:
-        places = np.array([i for i in places if estimate.values[i] in values], np.intp)
+    if asked:
+        places = np.array([place for place in places if estimate.values[place] in asked], np.intp)
     if limit is not None:
         places = places[np.argsort(-estimate.share[places], kind="stable")[:limit]]
-    return (
-        estimate
-        if len(places) == len(estimate.values) and limit is None
-        else _taken(estimate, places, len(estimate.values))
-    )
-
-
-def _taken(whole: _T, places: NDArray[np.intp], size: int) -> _T:
-    """The same with all that stands for each of `size` values reduced to these places."""
-    assert is_dataclass(whole)
-    assert not isinstance(whole, type)
-    changes: dict[str, Any] = {}
-    for each in fields(whole):
-        part = getattr(whole, each.name)
-        if isinstance(part, np.ndarray) and part.shape[:1] == (size,):
-            changes[each.name] = part[places]
-        elif each.name == "values":
-            changes[each.name] = tuple(part[i] for i in places)
-        elif is_dataclass(part):
-            changes[each.name] = _taken(part, places, size)
-    return replace(whole, **changes)
+    return places
