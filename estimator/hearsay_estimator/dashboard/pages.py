@@ -13,6 +13,7 @@ from hearsay import Metric, ValueListError
 from hearsay.value_list import parse_values
 from hearsay_estimator.comparison import compare, has_memory
 from hearsay_estimator.dashboard.charts import folded_chart
+from hearsay_estimator.dashboard.embedding import embed_link
 from hearsay_estimator.dashboard.overview import metric_card, read_filters
 from hearsay_estimator.dashboard.privacy import privacy_label
 from hearsay_estimator.dashboard.ranges import before, presets, read_range
@@ -135,6 +136,7 @@ def _page(
         newest=newest,
         freshness=freshness(newest, now) if newest else None,
         notes=_notes(source, metric, estimate),
+        embed=embed_link(metric, request.args, source.today),
         uploaded=uploaded,
         mistake=mistake,
     )

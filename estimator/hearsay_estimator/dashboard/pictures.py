@@ -58,13 +58,15 @@ def trend_picture(name: str, form: str) -> ResponseReturnValue:
     return _picture(text, f"{name}-trend", form)
 
 
-def png(svg: str, scale: int) -> bytes:
+def png(svg: str, scale: int, *, machine_fonts: bool = True) -> bytes:
     """An SVG of ours as a PNG, `scale` times as large."""
     drawn: bytes = resvg_py.svg_to_bytes(
         svg_string=svg,
         zoom=scale,
         font_files=[str(FONT)],
+        skip_system_fonts=not machine_fonts,
         font_family="DejaVu Sans",
+        serif_family="DejaVu Sans",
         sans_serif_family="DejaVu Sans",
     )
     return drawn

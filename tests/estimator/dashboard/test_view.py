@@ -1,9 +1,8 @@
-"""The switches of the metric's page, and its chart as a picture."""
+"""The switches of the metric's page."""
 
 from __future__ import annotations
 
 import re
-from xml.etree import ElementTree
 
 from flask.testing import FlaskClient
 
@@ -27,17 +26,3 @@ def test_consistent_shares_are_shown_as_such(browser: FlaskClient) -> None:
     assert bars[0] != bars[1]
     assert browser.get("/metric/browser?shares=made-up").status_code == 400
     assert browser.get("/metric/browser?order=random").status_code == 400
-
-
-def test_the_picture_stands_by_itself(browser: FlaskClient) -> None:
-    """The SVG is well-formed, escapes hostile values, needs no style sheet and is a download."""
-    answer = browser.get("/metric/browser.svg")
-    assert answer.mimetype == "image/svg+xml"
-    assert answer.headers["Content-Disposition"] == "attachment; filename=browser.svg"
-    drawing = ElementTree.fromstring(answer.text)
-    texts = "".join(drawing.itertext())
-    assert "chrome" in texts
-    assert "20,000 answers" in texts
-    assert not any("class" in each.attrib or "style" in each.attrib for each in drawing.iter())
-    assert "<script" not in answer.text
-    assert browser.get("/metric/silent.svg").status_code == 400

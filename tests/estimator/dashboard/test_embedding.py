@@ -1,0 +1,141 @@
+"""Charts in frames of other sites: who may open which, and for how long."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable
+
+import pytest
+from flask.testing import FlaskClient
+
+from hearsay import Registry
+from hearsay_collector.settings import SettingsError
+from hearsay_collector.stores import Store
+from hearsay_estimator.dashboard import create_app
+from hearsay_estimator.dashboard.settings import Settings
+
+from .conftest import NOW, TOKEN
+
+SITE = "https://wiki.acme.example"
+DAY = 86_400
+
+Visit = Callable[..., FlaskClient]
+
+
+@pytest.fixture
+def visit(store: Store, registry: Registry) -> Visit:
+    """Opens a browser, signed in or not: visit(now, token=..., origins=..., signed_in=...)."""
+
+    def visit(
+        now: float = NOW, *, token: str = TOKEN, origins: str = SITE, signed_in: bool = False
+    ) -> FlaskClient:
+        settings = Settings(dashboard_token=token, dashboard_frame_ancestors=origins)
+        app = create_app(settings, store=store, registry=registry, clock=lambda: now)
+        client = app.test_client()
+        client.environ_base["HTTP_ACCEPT"] = "text/html"
+        if signed_in:
+            client.post("/login", data={"token": token})
+        return client
+
+    return visit
+
+
+def link_on(client: FlaskClient, path: str) -> str:
+    """The link in the HTML that a page offers to copy."""
+    page = html.unescape(html.unescape(client.get(path).text))
+    found = re.search(r'<iframe src="http://localhost(/embed/[^"]+)"', page)
+    assert found is not None
+    return found[1]
+
+
+def test_a_link_opens_its_chart_for_everybody(visit: Visit) -> None:
+    """Without signing in the frame holds chart, caption, answers, risk and a link, no script."""
+    link = link_on(visit(signed_in=True), "/metric/browser")
+    answer = visit().get(link)
+    assert answer.status_code == 200
+    for part in ("Which browser opens links?", "chrome leads", "20,000 answers", "at most 73.2"):
+        assert part in answer.text
+    assert '<svg class="chart large"' in answer.text
+    assert 'href="/metric/browser?' in answer.text
+    assert "<script" not in answer.text
+
+
+def test_only_named_sites_may_frame_it(visit: Visit) -> None:
+    """The chart may be framed by the sites named; every other page by nobody."""
+    client = visit(signed_in=True)
+    policy = client.get(link_on(client, "/metric/browser")).headers["Content-Security-Policy"]
+    assert f"frame-ancestors {SITE};" in policy
+    assert "default-src 'none'" in policy
+    for path in ("/", "/metric/browser", "/login"):
+        assert "frame-ancestors 'none'" in client.get(path).headers["Content-Security-Policy"]
+
+
+def test_a_link_opens_nothing_else(visit: Visit) -> None:
+    """Another metric, another view, a later end, a doubled name or no signature is refused."""
+    link = link_on(visit(signed_in=True), "/metric/browser?from=2026-11-20&to=2026-11-20")
+    browser = visit()
+    assert browser.get(link).status_code == 200
+    for changed in (
+        link.replace("/metric/browser", "/metric/dark_mode"),
+        link.replace("from=2026-11-20", "from=2026-11-19"),
+        re.sub(r"until=[0-9-]+", "until=2030-01-01", link),
+        link + "&order=declared",
+        link + "&from=2026-11-01",
+        link.partition("&signature")[0],
+        link.partition("?")[0],
+    ):
+        assert changed != link
+        answer = browser.get(changed)
+        assert answer.status_code == 403, changed
+        assert "opens no chart" in answer.text
+        assert "chrome" not in answer.text
+    for path in ("/", "/metric/browser", "/metric/browser.svg"):
+        assert browser.get(f"{path}?{link.partition('?')[2]}").status_code in (303, 401)
+
+
+def test_a_link_ends(visit: Visit) -> None:
+    """It opens for 90 days, not longer; a new token, or no site to show it, ends it at once."""
+    link = link_on(visit(signed_in=True), "/metric/browser")
+    assert visit(NOW + 90 * DAY).get(link).status_code == 200
+    late = visit(NOW + 91 * DAY).get(link)
+    assert late.status_code == 403
+    assert "ended on 2027-02-19" in late.text
+    assert visit(token="another token altogether").get(link).status_code == 403
+    off = visit(origins="").get(link)
+    assert off.status_code == 403
+    assert "frame-ancestors 'none'" in off.headers["Content-Security-Policy"]
+
+
+def test_without_a_site_no_link_is_made(visit: Visit) -> None:
+    """The page says which setting names the sites, and offers nothing."""
+    page = visit(origins="", signed_in=True).get("/metric/browser").text
+    assert "HEARSAY_DASHBOARD_FRAME_ANCESTORS" in page
+    assert "iframe" not in page
+
+
+def test_a_link_follows_the_calendar_unless_it_names_days(visit: Visit) -> None:
+    """Without days in the address the frame shows the last 30; with them, always those."""
+    client = visit(signed_in=True)
+    rolling = link_on(client, "/metric/browser")
+    fixed = link_on(client, "/metric/browser?from=2026-11-20&to=2026-11-20&shares=consistent")
+    later = visit(NOW + 60 * DAY)
+    assert "no answers in these days" in later.get(rolling).text
+    assert "consistent shares" in later.get(fixed).text
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("FRAME_ANCESTORS", "*"),
+        ("FRAME_ANCESTORS", "https://*.acme.example"),
+        ("FRAME_ANCESTORS", "https://a.example; script-src *"),
+        ("FRAME_ANCESTORS", "wiki.acme.example"),
+        ("EMBED_DAYS", "0"),
+        ("EMBED_DAYS", "99999"),
+    ],
+)
+def test_only_whole_origins_and_days_are_taken(name: str, value: str) -> None:
+    """Wildcards, bare hosts and what would add to the policy are refused at the start."""
+    with pytest.raises(SettingsError, match=f"HEARSAY_DASHBOARD_{name}"):
+        Settings.from_env({f"HEARSAY_DASHBOARD_{name}": value})

@@ -1,0 +1,96 @@
+"""Charts and trends as SVG and PNG files."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import zlib
+from xml.etree import ElementTree
+
+import pytest
+from flask.testing import FlaskClient
+
+from hearsay import Registry
+from hearsay_collector.stores import Store
+from hearsay_estimator.dashboard.pictures import FONT, png
+
+from .conftest import fill
+
+
+def size(picture: bytes) -> tuple[int, int]:
+    """Width and height of a PNG, from its header."""
+    assert picture[:8] == b"\x89PNG\r\n\x1a\n"
+    width, height = struct.unpack(">II", picture[16:24])
+    return width, height
+
+
+def pixels(picture: bytes) -> bytes:
+    """The compressed rows of a PNG, unpacked: enough to see whether anything is drawn."""
+    place, data = 8, b""
+    while place < len(picture):
+        (length,) = struct.unpack(">I", picture[place : place + 4])
+        if picture[place + 4 : place + 8] == b"IDAT":
+            data += picture[place + 8 : place + 8 + length]
+        place += 12 + length
+    return zlib.decompress(data)
+
+
+def test_the_picture_stands_by_itself(browser: FlaskClient) -> None:
+    """The SVG is well-formed, escapes hostile values, needs no style sheet and is a download."""
+    answer = browser.get("/metric/browser.svg")
+    assert answer.mimetype == "image/svg+xml"
+    assert answer.headers["Content-Disposition"] == "attachment; filename=browser.svg"
+    drawing = ElementTree.fromstring(answer.text)
+    texts = "".join(drawing.itertext())
+    assert "chrome" in texts
+    assert "20,000 answers" in texts
+    assert not any("class" in each.attrib or "style" in each.attrib for each in drawing.iter())
+    assert "<script" not in answer.text
+    assert browser.get("/metric/silent.svg").status_code == 400
+
+
+@pytest.mark.parametrize("path", ["/metric/dark_mode", "/metric/dark_mode/trend"])
+def test_a_png_is_the_svg_scaled(
+    browser: FlaskClient, store: Store, registry: Registry, path: str
+) -> None:
+    """The PNG has the SVG's size times the scale, 2 if none is given, and is a download."""
+    fill(store, registry, "dark_mode", [0.3, 0.7], 20_000, "2026-11-19")
+    drawing = ElementTree.fromstring(browser.get(f"{path}.svg").text)
+    width, height = (round(float(drawing.get(name, ""))) for name in ("width", "height"))
+    assert drawing.tag.endswith("svg")
+    for query, scale in (("", 2), ("?scale=1", 1), ("?scale=4", 4)):
+        answer = browser.get(f"{path}.png{query}")
+        assert answer.mimetype == "image/png"
+        assert "attachment; filename=dark_mode" in answer.headers["Content-Disposition"]
+        assert size(answer.data) == (width * scale, height * scale)
+    for bad in ("0", "5", "1.5", "-1", "x", ""):
+        assert browser.get(f"{path}.png?scale={bad}").status_code == 400
+
+
+def test_the_trend_of_one_day_is_no_picture(browser: FlaskClient) -> None:
+    """With one answered period there is nothing to draw, and the answer says so."""
+    answer = browser.get("/metric/browser/trend.svg?from=2026-11-20")
+    assert answer.status_code == 400
+    assert "two periods" in answer.text
+
+
+def test_text_is_drawn_without_fonts_of_the_machine() -> None:
+    """The font that comes along is the one whose licence stands beside it, and it is used:
+    letters leave marks on the ground, different letters different ones."""
+    assert (
+        hashlib.sha256(FONT.read_bytes()).hexdigest()
+        == "abdc775b21b1bc470d50c97e790d276f2054b7504e56e5bd3e64f48d68582322"
+    )
+    assert "DejaVu Sans 2.37" in (FONT.parent / "LICENSE").read_text(encoding="utf-8")
+
+    def drawn(text: str) -> bytes:
+        return pixels(
+            png(
+                '<svg xmlns="http://www.w3.org/2000/svg" width="80" height="30" '
+                f'font-family="No Such Font"><text x="5" y="20">{text}</text></svg>',
+                1,
+                machine_fonts=False,
+            )
+        )
+
+    assert len({drawn(text) for text in ("", "chrome", "firefox", "±0.7%", "яндекс")}) == 5
