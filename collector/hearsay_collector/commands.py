@@ -8,6 +8,7 @@ import sys
 import click
 
 from hearsay import HearsayError, Registry
+from hearsay_collector.events import announce
 from hearsay_collector.settings import Settings
 from hearsay_collector.stores import StoreUnavailable, store_of
 
@@ -51,6 +52,6 @@ def _check(settings: Settings) -> None:
         store.publish({metric.name: [metric.scheme] for metric in registry})
     except StoreUnavailable as error:
         # The devices keep their batches meanwhile; the workers go on trying.
-        click.echo(f"warning: {error}", err=True)
+        announce(settings.log_format, "store-away", str(error), warning=True)
     finally:
         store.close()

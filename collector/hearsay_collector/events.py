@@ -77,14 +77,18 @@ def tell(
     _log.log(number, "%s", message, extra={"event": event, "fields": fields})
 
 
-def announce(form: str, event: str, message: str, **fields: Any) -> None:
-    """Write one event to standard output: as JSON, or as its message alone."""
-    line = message
+def announce(form: str, event: str, message: str, *, warning: bool = False, **fields: Any) -> None:
+    """Write one event where no log is open: as JSON, or as its message alone.
+
+    It goes to standard output, a warning to standard error.
+    """
+    line = f"warning: {message}" if warning else message
     if form == "json":
-        record = logging.LogRecord(_log.name, logging.INFO, "", 0, message, (), None)
+        level = logging.WARNING if warning else logging.INFO
+        record = logging.LogRecord(_log.name, level, "", 0, message, (), None)
         record.event, record.fields = event, fields
         line = EventFormatter(form).format(record)
-    print(line, flush=True)
+    print(line, file=sys.stderr if warning else sys.stdout, flush=True)
 
 
 def listen(form: str, stream: TextIO | None = None) -> logging.Handler:

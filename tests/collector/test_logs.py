@@ -1,12 +1,21 @@
-"""gunicorn's log lines."""
+"""What the log says: gunicorn's lines, and events of one form."""
 
 from __future__ import annotations
 
+import json
 import logging
+import os
+import re
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
 
 import pytest
 from gunicorn.config import Config
 
+import hearsay_collector
+from hearsay_collector.events import EventFormatter, listen, tell
 from hearsay_collector.logs import DiscreetLogger
 
 
@@ -44,3 +53,120 @@ def test_processes_are_described(logger, caplog):
     text = caplog.text
     assert "Worker (pid:7) was sent SIGTERM" in text
     assert "RuntimeError: the registry has mistakes" in text
+
+
+SCHEMA = {"time": str, "level": str, "event": str, "message": str, "process": int}
+
+
+def lines(text):
+    """The events of a log, each with all members that every event has."""
+    events = [json.loads(line) for line in text.splitlines()]
+    for event in events:
+        assert {name: type(event[name]) for name in SCHEMA} == SCHEMA
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", event["time"])
+        assert event["level"] in ("info", "warning", "error", "critical")
+    return events
+
+
+def test_every_line_is_an_event(tmp_path, metrics):
+    """With HEARSAY_LOG_FORMAT=json both streams of a real collector hold JSON alone: where it
+    listens, the settings in force without secrets, what was published, its end."""
+    (tmp_path / "metrics.toml").write_text(metrics)
+    command = [sys.executable, "-c", "from hearsay.cli import main; main()", "collect"]
+    secret = f"sqlite:///{tmp_path / 'hush.db'}"
+    environ = {
+        "HEARSAY_LOG_FORMAT": "json",
+        "HEARSAY_STORE": secret,
+        "HEARSAY_BIND": "127.0.0.1:0",
+        "HEARSAY_WORKERS": "1",
+    }
+    process = subprocess.Popen(
+        command,
+        env={**os.environ, **environ},
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    (place,) = lines(process.stdout.readline())
+    assert place["event"] == "listening"
+    with urllib.request.urlopen(place["address"] + "/readyz", timeout=30) as response:
+        assert response.status == 200
+    process.terminate()
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (0, "")
+    assert "hush" not in err
+    events = lines(err)
+    assert [each["event"] for each in events] == ["started", "published", "stopped"]
+    assert events[0]["settings"]["HEARSAY_WORKERS"] == 1
+    assert events[0]["settings"]["HEARSAY_LOG_FORMAT"] == "json"
+    assert "HEARSAY_STORE" not in events[0]["settings"]
+    assert events[1]["metrics"] == 3
+
+
+def test_events_are_one_line(capsys, monkeypatch):
+    """An event is one line in both forms, with its fields as members of the JSON."""
+    logger = logging.getLogger("hearsay_collector")
+    monkeypatch.setattr(logger, "handlers", [])
+    monkeypatch.setattr(logger, "level", logging.NOTSET)
+    listen("json")
+    tell("warning", "store-lost", 'a "quoted"\nmessage', seconds=3)
+    (event,) = lines(capsys.readouterr().err)
+    assert (event["event"], event["level"], event["seconds"]) == ("store-lost", "warning", 3)
+    assert event["message"] == 'a "quoted"\nmessage'
+    listen("text")
+    tell("info", "dropped", "dropped 3 tallies", tallies=3)
+    text = capsys.readouterr().err
+    assert text.endswith(" info dropped: dropped 3 tallies\n")
+    assert text.count("\n") == 1
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_exceptions_without_their_words(form):
+    """An exception that may be about a request is named by type and place; one about the
+    server's own processes is told in full."""
+    try:
+        raise ValueError("marker")
+    except ValueError:
+        error = sys.exc_info()
+    for name, told in (("uvicorn.error", False), ("gunicorn.error", True)):
+        record = logging.LogRecord(name, logging.ERROR, "", 0, "it failed", (), error)
+        line = EventFormatter(form).format(record)
+        assert "ValueError" in line
+        assert "test_logs.py" in line
+        assert ("marker" in line) is told
+        assert form == "text" or lines(line)
+
+
+def test_a_registry_with_mistakes_is_told_in_full(tmp_path):
+    """A worker that cannot start says why, as one event."""
+    (tmp_path / "metrics.toml").write_text("schema = 2\n")
+    command = [sys.executable, "-m", "gunicorn", "-c", "python:hearsay_collector.gunicorn_conf"]
+    environ = {
+        "HEARSAY_LOG_FORMAT": "json",
+        "HEARSAY_BIND": "127.0.0.1:0",
+        "HEARSAY_WORKERS": "1",
+    }
+    done = subprocess.run(
+        [*command, "hearsay_collector.asgi:app()"],
+        env={**os.environ, **environ},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode != 0
+    events = lines("\n".join(line for line in done.stderr.splitlines() if line.startswith("{")))
+    assert any("schema = 1" in each.get("error", "") for each in events)
+
+
+def test_the_page_lists_every_event():
+    """docs/operating.md has a line for each event in the code, and for no other."""
+    sources = Path(hearsay_collector.__file__).parent.rglob("*.py")
+    calls = r"(?:tell\(\s*\"(?:info|warning|error)\"|announce\(\s*[a-z_.]+),\s*\"([a-z-]+)\""
+    told = {event for file in sources for event in re.findall(calls, file.read_text("utf-8"))}
+    page = (Path(__file__).parents[2] / "docs" / "operating.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^\| `([a-z-]+)` \| (?:info|warning|error) \|", page, re.M))
+    assert {"started", "listening", "store-lost", "store-recovered", "stopped"} <= told
+    assert listed == told

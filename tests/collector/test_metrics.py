@@ -82,10 +82,11 @@ def batch(registry, new_id):
 
 
 @pytest.fixture
-def measured(new_collector, home):
+def measured(new_collector, home, tmp_path):
     """Two workers on a store of each kind, and where their figures are."""
     private = f"127.0.0.1:{free_port()}"
-    collector = new_collector(**home.environ, HEARSAY_METRICS_BIND=private)
+    places = {"HEARSAY_METRICS_BIND": private, "TMPDIR": str(tmp_path)}
+    collector = new_collector(**home.environ, **places)
     return collector, f"http://{private}"
 
 
@@ -194,13 +195,16 @@ def test_counts_outlive_a_worker_and_leave_no_files(new_collector, tmp_path, bat
     assert not list(tmp_path.glob("hearsay-metrics-*"))
 
 
-def test_a_store_that_goes_and_comes_back(new_collector, new_redis, batch, until):
+def test_a_store_that_goes_and_comes_back(new_collector, new_redis, batch, until, tmp_path):
     """While Redis is away /readyz and batches are answered 503, the figures say so, and the
     log tells each change once for each process, however many requests come."""
     server = new_redis()
     private = f"127.0.0.1:{free_port()}"
     collector = new_collector(
-        HEARSAY_STORE=server.url, HEARSAY_WORKERS="1", HEARSAY_METRICS_BIND=private
+        HEARSAY_STORE=server.url,
+        HEARSAY_WORKERS="1",
+        HEARSAY_METRICS_BIND=private,
+        TMPDIR=str(tmp_path),
     )
     reports = f"{collector.address}/v1/reports"
     body = batch(1)
