@@ -96,11 +96,28 @@ class GroupCommit:
 
 
 def settle(intake: Intake, batches: Sequence[Batch]) -> list[Receipt | Exception]:
-    """Take all batches in one commit; if that is refused, one by one.
+    """Take the batches of each shard in one commit; if that is refused, one by one.
 
-    So a batch that the store refuses, or that meets a bug, fails alone. Where the store is
-    away, nothing is tried again: all that are not folded by then fail alike.
+    So a batch that the store refuses, or that meets a bug, fails alone. Where a shard is
+    away, nothing is tried again: all of its batches that are not folded by then fail alike,
+    and those of the other shards do not.
     """
+    shards: dict[int, list[int]] = {}
+    try:
+        for place, batch in enumerate(batches):
+            shards.setdefault(intake.shard(batch), []).append(place)
+    except Exception as error:
+        return [error] * len(batches)
+    if len(shards) == 1:
+        return _settle(intake, batches)
+    outcomes: dict[int, Receipt | Exception] = {}
+    for places in shards.values():
+        settled = _settle(intake, [batches[place] for place in places])
+        outcomes.update(zip(places, settled, strict=True))
+    return [outcomes[place] for place in range(len(batches))]
+
+
+def _settle(intake: Intake, batches: Sequence[Batch]) -> list[Receipt | Exception]:
     try:
         return list(intake.take(batches))
     except StoreUnavailable as error:

@@ -20,6 +20,9 @@ class FakeIntake:
         self.groups = []
         self.trouble = trouble
 
+    def shard(self, batch):
+        return batch.id.isupper()
+
     def take(self, batches):
         ids = [batch.id for batch in batches]
         self.groups.append(ids)
@@ -146,6 +149,30 @@ def test_a_store_that_is_away_fails_all():
     intake = FakeIntake(trouble)
     assert settle(intake, batches("a", "b")) == [error, error]
     assert intake.groups == [["a", "b"]]
+
+
+def test_a_shard_that_is_away_fails_alone():
+    """Where one shard does not answer, the batches of the others are committed, and each batch
+    gets its own answer."""
+    error = StoreUnavailable("down")
+
+    def trouble(ids):
+        if "B" in ids:
+            raise error
+
+    intake = FakeIntake(trouble)
+    outcomes = settle(intake, batches("a", "B", "c", "D"))
+    assert outcomes == [Receipt("a", 1, 0, ()), error, Receipt("c", 1, 0, ()), error]
+    assert intake.groups == [["a", "c"], ["B", "D"]]
+
+
+def test_a_store_that_does_not_say_its_shards_fails_all():
+    """When nobody knows how many shards there are, no batch is taken and none waits for ever."""
+    error = StoreUnavailable("down")
+    intake = FakeIntake()
+    intake.shard = lambda batch: (_ for _ in ()).throw(error)
+    assert settle(intake, batches("a", "b")) == [error, error]
+    assert intake.groups == []
 
 
 def test_a_store_that_goes_away_in_between():
