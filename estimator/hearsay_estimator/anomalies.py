@@ -74,6 +74,8 @@ SENTENCES = {
         "one message came {observed:,.0f} times, where {expected:,.0f} times is the most to be "
         "expected"
     ),
+    "answers": "{observed:,.0f} answered, where {expected:,.0f} were usual before",
+    "jump": "the share of {value} is {observed:.2%}, where {expected:.2%} was usual before",
 }
 """What an alarm of each figure says."""
 
@@ -99,11 +101,15 @@ class Figure:
     """At most this likely by chance, however honest devices are spread."""
     p_adjusted: float = math.nan
     """The same for this figure among all of the verdict."""
+    value: str | None = None
+    """The value that it speaks of, if it is one."""
 
     @property
     def text(self) -> str:
         """What is strange about it, if it raises an alarm: half a sentence."""
-        return SENTENCES[self.name].format(observed=self.observed, expected=self.expected)
+        return SENTENCES[self.name].format(
+            observed=self.observed, expected=self.expected, value=self.value
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
-"""`hearsay estimate`, `hearsay trend`, `hearsay plan`, `hearsay simulate` and `hearsay privacy`.
+"""`hearsay estimate`, `trend`, `anomalies`, `plan`, `simulate` and `privacy`.
 
 Exit codes: 0 when there is an answer, 1 when something is wrong, 2 for a call that makes
-no sense, 3 when nothing has been reported yet.
+no sense, 3 when nothing has been reported yet, 4 when `hearsay anomalies` raises an alarm.
 """
 
 from __future__ import annotations
@@ -27,10 +27,13 @@ if TYPE_CHECKING:
 
 # numpy and rich take longer to import than `hearsay --help` should.
 
-__all__ = ["NO_DATA", "estimate", "plan", "privacy", "simulate", "trend"]
+__all__ = ["ALARM", "NO_DATA", "anomalies", "estimate", "plan", "privacy", "simulate", "trend"]
 
 NO_DATA = 3
 """The exit code when the range holds no reports."""
+
+ALARM = 4
+"""The exit code when windows look dishonest."""
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -237,6 +240,54 @@ def trend(
         Console().print(trend_view(answer, value or leading_value(answer)))
     if not answer.answered:
         _no_data(metric)
+
+
+@click.command()
+@click.argument("metric")
+@_first
+@_last
+@_registry
+@_store
+@_candidates
+@_alarm
+@_json
+@_reported
+def anomalies(
+    metric: str,
+    first: datetime | None,
+    last: datetime | None,
+    registry: Path,
+    store: str | None,
+    candidates: Path | None,
+    alarm_level: float,
+    form: str | None,
+) -> None:
+    """Say which windows of METRIC look unlike honest reports, or unlike the windows before.
+
+    Exits with 4 on an alarm.
+    """
+    from hearsay import Registry
+    from hearsay_estimator.history import inspect
+    from hearsay_estimator.reading import find_metric
+    from hearsay_estimator.trend import trend as read_trend
+
+    declared = Registry.load(registry)
+    asked = _read_candidates(find_metric(declared, metric), candidates)
+    days = (first and first.date(), last and last.date())
+    with _opened(store) as tallies, _progress("Looking at each window"):
+        found = inspect(read_trend(tallies, declared, metric, *days, asked), alarm_level)
+    if form == "json":
+        click.echo(json.dumps(found.to_dict(), ensure_ascii=False, allow_nan=False))
+    elif found.windows:
+        from rich.console import Console
+
+        from hearsay_estimator.render import history_view
+
+        Console().print(history_view(found))
+    if not found.windows:
+        _no_data(metric)
+    if found.anomalous:
+        sys.exit(ALARM)
 
 
 @contextmanager

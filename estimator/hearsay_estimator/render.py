@@ -12,10 +12,11 @@ from rich.text import Text
 
 from hearsay.forecast import LEVEL, POWER
 from hearsay_estimator.estimate import Estimate
+from hearsay_estimator.history import History
 from hearsay_estimator.intervals import FloatArray
 from hearsay_estimator.planning import Plan
 
-__all__ = ["MOST_ROWS", "estimate_view", "picture", "plan_view"]
+__all__ = ["MOST_ROWS", "estimate_view", "history_view", "picture", "plan_view"]
 
 MOST_ROWS = 40
 """Values that a table shows; CSV and JSON have all of them."""
@@ -59,6 +60,35 @@ def _alarms(estimate: Estimate) -> Iterator[Text]:
             f"`hearsay anomalies {estimate.metric}` and leave them out; do not correct the shares.",
             style="red",
         )
+
+
+def history_view(history: History) -> RenderableType:
+    """Each window, what is strange about it, and what to do."""
+    table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
+    table.add_column("window", no_wrap=True)
+    table.add_column("reports", justify="right", no_wrap=True)
+    table.add_column("smallest\nadjusted p", justify="right", no_wrap=True)
+    table.add_column("what is strange", overflow="fold")
+    for window in history.windows:
+        alarms = window.verdict.alarms(history.alarm_level)
+        least = min((each.p_adjusted for each in window.verdict.figures), default=None)
+        strange = "; ".join(_printable(each.text) for each in alarms)
+        if least is None:
+            strange = "too little to judge by"
+        table.add_row(
+            Text(window.label),
+            Text(f"{window.n:,}"),
+            Text("" if least is None else f"{least:.2g}"),
+            Text(strange),
+            style="bold red" if alarms else "dim" if least is None else None,
+        )
+    if not history.anomalous:
+        return Group(table, Text("Nothing here is unlike honest reports.", style="green"))
+    advice = (
+        "Leave such windows out of what you decide by (--from, --to), and find out why: fakes, a "
+        "faulty app, or an event. Do not correct the shares."
+    )
+    return Group(table, Text(advice, style="red"))
 
 
 def _heading(estimate: Estimate) -> Text:
