@@ -166,7 +166,10 @@ def figures(
         *_rows(tally, again),
         *_messages(tally, mechanism),
     ]
-    return tuple(Figure(name, tally.scheme, *rest) for name, *rest in found)
+    return tuple(
+        Figure(name, tally.scheme, observed, expected, p_value)
+        for name, observed, expected, p_value in found
+    )
 
 
 _Found = Iterator[tuple[str, float, float, float]]

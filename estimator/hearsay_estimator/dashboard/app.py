@@ -78,6 +78,8 @@ def create_app(
         clock,
         Path(settings.candidates_dir) if settings.candidates_dir else None,
         Decodes(settings.dashboard_cache),
+        settings.fakes,
+        settings.alarm_level,
     )
     app.before_request(_limit)
     guard(

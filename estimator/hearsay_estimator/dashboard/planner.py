@@ -170,6 +170,11 @@ def _facts(made: Plan) -> tuple[tuple[str, str, str], ...]:
             f"until its budget is spent, over about {number(round(lifetime.windows))} windows",
         ),
         (
+            f"{100 * made.fakes:.3g}% fake devices",
+            f"{100 * made.fakes_gain:.2f} points",
+            "that they could add to any one value: the smaller epsilon, the more",
+        ),
+        (
             "Mechanism",
             made.mechanism.replace("_", " "),
             f"{made.reason}; {made.loss:.2f} times the least possible variance",

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import hearsay_collector.settings
+from hearsay_estimator.anomalies import ALARM_LEVEL
 from hearsay_estimator.dashboard.tokens import parse_tokens
+from hearsay_estimator.poisoning import FAKES
 
 __all__ = ["MIN_TOKEN_LENGTH", "Settings"]
 
@@ -59,6 +61,12 @@ def _days(value: str) -> int:
     return int(value)
 
 
+def _part(value: str) -> float:
+    if not re.fullmatch(r"0?\.[0-9]{1,12}", value) or not (part := float(value)) > 0:
+        raise ValueError("must be a number between 0 and 1, like 0.01")
+    return part
+
+
 def _folder(value: str) -> str:
     if not Path(value).is_dir():
         raise ValueError("must be a folder that exists")
@@ -106,6 +114,20 @@ class Settings(hearsay_collector.settings.Settings):
     dashboard_embed_days: int = field(
         default=90,
         metadata={"parse": _days, "help": "days until the link of a chart in a frame ends"},
+    )
+    fakes: float = field(
+        default=FAKES,
+        metadata={
+            "parse": _part,
+            "help": "the part of all reports that the poisoning budget takes to be fake",
+        },
+    )
+    alarm_level: float = field(
+        default=ALARM_LEVEL,
+        metadata={
+            "parse": _part,
+            "help": "how often honest reports of a metric may be called anomalous",
+        },
     )
     candidates_dir: str = field(
         default="",

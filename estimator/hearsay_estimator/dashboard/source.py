@@ -15,6 +15,7 @@ from werkzeug.exceptions import NotFound
 from hearsay import Metric, Registry, windows
 from hearsay.value_list import read_values
 from hearsay_collector.stores.base import Store
+from hearsay_estimator.anomalies import ALARM_LEVEL
 from hearsay_estimator.dashboard.access import for_people
 from hearsay_estimator.dashboard.decodes import Decodes
 from hearsay_estimator.dashboard.ranges import DayRange
@@ -25,6 +26,7 @@ from hearsay_estimator.dashboard.versions import (
     digest_of_question,
 )
 from hearsay_estimator.estimate import Estimate
+from hearsay_estimator.poisoning import FAKES
 from hearsay_estimator.reading import Question, gather
 from hearsay_estimator.significance import Adjustment
 from hearsay_estimator.trend import Progress, Trend, trend
@@ -57,6 +59,8 @@ class Source:
     clock: Callable[[], float]
     candidates_folder: Path | None
     decodes: Decodes
+    fakes: float = FAKES
+    alarm_level: float = ALARM_LEVEL
     patience: float = PAGE_PATIENCE
     """Seconds to wait for strings to be decoded before `StillDecoding` is raised."""
 
@@ -190,7 +194,12 @@ class Source:
         question = self.question(metric, days, candidates)
         version = digest_of_question(question)
         key = digest(version, asked, level, adjust)
-        found = self.decodes.get(key, lambda: question.estimate(level=level, adjust=adjust))
+
+        def work() -> Estimate:
+            answer = question.estimate(level=level, adjust=adjust)
+            return replace(answer, fakes=self.fakes, alarm_level=self.alarm_level)
+
+        found = self.decodes.get(key, work)
         return Versioned(found, version)
 
     def newest(self, metric: Metric) -> str | None:
