@@ -5,18 +5,29 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 
+import numpy as np
 import pytest
 
-from hearsay_collector.stores import StoreError, StoreUnavailable
+from hearsay_collector.stores import StoreError, StoreUnavailable, ids
 from hearsay_collector.stores import sqlite_file as module
-from hearsay_collector.stores.base import ID_RETENTION, Commit, Increment, TallyKey, TallyRowKey
+from hearsay_collector.stores.base import ID_LIFETIME, Commit, Increment, TallyKey, TallyRowKey
 from hearsay_collector.stores.sqlite import SqliteStore
+from hearsay_collector.stores.sqlite_migrations import MIGRATIONS
 
-KEY = TallyRowKey(TallyKey("m", "abc", "2026-11-20"), 0)
+WINDOW = "2026-11-20"
 
 
-def one(batch):
-    return Commit((batch,), {KEY: Increment(8, 1, (1,), (1,))})
+@pytest.fixture
+def scheme(shelf):
+    return shelf(8)
+
+
+@pytest.fixture
+def one(store, scheme):
+    """Makes a commit of one report to a published scheme."""
+    store.publish({"m": [scheme]})
+    key = TallyRowKey(TallyKey("m", scheme.fingerprint, WINDOW), 0)
+    return lambda *batches: Commit(batches, {key: Increment(8, 1, (1,), (1,))})
 
 
 @pytest.fixture
@@ -37,7 +48,7 @@ def test_commits_are_synced(store, path):
     connection = store._file._connection
     assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
-    assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+    assert connection.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
 
 
 def test_readers_do_not_make_a_file(store, path):
@@ -48,14 +59,142 @@ def test_readers_do_not_make_a_file(store, path):
     assert not path.exists()
 
 
-def test_ids_are_pruned_as_others_come(store, path, new_id, noon):
-    """Expired ids leave the file as commits arrive, a few at a time."""
-    for _ in range(20):
-        store.fold(one(new_id()), noon)
-    for number in range(4):
-        store.fold(one(new_id()), noon + 2 * ID_RETENTION + number)
+def test_ids_are_pruned_as_others_come(store, path, new_id, noon, one):
+    """Ids of generations that nobody asks any more leave the file as commits arrive, a few at a
+    time, and the others stay."""
+    old = [new_id() for _ in range(60)]
+    store.fold(one(*old), noon)
+    kept = new_id()
+    store.fold(one(kept), noon + 2 * ids.PERIOD)
     with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("SELECT count(*) FROM ids").fetchone() == (4,)
+
+        def slots(generation):
+            asked = "SELECT count(*) FROM ids WHERE place / 1099511627776 = ?"
+            return connection.execute(asked, (generation,)).fetchone()[0]
+
+        before = slots(ids.generation_at(noon))
+        assert before > 40
+        for number in range(3):
+            store.fold(one(new_id()), noon + 3 * ids.PERIOD + number)
+        left = slots(ids.generation_at(noon))
+        assert 0 < left < before
+        for number in range(20):
+            store.fold(one(new_id()), noon + 3 * ids.PERIOD + number)
+        assert slots(ids.generation_at(noon)) == 0
+        generations = connection.execute("SELECT generation, ids FROM generations").fetchall()
+    assert dict(generations) == {
+        ids.generation_at(noon + 2 * ids.PERIOD): 1,
+        ids.generation_at(noon + 3 * ids.PERIOD): 23,
+    }
+    assert store.fold(one(kept), noon + 3 * ids.PERIOD) == {kept}
+
+
+def test_ids_move_to_deeper_levels(store, path, new_id, noon, one, monkeypatch):
+    """When a level holds enough ids the next one takes them, and ids of all levels are known."""
+    monkeypatch.setattr(ids, "FIRST_LEVEL", 256)
+    batches = [new_id() for _ in range(6_000)]
+    for first in range(0, len(batches), 250):
+        assert not store.fold(one(*batches[first : first + 250]), noon)
+    with closing(sqlite3.connect(path)) as connection:
+        levels = connection.execute(
+            "SELECT length(printf('%x', place % 1099511627776)), sum(length(tags)) FROM ids"
+            " GROUP BY 1"
+        ).fetchall()
+    assert {digits for digits, _ in levels} == {3, 4, 5}
+    assert sum(size for _, size in levels) == ids.TAG * len(batches)
+    assert store.fold(one(new_id(), *batches), noon) == set(batches)
+
+
+SCHEMA_1 = """
+    CREATE TABLE ids (id BLOB PRIMARY KEY, expires REAL NOT NULL) WITHOUT ROWID;
+    CREATE INDEX ids_by_expiry ON ids (expires);
+    CREATE TABLE schemes (
+        metric TEXT, fingerprint TEXT, definition BLOB NOT NULL,
+        PRIMARY KEY (metric, fingerprint)
+    ) WITHOUT ROWID;
+    CREATE TABLE tally_rows (
+        id INTEGER PRIMARY KEY,
+        metric TEXT NOT NULL, scheme TEXT NOT NULL, window TEXT NOT NULL, row INTEGER NOT NULL,
+        reports INTEGER NOT NULL,
+        UNIQUE (metric, scheme, window, row)
+    );
+    CREATE TABLE chunks (
+        tally_row INTEGER NOT NULL, chunk INTEGER NOT NULL, cells BLOB NOT NULL,
+        PRIMARY KEY (tally_row, chunk)
+    );
+    PRAGMA user_version = 1;
+"""
+
+
+@pytest.fixture
+def old_file(path, shelf, new_id, noon):
+    """A file as version 1 wrote it: the scheme, its cells by window and row, and its ids with
+    the moments at which they came."""
+    scheme = shelf(3, 600)
+    cells = {
+        ("2026-11-19", 1): np.arange(600) + 2**33,
+        (WINDOW, 0): np.array([5, 0, 7]),
+        (WINDOW, 1): np.arange(600) % 4,
+    }
+    batches = {new_id(): noon - 86_400.0 * (number % 8) for number in range(200)}
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(SCHEMA_1)
+        connection.execute(
+            "INSERT INTO schemes VALUES ('m', ?, ?)", (scheme.fingerprint, scheme.canonical())
+        )
+        connection.executemany(
+            "INSERT INTO ids VALUES (?, ?)",
+            [(bytes.fromhex(each), came + ID_LIFETIME) for each, came in batches.items()],
+        )
+        for number, ((window, row), counts) in enumerate(cells.items(), 1):
+            connection.execute(
+                "INSERT INTO tally_rows VALUES (?, 'm', ?, ?, ?, ?)",
+                (number, scheme.fingerprint, window, row, 10 * number),
+            )
+            for chunk in range(0, len(counts), 256):
+                # The last one of a row is left out, as where nothing was counted in it.
+                if chunk < 512 or window == "2026-11-19":
+                    packed = counts[chunk : chunk + 256].astype("<i8").tobytes()
+                    connection.execute(
+                        "INSERT INTO chunks VALUES (?, ?, ?)", (number, chunk // 256, packed)
+                    )
+        connection.commit()
+    cells[WINDOW, 1][512:] = 0
+    return scheme, cells, batches
+
+
+def test_a_file_of_version_1_is_brought_up_to_date(store, path, old_file, new_id, noon):
+    """Tallies, schemes and ids of the first layout are all there, and counting goes on."""
+    scheme, cells, batches = old_file
+    assert store.windows("m", scheme.fingerprint) == ["2026-11-19", WINDOW]
+    found = {
+        window: store.tally("m", scheme.fingerprint, [window]).rows
+        for window in ("2026-11-19", WINDOW)
+    }
+    assert [row.reports for row in found["2026-11-19"] + found[WINDOW]] == [0, 10, 20, 30]
+    for (window, row), counts in cells.items():
+        assert found[window][row].cells.tolist() == counts.tolist()
+    assert store.fold(Commit(tuple(batches), {}), noon) == set(batches)
+    key = TallyRowKey(TallyKey("m", scheme.fingerprint, WINDOW), 0)
+    assert not store.fold(Commit((32 * "f",), {key: Increment(3, 1, (1,), (1,))}), noon)
+    assert store.tally("m", scheme.fingerprint, [WINDOW]).rows[0].cells.tolist() == [5, 1, 7]
+    with closing(sqlite3.connect(path)) as connection:
+        tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        assert {name for (name,) in tables} == {
+            *("generations", "ids", "pages", "schemes", "secrets", "tallies")
+        }
+
+
+def test_a_file_of_version_1_that_cannot_be_read_is_left_alone(store, path, old_file):
+    """When a scheme of an old file cannot be read, the file stays as it was, to be migrated by
+    a version that knows the scheme."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE schemes SET definition = ?", (b"{}",))
+        connection.commit()
+        before = list(connection.iterdump())
+        with pytest.raises(StoreError, match="cannot be read"):
+            store.schemes()
+        assert list(connection.iterdump()) == before
 
 
 def test_a_newer_file_is_refused(store, path):
@@ -84,7 +223,7 @@ def test_a_file_that_is_no_database(store, path):
     assert not isinstance(caught.value, StoreUnavailable)
 
 
-def test_a_locked_file_is_unavailable(store, path, new_id, noon, monkeypatch):
+def test_a_locked_file_is_unavailable(store, path, new_id, noon, monkeypatch, one):
     """A writer that holds the file too long makes the store unavailable, with nothing added."""
     monkeypatch.setattr(module, "_BUSY_SECONDS", 0.05)
     store.fold(one(new_id()), noon)
@@ -99,20 +238,27 @@ def test_a_locked_file_is_unavailable(store, path, new_id, noon, monkeypatch):
     assert store.fold(one(batch), noon) == frozenset()
 
 
-def test_a_full_disk_is_unavailable(store, path, new_id, noon):
+def test_a_full_disk_is_unavailable(store, shelf, new_id, noon):
     """A commit for which there is no room adds nothing, and passes when there is room again."""
-    store.fold(one(new_id()), noon)
+    scheme = shelf(8, 100_000)
+    store.publish({"m": [scheme]})
+    narrow, wide = (
+        TallyRowKey(TallyKey("m", scheme.fingerprint, window), row)
+        for row, window in enumerate(("2026-11-19", WINDOW))
+    )
+    one = {narrow: Increment(8, 1, (1,), (1,))}
+    store.fold(Commit((new_id(),), one), noon)
     connection = store._file._connection
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
     connection.execute(f"PRAGMA max_page_count = {pages}")
     batch = new_id()
-    wide = {KEY._replace(row=1): Increment(100_000, 1, tuple(range(100_000)), (1,) * 100_000)}
+    many = {**one, wide: Increment(100_000, 1, range(100_000), np.ones(100_000, np.int64))}
     with pytest.raises(StoreUnavailable, match="FULL"):
-        store.fold(Commit((batch,), wide), noon)
+        store.fold(Commit((batch,), many), noon)
     connection.execute("PRAGMA max_page_count = 1000000")
-    assert store.fold(one(batch), noon) == frozenset()
-    with closing(sqlite3.connect(path)) as other:
-        assert other.execute("SELECT row, reports FROM tally_rows").fetchall() == [(0, 2)]
+    assert store.fold(Commit((batch,), one), noon) == frozenset()
+    assert store.windows("m", scheme.fingerprint) == ["2026-11-19"]
+    assert store.tally("m", scheme.fingerprint, ["2026-11-19"]).reports == 2
 
 
 def test_a_folder_that_is_missing_is_unavailable(tmp_path):

@@ -1,42 +1,28 @@
 """The embedded store: one SQLite file, shared by all threads and processes of a machine.
 
-Write-ahead log with synchronous=FULL: what was acknowledged survives a power cut. A row
-of a tally is stored as chunks of packed little-endian 64-bit counters, and a fold is one
-BEGIN IMMEDIATE transaction that rewrites the chunks it touches.
+Write-ahead log with synchronous=FULL: what was acknowledged survives a power cut. A tally
+is stored as pages of packed little-endian counters, and a fold is one BEGIN IMMEDIATE
+transaction that rewrites the pages it touches.
 """
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hearsay import Scheme
 from hearsay.windows import end, start
-from hearsay_collector.stores.base import (
-    ID_LIFETIME,
-    MAX_CELL,
-    Commit,
-    Increment,
-    Store,
-    StoreError,
-    TallyRowKey,
-)
+from hearsay_collector.stores.base import Commit, Store, TallyKey
 from hearsay_collector.stores.definitions import read_scheme, unpublished
 from hearsay_collector.stores.sqlite_file import SqliteFile
-from hearsay_collector.tally import Tally, TallyRow, empty_tally
+from hearsay_collector.stores.sqlite_ids import prune, remember
+from hearsay_collector.stores.sqlite_pages import add_pages, add_to, forget
+from hearsay_collector.stores.vectors import Shapes, gather, rows_of
+from hearsay_collector.tally import Tally
 
 __all__ = ["SqliteStore"]
-
-_CHUNK = 256
-"""Cells in a chunk: 2 KiB, so that a chunk fits into a page of 4 KiB without overflow pages."""
-
-_PRUNE = 4
-"""Expired ids forgotten for each id remembered: the table shrinks without a long pause."""
 
 
 class SqliteStore(Store):
@@ -48,29 +34,16 @@ class SqliteStore(Store):
 
     def __init__(self, path: str | Path) -> None:
         self._file = SqliteFile(path)
+        self._shapes = Shapes(self.scheme)
 
     def fold(self, commit: Commit, now: float) -> frozenset[str]:
-        ids = {bytes.fromhex(batch_id): batch_id for batch_id in commit.ids}
+        additions = gather(commit.increments, self._shapes)
         with self._file.transaction("IMMEDIATE", create=True) as connection:
-            seen = frozenset(
-                text
-                for raw, text in ids.items()
-                if connection.execute(
-                    "SELECT 1 FROM ids WHERE id = ? AND expires >= ?", (raw, now)
-                ).fetchone()
-            )
-            if seen:
-                return seen
-            connection.execute(
-                "DELETE FROM ids WHERE id IN (SELECT id FROM ids WHERE expires < ? LIMIT ?)",
-                (now, _PRUNE * (len(ids) + 1)),
-            )
-            connection.executemany(
-                "INSERT OR REPLACE INTO ids VALUES (?, ?)",
-                [(raw, now + ID_LIFETIME) for raw in ids],
-            )
-            for key, increment in commit.increments.items():
-                _add(connection, key, increment)
+            seen = remember(connection, commit.ids, now)
+            if not seen:
+                prune(connection, len(commit.ids), now)
+                for tally, addition in additions.items():
+                    add_to(connection, tally, addition)
         return seen
 
     def publish(self, schemes: Mapping[str, Iterable[Scheme]]) -> None:
@@ -106,45 +79,27 @@ class SqliteStore(Store):
     def windows(self, metric: str, scheme: str) -> list[str]:
         with self._file.transaction("DEFERRED") as connection:
             found = connection.execute(
-                "SELECT DISTINCT window FROM tally_rows WHERE metric = ? AND scheme = ?",
+                "SELECT window FROM tallies WHERE metric = ? AND scheme = ?",
                 (metric, scheme),
             ).fetchall()
         return sorted((window for (window,) in found), key=start)
 
     def tally(self, metric: str, scheme: str, windows: Iterable[str]) -> Tally:
         labels = tuple(dict.fromkeys(windows))
-        rows = self.scheme(metric, scheme).mechanism.rows
-        total = empty_tally(metric, scheme, labels, rows)
-        reports = [0] * len(rows)
+        shape = self._shapes.of(metric, scheme)
+        total = np.zeros(shape.size, np.int64)
         # One transaction: all windows are read at the same moment.
         with self._file.transaction("DEFERRED") as connection:
             for label in labels:
-                for identity, row, count in connection.execute(
-                    "SELECT id, row, reports FROM tally_rows"
-                    " WHERE metric = ? AND scheme = ? AND window = ?",
-                    (metric, scheme, label),
-                ).fetchall():
-                    reports[row] += count
-                    cells = total.rows[row].cells
-                    for chunk, packed in connection.execute(
-                        "SELECT chunk, cells FROM chunks WHERE tally_row = ?", (identity,)
-                    ):
-                        counters = np.frombuffer(packed, "<i8")
-                        cells[chunk * _CHUNK : chunk * _CHUNK + len(counters)] += counters
-        counted = zip(reports, total.rows, strict=True)
-        return replace(total, rows=tuple(TallyRow(count, row.cells) for count, row in counted))
+                add_pages(connection, TallyKey(metric, scheme, label), total)
+        return Tally(metric, scheme, labels, tuple(rows_of(shape, total)))
 
     def drop(self, before: float) -> int:
         with self._file.transaction("IMMEDIATE") as connection:
-            tallies = connection.execute(
-                "SELECT DISTINCT metric, scheme, window FROM tally_rows"
-            ).fetchall()
-            old = [key for key in tallies if end(key[2]) <= before]
-            rows = "tally_rows WHERE metric = ? AND scheme = ? AND window = ?"
-            connection.executemany(
-                f"DELETE FROM chunks WHERE tally_row IN (SELECT id FROM {rows})", old
-            )
-            connection.executemany(f"DELETE FROM {rows}", old)
+            tallies = connection.execute("SELECT id, window FROM tallies").fetchall()
+            old = [identity for identity, window in tallies if end(window) <= before]
+            for identity in old:
+                forget(connection, identity)
         return len(old)
 
     def ping(self) -> None:
@@ -153,52 +108,3 @@ class SqliteStore(Store):
 
     def close(self) -> None:
         self._file.close()
-
-
-def _add(connection: sqlite3.Connection, key: TallyRowKey, increment: Increment) -> None:
-    found = connection.execute(
-        "SELECT id, reports FROM tally_rows"
-        " WHERE metric = ? AND scheme = ? AND window = ? AND row = ?",
-        (*key.tally, key.row),
-    ).fetchone()
-    reports = increment.reports + (found[1] if found else 0)
-    if max(reports, increment.top) > MAX_CELL:
-        raise _full(key)
-    if found:
-        identity = found[0]
-        connection.execute("UPDATE tally_rows SET reports = ? WHERE id = ?", (reports, identity))
-    else:
-        identity = connection.execute(
-            "INSERT INTO tally_rows (metric, scheme, window, row, reports) VALUES (?, ?, ?, ?, ?)",
-            (*key.tally, key.row, reports),
-        ).lastrowid
-    columns = np.asarray(increment.columns, np.int64)
-    counts = np.asarray(increment.counts, np.int64)
-    order = np.argsort(columns)
-    columns, counts = columns[order], counts[order]
-    touched, firsts = np.unique(columns // _CHUNK, return_index=True)
-    for chunk, here in zip(touched.tolist(), _slices(firsts, len(columns)), strict=True):
-        found = connection.execute(
-            "SELECT cells FROM chunks WHERE tally_row = ? AND chunk = ?", (identity, chunk)
-        ).fetchone()
-        if found:
-            cells = np.frombuffer(found[0], "<i8").copy()
-        else:
-            cells = np.zeros(min(_CHUNK, increment.width - chunk * _CHUNK), "<i8")
-        cells[columns[here] - chunk * _CHUNK] += counts[here]
-        if cells.max() > MAX_CELL:
-            raise _full(key)
-        connection.execute(
-            "INSERT OR REPLACE INTO chunks VALUES (?, ?, ?)", (identity, chunk, cells.tobytes())
-        )
-
-
-def _slices(firsts: NDArray[np.intp], stop: int) -> Iterator[slice]:
-    return map(slice, firsts.tolist(), [*firsts[1:].tolist(), stop])
-
-
-def _full(key: TallyRowKey) -> StoreError:
-    return StoreError(
-        f"a counter of metric {key.tally.metric}, window {key.tally.window} is at its top "
-        f"({MAX_CELL}): nothing was added"
-    )

@@ -16,32 +16,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from hearsay_collector.stores.base import StoreError, StoreUnavailable
+from hearsay_collector.stores.sqlite_migrations import MIGRATIONS
 
 __all__ = ["SqliteFile"]
 
 _BUSY_SECONDS = 10.0
-
-_MIGRATIONS = (
-    """
-    CREATE TABLE ids (id BLOB PRIMARY KEY, expires REAL NOT NULL) WITHOUT ROWID;
-    CREATE INDEX ids_by_expiry ON ids (expires);
-    CREATE TABLE schemes (
-        metric TEXT, fingerprint TEXT, definition BLOB NOT NULL,
-        PRIMARY KEY (metric, fingerprint)
-    ) WITHOUT ROWID;
-    CREATE TABLE tally_rows (
-        id INTEGER PRIMARY KEY,
-        metric TEXT NOT NULL, scheme TEXT NOT NULL, window TEXT NOT NULL, row INTEGER NOT NULL,
-        reports INTEGER NOT NULL,
-        UNIQUE (metric, scheme, window, row)
-    );
-    CREATE TABLE chunks (
-        tally_row INTEGER NOT NULL, chunk INTEGER NOT NULL, cells BLOB NOT NULL,
-        PRIMARY KEY (tally_row, chunk)
-    );
-    """,
-)
-"""Each entry takes a file from the version of its index to the next (PRAGMA user_version)."""
 
 _TEMPORARY = ("BUSY", "LOCKED", "IOERR", "FULL", "CANTOPEN", "READONLY", "NOMEM", "INTERRUPT")
 
@@ -142,9 +121,9 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version == len(_MIGRATIONS):
+    if version == len(MIGRATIONS):
         return
-    if version > len(_MIGRATIONS):
+    if version > len(MIGRATIONS):
         raise StoreError(f"{path} was written by a newer version of hearsay: upgrade this one")
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -152,10 +131,9 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version == 0 and connection.execute("SELECT 1 FROM sqlite_master").fetchone():
             raise StoreError(f"{path} is an SQLite file of something else: name another path")
-        for script in _MIGRATIONS[version:]:
-            for statement in script.split(";"):
-                connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {len(_MIGRATIONS)}")
+        for migrate in MIGRATIONS[version:]:
+            migrate(connection)
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
         connection.execute("COMMIT")
     except BaseException:
         with suppress(sqlite3.Error):
