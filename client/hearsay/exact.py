@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import lru_cache
 
 __all__ = ["exp_below", "log_above"]
 
@@ -29,6 +30,7 @@ def exp_below(exponent: float) -> Fraction:
         return Fraction(Decimal(exponent).exp().next_minus())
 
 
+@lru_cache(maxsize=1024)
 def log_above(ratio: Fraction) -> float:
     """The smallest float that is no less than ln(ratio).
 

@@ -108,5 +108,6 @@ def _days(label: str) -> tuple[date, date]:
         raise WindowError(label) from error
 
 
+@lru_cache(maxsize=1024)
 def _midnight(day: date) -> float:
     return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()

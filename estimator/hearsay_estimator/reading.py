@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from functools import lru_cache
 
 from hearsay import Metric, MetricError, Registry, Scheme, windows
 from hearsay.mechanisms import Memoizing
@@ -162,5 +163,6 @@ def _within(label: str, metric: Metric, first: date | None, last: date | None) -
     return begins and (last is None or windows.start(label) < _midnight(last) + _DAY)
 
 
+@lru_cache(maxsize=1024)
 def _midnight(day: date) -> float:
     return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
