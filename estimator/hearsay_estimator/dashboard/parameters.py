@@ -27,8 +27,10 @@ __all__ = [
 
 _T = TypeVar("_T", bound=Struct)
 
-Level = Annotated[float, Meta(ge=0.5, le=0.9999)]
-Household = Annotated[int, Meta(ge=1, le=10**6)]
+_Level = Annotated[float, Meta(ge=0.5, le=0.9999)]
+_Household = Annotated[int, Meta(ge=1, le=10**6)]
+# Less than a device in a billion: below that, nothing that a plan says is a number any more.
+_Part = Annotated[float, Meta(ge=1e-9, le=1)]
 
 
 class Common(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -56,7 +58,7 @@ class DeclaredParameters(Common, frozen=True, kw_only=True):
 
 
 class _Valued(_Ranged, frozen=True, kw_only=True):
-    level: Level = 0.95
+    level: _Level = 0.95
     value: Annotated[list[str], Meta(max_length=1000)] = []
     """Only these; of a string metric, the strings to look for."""
 
@@ -85,19 +87,19 @@ class ComparisonParameters(_Valued, frozen=True, kw_only=True):
 class PrivacyParameters(Common, frozen=True, kw_only=True):
     """Of a guarantee."""
 
-    household: Household = 1
+    household: _Household = 1
 
 
 class PlanParameters(Common, frozen=True, kw_only=True):
     """Of a plan."""
 
     size: Annotated[int, Meta(ge=2, le=100_000)]
-    epsilon: Annotated[float, Meta(gt=0, le=MAX_EPSILON)]
+    epsilon: Annotated[float, Meta(ge=0.001, le=MAX_EPSILON)]
     devices: Annotated[int, Meta(ge=1, le=10**12)]
-    share: Annotated[float, Meta(gt=0, le=1)] | None = None
-    half_width: Annotated[float, Meta(gt=0, le=1)] = 0.01
-    sample_rate: Annotated[float, Meta(gt=0, le=1)] = 1.0
-    lifetime_epsilon: Annotated[float, Meta(gt=0, le=10_000)] | None = None
+    share: _Part | None = None
+    half_width: _Part = 0.01
+    sample_rate: _Part = 1.0
+    lifetime_epsilon: Annotated[float, Meta(ge=0.001, le=10_000)] | None = None
     mechanism: str = AUTO
 
 
@@ -107,9 +109,8 @@ def read_parameters(kind: type[_T], arguments: MultiDict[str, str]) -> _T:
     Raises:
         Problem: one is missing, unknown, given twice or out of bounds; the message names it.
     """
-    lists = {each.encode_name for each in msgspec.structs.fields(kind) if each.default == []} | {
-        each.encode_name for each in msgspec.structs.fields(kind) if each.default_factory is list
-    }
+    known = msgspec.structs.fields(kind)
+    lists = {each.encode_name for each in known if each.default_factory is list}
     given: dict[str, object] = {}
     for name, texts in arguments.lists():
         if name in lists:
