@@ -1,0 +1,148 @@
+"""A load on a collector over HTTP, bounded in time and number, and what came of it.
+
+With a rate, each request is due at a moment that does not depend on the answers before it,
+and its wait is measured from that moment: a collector that stalls cannot hide it by being
+asked less (coordinated omission, as Gil Tene named it).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from array import array
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import aiohttp
+import msgspec
+import numpy as np
+
+__all__ = ["Load", "Outcome", "run"]
+
+_TIMEOUT = 30.0
+"""Seconds after which a request counts as failed."""
+
+_PAUSE = 0.1
+"""Seconds that a connection rests after it failed, so that a dead collector is not hammered."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """What to send: `rate` is requests per second over all connections, 0 for as many as they
+    can; it ends after `seconds`, or `requests`."""
+
+    url: str
+    seconds: float
+    requests: int
+    connections: int
+    rate: float = 0.0
+    headers: dict[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass
+class Outcome:
+    """What came of it, so far. `waits` are the seconds of each answer, of any status."""
+
+    seconds: float = 0.0
+    statuses: Counter[int] = field(default_factory=Counter)
+    errors: Counter[str] = field(default_factory=Counter)
+    accepted: int = 0
+    duplicate: int = 0
+    rejected: int = 0
+    waits: array[float] = field(default_factory=lambda: array("d"))
+
+    @property
+    def answered(self) -> int:
+        """Requests with an answer."""
+        return self.statuses.total()
+
+    def to_dict(self) -> dict[str, object]:
+        """The figures: times in milliseconds, None where there was no answer."""
+        waits = 1000 * np.asarray(self.waits)
+        percentiles = {f"p{each}": float(np.percentile(waits, each)) for each in (50, 90, 99)
+                       } if len(waits) else dict.fromkeys(("p50", "p90", "p99"))  # fmt: skip
+        return {
+            "seconds": self.seconds,
+            "requests": self.answered + self.errors.total(),
+            "answered_per_second": self.answered / self.seconds if self.seconds else 0.0,
+            "latency_ms": {
+                **percentiles,
+                "max": float(waits.max()) if len(waits) else None,
+            },
+            "statuses": {str(status): number for status, number in sorted(self.statuses.items())},
+            "errors": dict(self.errors.most_common()),
+            "reports": {
+                "accepted": self.accepted,
+                "duplicate": self.duplicate,
+                "rejected": self.rejected,
+            },
+        }
+
+
+class _Receipt(msgspec.Struct):
+    accepted: int
+    duplicate: int
+    rejected: list[msgspec.Raw]
+
+
+_decode = msgspec.json.Decoder(_Receipt).decode
+
+
+async def run(load: Load, body: Callable[[], bytes], outcome: Outcome) -> None:
+    """Send the load, and write into `outcome` what comes of it while it comes.
+
+    Every request is answered or failed when this returns.
+    """
+    loop = asyncio.get_running_loop()
+    places = itertools.count()
+    began = loop.time()
+    until = began + load.seconds
+
+    async def connection(session: aiohttp.ClientSession) -> None:
+        for place in places:
+            due = began + place / load.rate if load.rate else loop.time()
+            if place >= load.requests or due >= until:
+                return
+            if due > loop.time():
+                await asyncio.sleep(due - loop.time())
+            try:
+                async with session.post(
+                    load.url, data=body(), headers=headers, allow_redirects=False
+                ) as response:
+                    answer = await response.read()
+            except (aiohttp.ClientError, TimeoutError) as error:
+                outcome.errors[type(error).__name__] += 1
+                await asyncio.sleep(_PAUSE)
+                continue
+            outcome.waits.append(loop.time() - due)
+            outcome.statuses[response.status] += 1
+            if response.status == 202:
+                _count(outcome, answer)
+
+    async def watch() -> None:
+        while True:
+            outcome.seconds = loop.time() - began
+            await asyncio.sleep(_PAUSE)
+
+    headers = {"Content-Type": "application/json", **load.headers}
+    watching = loop.create_task(watch())
+    connector = aiohttp.TCPConnector(limit=load.connections)
+    timeout = aiohttp.ClientTimeout(total=_TIMEOUT)
+    try:
+        async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
+            await asyncio.gather(*(connection(session) for _ in range(load.connections)))
+    finally:
+        watching.cancel()
+        outcome.seconds = loop.time() - began
+
+
+def _count(outcome: Outcome, answer: bytes) -> None:
+    try:
+        receipt = _decode(answer)
+    except msgspec.DecodeError:
+        outcome.errors["an answer that is no receipt"] += 1
+        return
+    outcome.accepted += receipt.accepted
+    outcome.duplicate += receipt.duplicate
+    outcome.rejected += len(receipt.rejected)

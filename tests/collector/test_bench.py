@@ -1,0 +1,182 @@
+"""`hearsay bench ingest`: a load that is counted, bounded, and careful with people's tallies."""
+
+from __future__ import annotations
+
+import asyncio
+import http.server
+import json
+import threading
+from contextlib import closing
+from datetime import UTC, datetime
+
+import pytest
+from click.testing import CliRunner
+
+from hearsay import Registry, windows
+from hearsay_collector.bench import Load, Outcome, run
+from hearsay_collector.bench_commands import bench
+from hearsay_collector.bench_reports import BenchError, MadeUp, choose, open_window
+from hearsay_collector.intake import Intake
+from hearsay_collector.stores import open_store
+
+BENCH = """
+[metrics.bench_flag]
+type = "boolean"
+description = "Made-up answers."
+epsilon = 1.0
+lifetime_epsilon = 1.0
+
+[metrics.bench_word]
+type = "string"
+description = "Made-up answers."
+epsilon = 1.0
+lifetime_epsilon = 1.0
+"""
+
+
+@pytest.fixture
+def path(tmp_path, metrics):
+    """A registry with metrics to measure with, and others."""
+    path = tmp_path / "bench.toml"
+    path.write_text(metrics + BENCH)
+    return str(path)
+
+
+def ingest(*arguments, **options):
+    return CliRunner().invoke(bench, ["ingest", *arguments], **options)
+
+
+def test_what_it_says_is_what_was_counted(new_collector, path, tmp_path):
+    """Each report that it counts as accepted is in the store, of its metrics alone, and none is
+    rejected."""
+    url = f"sqlite:///{tmp_path / 'bench.db'}"
+    collector = new_collector(HEARSAY_STORE=url, HEARSAY_REGISTRY=path)
+    result = ingest(
+        *("--url", collector.address, "--registry", path, "--seconds", "60"),
+        *("--requests", "200", "--connections", "4", "--reports", "7", "--json"),
+    )
+    assert result.exit_code == 0, result.output
+    figures = json.loads(result.stdout)
+    assert figures["requests"] == 200
+    assert figures["statuses"] == {"202": 200}
+    assert figures["reports"] == {"accepted": 1400, "duplicate": 0, "rejected": 0}
+    assert figures["errors"] == {}
+    waits = figures["latency_ms"]
+    assert 0 < waits["p50"] <= waits["p90"] <= waits["p99"] <= waits["max"]
+    with closing(open_store(url)) as store:
+        held = {
+            metric: store.tally(metric, scheme, store.windows(metric, scheme)).reports
+            for metric, schemes in store.schemes().items()
+            for scheme in schemes
+        }
+    assert held["bench_flag"] + held["bench_word"] == 1400
+    assert min(held["bench_flag"], held["bench_word"]) > 0
+    assert sum(held.values()) == 1400
+
+
+def test_a_rate_is_kept(new_collector, path):
+    """With a rate and an end in time, no more requests are sent than are due by then."""
+    collector = new_collector(HEARSAY_REGISTRY=path)
+    result = ingest(
+        *("--url", collector.address, "--registry", path, "--seconds", "1"),
+        *("--rate", "20", "--connections", "2", "--json"),
+    )
+    assert json.loads(result.stdout)["requests"] == 20
+
+
+def test_it_asks_before_it_spoils_tallies(path):
+    """Other metrics than bench_* are never taken by default; named, they need an agreement,
+    and without a terminal to ask at, --yes. Nothing is sent before."""
+    nowhere = ("--url", "http://127.0.0.1:9", "--registry", path, "--seconds", "0.3")
+    result = ingest(*nowhere, "--metric", "browser")
+    assert result.exit_code == 2
+    assert "made-up reports to the tallies of browser" in result.output
+    assert "--yes" in result.output
+    result = ingest(*nowhere, "--metric", "browser", "--yes", "--json")
+    assert (result.exit_code, json.loads(result.stdout)["statuses"]) == (1, {})
+    assert json.loads(result.stdout)["errors"]["ClientConnectorError"] > 0
+    assert "no batch was acknowledged" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--url", "ftp://x"], "must be http"),
+        (["--url", "http://x", "--metric", "nothing"], "declares no metric nothing"),
+        (["--url", "http://x", "--connections", "0"], "not in the range"),
+        (["--url", "http://x", "--seconds", "99999"], "not in the range"),
+        (["--url", "http://x", "--requests", "99999999"], "not in the range"),
+    ],
+)
+def test_mistakes(path, arguments, words):
+    """A mistake ends the command with words that help."""
+    result = ingest("--registry", path, *arguments)
+    assert result.exit_code != 0
+    assert words in result.output
+
+
+def test_a_registry_without_bench_metrics(registry):
+    """Without a metric to measure with, the error says what to add."""
+    with pytest.raises(BenchError, match="begins with bench_"):
+        choose(registry, ())
+
+
+def test_windows_are_accepted(path, tmp_path):
+    """On every day of a month, what it makes of a daily or weekly metric is accepted by the
+    collector's own intake."""
+    registry = Registry.load(path)
+    with closing(open_store(f"sqlite:///{tmp_path / 'days.db'}")) as store:
+        for day in range(1, 32):
+            now = datetime(2026, 12, day, 13, tzinfo=UTC).timestamp()
+            intake = Intake(registry, store, clock=lambda now=now: now)
+            for metric in registry:
+                label = open_window(metric, now)
+                assert label is not None
+                assert windows.kind_of(label) == metric.window
+                batch = intake.read(MadeUp([metric], 3, now)())
+                assert (batch.reports, batch.rejected) == (3, ())
+
+
+def test_months_without_a_window(registry):
+    """A month's reports are taken for a week around its end; on other days there is no window,
+    and none once the metric has expired."""
+    monthly = Registry.parse(
+        "schema = 1\n[defaults]\nowner = 'x@acme.example'\nexpires = 2026-12-31\n" + BENCH.replace(
+            "lifetime", 'window = "month"\nlifetime', 1)
+    )["bench_flag"]  # fmt: skip
+    at = [datetime(2026, 12, day, 13, tzinfo=UTC).timestamp() for day in (3, 15, 31)]
+    assert [open_window(monthly, now) for now in at] == ["2026-11", None, "2026-12"]
+    assert open_window(monthly, datetime(2027, 3, 2, tzinfo=UTC).timestamp()) is None
+    with pytest.raises(BenchError, match="no window that takes reports"):
+        MadeUp([monthly], 1, at[1])
+
+
+def test_a_collector_that_answers_nonsense(babbler):
+    """Statuses are counted as they come; a 202 that is no receipt is an error."""
+    outcome = Outcome()
+    load = Load(babbler, seconds=30, requests=3, connections=1)
+    asyncio.run(run(load, lambda: b"{}", outcome))
+    assert dict(outcome.statuses) == {202: 3}
+    assert dict(outcome.errors) == {"an answer that is no receipt": 3}
+
+
+@pytest.fixture
+def babbler():
+    """A server that says 202 and nothing else."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(202)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *arguments):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/v1/reports"
+        server.shutdown()
+        thread.join()
