@@ -23,10 +23,7 @@ from limits.strategies import FixedWindowRateLimiter
 from hearsay_collector.bodies import IntakeError
 from hearsay_collector.settings import Settings
 
-__all__ = ["AUTHENTICATE", "Admission", "client_address", "network_of"]
-
-AUTHENTICATE = 'Bearer realm="hearsay"'
-"""What WWW-Authenticate says beside a 401 (RFC 9110, 11.6.1)."""
+__all__ = ["Admission", "client_address", "network_of"]
 
 _IPV4, _IPV6 = 24, 48
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 from hearsay_collector.intake import Receipt
 
-__all__ = ["SECURITY_HEADERS", "Answer", "accepted"]
+__all__ = ["AUTHENTICATE", "SECURITY_HEADERS", "Answer", "accepted", "head"]
 
 SECURITY_HEADERS = {
     "Cache-Control": "no-store",
@@ -17,9 +18,11 @@ SECURITY_HEADERS = {
 }
 """What every answer carries, unless it says otherwise."""
 
+AUTHENTICATE = 'Bearer realm="hearsay"'
+"""What WWW-Authenticate says beside a 401 (RFC 9110, 11.6.1)."""
 
-@dataclass(frozen=True)
-class Answer:
+
+class Answer(NamedTuple):
     """One HTTP response; `retry_after` is in seconds."""
 
     status: int
@@ -28,8 +31,29 @@ class Answer:
     retry_after: float | None = None
 
 
+_PLAIN = b'{"batch": "%s", "accepted": %d, "duplicate": %d, "rejected": []}'
+
+
+@lru_cache(maxsize=64)
+def head(
+    content_type: str, retry_after: float | None, status: int = 0
+) -> tuple[tuple[bytes, bytes], ...]:
+    """What stands in the header of an answer, but for its length; names in lower case."""
+    headers = [(b"content-type", content_type.encode())]
+    headers += [(name.lower().encode(), text.encode()) for name, text in SECURITY_HEADERS.items()]
+    if retry_after is not None:
+        headers.append((b"retry-after", b"%d" % max(1, round(retry_after))))
+    if status == 401:
+        headers.append((b"www-authenticate", AUTHENTICATE.encode()))
+    return tuple(headers)
+
+
 def accepted(receipt: Receipt) -> Answer:
     """202: the batch is folded, and this is what was counted of it."""
+    if not receipt.rejected and receipt.refused is None:
+        # Nearly every batch: its id is hexadecimal, so nothing is left to be escaped.
+        numbers = receipt.accepted, receipt.duplicate
+        return Answer(202, _PLAIN % (receipt.batch.encode(), *numbers))
     document: dict[str, object] = {
         "batch": receipt.batch,
         "accepted": receipt.accepted,

@@ -16,8 +16,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from hearsay import Metric, Registry
-from hearsay_collector.admission import AUTHENTICATE
-from hearsay_collector.answers import SECURITY_HEADERS, Answer, accepted
+from hearsay_collector.answers import AUTHENTICATE, SECURITY_HEADERS, Answer, accepted
 from hearsay_collector.bodies import read_body
 from hearsay_collector.intake import Intake
 from hearsay_collector.metrics import count_answer, served

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias, cast
 
 from a2wsgi import WSGIMiddleware
 from flask import Flask
 
-from hearsay_collector.answers import SECURITY_HEADERS, Answer, accepted
+from hearsay_collector.answers import Answer, accepted, head
 from hearsay_collector.app import RECEPTION, create_app
 from hearsay_collector.bodies import IntakeError, read_body, too_large
-from hearsay_collector.group import GroupCommit
-from hearsay_collector.intake import Batch
+from hearsay_collector.group import Done, GroupCommit
+from hearsay_collector.guard import Guard
+from hearsay_collector.intake import Batch, Receipt
+from hearsay_collector.metrics import QUEUE
 from hearsay_collector.problems import problem_of
 from hearsay_collector.reception import Reception
 from hearsay_collector.settings import Settings
@@ -32,11 +34,12 @@ Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 _PATH = "/v1/reports"
-_INLINE = 1 << 15
+INLINE = 1 << 15
 """Bytes of a body that is read on the event loop: about a millisecond of work. A larger one
 is read in a thread, where it holds nobody up."""
 
-_SECURITY = [(name.lower().encode(), text.encode()) for name, text in SECURITY_HEADERS.items()]
+_SAMPLE_SECONDS = 1.0
+"""How often the bytes that wait are written down for the metrics."""
 
 
 class _Gone(Exception):
@@ -55,7 +58,9 @@ class Collector:
         self._flask = WSGIMiddleware(cast(Any, flask), workers=settings.threads)
         self._readers = ThreadPoolExecutor(settings.threads, "read")
         self._group = GroupCommit(self._reception.intake, settings.tick / 1000)
+        self.guard = Guard(settings)
         self._held = 0
+        self._short = min(INLINE, settings.max_body)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] == "POST" and scope["path"] == _PATH:
@@ -75,12 +80,21 @@ class Collector:
         warm = loop.run_in_executor(self._readers, self._reception.intake.prepare)
         await asyncio.wait([warm])
         warm.exception()
+        sampling = loop.create_task(self._sample()) if self._settings.metrics_bind else None
         await send({"type": "lifespan.startup.complete"})
         await receive()
+        if sampling is not None:
+            sampling.cancel()
+            await asyncio.wait([sampling])
         # By now every request has been answered: nothing waits for a commit any more.
         self._group.close()
         self._readers.shutdown()
         await send({"type": "lifespan.shutdown.complete"})
+
+    async def _sample(self) -> None:
+        while True:
+            QUEUE.set(self._held)
+            await asyncio.sleep(_SAMPLE_SECONDS)
 
     async def _elsewhere(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = False
@@ -98,49 +112,97 @@ class Collector:
             if not started:
                 await _send(send, answer)
 
+    def admit(self, client: tuple[str, int] | None, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        """Let the sender of a batch in: the peer, and the header with names in lower case.
+
+        Raises:
+            IntakeError: as `Admission.admit` does.
+        """
+        if self._reception.admission is not None:
+            self._reception.admission.admit_scope(client, headers)
+
+    def hold(self, size: int) -> None:
+        """Count bytes of a body that waits, until `release`.
+
+        Raises:
+            IntakeError: too many wait already. These are counted all the same.
+        """
+        self._held += size
+        if self._held > self._settings.queue:
+            raise IntakeError(
+                "queue-full",
+                503,
+                "Queue full",
+                "the collector is busy: send the batch again later, unchanged",
+                retry_after=1.0,
+            )
+
+    def release(self, size: int) -> None:
+        """The bytes wait no longer."""
+        self._held -= size
+
+    def offer(self, body: bytes, done: Done) -> bool:
+        """Take a body of plain JSON, if that needs no waiting; `done` is told as by `add`.
+
+        False says nothing of the body, and `done` is not told: ask `settle`.
+        """
+        batch = self._reception.intake.glance(body) if len(body) <= self._short else None
+        if batch is None:
+            return False
+        self._group.add(batch, done)
+        return True
+
+    async def settle(self, media_type: str, encoding: str, body: bytes) -> Receipt:
+        """Read a body, in a thread, and take it.
+
+        Raises:
+            IntakeError, StoreError: nothing of it is counted.
+        """
+        loop = asyncio.get_running_loop()
+        batch = await loop.run_in_executor(self._readers, self._read, media_type, encoding, body)
+        return await self._group.take(batch)
+
+    def _read(self, media_type: str, encoding: str, body: bytes) -> Batch:
+        limit = self._reception.limit(media_type)
+        plain = read_body(io.BytesIO(body), encoding, limit) if encoding else body
+        return self._reception.read(media_type, plain)
+
     async def _reports(self, scope: Scope, receive: Receive, send: Send) -> None:
         held = 0
 
         def hold(size: int) -> None:
             nonlocal held
             held += size
-            self._held += size
-            if self._held > self._settings.queue:
-                raise IntakeError(
-                    "queue-full",
-                    503,
-                    "Queue full",
-                    "the collector is busy: send the batch again later, unchanged",
-                    retry_after=1.0,
-                )
+            self.hold(size)
 
         try:
-            batch = await self._read(scope, receive, hold)
-            answer = accepted(await self._group.take(batch))
+            await self._admit(scope, receive)
+            media_type, encoding = _headers(scope)
+            body = await _collect(receive, self._reception.limit(media_type), hold)
+            answer = accepted(await self._take(media_type, encoding, body))
         except _Gone:
             return
         except Exception as error:
             answer = problem_of(error)
         finally:
-            self._held -= held
-        await _send(send, answer)
+            self.release(held)
+        cors = self._reception.cors
+        await _send(send, answer, cors.headers(_origin(scope)) if cors is not None else None)
 
-    async def _read(self, scope: Scope, receive: Receive, hold: Callable[[int], None]) -> Batch:
-        media_type, encoding = _headers(scope)
-        limit = self._reception.limit(media_type)
-        body = await _collect(receive, limit, hold)
-        if len(body) <= _INLINE:
+    async def _admit(self, scope: Scope, receive: Receive) -> None:
+        try:
+            self.admit(scope.get("client"), scope["headers"])
+        except IntakeError:
+            # What was not read when the connection closes would take the answer with it.
+            await _pass_over(receive, max(self._settings.max_body, self._settings.max_binary_body))
+            raise
+
+    async def _take(self, media_type: str, encoding: str, body: bytes) -> Receipt:
+        if len(body) <= INLINE:
             batch = self._reception.glance(media_type, encoding, body)
             if batch is not None:
-                return batch
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(
-            self._readers, self._read_slowly, media_type, encoding, body, limit
-        )
-
-    def _read_slowly(self, media_type: str, encoding: str, body: bytes, limit: int) -> Batch:
-        plain = read_body(io.BytesIO(body), encoding, limit) if encoding else body
-        return self._reception.read(media_type, plain)
+                return await self._group.take(batch)
+        return await self.settle(media_type, encoding, body)
 
 
 def _headers(scope: Scope) -> tuple[str, str]:
@@ -156,6 +218,20 @@ def _headers(scope: Scope) -> tuple[str, str]:
         media_type.decode("latin-1").partition(";")[0].strip().lower(),
         encoding.decode("latin-1"),
     )
+
+
+async def _pass_over(receive: Receive, limit: int) -> None:
+    """Read a body, up to about that many bytes, and forget it."""
+    more = True
+    while more and limit > 0:
+        message = await receive()
+        limit -= len(message.get("body", b""))
+        more = message.get("more_body", False)
+
+
+def _origin(scope: Scope) -> str:
+    found = [value for name, value in scope["headers"] if name == b"origin"]
+    return b",".join(found).decode("latin-1")
 
 
 async def _collect(receive: Receive, limit: int, hold: Callable[[int], None]) -> bytes:
@@ -176,14 +252,11 @@ async def _collect(receive: Receive, limit: int, hold: Callable[[int], None]) ->
             return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-async def _send(send: Send, answer: Answer) -> None:
-    headers = [
-        (b"content-type", answer.content_type.encode()),
-        (b"content-length", b"%d" % len(answer.body)),
-        *_SECURITY,
-    ]
-    if answer.retry_after is not None:
-        headers.append((b"retry-after", b"%d" % max(1, round(answer.retry_after))))
+async def _send(send: Send, answer: Answer, more: Mapping[str, str] | None = None) -> None:
+    length = (b"content-length", b"%d" % len(answer.body))
+    headers = [length, *head(answer.content_type, answer.retry_after, answer.status)]
+    for name, text in (more or {}).items():
+        headers.append((name.lower().encode(), text.encode("latin-1")))
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     await send({"type": "http.response.body", "body": answer.body})
 

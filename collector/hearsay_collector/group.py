@@ -82,7 +82,9 @@ class GroupCommit:
         group: list[tuple[Batch, Done]],
         finished: asyncio.Future[list[Receipt | Exception]],
     ) -> None:
-        for (_, done), outcome in zip(group, finished.result(), strict=True):
+        error = finished.exception()
+        outcomes = [error] * len(group) if isinstance(error, Exception) else finished.result()
+        for (_, done), outcome in zip(group, outcomes, strict=True):
             try:
                 done(outcome)
             except Exception as error:

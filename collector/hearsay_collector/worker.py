@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from typing import Any, ClassVar
 
 from uvicorn_worker import UvicornWorker  # type: ignore[import-untyped]
+
+from hearsay_collector.connection import Connection
 
 __all__ = ["EventLoopWorker"]
 
@@ -14,10 +18,19 @@ class EventLoopWorker(UvicornWorker):  # type: ignore[misc]  # it brings no type
 
     CONFIG_KWARGS: ClassVar[dict[str, Any]] = {
         "loop": "uvloop",
-        "http": "httptools",
+        "http": Connection,
         "ws": "none",
         "lifespan": "on",
         "access_log": False,
         "proxy_headers": False,
         "server_header": False,
+        # Seconds between two signs of life to the master, and looks for one from it.
+        "timeout_notify": 1,
     }
+
+    async def callback_notify(self) -> None:
+        await super().callback_notify()
+        if os.getppid() != self.ppid:
+            # The master was killed. Nobody watches this worker any more, and it would keep
+            # the port from the master's successor.
+            os.kill(os.getpid(), signal.SIGTERM)

@@ -104,6 +104,24 @@ def test_a_client_that_leaves_disturbs_nobody():
     assert intake.groups == [["a", "b"], ["c"]]
 
 
+def test_a_bug_in_the_commit_is_told_to_each(monkeypatch):
+    """No request waits for ever, even where the commit ends as it never should."""
+
+    def broken(intake, batches):
+        raise AssertionError("a bug")
+
+    async def run():
+        with closing(GroupCommit(FakeIntake(), 0)) as group:
+            monkeypatch.setattr("hearsay_collector.group.settle", broken)
+            tries = [group.take(each) for each in batches("a", "b")]
+            outcomes = await asyncio.gather(*tries, return_exceptions=True)
+            assert [type(each) for each in outcomes] == [AssertionError] * 2
+            monkeypatch.undo()
+            assert (await group.take(batches("c")[0])).batch == "c"
+
+    asyncio.run(run())
+
+
 def test_an_answer_that_fails_keeps_no_other_back(caplog):
     """Each batch is told of its commit once, whatever goes wrong in telling another."""
     told = []
