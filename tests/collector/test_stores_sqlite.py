@@ -226,6 +226,7 @@ def test_a_file_that_is_no_database(store, path):
 def test_a_locked_file_is_unavailable(store, path, new_id, noon, monkeypatch, one):
     """A writer that holds the file too long makes the store unavailable, with nothing added."""
     monkeypatch.setattr(module, "_BUSY_SECONDS", 0.05)
+    store.close()
     store.fold(one(new_id()), noon)
     batch = new_id()
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
