@@ -1,0 +1,303 @@
+"""The read API: what programs are told, in which form, and how often they must ask."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+from hearsay import Registry
+from hearsay_collector.stores import Store
+from hearsay_estimator.dashboard import create_app
+from hearsay_estimator.dashboard.settings import Settings
+from hearsay_estimator.reading import read
+
+from .conftest import NOW, REGISTRY, TOKEN, fill
+
+HEADERS = {"Authorization": f"Bearer {TOKEN}"}
+BROWSER = "/api/v1/metrics/browser"
+
+
+@pytest.fixture
+def program(app: Flask, store: Store, registry: Registry) -> FlaskClient:
+    """A program with the dashboard's token; browsers were counted on two days."""
+    fill(store, registry, "browser", [0.35, 0.64, 0.01, 0.0], 20_000, "2026-11-10")
+    client = app.test_client()
+    client.environ_base["HTTP_AUTHORIZATION"] = HEADERS["Authorization"]
+    return client
+
+
+def rows(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
+def test_the_list_names_every_metric(program: FlaskClient) -> None:
+    """Each metric with its type, answers, epsilon and freshness; expired ones say so."""
+    document = program.get("/api/v1/metrics").json
+    listed = {each["name"]: each for each in document["metrics"]}
+    assert list(listed) == ["browser", "dark_mode", "silent", "old"]
+    browser = listed["browser"]
+    assert (browser["n"], browser["epsilon"], browser["values"]) == (40_000, 1.0, 4)
+    assert (browser["newest"], browser["age_days"]) == ("2026-11-20", 1)
+    assert (listed["silent"]["n"], listed["silent"]["newest"]) == (0, None)
+    assert [name for name, each in listed.items() if each["expired"]] == ["old"]
+    assert document["from"] == "2026-10-23"
+    found = rows(program.get("/api/v1/metrics?q=opens&format=csv").text)
+    assert [each["name"] for each in found] == ["browser"]
+
+
+def test_a_metric_tells_what_was_collected(program: FlaskClient) -> None:
+    """Its values in declared order, and the windows of each scheme."""
+    document = program.get(BROWSER).json
+    assert document["values"][2] == "<script>alert(1)</script>"
+    (scheme,) = document["schemes"]
+    assert scheme["in_force"]
+    assert scheme["windows"] == ["2026-11-10", "2026-11-20"]
+
+
+def test_an_estimate_is_that_of_the_library(
+    program: FlaskClient, store: Store, registry: Registry
+) -> None:
+    """The same numbers as `read` gives, at the level that was asked for, both as JSON and CSV."""
+    expected = read(store, registry, "browser", level=0.9, adjust="bonferroni")
+    query = "?level=0.9&adjust=bonferroni"
+    document = program.get(f"{BROWSER}/estimate{query}").json
+    assert document["size"] == 4
+    for key, value in json.loads(json.dumps(expected.to_dict())).items():
+        assert document[key] == value
+    text = program.get(f"{BROWSER}/estimate{query}", headers={"Accept": "text/csv"}).text
+    assert text == expected.to_csv()
+
+
+def test_an_estimate_can_be_cut(program: FlaskClient) -> None:
+    """`limit` gives the largest first, `value` some by name; the numbers stay what they were."""
+    whole = {each["value"]: each for each in program.get(f"{BROWSER}/estimate").json["values"]}
+    document = program.get(f"{BROWSER}/estimate?limit=2").json
+    assert [each["value"] for each in document["values"]] == ["chrome", "firefox"]
+    assert document["size"] == 4
+    assert document["values"] == [whole["chrome"], whole["firefox"]]
+    named = program.get(f"{BROWSER}/estimate?value=firefox&value=chrome&format=csv").text
+    assert [each["value"] for each in rows(named)] == ["firefox", "chrome"]
+
+
+def test_a_trend_tells_each_period(program: FlaskClient) -> None:
+    """By day and by week, of all values or one, as JSON and as lines."""
+    found = rows(program.get(f"{BROWSER}/trend?format=csv&value=chrome").text)
+    assert [each["period"] for each in found] == ["2026-11-10", "2026-11-20"]
+    assert float(found[1]["change"]) == pytest.approx(0.1, abs=0.001)
+    document = program.get(f"{BROWSER}/trend?by=week&value=chrome").json
+    answered = [each for each in document["periods"] if each["n"]]
+    assert [each["period"] for each in answered] == ["2026-W46", "2026-W47"]
+    assert [[row["value"] for row in each["values"]] for each in answered] == [["chrome"]] * 2
+
+
+def test_a_comparison_tells_what_changed(program: FlaskClient) -> None:
+    """Two ranges side by side; by default against as many days before."""
+    query = "?from=2026-11-15&to=2026-11-21"
+    document = program.get(f"{BROWSER}/comparison{query}").json
+    assert document["before"] == {
+        "from": "2026-11-08",
+        "to": "2026-11-14",
+        "n": 20_000,
+        "windows": ["2026-11-10"],
+    }
+    changed = {each["value"]: each["changed"] for each in document["values"]}
+    assert changed["chrome"]
+    assert not changed["<script>alert(1)</script>"]
+    other = "&before_from=2026-11-10&before_to=2026-11-10&value=chrome&format=csv"
+    (line,) = rows(program.get(f"{BROWSER}/comparison{query}{other}").text)
+    assert float(line["difference"]) == pytest.approx(0.1, abs=0.001)
+
+
+def test_guarantees_and_plans_are_told(program: FlaskClient) -> None:
+    """What `hearsay privacy` and `hearsay plan` print as JSON."""
+    one = program.get(f"{BROWSER}/privacy").json
+    two = program.get(f"{BROWSER}/privacy?household=2").json
+    assert two["report"]["epsilon"] >= 2 * one["report"]["epsilon"] - 1e-9
+    assert len(program.get("/api/v1/privacy").json["metrics"]) == 4
+    query = "size=10&epsilon=1&devices=100000&lifetime_epsilon=8&sample_rate=0.1"
+    made = program.get(f"/api/v1/plan?{query}").json
+    assert made["lifetime"]["answers"] == 8
+    assert made["usable"]
+
+
+def test_an_answer_that_has_not_changed_is_not_sent_again(
+    program: FlaskClient, store: Store, registry: Registry
+) -> None:
+    """The tag stays as long as tallies and question do, whatever else is counted meanwhile; a
+    report more, another form or another parameter is another tag."""
+    for path in (
+        "/api/v1/metrics",
+        BROWSER,
+        f"{BROWSER}/estimate",
+        f"{BROWSER}/trend",
+        f"{BROWSER}/comparison?from=2026-11-15",
+        f"{BROWSER}/privacy",
+        "/api/v1/privacy",
+        "/api/v1/plan?size=10&epsilon=1&devices=1000",
+    ):
+        first = program.get(path)
+        tag = first.headers["ETag"]
+        assert not tag.startswith("W/")
+        assert first.headers["Cache-Control"] == "private, no-cache"
+        assert {"Accept", "Authorization", "Cookie"} <= set(first.vary)
+        again = program.get(path, headers={"If-None-Match": tag})
+        assert (again.status_code, again.data, again.headers["ETag"]) == (304, b"", tag)
+    tag = program.get(f"{BROWSER}/estimate").headers["ETag"]
+    for other in ("?level=0.9", "?format=csv", "?limit=2"):
+        assert program.get(f"{BROWSER}/estimate{other}").headers["ETag"] != tag
+    fill(store, registry, "dark_mode", [0.2, 0.8], 100)
+    same = program.get(f"{BROWSER}/estimate", headers={"If-None-Match": tag})
+    assert same.status_code == 304
+    fill(store, registry, "browser", [0.25, 0.74, 0.01, 0.0], 1_000)
+    changed = program.get(f"{BROWSER}/estimate", headers={"If-None-Match": tag})
+    assert changed.status_code == 200
+    assert changed.json["n"] == 41_000
+
+
+def test_a_changed_declaration_changes_the_tag(store: Store) -> None:
+    """The registry is part of the answer, so it is part of the tag."""
+    tags = set()
+    for text in (REGISTRY, REGISTRY.replace("Which browser", "What browser")):
+        registry = Registry.parse(text)
+        settings = Settings(dashboard_token=TOKEN)
+        app = create_app(settings, store=store, registry=registry, clock=lambda: NOW)
+        answer = app.test_client().get(f"{BROWSER}/estimate", headers=HEADERS)
+        tags.add(answer.headers["ETag"])
+    assert len(tags) == 2
+
+
+def test_a_compressed_answer_has_a_tag_of_its_own(program: FlaskClient) -> None:
+    """A strong tag stands for bytes: compressed ones have another, equally good for asking."""
+    packed = {"Accept-Encoding": "gzip"}
+    plain, first, second = (
+        program.get("/api/v1/privacy", headers=headers) for headers in ({}, packed, packed)
+    )
+    assert first.headers["Content-Encoding"] == "gzip"
+    assert first.data == second.data
+    assert gzip.decompress(first.data) == plain.data
+    assert first.headers["ETag"] != plain.headers["ETag"]
+    again = program.get(
+        "/api/v1/privacy", headers={**packed, "If-None-Match": first.headers["ETag"]}
+    )
+    assert again.status_code == 304
+    assert again.headers["ETag"] == first.headers["ETag"]
+
+
+def test_the_form_is_negotiated(program: FlaskClient) -> None:
+    """JSON for whoever has no wish, CSV by the Accept header or by `format`, which wins."""
+    path = f"{BROWSER}/estimate"
+    for accept, kind in (
+        ("*/*", "application/json"),
+        ("text/csv", "text/csv"),
+        ("application/json;q=0.5, text/csv", "text/csv"),
+        ("text/html,*/*;q=0.8", "application/json"),
+    ):
+        assert program.get(path, headers={"Accept": accept}).mimetype == kind
+    assert program.get(f"{path}?format=json", headers={"Accept": "text/csv"}).is_json
+    for bad, accept in ((path, "image/png"), (BROWSER, "text/csv")):
+        refused = program.get(bad, headers={"Accept": accept})
+        assert refused.status_code == 406
+        assert refused.json["type"] == "urn:hearsay:problem:not-acceptable"
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "kind", "advice"),
+    [
+        ("/metrics/brwser", 404, "about:blank", "browser"),
+        ("/metrics/nothing/estimate", 404, "about:blank", "No metric"),
+        ("/nowhere", 404, "about:blank", "openapi.json"),
+        ("/metrics/browser/estimate?from=2026-11-20&to=2026-11-01", 400, "about:blank", "Swap"),
+        ("/metrics/browser/estimate?from=yesterday", 400, "about:blank", "2026-11-21"),
+        ("/metrics/browser/estimate?level=2", 400, "invalid-parameter", "level"),
+        ("/metrics/browser/estimate?level=nan", 400, "invalid-parameter", "level"),
+        ("/metrics/browser/estimate?levle=0.9", 400, "invalid-parameter", "levle"),
+        ("/metrics/browser/estimate?limit=0", 400, "invalid-parameter", "limit"),
+        ("/metrics/browser/estimate?level=0.9&level=0.8", 400, "invalid-parameter", "level"),
+        ("/metrics/browser/estimate?value=opera", 400, "unknown-value", "does not list"),
+        ("/metrics/browser/trend?by=hour", 400, "invalid-parameter", "hour"),
+        ("/metrics/browser/trend?from=2016-11-30&by=day", 400, "about:blank", "weeks or months"),
+        ("/plan?size=10", 400, "invalid-parameter", "epsilon"),
+        ("/plan?size=10&epsilon=1&devices=9&mechanism=magic", 400, "about:blank", "magic"),
+    ],
+)
+def test_every_mistake_is_a_problem_document(
+    program: FlaskClient, path: str, status: int, kind: str, advice: str
+) -> None:
+    """The document names its kind, the parameter, and what to do; even a browser is given it."""
+    for headers in ({}, {"Accept": "text/html"}):
+        answer = program.get(f"/api/v1{path}", headers=headers)
+        if headers and answer.status_code == 406:
+            continue
+        assert answer.status_code == status
+        assert answer.mimetype == "application/problem+json"
+        assert answer.json["type"].removeprefix("urn:hearsay:problem:") == kind
+        assert answer.json["status"] == status
+        assert advice in answer.json["detail"]
+        assert answer.headers["Cache-Control"] == "no-store"
+
+
+def test_no_answers_are_an_answer(program: FlaskClient) -> None:
+    """Days without answers give n = 0 and numbers that are null, not an error."""
+    document = program.get("/api/v1/metrics/silent/estimate").json
+    assert document["n"] == 0
+    assert [each["share"] for each in document["values"]] == [None, None]
+    assert program.get("/api/v1/metrics/silent/trend").json["periods"] == []
+    lines = program.get("/api/v1/metrics/silent/trend?format=csv").text.splitlines()
+    assert len(lines) == 1
+    compared = program.get("/api/v1/metrics/silent/comparison").json
+    assert [each["difference"] for each in compared["values"]] == [None, None]
+
+
+def test_it_only_reads(program: FlaskClient) -> None:
+    """Other methods are refused, and so is a list for a metric that has its own."""
+    for method in ("put", "delete", "patch"):
+        call: Callable[..., Any] = getattr(program, method)
+        assert call(f"{BROWSER}/estimate").status_code == 405
+    answer = program.post(f"{BROWSER}/estimate", data="opera", content_type="text/plain")
+    assert answer.status_code == 409
+    assert answer.json["type"] == "urn:hearsay:problem:values-declared"
+
+
+def test_remembered_answers_are_not_compared(store: Store) -> None:
+    """Where devices repeat remembered answers, the comparison is refused by name."""
+    text = REGISTRY.replace("sample_rate = 0.02", 'sample_rate = 0.02\nlongitudinal = "memoize"')
+    registry = Registry.parse(text)
+    store.publish({"dark_mode": [registry["dark_mode"].scheme]})
+    app = create_app(
+        Settings(dashboard_token=TOKEN), store=store, registry=registry, clock=lambda: NOW
+    )
+    answer = app.test_client().get("/api/v1/metrics/dark_mode/comparison", headers=HEADERS)
+    assert answer.status_code == 409
+    assert answer.json["type"] == "urn:hearsay:problem:periods-not-independent"
+
+
+def test_a_store_that_cannot_be_read_is_a_problem(registry: Registry, tmp_path: object) -> None:
+    """503, and no trace of where the store is."""
+    settings = Settings(dashboard_token=TOKEN, store=f"sqlite:///{tmp_path}/none.db")
+    answer = (
+        create_app(settings, registry=registry)
+        .test_client()
+        .get("/api/v1/metrics", headers=HEADERS)
+    )
+    assert answer.status_code == 503
+    assert answer.mimetype == "application/problem+json"
+    assert str(tmp_path) not in answer.text
+
+
+def test_a_signed_in_browser_reads_it_too(browser: FlaskClient, anybody: FlaskClient) -> None:
+    """The cookie of the pages opens the API to pages of the same site."""
+    accept = {"Accept": "text/html,*/*;q=0.8"}
+    assert browser.get(f"{BROWSER}/estimate", headers=accept).json["n"] == 20_000
+    browser.post("/logout")
+    refused = anybody.get(f"{BROWSER}/estimate")
+    assert refused.status_code == 401
+    assert refused.mimetype == "application/problem+json"
+    assert refused.headers["WWW-Authenticate"] == "Bearer"
