@@ -1,0 +1,233 @@
+"""What was calculated is kept, what takes long goes on in the background, and nothing twice."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from hearsay_estimator.dashboard.decodes import (
+    Decodes,
+    StillDecoding,
+    TooManyDecodes,
+    size_of,
+)
+
+Progress = Callable[[int, int], None]
+
+
+class Clock:
+    """Seconds that pass when told to."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def decodes(clock: Clock) -> Decodes:
+    return Decodes(10_000, clock)
+
+
+@pytest.fixture
+def gate() -> Iterator[threading.Event]:
+    """What slow work waits for; opened at the end, so that no thread stays behind."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def test_what_is_known_is_not_calculated_again(decodes: Decodes) -> None:
+    """The second call with a key returns the first one's object."""
+    calls = []
+
+    def calculate() -> list[int]:
+        calls.append(1)
+        return [1]
+
+    assert decodes.get(b"a", calculate) is decodes.get(b"a", calculate)
+    decodes.get(b"b", calculate)
+    assert len(calls) == 2
+
+
+def test_two_who_ask_at_once_share_one_calculation(decodes: Decodes, gate: threading.Event) -> None:
+    """While one calculates, the others wait for it and are given the same."""
+    calls = []
+    begun = threading.Event()
+
+    def calculate() -> list[int]:
+        calls.append(1)
+        begun.set()
+        assert gate.wait(10)
+        return [1]
+
+    with ThreadPoolExecutor(5) as pool:
+        first = pool.submit(decodes.get, b"a", calculate)
+        assert begun.wait(10)
+        others = [pool.submit(decodes.get, b"a", calculate) for _ in range(4)]
+        gate.set()
+        assert {id(each.result(10)) for each in (first, *others)} == {id(first.result())}
+    assert len(calls) == 1
+
+
+def test_a_failure_is_not_kept(decodes: Decodes) -> None:
+    """Whoever asks after a failure makes another attempt."""
+
+    def fail() -> int:
+        raise ValueError("once")
+
+    with pytest.raises(ValueError, match="once"):
+        decodes.get(b"a", fail)
+    assert decodes.get(b"a", lambda: 2) == 2
+
+
+def test_memory_is_bounded_in_bytes(decodes: Decodes) -> None:
+    """What was asked for longest ago makes room, and what is larger than all is not kept."""
+    for key in (b"a", b"b", b"c"):
+        decodes.get(key, lambda: np.zeros(500))
+    assert 0 < decodes.size <= 10_000
+    assert isinstance(decodes.get(b"c", lambda: "again"), np.ndarray)
+    assert decodes.get(b"a", lambda: "again") == "again"
+    before = decodes.size
+    decodes.get(b"large", lambda: np.zeros(5_000))
+    assert decodes.size == before
+
+
+def test_arrays_and_texts_are_weighed() -> None:
+    """An array counts its bytes, a list of strings about a hundred bytes for each."""
+    assert size_of(np.zeros(1000)) == 8000
+    assert size_of((np.zeros(1000), np.zeros(1000))) >= 16_000
+    assert 50_000 < size_of(["a.example"] * 1000) < 200_000
+
+
+def test_short_work_is_answered_at_once(decodes: Decodes) -> None:
+    """Work that ends within one's patience needs no second request, and its error is raised."""
+    assert decodes.job(b"a", lambda progress: 7, 10) == 7
+
+    def fail(progress: Progress) -> int:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        decodes.job(b"a", fail, 10)
+
+
+def test_long_work_says_how_far_it_is(
+    decodes: Decodes, clock: Clock, gate: threading.Event
+) -> None:
+    """Whoever loses patience is told, and finds the same work, and then its result."""
+    calls = []
+    counted = threading.Event()
+
+    def work(progress: Progress) -> str:
+        calls.append(1)
+        progress(3, 12)
+        counted.set()
+        assert gate.wait(10)
+        return "done"
+
+    with pytest.raises(StillDecoding):
+        decodes.job(b"a", work, 0.01)
+    assert counted.wait(10)
+    clock.now = 5
+    with pytest.raises(StillDecoding) as caught:
+        decodes.job(b"a", work, 0.01)
+    assert (caught.value.done, caught.value.of, caught.value.seconds) == (3, 12, 5)
+    gate.set()
+    assert decodes.job(b"a", work, 10) == "done"
+    assert len(calls) == 1
+    assert decodes.job(b"a", work, 10) == "done"
+    assert len(calls) == 2
+
+
+def test_work_that_nobody_asks_for_stops(
+    decodes: Decodes, clock: Clock, gate: threading.Event
+) -> None:
+    """An abandoned job ends at its next step, and asking again begins anew."""
+    ended = threading.Event()
+    steps = []
+
+    def work(progress: Progress) -> str:
+        try:
+            for step in range(3):
+                progress(step, 3)
+                steps.append(step)
+                assert gate.wait(10)
+            return "done"
+        finally:
+            ended.set()
+
+    with pytest.raises(StillDecoding):
+        decodes.job(b"a", work, 0.01)
+    clock.now = 100
+    gate.set()
+    assert ended.wait(10)
+    assert steps == [0]
+    assert decodes.job(b"a", work, 10) == "done"
+
+
+def test_so_much_work_is_refused(decodes: Decodes, gate: threading.Event) -> None:
+    """Beyond sixteen jobs no more is begun; who asks for one of them is still told of it."""
+
+    def work(progress: Progress) -> bool:
+        return gate.wait(10)
+
+    for number in range(16):
+        with pytest.raises(StillDecoding):
+            decodes.job(bytes([number]), work, 0)
+    with pytest.raises(TooManyDecodes):
+        decodes.job(b"another", work, 0)
+    with pytest.raises(StillDecoding):
+        decodes.job(bytes([3]), work, 0)
+    gate.set()
+    assert all(decodes.job(bytes([number]), work, 10) for number in range(16))
+
+
+def test_few_may_wait_long(decodes: Decodes, gate: threading.Event) -> None:
+    """Four wait as long as they like; the fifth is told at once to come back, so that pages
+    always find a free thread."""
+    waiting = threading.Semaphore(0)
+
+    def work(progress: Progress) -> bool:
+        waiting.release()
+        return gate.wait(30)
+
+    with ThreadPoolExecutor(4) as pool:
+        patient = [pool.submit(decodes.job, b"a", work, 30.0) for _ in range(4)]
+        assert waiting.acquire(timeout=10)
+        while decodes._seats._value:
+            assert not gate.wait(0.01)
+        with pytest.raises(StillDecoding):
+            decodes.job(b"a", work, 30.0)
+        gate.set()
+        results = [each.result(30) for each in patient]
+    assert results == [True] * 4
+
+
+def test_results_that_nobody_fetches_are_forgotten(decodes: Decodes, clock: Clock) -> None:
+    """A result waits a minute for whoever has asked for it."""
+    calls = []
+    ended = threading.Event()
+
+    def work(progress: Progress) -> int:
+        assert begin.wait(10)
+        calls.append(1)
+        ended.set()
+        return len(calls)
+
+    begin = threading.Event()
+    with pytest.raises(StillDecoding):
+        decodes.job(b"a", work, 0)
+    begin.set()
+    assert ended.wait(10)
+    decodes._jobs[b"a"].future.result(10)
+    clock.now = 200
+    assert decodes.job(b"a", work, 10) == 2

@@ -1,0 +1,222 @@
+"""Tokens of the read API: how they are made, what they open, and what is said when they do not."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from flask import Flask
+from flask.testing import FlaskClient
+
+from hearsay import Registry
+from hearsay_collector.settings import SettingsError
+from hearsay_collector.stores import Store
+from hearsay_estimator.dashboard import create_app
+from hearsay_estimator.dashboard.settings import Settings
+from hearsay_estimator.dashboard.token_command import token as command
+from hearsay_estimator.dashboard.tokens import (
+    SCOPES,
+    ApiToken,
+    digest_of_token,
+    find_token,
+    parse_tokens,
+    token_lines,
+)
+
+from .conftest import NOW, REGISTRY, TOKEN
+
+TAGGED = REGISTRY.replace("[metrics.dark_mode]", '[metrics.dark_mode]\ntags = ["growth"]')
+SHA = "a" * 64
+
+
+def made(*options: str) -> tuple[str, str]:
+    """A new token and its lines, made by the command."""
+    result = CliRunner().invoke(command, ["new", "--name", "test", *options, "--json"])
+    assert result.exit_code == 0, result.output
+    document = json.loads(result.stdout)
+    return document["token"], document["lines"]
+
+
+def reader(store: Store, lines: str, token: str, registry: Registry | None = None) -> FlaskClient:
+    """A program that shows this token to a dashboard with these tokens."""
+    app: Flask = create_app(
+        Settings(dashboard_token=TOKEN, api_tokens=lines),
+        store=store,
+        registry=registry or Registry.parse(TAGGED),
+        clock=lambda: NOW,
+    )
+    client = app.test_client()
+    client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {token}"
+    return client
+
+
+def test_a_token_is_shown_once_apart_from_its_lines() -> None:
+    """What goes into the file holds the digest, not the token; two tokens are never alike."""
+    options = ["new", "--name", "grafana", "--scope", "plan", "--metric", "b*", "--tag", "x"]
+    result = CliRunner().invoke(command, options)
+    secret = result.stderr.strip().removeprefix("token: ")
+    assert secret not in result.stdout
+    (kept,) = parse_tokens(result.stdout)
+    assert kept == ApiToken(
+        "grafana", digest_of_token(secret), frozenset({"plan"}), ("b*",), ("x",)
+    )
+    assert made("--scope", "plan")[0] != made("--scope", "plan")[0]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--name", "x"],
+        ["--name", "x", "--scope", "everything"],
+        ["--name", 'a"b', "--scope", "plan"],
+        ["--name", "x", "--scope", "plan", "--metric", 'a"b'],
+        ["--name", "x", "--scope", "plan", "--metric", ""],
+    ],
+)
+def test_the_command_refuses_what_the_file_could_not_hold(options: list[str]) -> None:
+    """No scope, an unknown one, or a name that would break out of its quotes."""
+    result = CliRunner().invoke(command, ["new", *options])
+    assert result.exit_code == 2
+    assert "sha256" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("path", "scope"),
+    [
+        ("/api/v1/metrics", "read:metrics"),
+        ("/api/v1/metrics/browser", "read:metrics"),
+        ("/api/v1/metrics/browser/privacy", "read:metrics"),
+        ("/api/v1/privacy", "read:metrics"),
+        ("/api/v1/metrics/browser/estimate", "read:estimates"),
+        ("/api/v1/metrics/browser/trend", "read:estimates"),
+        ("/api/v1/metrics/browser/comparison", "read:estimates"),
+        ("/api/v1/plan?size=10&epsilon=1&devices=1000", "plan"),
+    ],
+)
+def test_each_address_needs_its_scope(store: Store, path: str, scope: str) -> None:
+    """The scope alone opens it; all others together do not, and the problem names it."""
+    secret, lines = made("--scope", scope)
+    assert reader(store, lines, secret).get(path).status_code == 200
+    others = [part for each in SCOPES if each != scope for part in ("--scope", each)]
+    secret, lines = made(*others)
+    refused = reader(store, lines, secret).get(path)
+    assert refused.status_code == 403
+    assert refused.mimetype == "application/problem+json"
+    assert refused.json["type"] == "urn:hearsay:problem:missing-scope"
+    assert refused.json["scope"] == scope
+    assert scope in refused.json["detail"]
+
+
+@pytest.mark.parametrize("limit", [("--metric", "brow*"), ("--tag", "growth"), ("--tag", "g*")])
+def test_a_token_may_be_limited_to_metrics(store: Store, limit: tuple[str, str]) -> None:
+    """By name or by tag: it lists and reads those, and is refused the others by name."""
+    secret, lines = made("--scope", "read:metrics", "--scope", "read:estimates", *limit)
+    client = reader(store, lines, secret)
+    mine = "browser" if limit[0] == "--metric" else "dark_mode"
+    (listed,) = client.get("/api/v1/metrics").json["metrics"]
+    assert listed["name"] == mine
+    assert client.get(f"/api/v1/metrics/{mine}/estimate").status_code == 200
+    for path in ("/api/v1/metrics/silent", "/api/v1/metrics/silent/estimate"):
+        refused = client.get(path)
+        assert refused.status_code == 403
+        assert refused.json["type"] == "urn:hearsay:problem:metric-out-of-reach"
+        assert refused.json["metric"] == "silent"
+    assert client.get("/api/v1/privacy").status_code == 403
+    assert client.get("/api/v1/metrics/nothing").status_code == 404
+
+
+def test_a_wrong_token_opens_nothing(store: Store) -> None:
+    """A token that was withdrawn, cut short or shown in another way is refused with 401."""
+    secret, lines = made("--scope", "read:metrics")
+    for wrong in ("", secret[:-1], secret.upper(), f"{secret} ", digest_of_token(secret)):
+        client = reader(store, lines, wrong + "x")
+        assert client.get("/api/v1/metrics").status_code == 401
+    assert reader(store, "", secret).get("/api/v1/metrics").status_code == 401
+    basic = reader(store, lines, secret)
+    basic.environ_base["HTTP_AUTHORIZATION"] = f"Basic {secret}"
+    refused = basic.get("/api/v1/metrics")
+    assert (refused.status_code, refused.headers["WWW-Authenticate"]) == (401, "Bearer")
+
+
+def test_a_token_of_the_api_opens_no_page(store: Store) -> None:
+    """Pages, their files and the form are for people, and for the dashboard's own token."""
+    options = [part for each in SCOPES for part in ("--scope", each)]
+    secret, lines = made(*options)
+    client = reader(store, lines, secret)
+    for path in ("/", "/metric/browser", "/metric/browser.csv", "/plan"):
+        refused = client.get(path)
+        assert refused.status_code == 403
+        assert refused.json["type"] == "urn:hearsay:problem:token-out-of-scope"
+    assert client.post("/login", data={"token": secret}).status_code == 403
+
+
+def test_no_token_is_ever_logged(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+    """Neither a right nor a wrong token, nor a digest, stands in the log or in an answer."""
+    secret, lines = made("--scope", "read:metrics")
+    with caplog.at_level(logging.DEBUG):
+        answers = [
+            reader(store, lines, shown).get(path).text
+            for shown in (secret, secret[:-1])
+            for path in ("/api/v1/metrics", "/api/v1/plan", "/nowhere", "/")
+        ]
+    for told in (caplog.text, *answers):
+        assert secret[:-1] not in told
+        assert digest_of_token(secret) not in told
+    assert digest_of_token(secret) not in repr(Settings(api_tokens=lines))
+
+
+def test_all_tokens_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time of a comparison does not tell which token was right: none is skipped."""
+    compared = []
+
+    def watched(one: str, other: str) -> bool:
+        compared.append(one)
+        return one == other
+
+    monkeypatch.setattr("hearsay_estimator.dashboard.tokens.hmac.compare_digest", watched)
+    tokens = [ApiToken(name, digest_of_token(name), frozenset({"plan"})) for name in "abc"]
+    found = find_token(tokens, "a")
+    assert found is tokens[0]
+    assert compared == [each.sha256 for each in tokens]
+
+
+def test_the_file_of_tokens_is_read(tmp_path: Path) -> None:
+    """HEARSAY_API_TOKENS_FILE names it; several tokens stand below each other."""
+    first, second = (made("--scope", "plan")[1] for _ in range(2))
+    path = tmp_path / "tokens.toml"
+    path.write_text(first + "\n" + second.replace('"test"', '"other"'))
+    settings = Settings.from_env({"HEARSAY_API_TOKENS_FILE": str(path)})
+    assert [each.name for each in parse_tokens(settings.api_tokens)] == ["test", "other"]
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("no toml", "is not TOML"),
+        ("x = 1", "nothing else"),
+        ("tokens = 1", r"\[\[tokens\]\]"),
+        (f'[[tokens]]\nname = ""\nsha256 = "{SHA}"\nscopes = ["plan"]', "token 1: name"),
+        ('[[tokens]]\nname = "a"\nsha256 = "secret"\nscopes = ["plan"]', "token 1: sha256"),
+        (f'[[tokens]]\nname = "a"\nsha256 = "{SHA}"', "token 1: scopes"),
+        (f'[[tokens]]\nname = "a"\nsha256 = "{SHA}"\nscopes = ["all"]', "token 1: scopes"),
+        (f'[[tokens]]\nname = "a"\nsha256 = "{SHA}"\nscopes = "plan"', "token 1: scopes"),
+        (f'[[tokens]]\nname = "a"\nsha256 = "{SHA}"\nscopes = ["plan"]\nmetric = 1', "unknown key"),
+        (
+            f'[[tokens]]\nname = "a"\nsha256 = "{SHA}"\nscopes = ["plan"]\ntags = []',
+            "tags is empty",
+        ),
+        (
+            2 * token_lines(ApiToken("a", SHA, frozenset({"plan"}))),
+            "two tokens of one name",
+        ),
+    ],
+)
+def test_a_mistake_in_the_file_is_told_before_anything_starts(text: str, advice: str) -> None:
+    """The message says which token and what to write, and quotes neither digest nor token."""
+    with pytest.raises(SettingsError, match=advice) as caught:
+        Settings.from_env({"HEARSAY_API_TOKENS": text})
+    assert SHA not in str(caught.value)
+    assert "secret" not in str(caught.value)
