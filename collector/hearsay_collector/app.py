@@ -1,14 +1,15 @@
 """The collector over HTTP: public, write-only, and without a word about who sends.
 
-POST /v1/reports takes a batch; GET /v1/registry tells everyone what is asked; /healthz
-and /readyz are for the operator's probes. Any WSGI server can run it; `asgi` puts a
-faster way in for batches in front of it.
+POST /v1/reports takes a batch; GET /v1/registry tells everyone what is asked, and
+/v1/openapi.json how; /healthz and /readyz are for the operator's probes. Any WSGI server
+can run it; `asgi` puts a faster way in for batches in front of it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from pathlib import Path
 from typing import Any
 
 from flask import Flask, Response, request
@@ -22,11 +23,14 @@ from hearsay_collector.intake import Intake
 from hearsay_collector.metrics import count_answer, served
 from hearsay_collector.problems import problem, problem_of
 from hearsay_collector.reception import Reception
+from hearsay_collector.retention import keep
 from hearsay_collector.settings import Settings
 from hearsay_collector.stores import Store, store_of
 from hearsay_collector.watch import WatchedStore
 
 __all__ = ["RECEPTION", "create_app"]
+
+_DESCRIPTION = Path(__file__).with_name("openapi.json")
 
 RECEPTION = "hearsay_reception"
 """Where the app keeps its `Reception` among its extensions."""
@@ -70,8 +74,9 @@ def create_app(
         max_metrics=settings.max_metrics,
     )
     app.extensions[RECEPTION] = Reception(intake, settings)
+    keep(store, settings.keep_days)
     _add_routes(app, app.extensions[RECEPTION], store)
-    _add_registry(app, registry)
+    _add_documents(app, registry)
     return app
 
 
@@ -107,17 +112,26 @@ def _add_routes(app: Flask, reception: Reception, store: Store) -> None:
         return _json({"status": "ready"})
 
 
-def _add_registry(app: Flask, registry: Registry) -> None:
-    document = json.dumps({"metrics": {each.name: _describe(each) for each in registry}})
-    etag = hashlib.sha256(document.encode()).hexdigest()
+def _add_documents(app: Flask, registry: Registry) -> None:
+    metrics = json.dumps({"metrics": {each.name: _describe(each) for each in registry}})
+    description = _DESCRIPTION.read_text(encoding="utf-8")
 
     @app.get("/v1/registry")
-    def metrics() -> Response:
-        response = Response(document, content_type="application/json")
-        response.set_etag(etag)
-        response.headers["Cache-Control"] = "public, max-age=300"
-        response.make_conditional(request)
-        return response
+    def read_registry() -> Response:
+        return _document(metrics)
+
+    @app.get("/v1/openapi.json")
+    def read_description() -> Response:
+        return _document(description)
+
+
+def _document(text: str) -> Response:
+    """What is the same for everyone, and only sent to those who do not have it yet."""
+    response = Response(text, content_type="application/json")
+    response.set_etag(hashlib.sha256(text.encode()).hexdigest())
+    response.headers["Cache-Control"] = "public, max-age=300"
+    response.make_conditional(request)
+    return response
 
 
 def _describe(metric: Metric) -> dict[str, Any]:
