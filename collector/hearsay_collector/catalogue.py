@@ -8,13 +8,20 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 
 from hearsay import Metric, Registry, Scheme, WindowError, windows
 from hearsay.mechanisms import Row
-from hearsay_collector.stores.base import ID_RETENTION, Store, TallyKey, TallyRowKey
+from hearsay_collector.stores.base import (
+    ID_RETENTION,
+    Store,
+    StoreUnavailable,
+    TallyKey,
+    TallyRowKey,
+)
 
 __all__ = ["SKEW", "Catalogue", "Place", "Refused"]
 
@@ -60,15 +67,27 @@ class Catalogue:
         self._lock = threading.Lock()
         self._schemes: Mapping[str, Mapping[str, Scheme]] | None = None
         self._refreshed = 0.0
+        self._published = 0.0
         self._places: dict[tuple[str, str, str], Place] = {}
 
     def prepare(self) -> None:
         """Publish the registry's schemes and read those of earlier registries, once.
 
+        All of them are published again about once a minute: a store that lost its memory
+        takes commits as before, and nobody could read what they add up to.
+
         Raises:
             StoreUnavailable: the store cannot be reached; the next call tries again.
         """
-        self._known()
+        known = self._known()
+        if abs(self._clock() - self._published) >= _REFRESH_SECONDS:
+            with self._lock:
+                if abs(self._clock() - self._published) < _REFRESH_SECONDS:
+                    return
+                self._published = self._clock()
+            # What is known need not wait for a shard that is away: the commit will tell.
+            with suppress(StoreUnavailable):
+                self._store.publish({metric: each.values() for metric, each in known.items()})
 
     def remembered(self, metric: str, fingerprint: str, window: str, now: float) -> Place | None:
         """The tally, if it was found before and still takes reports; asks no store."""
@@ -117,12 +136,16 @@ class Catalogue:
                 if self._schemes is None:
                     # No tally may exist before its scheme can be read back.
                     self._store.publish({each.name: [each.scheme] for each in self._registry})
+                    self._published = self._clock()
                     self._refresh()
         assert self._schemes is not None
         return self._schemes
 
     def _refresh(self) -> None:
         published = self._store.schemes()
+        for name, schemes in (self._schemes or {}).items():
+            # What was published once stays known, whatever the store remembers.
+            published[name] = {**schemes, **published.get(name, {})}
         for metric in self._registry:
             published.setdefault(metric.name, {})[metric.scheme.fingerprint] = metric.scheme
         self._schemes = published
