@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -96,3 +97,57 @@ def open_browser(tmp_path: Path) -> Iterator[Callable[[bool], Chrome]]:
     yield open_browser
     for browser in opened:
         browser.quit()
+
+
+@pytest.fixture
+def axe() -> str:
+    """The source of axe-core, which judges a page's accessibility; npm fetches it once."""
+    folder = Path(__file__).parent
+    source = folder / "node_modules" / "axe-core" / "axe.min.js"
+    npm = shutil.which("npm")
+    if not source.exists() and npm is not None:
+        subprocess.run(
+            [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"],
+            cwd=folder,
+            check=True,
+            capture_output=True,
+            timeout=120,
+        )
+    if not source.exists():
+        reason = "npm is needed, to fetch axe-core"
+        if os.environ.get("HEARSAY_REQUIRE_ALL") == "1":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return source.read_text(encoding="utf-8")
+
+
+SHOWCASE_TOKEN = "a token of the tests"
+
+
+@pytest.fixture
+def showcase_page(
+    command: list[str],
+    start: Callable[[list[str]], subprocess.Popen[str]],
+    environ: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> str:
+    """The address of a dashboard over the crowds that the documentation's pictures show, whose
+    charts may be framed by https://wiki.acme.example."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "docs"))
+    import showcase
+
+    environ.update(
+        showcase.build(tmp_path),
+        HEARSAY_DASHBOARD_TOKEN=SHOWCASE_TOKEN,
+        HEARSAY_DASHBOARD_LOGIN_LINK="1",
+        HEARSAY_DASHBOARD_BIND="127.0.0.1:0",
+        HEARSAY_DASHBOARD_FRAME_ANCESTORS="https://wiki.acme.example",
+    )
+    del sys.modules["showcase"]
+    dashboard = start([*command, "dashboard"])
+    assert dashboard.stdout is not None
+    for line in dashboard.stdout:
+        if found := re.search(r"http://127\.0\.0\.1:\d+", line):
+            return found[0]
+    raise AssertionError("the dashboard printed no address")

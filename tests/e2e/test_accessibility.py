@@ -1,0 +1,211 @@
+"""The pages for everybody: by keyboard, on paper, on a phone, and read aloud."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hearsay import Client, Registry
+
+from .conftest import SHOWCASE_TOKEN
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
+
+PAGES = (
+    "/",
+    "/?q=nothing+matches",
+    "/metric/language",
+    "/metric/browser?shares=consistent&by=week",
+    "/metric/crash_on_start",
+    "/metric/old_importer",
+    "/metric/browser/compare",
+    "/plan",
+    "/plan?size=one",
+    "/metric/browsr",
+)
+"""Overview, metrics with a trend, the comparison, the planner, and pages about mistakes."""
+
+OPEN_ALL = "document.querySelectorAll('details').forEach(each => { each.open = true; })"
+
+RUN_AXE = """
+const done = arguments[arguments.length - 1];
+axe.run(document, {resultTypes: ["violations"]}).then(
+  found => done(found.violations
+    .filter(each => ["serious", "critical"].includes(each.impact))
+    .map(each => `${each.id}: ${each.help}: ${each.nodes.slice(0, 3).map(
+      node => node.target + " " + ((node.any[0] || {}).message || "")).join("; ")}`)),
+  error => done(["axe failed: " + error]),
+);
+"""
+
+
+@pytest.fixture
+def browser(open_browser: Callable[[bool], Chrome]) -> Chrome:
+    return open_browser(True)
+
+
+@pytest.fixture
+def owners_page(tmp_path: Path) -> str:
+    """The address of the page that an app shows the owner of the device."""
+    registry = Registry.parse(
+        "schema = 1\n[metrics.m]\ntype = 'category'\nvalues = ['tea', 'coffee', 'milk']\n"
+        "description = 'What is in the cup?'\nowner = 'a@acme.example'\nexpires = 2099-01-01\n"
+        "epsilon = 1.0\nlifetime_epsilon = 8.0\n"
+    )
+    now = [1_795_000_000.0]
+    client = Client(
+        registry, state_dir=tmp_path / "state", clock=lambda: now[0], background=False, spread=0
+    )
+    for _ in range(3):
+        client.record("m", "tea")
+        client.flush()
+        now[0] += 86_400
+    path = tmp_path / "owner.html"
+    path.write_text(
+        client.owner_page(app="Acme", opt_out_url="/off", erase_url="acme:erase"), encoding="utf-8"
+    )
+    client.close()
+    return path.as_uri()
+
+
+def resize(browser: Chrome, width: int, *, mobile: bool = False) -> None:
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": mobile},
+    )
+
+
+def look(browser: Chrome, *, colours: str = "light", media: str = "") -> None:
+    browser.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia",
+        {"media": media, "features": [{"name": "prefers-color-scheme", "value": colours}]},
+    )
+
+
+def embedded(browser: Chrome, page: str) -> str:
+    """The address of a chart for frames, from the HTML that a metric's page offers."""
+    browser.get(f"{page}/metric/browser")
+    text = browser.find_element("css selector", "textarea").get_property("value")
+    found = re.search(r'src="([^"]+)"', str(text))
+    assert found is not None
+    return html.unescape(found[1])
+
+
+def test_no_serious_violation(
+    showcase_page: str, owners_page: str, browser: Chrome, axe: str
+) -> None:
+    """axe-core finds nothing serious or critical on any page, with everything unfolded, in
+    light and dark, on a desktop and on a phone; and no page is wider than the phone."""
+    browser.set_script_timeout(60)
+    found: list[str] = []
+
+    def judge(address: str) -> None:
+        for width in (1200, 375):
+            resize(browser, width, mobile=width == 375)
+            for colours in ("light", "dark"):
+                look(browser, colours=colours)
+                browser.get(address)
+                browser.execute_script(OPEN_ALL)
+                if width == 375:
+                    wide = browser.execute_script("return document.documentElement.scrollWidth")
+                    if wide != 375:
+                        found.append(f"{address}: {wide} pixels wide on a phone")
+                browser.execute_script(axe)
+                problems: list[str] = browser.execute_async_script(RUN_AXE)
+                found.extend(f"{address}, {width}, {colours}: {each}" for each in problems)
+
+    judge(f"{showcase_page}/login?used=1")
+    browser.get(f"{showcase_page}/login?token={SHOWCASE_TOKEN.replace(' ', '+')}")
+    assert browser.current_url == f"{showcase_page}/"
+    for path in PAGES:
+        judge(showcase_page + path)
+    judge(embedded(browser, showcase_page))
+    judge(owners_page)
+    assert found == []
+
+
+def test_the_keyboard_is_enough(showcase_page: str, browser: Chrome) -> None:
+    """Tab begins at a link that skips to the content, every stop is seen, and what is folded
+    opens by a key."""
+    from selenium.webdriver.common.keys import Keys
+
+    browser.get(f"{showcase_page}/login?token={SHOWCASE_TOKEN.replace(' ', '+')}")
+    browser.get(f"{showcase_page}/metric/browser")
+
+    def press(key: str) -> Any:
+        browser.switch_to.active_element.send_keys(key)
+        return browser.switch_to.active_element
+
+    stop = press(Keys.TAB)
+    assert stop.text == "Skip to the content"
+    assert stop.rect["x"] >= 0
+    press(Keys.ENTER)
+    assert browser.current_url.endswith("#content")
+    seen, folded = set(), None
+    for _ in range(150):
+        stop = press(Keys.TAB)
+        if stop.tag_name == "body":
+            break
+        if stop.id in seen:  # a date is several stops in one field
+            continue
+        seen.add(stop.id)
+        outline = browser.execute_script(
+            "const style = getComputedStyle(arguments[0]);"
+            "return style.outlineStyle != 'none' && parseFloat(style.outlineWidth) >= 1;",
+            stop,
+        )
+        assert outline, stop.get_attribute("outerHTML")
+        if stop.tag_name == "summary" and folded is None:
+            folded = stop
+            press(Keys.ENTER)
+            parent = stop.find_element("xpath", "..")
+            assert parent.get_attribute("open") is not None
+    assert len(seen) > 25
+    assert folded is not None
+
+
+def test_paper_is_white_and_has_the_chart(showcase_page: str, browser: Chrome) -> None:
+    """Printed from a dark screen the page is ink on white, without controls and without links
+    that look like links; chart and table fit A4, and the PDF has pages."""
+    browser.get(f"{showcase_page}/login?token={SHOWCASE_TOKEN.replace(' ', '+')}")
+    resize(browser, 690)
+    look(browser, colours="dark", media="print")
+    browser.get(f"{showcase_page}/metric/browser")
+
+    def style(selector: str, name: str) -> str:
+        element = browser.find_element("css selector", selector)
+        return str(element.value_of_css_property(name))
+
+    assert style("body", "background-color") == "rgba(255, 255, 255, 1)"
+    assert style("h1", "color") == "rgba(0, 0, 0, 1)"
+    for selector in (".controls", ".downloads", ".top nav", ".elsewhere"):
+        assert style(selector, "display") == "none"
+    link = browser.find_element("css selector", ".since a")
+    assert "underline" not in link.value_of_css_property("text-decoration-line")
+    chart = browser.find_element("css selector", "svg.chart.large")
+    assert chart.rect["width"] > 250
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 690
+    look(browser, colours="dark")
+    printed = browser.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True})
+    assert len(printed["data"]) > 10_000
+
+
+def test_the_owner_of_the_device_reads_it(owners_page: str, browser: Chrome) -> None:
+    """The page opens from a file, with its styles, its words and the app's own actions."""
+    browser.get(owners_page)
+    text = browser.find_element("tag name", "main").text
+    assert "What Acme has reported" in text
+    assert "your device" in text.casefold()
+    assert "Switch reporting off" in text
+    assert browser.find_element("css selector", "a.button").get_attribute("href") == "acme:erase"
+    assert browser.find_element("tag name", "main").rect["width"] <= 720
+    folded = browser.find_element("css selector", "details")
+    folded.find_element("tag name", "summary").click()
+    assert "%" in folded.find_element("tag name", "table").text
+    assert browser.get_log("browser") == []
