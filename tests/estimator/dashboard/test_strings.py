@@ -1,0 +1,290 @@
+"""Long lists of strings: decoded in the background, once, and told how far it has come."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from hearsay import Registry
+from hearsay_collector.stores import Store
+from hearsay_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from hearsay_estimator import reading
+from hearsay_estimator.dashboard import create_app
+from hearsay_estimator.dashboard.settings import Settings
+from hearsay_estimator.sampling import sample_tally
+
+from .conftest import NOW, TOKEN
+
+REGISTRY = """
+schema = 1
+[metrics.site]
+type = "string"
+description = "Which site?"
+owner = "me"
+expires = 2027-06-30
+epsilon = 4.0
+lifetime_epsilon = 8.0
+"""
+DAYS = ("2026-11-16", "2026-11-18", "2026-11-20")
+HEADERS = {"Authorization": f"Bearer {TOKEN}"}
+SITE = "/api/v1/metrics/site"
+
+
+@pytest.fixture
+def registry() -> Registry:
+    return Registry.parse(REGISTRY)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "candidates"
+    folder.mkdir()
+    (folder / "site.txt").write_text("a.example\nb.example\nc.example\n")
+    return folder
+
+
+@pytest.fixture
+def app(empty_store: Store, registry: Registry, folder: Path) -> Flask:
+    """On each of three days 20,000 devices have named two sites, seed 1."""
+    scheme = registry["site"].scheme
+    rng = np.random.default_rng(1)
+    for number, day in enumerate(DAYS):
+        tally = sample_tally(
+            scheme, np.array([15_000, 5_000]), rng, values=["a.example", "b.example"], metric="site"
+        )
+        increments = {}
+        for place, row in enumerate(tally.rows):
+            columns = np.flatnonzero(row.cells)
+            key = TallyRowKey(TallyKey("site", scheme.fingerprint, day), place)
+            increments[key] = Increment(
+                len(row.cells), row.reports, columns.tolist(), row.cells[columns].tolist()
+            )
+        empty_store.fold(Commit((f"{number:032x}",), increments), NOW)
+    settings = Settings(dashboard_token=TOKEN, candidates_dir=str(folder))
+    return create_app(settings, store=empty_store, registry=registry, clock=lambda: NOW)
+
+
+@pytest.fixture
+def program(app: Flask) -> FlaskClient:
+    client = app.test_client()
+    client.environ_base["HTTP_AUTHORIZATION"] = HEADERS["Authorization"]
+    return client
+
+
+class Slow:
+    """Decoding that waits at a gate, and counts how often it was done."""
+
+    def __init__(self) -> None:
+        self.gate = threading.Event()
+        self.held = threading.Event()
+        self.count = 0
+        self.free = 0
+        """So many may pass before the gate."""
+
+    def __call__(self, *arguments: object, **options: object) -> object:
+        self.count += 1
+        if self.count > self.free:
+            self.held.set()
+            assert self.gate.wait(30)
+        return DECODE(*arguments, **options)  # type: ignore[arg-type]
+
+
+DECODE = reading.estimate
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch, app: Flask) -> Iterator[Slow]:
+    """The estimator, at a pace that the test sets; and people who wait a moment only."""
+    slow = Slow()
+    monkeypatch.setattr(reading, "estimate", slow)
+    monkeypatch.setattr("hearsay_estimator.dashboard.source.PAGE_PATIENCE", 0.01)
+    monkeypatch.setattr("hearsay_estimator.dashboard.source.FILE_PATIENCE", 0.02)
+    yield slow
+    slow.gate.set()
+
+
+def answered(client: FlaskClient, path: str) -> TestResponse:
+    """The answer, once it is no longer being calculated."""
+    for _ in range(2000):
+        answer = client.get(path)
+        if answer.status_code not in (202, 503):
+            assert answer.status_code == 200
+            return answer
+    raise AssertionError("it is never done")
+
+
+def test_a_page_comes_back_by_itself_until_it_is_done(browser: FlaskClient, slow: Slow) -> None:
+    """It says so at once and refreshes without a script; then it is what it always was."""
+    answer = browser.get("/metric/site")
+    assert answer.status_code == 202
+    assert answer.headers["Refresh"] == "2"
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert "is being calculated" in answer.text
+    assert "<script" not in answer.text
+    slow.gate.set()
+    assert "a.example leads" in answered(browser, "/metric/site").text
+
+
+def test_a_trend_tells_how_many_periods_are_done(browser: FlaskClient, slow: Slow) -> None:
+    """The bar counts answered periods: the range's estimate and two of three days are free."""
+    slow.free = 3
+    path = "/metric/site?by=day"
+    for _ in range(500):
+        page = browser.get(path)
+        assert page.status_code == 202
+        if "2 of 3 periods are done, 66%" in page.text:
+            break
+    else:
+        raise AssertionError(page.text)
+    assert '<progress max="3" value="2"' in page.text
+    slow.gate.set()
+    assert "Over time: a.example" in answered(browser, path).text
+
+
+def test_a_reload_decodes_nothing(browser: FlaskClient, program: FlaskClient, slow: Slow) -> None:
+    """Page, reload and API share what was decoded; another level is another decode, and so is
+    another tally or another list, but not the days that have not changed."""
+    slow.gate.set()
+    answered(browser, "/metric/site")
+    once = slow.count
+    answered(browser, "/metric/site")
+    assert program.get(f"{SITE}/estimate").status_code in (200, 503)
+    assert slow.count == once == 1
+    answered(program, f"{SITE}/trend?by=day")
+    assert slow.count == 4
+    answered(program, f"{SITE}/estimate?level=0.9")
+    assert slow.count == 5
+
+
+def test_a_new_report_is_decoded_alone(
+    program: FlaskClient, slow: Slow, empty_store: Store, registry: Registry
+) -> None:
+    """After a report more for one day, a trend decodes that day again and no other."""
+    slow.gate.set()
+    answered(program, f"{SITE}/trend?by=day")
+    assert slow.count == 3
+    key = TallyRowKey(TallyKey("site", registry["site"].scheme.fingerprint, DAYS[-1]), 0)
+    width = registry["site"].scheme.mechanism.rows[0].width
+    empty_store.fold(Commit(("f" * 32,), {key: Increment(width, 1, (0,), (1,))}), NOW)
+    answered(program, f"{SITE}/trend?by=day")
+    assert slow.count == 4
+
+
+def test_a_program_waits_and_is_then_told_to_come_back(program: FlaskClient, slow: Slow) -> None:
+    """503 with Retry-After and how far it is, never a body that could be taken for the table;
+    two programs that ask for the same wait for one decode."""
+    path = f"{SITE}/trend?by=day&format=csv"
+    answer = program.get(path)
+    assert answer.status_code == 503
+    assert answer.mimetype == "application/problem+json"
+    assert answer.headers["Retry-After"] == "2"
+    assert answer.json["type"] == "urn:hearsay:problem:still-decoding"
+    assert slow.held.wait(10)
+    assert program.get(path).json["of"] == 3
+    assert slow.count == 1
+    slow.gate.set()
+    answer = answered(program, path)
+    assert answer.text.count("\n") == 1 + 3 * 3
+    assert slow.count == 3
+
+
+def test_an_upload_that_takes_long_is_explained(browser: FlaskClient, slow: Slow) -> None:
+    """A page cannot send the list again by itself; it says that nothing is lost by doing so."""
+    form = {"candidates": (io.BytesIO(b"a.example\n"), "mine.txt")}
+    answer = browser.post("/metric/site", data=form, content_type="multipart/form-data")
+    assert answer.status_code == 503
+    assert "Refresh" not in answer.headers
+    assert "the same request goes on" in answer.text
+
+
+def test_strings_are_named_in_three_ways(program: FlaskClient, folder: Path) -> None:
+    """By the operator's list, by `value`, or in the body of a POST; without any, it says so."""
+    text = {"data": "b.example\n", "content_type": "text/plain"}
+    body = {"json": {"candidates": ["b.example"]}}
+    for answer in (
+        program.get(f"{SITE}/estimate?value=b.example"),
+        program.post(f"{SITE}/estimate", **text),  # type: ignore[arg-type]
+        program.post(f"{SITE}/estimate", **body),  # type: ignore[arg-type]
+    ):
+        assert [each["value"] for each in answer.json["values"]] == ["b.example"]
+    posted = program.post(f"{SITE}/trend?by=day", **body)  # type: ignore[arg-type]
+    assert sum(each["n"] for each in posted.json["periods"]) == 60_000
+    assert "ETag" not in posted.headers
+    compared = program.post(f"{SITE}/comparison?from=2026-11-18", **body)  # type: ignore[arg-type]
+    assert compared.json["after"]["n"] == 40_000
+    assert program.get(f"{SITE}/estimate").json["size"] == 3
+    (folder / "site.txt").unlink()
+    missing = program.get(f"{SITE}/estimate")
+    assert missing.status_code == 400
+    assert missing.json["type"] == "urn:hearsay:problem:candidates-missing"
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "status", "advice"),
+    [
+        (b"", "text/plain", 400, "holds no value"),
+        (b"a\n\nb", "text/plain", 400, "line 2"),
+        (b"\xff", "text/plain", 400, "UTF-8"),
+        (b"a\na", "text/plain", 400, "repeats"),
+        (b"[]", "application/json", 400, "object"),
+        (b"{", "application/json", 400, "truncated"),
+        (b'{"candidates": ["a\\nb"]}', "application/json", 400, "line break"),
+        (b'{"candidates": [1]}', "application/json", 400, "str"),
+        (b"a", "text/html", 415, "text/plain"),
+        (b"x" * ((2 << 20) + 1), "text/plain", 413, "2,097,152 bytes"),
+    ],
+)
+def test_a_bad_list_is_a_problem(
+    program: FlaskClient, body: bytes, kind: str, status: int, advice: str
+) -> None:
+    """The document says what is wrong with what was sent, and where a long list belongs."""
+    answer = program.post(f"{SITE}/estimate", data=body, content_type=kind)
+    assert answer.status_code == status
+    assert answer.mimetype == "application/problem+json"
+    assert advice in answer.json["detail"]
+
+
+def test_a_million_candidates_are_decoded(program: FlaskClient, folder: Path) -> None:
+    """The operator's list may have a million lines: the largest are told, and a table of all is
+    refused with the way out."""
+    names = [f"s{number}.example" for number in range(999_998)]
+    (folder / "site.txt").write_text("\n".join(["a.example", "b.example", *names]))
+    refused = program.get(f"{SITE}/estimate")
+    assert refused.status_code == 400
+    assert refused.json["type"] == "urn:hearsay:problem:answer-too-large"
+    assert "limit=" in refused.json["detail"]
+    for _ in range(10):
+        answer = program.get(f"{SITE}/estimate?limit=2")
+        if answer.status_code != 503:
+            break
+    assert answer.json["size"] == 1_000_000
+    assert [each["value"] for each in answer.json["values"]] == ["a.example", "b.example"]
+    too_many = program.get(f"{SITE}/trend?by=day")
+    assert too_many.json["type"] == "urn:hearsay:problem:answer-too-large"
+
+
+def test_the_limit_of_an_upload_is_a_setting(empty_store: Store, registry: Registry) -> None:
+    """HEARSAY_DASHBOARD_UPLOAD bounds lists, on the page and in the API; other forms are small
+    whatever it says."""
+    environ = {"HEARSAY_DASHBOARD_TOKEN": TOKEN, "HEARSAY_DASHBOARD_UPLOAD": "20 KiB"}
+    settings = replace(Settings.from_env(environ), dashboard_cache=1 << 20)
+    app = create_app(settings, store=empty_store, registry=registry, clock=lambda: NOW)
+    client = app.test_client()
+    client.environ_base["HTTP_AUTHORIZATION"] = HEADERS["Authorization"]
+    for size, status in ((20 << 10, 200), ((20 << 10) + 1, 413)):
+        lines = "".join(f"{number:07}\n" for number in range(size // 8 + 1))[:size]
+        answer = client.post(f"{SITE}/estimate", data=lines, content_type="text/plain")
+        assert answer.status_code == status, json.dumps(answer.json)[:500]
+    anybody = app.test_client()
+    for size, status in ((100, 403), (1 << 20, 413)):
+        assert anybody.post("/login", data={"token": "x" * size}).status_code == status
