@@ -289,5 +289,5 @@ def test_the_sdk_sends_its_key(new_collector, metrics, tmp_path, key):
         now[0] += 86_400
         assert client.flush() == (key == KEY)
         assert [report.status for report in client.sent()] == [
-            "sent" if key == KEY else "waiting"
+            "sent" if key == KEY else "queued"
         ]
