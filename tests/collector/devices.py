@@ -1,0 +1,136 @@
+"""A crowd of devices that sends batches until each is acknowledged, and knows what it sent."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from urllib.parse import urlsplit
+
+from hearsay import Registry, windows, wire
+from hearsay_collector.stores import Store
+
+__all__ = ["Devices", "post"]
+
+
+def post(address: str, body: bytes, timeout: float = 30) -> tuple[int, Mapping[str, object]]:
+    """Send a batch over a connection of its own; the status and the answer's document.
+
+    Raises:
+        OSError, http.client.HTTPException, ValueError: no answer came, or a broken one.
+    """
+    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=timeout)
+    try:
+        connection.request("POST", "/v1/reports", body, {"Content-Type": "application/json"})
+        with connection.getresponse() as response:
+            return response.status, json.load(response)
+    finally:
+        connection.close()
+
+
+class Devices:
+    """`count` batches of yesterday's reports; `addresses` are asked in turn, in `senders` threads.
+
+    A batch is sent again, unchanged, until it is answered with 202; each thread then rests
+    for `pause` seconds, so that a run lasts long enough to be disturbed.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        count: int,
+        addresses: list[str],
+        *,
+        senders: int = 8,
+        pause: float = 0.02,
+    ) -> None:
+        self._registry = registry
+        self._pause = pause
+        self.window = windows.window_at("day", time.time() - 86_400)
+        draw = random.Random(7)
+        self._truth = {name: Counter[int]() for name in ("browser", "dark_mode")}
+        self.batches = []
+        for _ in range(count):
+            answers = []
+            for _ in range(draw.randint(1, 5)):
+                metric = registry[draw.choice(list(self._truth))]
+                column = draw.randrange(metric.scheme.mechanism.rows[0].width)
+                self._truth[metric.name][column] += 1
+                fingerprint = metric.scheme.fingerprint
+                answers.append(wire.Answer(metric.name, fingerprint, self.window, 0, column))
+            self.batches.append(wire.encode_batch(wire.new_batch_id(), answers))
+        self.addresses = addresses
+        self.statuses: Counter[int | str] = Counter()
+        self.acknowledged = 0
+        self.duplicates = 0
+        self._waiting = list(self.batches)
+        self._lock = threading.Lock()
+        self._mistakes: list[object] = []
+        self._threads = [
+            threading.Thread(target=self._work, args=(number,), daemon=True)
+            for number in range(senders)
+        ]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def disturb(self, times: int, trouble: Callable[[], None], seconds: float = 60) -> None:
+        """Make trouble so often, spread over the run by what was acknowledged, so that each
+        time it meets traffic; then wait until every batch is acknowledged."""
+        for turn in range(1, times + 1):
+            self.wait(turn * len(self.batches) // (times + 1), seconds)
+            assert self.acknowledged < len(self.batches), "the trouble came too late"
+            trouble()
+        self.finish(seconds)
+
+    def wait(self, acknowledged: int, seconds: float = 60) -> None:
+        """Wait until so many batches are acknowledged."""
+        deadline = time.monotonic() + seconds
+        while self.acknowledged < acknowledged:
+            assert time.monotonic() < deadline, f"no progress: {self.statuses}"
+            time.sleep(0.005)
+
+    def finish(self, seconds: float = 60) -> None:
+        """Wait until every batch is acknowledged."""
+        self.wait(len(self.batches), seconds)
+        for thread in self._threads:
+            thread.join(seconds)
+        assert not self._mistakes, self._mistakes[:3]
+
+    def check(self, store: Store) -> None:
+        """The tallies are exactly the reports of all batches: none lost, none counted twice."""
+        for name, counts in self._truth.items():
+            tally = store.tally(name, self._registry[name].scheme.fingerprint, [self.window])
+            assert tally.reports == counts.total()
+            cells = tally.rows[0].cells.tolist()
+            assert cells == [counts[column] for column in range(len(cells))]
+
+    def _work(self, number: int) -> None:
+        turn = number
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    return
+                batch = self._waiting.pop()
+            status: int | str = ""
+            while status != 202:
+                turn += 1
+                try:
+                    status, answer = post(self.addresses[turn % len(self.addresses)], batch)
+                except (OSError, http.client.HTTPException, ValueError):
+                    status, answer = "broken", {}
+                with self._lock:
+                    self.statuses[status] += 1
+                if status != 202:
+                    time.sleep(0.02)
+            with self._lock:
+                self.acknowledged += 1
+                self.duplicates += bool(answer["duplicate"])
+                if answer["rejected"]:
+                    self._mistakes.append(answer)
+            time.sleep(self._pause)
