@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from hearsay.mechanisms import Packing, Row
 from hearsay_collector.stores.base import Increment, TallyRowKey
 from hearsay_collector.sums import count_bitmaps
 
-__all__ = ["Accepted", "increments", "merged"]
+__all__ = ["Accepted", "increments", "merged", "stretch"]
 
 _BLOCK_BITS = 1 << 22
 """Bits of bitmaps laid side by side at once: hostile batches of wide rows must not fill the
@@ -21,6 +21,9 @@ memory."""
 
 _DENSE = 16
 """A row up to so many times as wide as what is added to it is added densely."""
+
+_FULL = 4
+"""A row up to so many times as wide as its columns that are added to is one whole stretch."""
 
 _SMALL_BITS = 1 << 13
 """Bits of a row's bitmaps up to which it is summed together with other rows."""
@@ -34,25 +37,31 @@ class Accepted(NamedTuple):
     columns: int
 
 
-def increments(reports: Iterable[Accepted]) -> dict[TallyRowKey, Increment]:
+def increments(reports: Sequence[Accepted]) -> dict[TallyRowKey, Increment]:
     """The sum of all reports, one increment for each row that they name."""
+    # One object may stand for what many devices sent; its fields are looked at once.
+    objects = {id(each): each for each in reports}
     rows: dict[TallyRowKey, Row] = {}
-    columns: defaultdict[TallyRowKey, list[int]] = defaultdict(list)
-    for key, row, each in reports:
-        rows[key] = row
-        columns[key].append(each)
-    sums: dict[TallyRowKey, Increment] = {}
-    small: defaultdict[int, dict[TallyRowKey, list[int]]] = defaultdict(dict)
-    for key, every in columns.items():
-        row = rows[key]
-        if row.packing is Packing.INDEX:
-            counted = Counter(every)
-            counts = tuple(counted.values())
-            sums[key] = Increment(row.width, len(every), tuple(counted), counts)
-        elif len(every) * row.width <= _SMALL_BITS:
-            small[row.width][key] = every
+    indices: defaultdict[TallyRowKey, Counter[int]] = defaultdict(Counter)
+    bitmaps: defaultdict[TallyRowKey, list[int]] = defaultdict(list)
+    for identity, number in Counter(map(id, reports)).items():
+        each = objects[identity]
+        if each.row.packing is Packing.INDEX:
+            indices[each.key][each.columns] += number
         else:
-            sums[key] = _sum(row.width, every)
+            bitmaps[each.key] += [each.columns] * number
+        rows[each.key] = each.row
+    sums: dict[TallyRowKey, Increment] = {}
+    for key, counted in indices.items():
+        counts = tuple(counted.values())
+        sums[key] = Increment(rows[key].width, sum(counts), tuple(counted), counts)
+    small: defaultdict[int, dict[TallyRowKey, list[int]]] = defaultdict(dict)
+    for key, every in bitmaps.items():
+        width = rows[key].width
+        if len(every) * width <= _SMALL_BITS:
+            small[width][key] = every
+        else:
+            sums[key] = stretch(width, len(every), _sum(width, every))
     for width, together in small.items():
         sums.update(_sum_together(width, together))
     return sums
@@ -67,20 +76,33 @@ def merged(parts: Iterable[Mapping[TallyRowKey, Increment]]) -> dict[TallyRowKey
     return {key: each[0] if len(each) == 1 else _add(each) for key, each in found.items()}
 
 
+def stretch(width: int, reports: int, counts: NDArray[np.int64]) -> Increment:
+    """The increment of a row from the counts of all of its columns; shape (width,)."""
+    touched = np.flatnonzero(counts)
+    if width <= _FULL * len(touched):
+        return Increment(width, reports, range(width), counts)
+    return Increment(width, reports, touched, counts[touched])
+
+
 def _add(parts: list[Increment]) -> Increment:
     width, reports = parts[0].width, sum(part.reports for part in parts)
     if width <= _DENSE * sum(len(part.columns) for part in parts):
         dense = np.zeros(width, np.int64)
         for part in parts:
-            dense[np.asarray(part.columns, np.int64)] += np.asarray(part.counts, np.int64)
-        touched = np.flatnonzero(dense)
-        return Increment(width, reports, touched, dense[touched])
+            dense[_places(part)] += np.asarray(part.counts, np.int64)
+        return stretch(width, reports, dense)
     columns = np.concatenate([np.asarray(part.columns, np.int64) for part in parts])
     counts = np.concatenate([np.asarray(part.counts, np.int64) for part in parts])
     touched, places = np.unique(columns, return_inverse=True)
     sums = np.zeros(len(touched), np.int64)
     np.add.at(sums, places, counts)
     return Increment(width, reports, touched, sums)
+
+
+def _places(part: Increment) -> slice | NDArray[np.int64]:
+    if isinstance(part.columns, range):
+        return slice(part.columns.start, part.columns.stop)
+    return np.asarray(part.columns, np.int64)
 
 
 def _sum_together(
@@ -96,22 +118,21 @@ def _sum_together(
         bits = np.unpackbits(bitmaps, axis=1, count=width, bitorder="little")
         starts = np.cumsum([0, *numbers[:-1]])
         counts = np.add.reduceat(bits, starts, axis=0, dtype=np.int64)
-        rows, touched = np.nonzero(counts)
-        counts = counts[rows, touched]
-        ends = np.searchsorted(rows, np.arange(1, len(block) + 1)).tolist()
-        first = 0
-        for key, number, last in zip(block, numbers, ends, strict=True):
-            yield key, Increment(width, number, touched[first:last], counts[first:last])
-            first = last
+        if counts.size <= _FULL * np.count_nonzero(counts):
+            whole = range(width)
+            for key, number, each in zip(block, numbers, counts, strict=True):
+                yield key, Increment(width, number, whole, each)
+        else:
+            for key, number, each in zip(block, numbers, counts, strict=True):
+                yield key, stretch(width, number, each)
 
 
-def _sum(width: int, reports: list[int]) -> Increment:
+def _sum(width: int, reports: list[int]) -> NDArray[np.int64]:
     counts = np.zeros(width, np.int64)
     at_once = max(1, _BLOCK_BITS // width)
     for first in range(0, len(reports), at_once):
         counts += count_bitmaps(_lay_out(width, reports[first : first + at_once]), width)
-    touched = np.flatnonzero(counts).astype(np.int64, copy=False)
-    return Increment(width, len(reports), touched, counts[touched])
+    return counts
 
 
 def _lay_out(width: int, reports: list[int]) -> NDArray[np.uint8]:

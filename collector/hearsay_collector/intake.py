@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hearsay import Registry, WireError
-from hearsay.mechanisms import Packing
 from hearsay.wire import check_batch_id, unpack_columns
 from hearsay_collector.binary import BinaryBatch, decode, sum_records
 from hearsay_collector.bodies import IntakeError, parse
 from hearsay_collector.catalogue import SKEW, Catalogue, Refused
+from hearsay_collector.common import CommonReports
 from hearsay_collector.folding import Accepted, increments, merged
 from hearsay_collector.metrics import count_receipts
 from hearsay_collector.stores.base import Commit, Increment, Store, TallyRowKey, shard_of
@@ -57,8 +58,7 @@ class Rejection:
     detail: str
 
 
-@dataclass(frozen=True, eq=False)
-class Batch:
+class Batch(NamedTuple):
     """A batch that has been read: what may be counted, and what may not.
 
     The good reports of a binary batch are `summed` already. Of its bad ones the first hundred
@@ -68,17 +68,18 @@ class Batch:
     id: str
     accepted: tuple[Accepted, ...]
     rejected: tuple[Rejection, ...]
-    summed: Mapping[TallyRowKey, Increment] = field(default_factory=dict)
+    summed: Mapping[TallyRowKey, Increment] = MappingProxyType({})
     refused: Mapping[str, int] | None = None
 
     @property
     def reports(self) -> int:
         """How many reports may be counted."""
+        if not self.summed:
+            return len(self.accepted)
         return len(self.accepted) + sum(each.reports for each in self.summed.values())
 
 
-@dataclass(frozen=True)
-class Receipt:
+class Receipt(NamedTuple):
     """What became of a batch. Its accepted reports are in the tallies, durably, by now.
 
     Either `accepted` or `duplicate` is 0: a batch is counted as a whole, or was before.
@@ -115,6 +116,7 @@ class Intake:
         self._max_metrics = max_metrics
         self._clock = clock
         self._catalogue = Catalogue(registry, store, clock)
+        self._common = CommonReports(self._catalogue)
 
     def prepare(self) -> None:
         """Publish the registry's schemes and read those of earlier registries, once.
@@ -137,23 +139,10 @@ class Intake:
             return None
         try:
             check_batch_id(typed.batch)
-            now = self._clock()
-            accepted = []
-            for report in typed.reports:
-                place = self._catalogue.remembered(report.metric, report.scheme, report.window, now)
-                row = 0 if report.row == -1 else report.row
-                if place is None or not 0 <= row < len(place.rows):
-                    return None
-                layout = place.rows[row]
-                columns = report.columns
-                # What most reports are; else `unpack_columns` decides.
-                if not (type(columns) is int and layout.packing is Packing.INDEX
-                        and 0 <= columns < layout.width):  # fmt: skip
-                    columns = unpack_columns(layout, columns)
-                accepted.append(Accepted(place.keys[row], layout, columns))
         except WireError:
             return None
-        return Batch(typed.batch, tuple(accepted), ())
+        accepted = self._common.find(typed.reports, self._clock())
+        return None if accepted is None else Batch(typed.batch, accepted, ())
 
     def read(self, body: bytes) -> Batch:
         """Decode a body of JSON and validate each of its reports.
@@ -244,12 +233,13 @@ class Intake:
         """
         self.prepare()
         counts = [batch.reports for batch in batches]
+        number = self._store.shards
         shards: dict[int, dict[str, Batch]] = {}
         for batch, count in zip(batches, counts, strict=True):
             # Nothing is remembered of a batch without one good report: there is nothing
             # in it to count twice.
             if count:
-                shard = shard_of(batch.id, self._store.shards)
+                shard = shard_of(batch.id, number)
                 shards.setdefault(shard, {}).setdefault(batch.id, batch)
         folded: set[str] = set()
         for shard, pending in shards.items():
@@ -270,7 +260,8 @@ class Intake:
         left = dict(pending)
         while left:
             parts = [batch.summed for batch in left.values() if batch.summed]
-            parts.append(increments(chain.from_iterable(batch.accepted for batch in left.values())))
+            reports = chain.from_iterable(batch.accepted for batch in left.values())
+            parts.append(increments(list(reports)))
             seen = self._store.fold(Commit(tuple(left), merged(parts), shard), self._clock())
             if not seen:
                 break

@@ -18,6 +18,13 @@ def key(number):
     return TallyRowKey(TallyKey("m", "abc", "2026-11-20"), number)
 
 
+def counted(increment):
+    """column -> count, of the columns that are added to."""
+    assert len(set(increment.columns)) == len(increment.columns)
+    pairs = zip(increment.columns, map(int, increment.counts), strict=True)
+    return {column: count for column, count in pairs if count}
+
+
 def bits(columns):
     return sum(1 << column for column in columns)
 
@@ -42,8 +49,10 @@ def test_the_sum_of_all_reports(reports, block, small):
         patch.setattr(folding, "_BLOCK_BITS", block)
         patch.setattr(folding, "_SMALL_BITS", small)
         added = increments(
-            Accepted(key(row), ROWS[row], min(columns) if row == 0 else bits(columns))
-            for row, columns in reports
+            [
+                Accepted(key(row), ROWS[row], min(columns) if row == 0 else bits(columns))
+                for row, columns in reports
+            ]
         )
     assert set(added) == {key(row) for row, _ in reports}
     for row in range(3):
@@ -52,9 +61,7 @@ def test_the_sum_of_all_reports(reports, block, small):
             increment = added[key(row)]
             assert increment.width == ROWS[row].width
             assert increment.reports == len(mine)
-            assert len(set(increment.columns)) == len(increment.columns)
-            counted = dict(zip(increment.columns, increment.counts, strict=True))
-            assert counted == Counter(column for columns in mine for column in columns)
+            assert counted(increment) == Counter(column for columns in mine for column in columns)
 
 
 @pytest.mark.parametrize("block", [1, 1 << 13, 1 << 22])
@@ -63,14 +70,13 @@ def test_many_rows_of_one_width(monkeypatch, block):
     monkeypatch.setattr(folding, "_BLOCK_BITS", block)
     row = Row(70, Packing.BITMAP, None)
     reports = [(number % 40, {number % 70, number % 7} - {0}) for number in range(137)]
-    added = increments(Accepted(key(place), row, bits(columns)) for place, columns in reports)
+    added = increments([Accepted(key(place), row, bits(columns)) for place, columns in reports])
     assert len(added) == 40
     for place in range(40):
         mine = [columns for number, columns in reports if number == place]
         increment = added[key(place)]
         assert (increment.width, increment.reports) == (70, len(mine))
-        counted = dict(zip(increment.columns, increment.counts, strict=True))
-        assert counted == Counter(column for columns in mine for column in columns)
+        assert counted(increment) == Counter(column for columns in mine for column in columns)
 
 
 @pytest.mark.parametrize("width", [10, 100_000])
@@ -83,4 +89,25 @@ def test_sums_of_sums(width):
     assert set(both) == {key(0), key(1)}
     assert both[key(1)] is alone
     assert (both[key(0)].width, both[key(0)].reports) == (width, 5)
-    assert dict(zip(both[key(0)].columns, both[key(0)].counts, strict=True)) == {2: 4, 7: 1, 9: 1}
+    assert counted(both[key(0)]) == {2: 4, 7: 1, 9: 1}
+
+
+def test_one_report_that_many_send():
+    """A report that is the same for many devices counts as often as it was sent, also beside
+    equal ones that are not the same object."""
+    shared, equal = (Accepted(key(0), ROWS[0], 3) for _ in range(2))
+    lists = Accepted(key(2), ROWS[2], bits({1, 5, 69}))
+    added = increments([shared, equal, shared, lists, lists, Accepted(key(0), ROWS[0], 4)])
+    assert (added[key(0)].reports, counted(added[key(0)])) == (4, {3: 3, 4: 1})
+    assert (added[key(2)].reports, counted(added[key(2)])) == (2, {1: 2, 5: 2, 69: 2})
+
+
+def test_a_row_of_which_most_is_added_to_is_one_stretch():
+    """Counts of neighbouring columns travel as a whole, so that a store can add them at once."""
+    row = Row(8, Packing.BITMAP, None)
+    full = increments([Accepted(key(0), row, 0b10110111)])[key(0)]
+    assert full.columns == range(8)
+    assert counted(full) == {0: 1, 1: 1, 2: 1, 4: 1, 5: 1, 7: 1}
+    wide = Row(20_000, Packing.BITMAP, None)
+    few = increments([Accepted(key(0), wide, bits({7, 19_999}))])[key(0)]
+    assert list(few.columns) == [7, 19_999]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 from collections import Counter
 from contextlib import closing, suppress
 
@@ -383,6 +384,7 @@ def test_a_glance_asks_no_store(intake, store, registry, new_id, clock, monkeypa
     monkeypatch.setattr(store, "schemes", None)
     quick = intake.glance(good)
     assert (quick.id, quick.accepted, quick.rejected) == (slow.id, slow.accepted, ())
+    assert all(map(operator.is_, quick.accepted, intake.glance(good).accepted))
     clock.now = end("2026-11-20") + ID_RETENTION - SKEW + 1
     assert intake.glance(good) is None
 

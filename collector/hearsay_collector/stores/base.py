@@ -105,7 +105,7 @@ class Commit:
 
 def shard_of(batch_id: str, shards: int) -> int:
     """The shard that remembers a batch id; ids are random, so the shards fill evenly."""
-    return int(batch_id[-8:], 16) % shards
+    return int(batch_id[-8:], 16) % shards if shards > 1 else 0
 
 
 class Store(ABC):
