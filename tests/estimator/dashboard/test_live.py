@@ -1,0 +1,232 @@
+"""Programs that read a running dashboard: Grafana's panels, and a script without any library."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import urlencode
+from urllib.request import Request, urlopen
+
+import pytest
+from click.testing import CliRunner
+
+from hearsay import Registry
+from hearsay_collector.stores import open_store
+from hearsay_estimator.dashboard.token_command import token as token_command
+
+from .conftest import REGISTRY, fill
+
+DOCS = Path(__file__).parents[3] / "docs"
+GRAFANA: dict[str, Any] = json.loads((DOCS / "grafana" / "hearsay.json").read_text())
+
+
+@dataclass
+class Live:
+    """A running dashboard, and a token that may read metrics and estimates."""
+
+    address: str
+    token: str
+
+    def get(self, url: str, **headers: str) -> tuple[str, str]:
+        """The body's type and text."""
+        request = Request(url, headers={"Authorization": f"Bearer {self.token}", **headers})
+        with urlopen(request, timeout=30) as answer:
+            return answer.headers.get_content_type(), answer.read().decode()
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """`hearsay dashboard` under gunicorn over a SQLite store, on a free port; 20,000 devices
+    have answered on each of two days of last week, and on one of last month."""
+    folder = tmp_path_factory.mktemp("live")
+    (folder / "metrics.toml").write_text(REGISTRY.replace("2027", "2099"))
+    registry = Registry.load(folder / "metrics.toml")
+    url = f"sqlite:///{folder}/tallies.db"
+    store = open_store(url)
+    store.publish({metric.name: [metric.scheme] for metric in registry})
+    today = datetime.now(UTC).date()
+    for ago, share in ((40, 0.15), (3, 0.25), (2, 0.35)):
+        day = (today - timedelta(days=ago)).isoformat()
+        fill(store, registry, "browser", [share, 0.99 - share, 0.01, 0.0], 20_000, day)
+    store.close()
+    options = ["new", "--name", "grafana", "--scope", "read:metrics", "--scope", "read:estimates"]
+    made = json.loads(CliRunner().invoke(token_command, [*options, "--json"]).stdout)
+    (folder / "tokens.toml").write_text(made["lines"])
+    kept = {name: text for name, text in os.environ.items() if not name.startswith("HEARSAY_")}
+    process = subprocess.Popen(
+        [sys.executable, "-c", "import hearsay.cli; hearsay.cli.main()", "dashboard"],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        env={
+            **kept,
+            "HEARSAY_STORE": url,
+            "HEARSAY_API_TOKENS_FILE": str(folder / "tokens.toml"),
+            "HEARSAY_DASHBOARD_BIND": "127.0.0.1:0",
+            "HEARSAY_DASHBOARD_TOKEN": "a token for people alone",
+        },
+    )
+    assert process.stdout is not None
+    try:
+        address = next(
+            found[0] for line in process.stdout if (found := re.search(r"http://\S+", line))
+        )
+        yield Live(address, made["token"])
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+def filled(text: str, variables: dict[str, str]) -> str:
+    """The text with Grafana's variables replaced; one that nobody sets is a mistake."""
+    return re.sub(r"\$\{([^}]+)\}", lambda found: variables[found[1]], text)
+
+
+def cells(query: dict[str, Any], live: Live, variables: dict[str, str]) -> list[dict[str, Any]]:
+    """The table that the data source makes of a query: a row of typed cells for each object
+    under the root selector, or for each line."""
+    assert query["source"] == "url"
+    assert query["parser"] == "backend"
+    options = query["url_options"]
+    assert options["method"] == "GET"
+    sent = [(each["key"], filled(each["value"], variables)) for each in options["params"]]
+    headers = {each["key"]: each["value"] for each in options["headers"]}
+    address = f"{filled(query['url'], variables)}?{urlencode(sent)}"
+    kind, text = live.get(address, **headers)
+    found: Any
+    if query["type"] == "csv":
+        assert kind == "text/csv"
+        found = list(csv.DictReader(io.StringIO(text, newline="")))
+    else:
+        assert kind == "application/json"
+        found = json.loads(text)
+        if query["root_selector"]:
+            found = found[query["root_selector"]]
+    if isinstance(found, dict):
+        found = [found]
+    return [
+        {column["text"]: typed(row[column["selector"]], column) for column in query["columns"]}
+        for row in found
+    ]
+
+
+def typed(cell: Any, column: dict[str, Any]) -> Any:
+    """The cell, if it has the column's type."""
+    kind = column["type"]
+    if cell is None or cell == "":
+        return None
+    if kind == "timestamp":
+        assert column["timestampFormat"] == "2006-01-02", "Go's way to write year, month and day"
+        return date.fromisoformat(cell)
+    if kind == "number":
+        assert not isinstance(cell, bool)
+        return float(cell)
+    assert isinstance(cell, {"string": str, "boolean": bool}[kind])
+    return cell
+
+
+@pytest.fixture
+def variables(live: Live) -> dict[str, str]:
+    """What Grafana puts in: the dashboard's choices, and its range of 30 days."""
+    today = datetime.now(UTC).date()
+    return {
+        "hearsay": live.address,
+        "metric": "browser",
+        "value": "chrome",
+        "__from:date:YYYY-MM-DD": (today - timedelta(days=29)).isoformat(),
+        "__to:date:YYYY-MM-DD": today.isoformat(),
+    }
+
+
+@pytest.mark.parametrize("panel", GRAFANA["panels"], ids=lambda panel: str(panel["id"]))
+def test_grafana_can_draw_each_panel(
+    live: Live, variables: dict[str, str], panel: dict[str, Any]
+) -> None:
+    """Each query of the dashboard that is shipped finds its rows, and each column its type."""
+    for query in panel["targets"]:
+        rows = cells(query, live, variables)
+        assert rows
+        for column in query["columns"]:
+            assert any(row[column["text"]] is not None for row in rows), column["text"]
+
+
+def test_grafana_shows_what_was_counted(live: Live, variables: dict[str, str]) -> None:
+    """The numbers in the panels are those of the crowd: its size, its shares, its trend."""
+    tables = [cells(panel["targets"][0], live, variables) for panel in GRAFANA["panels"]]
+    listed, shares, answers, changes, trend = tables
+    assert {row["Metric"]: row["Answers"] for row in listed}["browser"] == 40_000
+    assert [row["Value"] for row in shares[:2]] == ["chrome", "firefox"]
+    assert shares[0]["Share"] == pytest.approx(0.69, abs=0.001)
+    assert shares[0]["Low"] < 0.69 < shares[0]["High"]
+    assert answers == [{"Answers": 40_000}]
+    assert {row["Value"]: row["More than noise"] for row in changes}["chrome"] is True
+    assert [row["Share"] for row in trend] == pytest.approx([0.74, 0.64], abs=0.001)
+
+
+def test_grafana_offers_the_choices(live: Live, variables: dict[str, str]) -> None:
+    """The lists of metrics and of values are filled by queries too, the largest value first."""
+    offered = {
+        each["name"]: [row["__value"] for row in cells(query, live, variables)]
+        for each in GRAFANA["templating"]["list"]
+        if each["type"] == "query" and (query := each["query"]["infinityQuery"])
+    }
+    assert offered["metric"] == ["browser", "dark_mode", "silent", "old"]
+    assert offered["value"][0] == "chrome"
+
+
+def test_grafana_is_asked_for_what_it_needs() -> None:
+    """The file names its inputs and the data source, and every query goes to that one."""
+    assert [each["name"] for each in GRAFANA["__inputs"]] == ["DS_HEARSAY", "VAR_HEARSAY"]
+    kinds = {each["id"] for each in GRAFANA["__requires"]}
+    assert {panel["type"] for panel in GRAFANA["panels"]} < kinds
+    for panel in GRAFANA["panels"]:
+        assert panel["datasource"]["uid"] == "${DS_HEARSAY}"
+        for query in panel["targets"]:
+            assert query["datasource"] == panel["datasource"]
+
+
+def test_a_script_reads_a_table_in_two_lines(live: Live) -> None:
+    """What pandas.read_csv does with an address and a header: GET, and parse the lines."""
+    kind, text = live.get(f"{live.address}/api/v1/metrics/browser/estimate?format=csv")
+    assert kind == "text/csv"
+    rows = list(csv.DictReader(io.StringIO(text, newline="")))
+    assert {row["value"]: round(float(row["share"]), 2) for row in rows}["firefox"] == 0.3
+
+
+def test_a_running_dashboard_keeps_people_and_programs_apart(live: Live) -> None:
+    """The token of a program opens the API and no page; no token opens neither."""
+    for token, path, status in (
+        (live.token, "/", 403),
+        ("wrong", "/api/v1/metrics", 401),
+        (live.token, "/api/v1/plan?size=10&epsilon=1&devices=100", 403),
+    ):
+        with pytest.raises(HTTPError) as caught:
+            Live(live.address, token).get(live.address + path)
+        with caught.value as refused:
+            assert refused.code == status
+            assert refused.headers.get_content_type() == "application/problem+json"
+
+
+def test_the_examples_of_the_documentation_work(live: Live) -> None:
+    """Every address in docs/api.md is answered, with the dashboard's own token where a scope is
+    needed that this one lacks."""
+    text = (DOCS / "api.md").read_text(encoding="utf-8")
+    addresses = set(re.findall(r"https://hearsay\.acme\.example(/api/v1/[^\s\"'`)]*)", text))
+    assert len(addresses) >= 5
+    people = Live(live.address, "a token for people alone")
+    for path in addresses:
+        known = re.sub(r"/metrics/\w+", "/metrics/browser", path)
+        kind, body = people.get(live.address + known)
+        assert kind in ("application/json", "text/csv")
+        assert body
