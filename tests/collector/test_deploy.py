@@ -1,0 +1,287 @@
+"""The files under deploy/: two collectors behind the real nginx, and the rest as parsed."""
+
+from __future__ import annotations
+
+import http.client
+import http.server
+import json
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hearsay import windows
+from hearsay_collector.settings import Settings
+from hearsay_collector.stores import open_store
+
+from .conftest import free_port, missing
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+KNOWN = {name for name, _, _ in Settings.table()}
+
+
+def replaced(text, *pairs):
+    """The text with parts replaced, each of which must be there exactly once."""
+    for old, new in pairs:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    return text
+
+
+@pytest.fixture
+def new_nginx(tmp_path):
+    """Starts the real nginx with deploy/nginx.conf before two upstreams, on free ports."""
+    processes = []
+
+    def new(first, second):
+        for tool in ("nginx", "openssl"):
+            if shutil.which(tool) is None:
+                missing(tool)
+        subprocess.run(
+            [
+                *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt"),
+                *("ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=t.acme.example"),
+                *("-addext", "subjectAltName=DNS:t.acme.example,IP:127.0.0.1"),
+                *("-keyout", tmp_path / "privkey.pem", "-out", tmp_path / "fullchain.pem"),
+            ],
+            check=True,
+            capture_output=True,
+        )
+        secure, plain = free_port(), free_port()
+        text = replaced(
+            (DEPLOY / "nginx.conf").read_text(encoding="utf-8"),
+            ("collector-1:8080", first),
+            ("collector-2:8080", second),
+            ("listen 443 ssl;", f"listen 127.0.0.1:{secure} ssl;"),
+            ("listen 80;", f"listen 127.0.0.1:{plain};"),
+            ("worker_processes auto;", "worker_processes 1;"),
+        )
+        text = text.replace("/etc/nginx/tls", str(tmp_path)).replace("/tmp/nginx", f"{tmp_path}/n")
+        (tmp_path / "nginx.conf").write_text(text)
+        with (tmp_path / "nginx.log").open("w") as log:
+            process = subprocess.Popen(
+                ["nginx", "-p", tmp_path, "-c", tmp_path / "nginx.conf", "-g", "daemon off;"],
+                stdout=log,
+                stderr=log,
+            )
+        processes.append(process)
+        deadline = time.monotonic() + 20
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", secure), timeout=5).close()
+            except OSError:
+                assert process.poll() is None, (tmp_path / "nginx.log").read_text()
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            else:
+                return secure, plain
+
+    yield new
+    for process in processes:
+        process.terminate()
+        process.wait(30)
+
+
+@pytest.fixture
+def trust(tmp_path):
+    """Makes connections that trust the test's certificate and no other."""
+
+    def connect(port):
+        context = ssl.create_default_context(cafile=tmp_path / "fullchain.pem")
+        return http.client.HTTPSConnection("127.0.0.1", port, timeout=30, context=context)
+
+    return connect
+
+
+def ask(connection, method, path, body=None, headers=None):
+    """(status, body) of one request on a connection that is kept alive."""
+    connection.request(method, path, body, headers or {"Content-Type": "application/json"})
+    with connection.getresponse() as response:
+        return response.status, response.read()
+
+
+def test_two_collectors_and_a_death(
+    new_nginx, trust, new_collector, new_redis, registry, new_id, tmp_path
+):
+    """Batches and their retries go through nginx to two collectors on one Redis, one of which
+    is killed on the way: every batch is acknowledged, and each is counted once."""
+    server = new_redis()
+    collectors = [
+        new_collector(HEARSAY_STORE=server.url, HEARSAY_WORKERS="1", HEARSAY_SHARDS="4")
+        for _ in range(2)
+    ]
+    port, _ = new_nginx(*(each.address.removeprefix("http://") for each in collectors))
+    browser = registry["browser"]
+    window = windows.window_at("day", time.time() - 86_400)
+    report = {"metric": "browser", "scheme": browser.scheme.fingerprint, "window": window}
+    reports = [{**report, "columns": column} for column in (0, 1, 1)]
+    bodies = [json.dumps({"batch": new_id(), "reports": reports}).encode() for _ in range(80)]
+    sent = threading.Event()
+
+    def device(mine):
+        told = []
+        with closing(trust(port)) as connection:
+            for place, body in enumerate(mine):
+                if place == 5:
+                    sent.set()
+                for attempt in ("first", "retry"):
+                    # As a device does: the same bytes until they are acknowledged.
+                    for _ in range(50):
+                        status, answer = ask(connection, "POST", "/v1/reports", body)
+                        if status == 202:
+                            break
+                        time.sleep(0.1)
+                    else:
+                        raise AssertionError(f"{attempt} of a batch was answered {status}")
+                    told.append(json.loads(answer))
+        return told
+
+    with ThreadPoolExecutor(4) as pool:
+        devices = [pool.submit(device, bodies[first::4]) for first in range(4)]
+        assert sent.wait(60)
+        collectors[0].kill()
+        told = [answer for each in devices for answer in each.result(120)]
+    assert len(told) == 160
+    assert sum(each["accepted"] for each in told) <= 240
+    assert {each["accepted"] + each["duplicate"] for each in told} == {3}
+    with closing(open_store(server.url, shards=4)) as store:
+        tally = store.tally("browser", browser.scheme.fingerprint, [window])
+    (row,) = tally.rows
+    assert row.reports == 240
+    assert row.cells.tolist() == [80, 160, 0, 0, 0]
+    assert collectors[1].log.count("unexpected") == 0
+    assert (tmp_path / "nginx.log").read_text() == ""
+
+
+def test_nothing_of_the_sender_goes_on(new_nginx, trust, tmp_path):
+    """Behind nginx nobody learns an address, a cookie, an agent or a header of the sender's own;
+    what the protocol needs goes through; and nginx itself writes nothing down."""
+    seen = []
+
+    class Upstream(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            seen.append((dict(self.headers.items()), body))
+            self.send_response(202)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *arguments):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Upstream) as upstream:
+        thread = threading.Thread(target=upstream.serve_forever)
+        thread.start()
+        address = f"127.0.0.1:{upstream.server_address[1]}"
+        port, plain = new_nginx(address, address)
+        needed = {
+            "Content-Type": "application/json",
+            "Content-Encoding": "gzip",
+            "X-Hearsay-Key": "k" * 20,
+            "Authorization": "Bearer " + "k" * 20,
+        }
+        own = ("X-Forwarded-For", "Forwarded", "X-Real-IP", "Cookie", "User-Agent", "Referer",
+               "Accept-Language", "X-Device", "From", "Via")  # fmt: skip
+        headers = {**needed, **dict.fromkeys(own, "marker")}
+        with closing(trust(port)) as connection:
+            assert ask(connection, "POST", "/v1/reports", b"{}", headers)[0] == 202
+            for path in ("/metrics", "/healthz", "/readyz", "/marker"):
+                assert ask(connection, "GET", path)[0] == 404
+            large = b"x" * ((1 << 22) + 1)
+            assert ask(connection, "POST", "/v1/reports", large, headers)[0] == 413
+        with closing(http.client.HTTPConnection("127.0.0.1", plain, timeout=30)) as connection:
+            assert ask(connection, "POST", "/v1/reports", b"{}", headers)[0] == 404
+        upstream.shutdown()
+        thread.join()
+    ((passed, body),) = seen
+    assert body == b"{}"
+    assert needed.items() <= passed.items()
+    assert "marker" not in str(passed)
+    assert "127.0.0.1" not in str(passed).replace("'Host': '127.0.0.1'", "")
+    assert (tmp_path / "nginx.log").read_text() == ""
+    written = [file for file in tmp_path.rglob("*") if file.is_file() and file.suffix == ".log"]
+    assert written == [tmp_path / "nginx.log"]
+
+
+def test_the_compose_file():
+    """Two collectors on one Redis behind nginx: only nginx is published, secrets are files,
+    every variable is a setting, and every file that it mounts is there."""
+    file = DEPLOY / "compose.two-collectors.yml"
+    services = yaml.safe_load(file.read_text(encoding="utf-8"))["services"]
+    collectors = [services["collector-1"], services["collector-2"]]
+    assert [name for name, each in services.items() if each.get("ports")] == ["nginx"]
+    for each in collectors:
+        environ = each["environment"]
+        assert {name.removesuffix("_FILE") for name in environ} <= KNOWN
+        assert Settings.from_env(
+            {name: text for name, text in environ.items() if not name.endswith("_FILE")}
+        ).store.startswith("redis://redis")
+        assert each["read_only"]
+        assert each["cap_drop"] == ["ALL"]
+    assert (DEPLOY / services["nginx"]["volumes"][0].partition(":")[0]).exists()
+    nginx = (DEPLOY / "nginx.conf").read_text(encoding="utf-8")
+    for name in ("collector-1", "collector-2"):
+        assert f"server {name}:8080 " in nginx
+    assert "networks" in services["redis"]
+
+
+@pytest.fixture
+def unit():
+    """The systemd unit's lines, by section: (name, value) in their order."""
+    text = (DEPLOY / "hearsay-collector.service").read_text(encoding="utf-8")
+    sections, current = {}, None
+    for line in text.splitlines():
+        if line.startswith("["):
+            current = sections.setdefault(line.strip("[]"), [])
+        elif line and not line.startswith("#"):
+            name, _, value = line.partition("=")
+            current.append((name, value))
+    return sections
+
+
+def test_the_unit_runs_the_command(unit):
+    """The unit's variables are settings, its secret is a credential, and it waits for the
+    workers' graceful end."""
+    service = unit["Service"]
+    environ = dict(value.partition("=")[::2] for name, value in service if name == "Environment")
+    assert {name.removesuffix("_FILE") for name in environ} <= KNOWN
+    environ.pop("HEARSAY_STORE_FILE")
+    assert Settings.from_env(environ).metrics_bind
+    options = dict(service)
+    assert options["LoadCredential"] == "store:/etc/hearsay/store"
+    assert options["ExecStart"].endswith("hearsay collect")
+    assert (options["DynamicUser"], options["ProtectSystem"]) == ("yes", "strict")
+    assert int(options["TimeoutStopSec"]) > 30
+
+
+def test_the_unit_is_one(tmp_path):
+    """systemd itself finds nothing wrong with the unit."""
+    if shutil.which("systemd-analyze") is None:
+        missing("systemd-analyze")
+    text = (DEPLOY / "hearsay-collector.service").read_text(encoding="utf-8")
+    unit = tmp_path / "hearsay-collector.service"
+    unit.write_text(replaced(text, ("/opt/hearsay/bin/hearsay collect", f"{sys.executable} -V")))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_page_names_every_file():
+    """docs/operating.md says what each of the files is for."""
+    page = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"^\| \[`deploy/([\w.-]+)`\]", page, re.M))
+    assert named == {file.name for file in DEPLOY.iterdir()}
