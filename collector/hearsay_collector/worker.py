@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from typing import Any, ClassVar
@@ -11,6 +12,9 @@ from uvicorn_worker import UvicornWorker  # type: ignore[import-untyped]
 from hearsay_collector.connection import Connection
 
 __all__ = ["EventLoopWorker"]
+
+_YOUNG = 20_000
+"""New objects, beyond those that went, after which garbage is looked for among them."""
 
 
 class EventLoopWorker(UvicornWorker):  # type: ignore[misc]  # it brings no types
@@ -27,6 +31,14 @@ class EventLoopWorker(UvicornWorker):  # type: ignore[misc]  # it brings no type
         # Seconds between two signs of life to the master, and looks for one from it.
         "timeout_notify": 1,
     }
+
+    def run(self) -> None:
+        # What the app is made of stays for ever, and requests leave hardly any cycles: both
+        # need not be looked at again and again.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(_YOUNG, 20, 100)
+        super().run()
 
     async def callback_notify(self) -> None:
         await super().callback_notify()
