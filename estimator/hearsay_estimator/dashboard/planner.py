@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
 
 import numpy as np
 from flask import Blueprint, render_template, request
 from flask.typing import ResponseReturnValue
 
-from hearsay import HearsayError, Scheme, SchemeError
+from hearsay import HearsayError, Metric, Scheme, SchemeError
 from hearsay.mechanisms import AUTO, MAX_EPSILON, design
 from hearsay_estimator.dashboard.charts import BarChart, bar_chart
+from hearsay_estimator.dashboard.privacy import PrivacyLabel, label_of
 from hearsay_estimator.dashboard.reach_chart import ReachChart, reach_chart, share_text
 from hearsay_estimator.dashboard.words import number
 from hearsay_estimator.estimate import Estimate, estimate
@@ -58,6 +60,7 @@ class Outcome:
     estimate: Estimate
     found: str
     toml: str
+    label: PrivacyLabel
 
 
 _FIELDS = (
@@ -136,6 +139,7 @@ def _outcome(numbers: Mapping[str, float]) -> Outcome:
         estimate=answered,
         found=found,
         toml=_toml(numbers, size),
+        label=label_of(_metric(numbers, size)),
     )
 
 
@@ -206,6 +210,21 @@ def _example(
         f"{number(held)} intervals hold the true share."
     )
     return answered, bar_chart(answered, limit=_BARS, truth=truth), found
+
+
+def _metric(numbers: Mapping[str, float], size: int) -> Metric:
+    """The metric that these numbers would declare."""
+    return Metric(
+        name="my_metric",
+        type="category",
+        description="",
+        owner="",
+        expires=date.max,
+        epsilon=float(numbers["epsilon"]),
+        lifetime_epsilon=float(numbers["lifetime_epsilon"]),
+        values=tuple(map(str, range(size))),
+        sample_rate=float(numbers["sample_rate"]),
+    )
 
 
 def _toml(numbers: Mapping[str, float], size: int) -> str:

@@ -10,7 +10,7 @@ from hearsay import Metric
 from hearsay_estimator.privacy import Bound, guarantee, learned_by
 from hearsay_estimator.privacy_words import chance, factor, pace, rounded_up
 
-__all__ = ["Exact", "Figures", "PrivacyLabel", "privacy_label"]
+__all__ = ["Exact", "Figures", "PrivacyLabel", "label_of", "privacy_label"]
 
 _BELIEFS = (1, 10, 50, 90)
 """Out of 100: beliefs before an answer, of which the label says what becomes of them."""
@@ -73,7 +73,13 @@ class PrivacyLabel:
 
 @lru_cache(maxsize=1024)
 def privacy_label(metric: Metric, cap: float | None = None) -> PrivacyLabel:
-    """The label of a metric, under the cap of its registry (`Registry.lifetime_epsilon`)."""
+    """The label of a declared metric, under the cap of its registry
+    (`Registry.lifetime_epsilon`)."""
+    return label_of(metric, cap)
+
+
+def label_of(metric: Metric, cap: float | None = None) -> PrivacyLabel:
+    """The same of a metric that nobody may ask for again, so that it is not remembered."""
     given = guarantee(metric, cap)
     return PrivacyLabel(
         one=_figures(given.report),
