@@ -61,12 +61,18 @@ def test_a_person_finds_the_numbers(
 
     chart = browser.find_element("css selector", "svg.chart.large")
     assert "english" in chart.text
+    folds = browser.find_elements("css selector", "details.fold > summary")
+    assert len(folds) == 2, "chart and table"
+    for fold in folds:
+        assert re.fullmatch(r"\d+ values cannot be told from noise", fold.text)
+        fold.click()
     whiskers = browser.find_elements("css selector", "svg.chart.large line.whisker")
     assert len(whiskers) == 3 * 21
     drawn = [each for each in whiskers if each.rect["width"] > 5]
     assert len(drawn) == 21, "every value has an interval that can be seen"
     assert browser.find_element("css selector", "h2.headline").text.startswith("english leads")
-    assert len(browser.find_elements("css selector", "tbody tr")) == 21
+    lines = browser.find_elements("css selector", "section[aria-labelledby=numbers] tbody tr")
+    assert len(lines) == 21
     assert browser.find_elements("css selector", "tbody tr.noise")
     assert "What a device risks" in browser.find_element("css selector", ".label").text
 
