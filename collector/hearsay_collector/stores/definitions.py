@@ -7,7 +7,11 @@ import json
 from hearsay import Scheme, SchemeError
 from hearsay_collector.stores.base import StoreError
 
-__all__ = ["read_scheme", "unpublished"]
+__all__ = ["Unpublished", "read_scheme", "unpublished"]
+
+
+class Unpublished(StoreError):
+    """The store does not know the scheme that it was asked for."""
 
 
 def read_scheme(canonical: bytes) -> Scheme:
@@ -22,9 +26,9 @@ def read_scheme(canonical: bytes) -> Scheme:
         raise StoreError(f"the store holds a scheme that cannot be read: {error}") from error
 
 
-def unpublished(metric: str, fingerprint: str) -> StoreError:
+def unpublished(metric: str, fingerprint: str) -> Unpublished:
     """The error for a scheme that the store does not know."""
-    return StoreError(
+    return Unpublished(
         f"scheme {fingerprint} of metric {metric} was never published to this store: "
         "start the collector with the registry that declares it"
     )

@@ -1,0 +1,369 @@
+"""`hearsay store`: look into a store, drop old windows, and move tallies between stores."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+import click
+
+from hearsay import HearsayError, windows
+
+if TYPE_CHECKING:
+    from hearsay_collector.archive import Contents, Selection
+    from hearsay_collector.importing import Outcome
+    from hearsay_collector.stores import Store
+
+# numpy and rich take longer to import than `hearsay --help` should.
+
+__all__ = ["store"]
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+_day = click.DateTime(["%Y-%m-%d"])
+_file = click.Path(path_type=Path, dir_okay=False)
+_address = click.option(
+    "--store", "address", metavar="URL", help="Where the tallies are (HEARSAY_STORE)."
+)
+_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_yes = click.option("--yes", is_flag=True, help="Do not ask.")
+_origin = click.option(
+    "--origin", default="", metavar="NAME", help="A name for this store, kept in the file."
+)
+
+
+def _chosen(command: Callable[_P, _R]) -> Callable[..., _R]:
+    """The options that choose tallies, handed on as `selection`."""
+
+    @click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Only this metric.")
+    @click.option("--since", type=_day, help="Only windows that begin on this day or later.")
+    @click.option("--before", type=_day, help="Only windows that had ended when this day began.")
+    @functools.wraps(command)
+    def chosen(
+        *args: Any,
+        metrics: tuple[str, ...],
+        since: datetime | None,
+        before: datetime | None,
+        **options: Any,
+    ) -> _R:
+        from hearsay_collector.archive import Selection
+
+        options["selection"] = Selection(
+            frozenset(metrics),
+            None if since is None else _midnight(since),
+            None if before is None else _midnight(before),
+        )
+        return command(*args, **options)
+
+    return chosen
+
+
+@click.group(short_help="Look into a store; drop, export, import and merge its tallies.")
+def store() -> None:
+    """Look into a store; drop, export, import and merge its tallies."""
+
+
+@store.command()
+@_address
+@_as_json
+def info(address: str | None, as_json: bool) -> None:
+    """Show what a store holds: its metrics with their schemes, windows, reports and counters."""
+    with _opened(address) as (opened, kind), _progress("reading", as_json) as advance:
+        metrics: list[dict[str, Any]] = []
+        published = opened.schemes()
+        for number, (metric, schemes) in enumerate(sorted(published.items()), 1):
+            for fingerprint, scheme in sorted(schemes.items()):
+                labels = opened.windows(metric, fingerprint)
+                width = sum(row.width for row in scheme.mechanism.rows)
+                metrics.append({
+                    "metric": metric,
+                    "scheme": fingerprint,
+                    "mechanism": scheme.mechanism.name,
+                    "windows": len(labels),
+                    "first": labels[0] if labels else None,
+                    "last": labels[-1] if labels else None,
+                    "reports": sum(
+                        opened.tally(metric, fingerprint, [label]).reports for label in labels
+                    ),
+                    "counters": width * len(labels),
+                })  # fmt: skip
+            advance(number / len(published))
+        document = {"kind": kind, "shards": opened.shards, "schemes": metrics}
+    if as_json:
+        _print_json(document)
+        return
+    click.echo(f"{kind}, {_many(opened.shards, 'shard')}")
+    _print_table(
+        [
+            (
+                each["metric"],
+                each["scheme"],
+                f"{each['windows']:,}",
+                f"{each['first']} to {each['last']}" if each["windows"] else "",
+                f"{each['reports']:,}",
+                f"{each['counters']:,}",
+            )
+            for each in metrics
+        ]
+    )
+
+
+@store.command()
+@click.option("--before", type=_day, required=True, help="The day before which they had ended.")
+@click.option("--dry-run", is_flag=True, help="Say what would go, and change nothing.")
+@_address
+@_yes
+@_as_json
+def drop(before: datetime, dry_run: bool, address: str | None, yes: bool, as_json: bool) -> None:
+    """Forget every window that had ended when a day (UTC) began. It cannot be undone."""
+    from hearsay_collector.retention import SETTLED
+
+    moment = _midnight(before)
+    with _opened(address) as (opened, _):
+        found = [
+            (metric, fingerprint, label)
+            for metric, schemes in sorted(opened.schemes().items())
+            for fingerprint in sorted(schemes)
+            for label in opened.windows(metric, fingerprint)
+            if windows.end(label) <= moment
+        ]
+        metrics = sorted({metric for metric, _, _ in found})
+        text = f"{_many(len(found), 'tally', 'tallies')} of {_many(len(metrics), 'metric')}"
+        if not dry_run and found:
+            if moment > time.time() - SETTLED:
+                click.echo(
+                    "warning: windows of the last seven days still take reports, and would begin "
+                    "again at zero",
+                    err=True,
+                )
+            if not yes:
+                question = f"Drop {text} that had ended by {before:%Y-%m-%d}, for ever?"
+                click.confirm(question, abort=True, err=True)
+            opened.drop(moment)
+    if as_json:
+        tallies = [dict(zip(("metric", "scheme", "window"), each, strict=True)) for each in found]
+        _print_json({"dropped": not dry_run, "before": f"{before:%Y-%m-%d}", "tallies": tallies})
+        return
+    for metric in metrics:
+        labels = sorted({label for name, _, label in found if name == metric}, key=windows.start)
+        click.echo(f"{metric}: {labels[0]} to {labels[-1]}, {_many(len(labels), 'window')}")
+    click.echo(f"{text} {'would go' if dry_run else 'dropped'}")
+
+
+@store.command("export")
+@click.argument("file", type=_file)
+@_chosen
+@_origin
+@click.option("--force", is_flag=True, help="Replace a file that is there.")
+@_address
+@_as_json
+def export_tallies(
+    file: Path, selection: Selection, origin: str, force: bool, address: str | None, as_json: bool
+) -> None:
+    """Write tallies to FILE: their exact sums, with the schemes that read them.
+
+    A store that takes reports goes on while it is read: choose windows that take none any more
+    (--before a week ago), or what comes later is not in the file.
+    """
+    from hearsay_collector.archive import export
+
+    if file.exists() and not force:
+        raise click.ClickException(f"{file} is there already: name another file, or --force")
+    with _opened(address) as (opened, _), _progress("exporting", as_json) as advance:
+        _check_metrics(selection, opened.schemes())
+        contents = export(opened, file, selection, origin=origin, advance=advance)
+    if as_json:
+        _print_json({"file": str(file), "bytes": file.stat().st_size, **_facts(contents)})
+    else:
+        click.echo(f"{file}: {_summary(contents)}")
+
+
+@store.command("import")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False, exists=True))
+@_chosen
+@click.option("--dry-run", is_flag=True, help="Check the whole file, and change nothing.")
+@_address
+@_as_json
+def import_tallies(
+    file: Path, selection: Selection, dry_run: bool, address: str | None, as_json: bool
+) -> None:
+    """Add the tallies of FILE to a store.
+
+    The whole file is checked before anything is added. What a store has taken from the same
+    file in the last seven days is not added again, so an import that broke off is completed by
+    the same command.
+    """
+    from hearsay_collector.archive import check
+    from hearsay_collector.importing import load
+
+    with _told(), _progress("importing", as_json) as advance:
+        if dry_run:
+            contents, outcome = check(file, advance=advance), None
+            _check_metrics(selection, dict(contents.schemes))
+        else:
+            with _opened(address) as (opened, _):
+                outcome = load(file, opened, time.time(), selection, advance=advance)
+            contents = outcome.contents
+    if outcome is not None:
+        _print_outcome(outcome, str(file), as_json)
+    elif as_json:
+        _print_json({"file": str(file), **_facts(contents)})
+    else:
+        click.echo(f"{file} is sound: {_summary(contents)}")
+
+
+@store.command()
+@click.argument("source", metavar="URL")
+@_chosen
+@_origin
+@click.option("--prefix", metavar="TEXT", help="What every key of the other store begins with.")
+@_address
+@_as_json
+def merge(
+    source: str,
+    selection: Selection,
+    origin: str,
+    prefix: str | None,
+    address: str | None,
+    as_json: bool,
+) -> None:
+    """Add the tallies of the store at URL to this one, as an export and an import do.
+
+    The other store is only read. HEARSAY_REDIS_USER and what belongs to it is for both; where
+    that does not fit, export and import a file.
+    """
+    from hearsay_collector.archive import export
+    from hearsay_collector.importing import load
+
+    with (
+        _opened(address) as (opened, _),
+        _opened(source, prefix) as (other, _),
+        tempfile.TemporaryDirectory(prefix="hearsay-merge-") as folder,
+        _progress("merging", as_json) as advance,
+    ):
+        _check_metrics(selection, other.schemes())
+        file = Path(folder) / "tallies.gz"
+        export(other, file, selection, origin=origin, advance=lambda share: advance(share / 2))
+        outcome = load(file, opened, time.time(), advance=lambda share: advance(0.5 + share / 2))
+    _print_outcome(outcome, "the other store", as_json)
+
+
+@contextmanager
+def _opened(address: str | None, prefix: str | None = None) -> Iterator[tuple[Store, str]]:
+    """The store at that address, or where the environment says, with its kind."""
+    from hearsay_collector.settings import Settings
+    from hearsay_collector.stores import store_of
+
+    with _told():
+        settings = Settings.from_env()
+        if address:
+            settings = dataclasses.replace(settings, store=address)
+        if prefix:
+            settings = dataclasses.replace(settings, redis_prefix=prefix)
+        opened = store_of(settings)
+        try:
+            yield opened, settings.store.partition(":")[0]
+        finally:
+            opened.close()
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Errors of ours and of the file system become one line, and exit code 1."""
+    try:
+        yield
+    except HearsayError as error:
+        raise click.ClickException(str(error)) from error
+    except OSError as error:
+        raise click.ClickException(f"{error.filename}: {error.strerror}") from error
+
+
+@contextmanager
+def _progress(text: str, quiet: bool) -> Iterator[Callable[[float], None]]:
+    """A bar in a terminal that goes away when it is full; nothing elsewhere."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield lambda share: None
+        return
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task(text, total=1.0)
+        yield lambda share: bar.update(task, completed=share)
+
+
+def _check_metrics(selection: Selection, known: dict[str, Any]) -> None:
+    if unknown := sorted(selection.metrics - known.keys()):
+        listed = ", ".join(sorted(known)) or "none"
+        raise click.ClickException(f"no metric {', '.join(unknown)} here; there is: {listed}")
+
+
+def _facts(contents: Contents) -> dict[str, Any]:
+    return {
+        "origin": contents.origin,
+        "schemes": len(contents.schemes),
+        "tallies": contents.tallies,
+        "rows": contents.rows,
+        "reports": contents.reports,
+        "sha256": contents.digest,
+    }
+
+
+def _summary(contents: Contents) -> str:
+    return (
+        f"{_many(contents.reports, 'report')} in {_many(contents.tallies, 'tally', 'tallies')} of "
+        f"{_many(len(contents.schemes), 'scheme')}"
+    )
+
+
+def _print_outcome(outcome: Outcome, source: str, as_json: bool) -> None:
+    if as_json:
+        _print_json({
+            "added": {"rows": outcome.rows, "reports": outcome.reports},
+            "known": {"rows": outcome.known_rows, "reports": outcome.known_reports},
+            "source": _facts(outcome.contents),
+        })  # fmt: skip
+    elif not outcome.known_rows:
+        click.echo(f"added {_many(outcome.reports, 'report')} of {source}")
+    elif not outcome.rows:
+        click.echo(f"nothing was added: all of {source} is in the store already")
+    else:
+        click.echo(
+            f"added {_many(outcome.reports, 'report')} of {source}; "
+            f"{_many(outcome.known_reports, 'report')} were in the store already"
+        )
+
+
+def _print_table(rows: list[tuple[str, ...]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for heading in ("metric", "scheme", "windows", "from", "reports", "counters"):
+        right = heading in ("windows", "reports", "counters")
+        table.add_column(heading, justify="right" if right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    Console().print(table)
+
+
+def _print_json(document: dict[str, Any]) -> None:
+    click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def _many(number: int, one: str, more: str = "") -> str:
+    return f"{number:,} {one if number == 1 else more or one + 's'}"
+
+
+def _midnight(day: datetime) -> float:
+    return day.replace(tzinfo=UTC).timestamp()
