@@ -1,0 +1,175 @@
+"""Names and values that mean harm: escaped where they are shown, whole where they are data."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from flask.testing import FlaskClient
+
+from hearsay import Registry, RegistryError
+from hearsay_collector.stores import Store, open_store
+from hearsay_estimator.dashboard import create_app
+from hearsay_estimator.dashboard.settings import Settings
+
+from .conftest import NOW, TOKEN, fill
+
+VALUES = [
+    "<script>alert(1)</script>",
+    "\"><img src=x onerror=alert(1)>'",
+    "{{ 7 * 7 }}{% raw %}",
+    '=HYPERLINK("https://evil.example")',
+    "\u202e\u2066desrever\u202e",
+    "]]></style><svg onload=alert(1)>",
+    "x" * 250,
+    "中" * 80,
+    "&lt;b&gt; ${__from} %s %00",
+]
+DESCRIPTION = "<script>alert('d')</script> \u202e & \"why\"?"
+OWNER = "<b>owner</b>@acme.example"
+TAG = "<i>tag</i>"
+PAGES = [
+    "/",
+    "/?q=%3Cscript%3Ealert(2)%3C/script%3E&owner=%22%3E%3Cscript%3E&tag=%27",
+    "/metric/hostile",
+    "/metric/hostile?value=%3Cscript%3Ealert(3)%3C/script%3E",
+    "/metric/hostile?shares=consistent&order=declared",
+    "/metric/hostile/compare?from=2026-11-20&before_from=2026-11-13&before_to=2026-11-13",
+    "/metric/%3Cscript%3Ealert(4)%3C%2Fscript%3E",
+    "/metric/hostile?from=%3Cscript%3E",
+    "/metric/hostile?by=%22%3E%3Cscript%3E",
+    "/plan?size=%22%3E%3Cscript%3Ealert(5)%3C/script%3E",
+    "/login?next=/%22%3E%3Cscript%3E",
+]
+HARMFUL = {"script", "img", "iframe", "object", "embed", "b", "i"}
+
+
+class Reader(HTMLParser):
+    """The elements and texts of a page, as a browser reads them."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: set[str] = set()
+        self.handlers: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.handlers += [name for name, _ in attrs if name.startswith("on")]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.fixture
+def registry() -> Registry:
+    text = "\n".join(
+        (
+            "schema = 1",
+            "[metrics.hostile]",
+            'type = "category"',
+            f"description = {json.dumps(DESCRIPTION)}",
+            f"owner = {json.dumps(OWNER)}",
+            f"tags = [{json.dumps(TAG)}]",
+            f"values = {json.dumps(VALUES)}",
+            "expires = 2027-06-30",
+            "epsilon = 2.0",
+            "lifetime_epsilon = 8.0",
+        )
+    )
+    return Registry.parse(text)
+
+
+@pytest.fixture
+def client(tmp_path: Path, registry: Registry) -> FlaskClient:
+    """A signed-in browser; every value has been answered, the first one most."""
+    store: Store = open_store(f"sqlite:///{tmp_path}/tallies.db")
+    store.publish({"hostile": [registry["hostile"].scheme]})
+    shares = [0.2, *([0.1] * 8)]
+    fill(store, registry, "hostile", shares, 50_000, "2026-11-13")
+    fill(store, registry, "hostile", shares[::-1], 50_000, "2026-11-20")
+    settings = Settings(dashboard_token=TOKEN)
+    app = create_app(settings, store=store, registry=registry, clock=lambda: NOW)
+    client = app.test_client()
+    client.environ_base["HTTP_ACCEPT"] = "text/html,*/*;q=0.8"
+    assert client.post("/login", data={"token": TOKEN}).status_code == 303
+    return client
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_holds_no_element_that_a_text_has_brought(client: FlaskClient, path: str) -> None:
+    """No script, picture or handler comes out of a value, a description or an address, and
+    the page forbids scripts besides."""
+    answer = client.get(path)
+    assert answer.status_code in (200, 303, 400, 404)
+    page = Reader()
+    page.feed(answer.text)
+    assert not page.tags & HARMFUL
+    assert not page.handlers
+    assert "script-src" not in answer.headers["Content-Security-Policy"]
+    assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'")
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_a_page_shows_every_text_as_it_is(client: FlaskClient) -> None:
+    """Escaped is not lost: the reader sees what was declared."""
+    page = Reader()
+    page.feed(client.get("/metric/hostile").text)
+    for text in (DESCRIPTION, OWNER, *VALUES):
+        assert text in page.text
+
+
+def test_a_picture_is_well_formed(client: FlaskClient) -> None:
+    """SVG is XML: it parses, and holds no element but drawing."""
+    picture = client.get("/metric/hostile.svg").data
+    tags = {each.tag.rpartition("}")[2] for each in ElementTree.fromstring(picture).iter()}
+    assert not tags & {"script", "image", "foreignObject", "a", "b", "i"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/metric/hostile", "/api/v1/metrics/hostile/estimate", "/api/v1/metrics/hostile/trend"],
+)
+def test_files_hold_every_value_whole(client: FlaskClient, path: str) -> None:
+    """JSON and CSV carry the values themselves: quoted, not changed, and not to be sniffed."""
+    for form in ("csv", "json"):
+        page = path.startswith("/metric")
+        answer = client.get(f"{path}.{form}" if page else f"{path}?format={form}")
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert answer.mimetype == ("text/csv" if form == "csv" else "application/json")
+        if form == "csv":
+            read = csv.DictReader(io.StringIO(answer.text, newline=""))
+            found = [row["value"] for row in read]
+        else:
+            document = answer.json
+            rows = document.get("values") or document["periods"][-2]["values"]
+            found = [row["value"] for row in rows]
+        assert set(found) == set(VALUES)
+
+
+def test_an_error_of_the_api_is_no_page(client: FlaskClient) -> None:
+    """What was asked may stand in a problem document, which no browser takes for a page."""
+    for path in (
+        "/api/v1/metrics/%3Cscript%3E",
+        "/api/v1/%3Cscript%3E",
+        "/api/v1/metrics/hostile/estimate?%3Cscript%3E=1",
+        "/api/v1/metrics/hostile/estimate?from=%3Cscript%3E",
+        "/api/v1/plan?size=2&epsilon=1&devices=10&mechanism=%3Cscript%3E",
+    ):
+        answer = client.get(path)
+        assert answer.status_code in (400, 404)
+        assert answer.mimetype == "application/problem+json"
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize("name", ["a<b", "a/b", "../x", 'a"b', "a b", "é", "x" * 200, ""])
+def test_a_metric_cannot_have_a_hostile_name(name: str) -> None:
+    """A name is of letters, digits and underscores, so it can stand in addresses and files."""
+    text = f'schema = 1\n[metrics.{json.dumps(name)}]\ntype = "boolean"'
+    with pytest.raises(RegistryError, match="name"):
+        Registry.parse(text)
