@@ -12,7 +12,7 @@ crowd raises no alarm:
   closed list this is the sum of the shares against 1. (In subset selection they sum to 1 by
   themselves: each report has k columns. In a projective space each message supports about
   as many values as any other, so that fakes leave the sum alone.)
-* *row_ones*: whether rows agree in them.
+* *row_ones*: whether rows agree in them, if all strings set one bit.
 * *rows*: whether the rows (tables or cohorts), which devices draw evenly, have as many reports.
 * *repeated*: how often the most frequent message was sent, where even a crowd of one mind
   spreads over many messages.
@@ -43,7 +43,7 @@ from hearsay.mechanisms import (
 from hearsay.mechanisms.projective_geometry import points
 from hearsay_collector.tally import Tally
 from hearsay_estimator.intervals import FloatArray, Noise
-from hearsay_estimator.significance import low_p_values
+from hearsay_estimator.significance import low_scores
 from hearsay_estimator.tails import binomial_tail, chi_square_tail, normal_tails, poisson_tail
 
 __all__ = ["ALARM_LEVEL", "LEAST_REPORTS", "SENTENCES", "Figure", "Verdict", "figures"]
@@ -189,11 +189,12 @@ def _shares(mechanism: Mechanism[Any], share: FloatArray, noise: Noise) -> _Foun
     lift = 0.0
     if isinstance(mechanism, HashedProjectiveGeometry):
         lift = 1 / (mechanism.width - 1)
-    p_low = low_p_values(share + lift, noise)[known]
-    yield "lowest", float(share[known].min()), 0.0, min(1.0, size * float(p_low.min()))
+    scores = low_scores(share + lift, noise)[known]
+    tail = normal_tails(min(0.0, float(scores.min()))) / 2
+    yield "lowest", float(share[known].min()), 0.0, min(1.0, size * tail)
     if size < _LIST:
         return
-    count = int((p_low <= _LOW).sum())
+    count = int((scores < -1).sum())
     # Values that move together count as fewer.
     tail = binomial_tail(int(count / together), math.ceil(size / together), _LOW)
     yield "low", float(count), _LOW * size, tail
@@ -220,33 +221,33 @@ def _together(mechanism: Mechanism[Any]) -> float:
 def _bitmaps(tally: Tally, mechanism: Mechanism[Any], again: float) -> _Found:
     """The ones in bitmaps, in all and row by row."""
     channel = getattr(mechanism, "channel", mechanism)
-    spread = 0.0
+    hashes, fewer = 1.0, 0.0
     if isinstance(channel, (UnaryEncoding, BasicRappor)):
-        width, hashes = float(channel.size), 1.0
-        p11, p01 = float(channel.p), float(channel.q)
+        width, p11, p01 = channel.size, float(channel.p), float(channel.q)
     elif isinstance(mechanism, (Rappor, OneTimeRappor)):
-        bloom = mechanism.bloom
-        p11 = float(mechanism.p)
+        bloom, p11 = mechanism.bloom, float(mechanism.p)
         p01 = float(mechanism.rounds.p01) if isinstance(mechanism, Rappor) else 1 - p11
-        width = float(bloom.k)
-        # Hashes of a string may meet in one bit; how many do, depends on the strings.
-        hashes = width * (1 - (1 - 1 / width) ** bloom.h)
-        spread = bloom.h * (bloom.h - 1) / (2 * width) * (p11 - p01) ** 2
+        width, hashes = bloom.k, float(bloom.h)
+        # Hashes of a string may meet in one bit. In how many rows that happens is not known;
+        # even for a crowd of one mind it is not more than this, but once in a million.
+        meetings = bloom.cohorts * bloom.h * (bloom.h - 1) / (2 * width)
+        if meetings:
+            fewer = min(1.0, (meetings + 6 * math.sqrt(meetings) + 10) / bloom.cohorts)
     else:
         return
     reports = np.array([row.reports for row in tally.rows], np.float64)
     ones = np.array([int(row.cells.sum()) for row in tally.rows], np.float64)
-    mean = hashes * p11 + (width - hashes) * p01
+    most = hashes * p11 + (width - hashes) * p01
+    least = most - fewer * hashes * (p11 - p01)
     each = again * (hashes * p11 * (1 - p11) + (width - hashes) * p01 * (1 - p01))
-    # A crowd of one mind: all of a row's reports have the same bits, but not those of all rows.
-    variance = reports * each + reports**2 * spread
-    excess = ones - reports * mean
     n = float(reports.sum())
-    z = float(excess.sum()) / math.sqrt(float(variance.sum()))
-    yield "ones", float(ones.sum()) / n, mean, normal_tails(z)
+    seen = float(ones.sum()) / n
+    nearest = min(max(seen, least), most)
+    yield "ones", seen, nearest, normal_tails((seen - nearest) / math.sqrt(each / n))
     live = reports >= _CROWDED
-    if live.sum() > 1:
-        statistic = float((excess[live] ** 2 / variance[live]).sum())
+    if live.sum() > 1 and not fewer:
+        excess = ones[live] - reports[live] * most
+        statistic = float((excess**2 / (reports[live] * each)).sum())
         freedom = int(live.sum())
         yield "row_ones", statistic, float(freedom), chi_square_tail(statistic, freedom)
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from hearsay_estimator.intervals import FloatArray, Noise
 
-__all__ = ["Adjustment", "adjust_p", "low_p_values", "p_values", "share_p_values"]
+__all__ = ["Adjustment", "adjust_p", "low_scores", "p_values", "share_p_values"]
 
 Adjustment: TypeAlias = Literal["bh", "bonferroni"]
 """Benjamini and Hochberg (J. R. Stat. Soc. B 1995) bounds the expected share of false
@@ -40,13 +40,12 @@ def share_p_values(share: FloatArray, noise: Noise) -> FloatArray:
     return p_values(_normal_score(z, noise.skewness))
 
 
-def low_p_values(share: FloatArray, noise: Noise) -> FloatArray:
-    """The probability of a share this small or smaller, shape (d,), if it is truly 0.
+def low_scores(share: FloatArray, noise: Noise) -> FloatArray:
+    """How low each share is as a standard normal deviate, shape (d,), if it is truly 0.
 
-    If it is truly larger, the probability is smaller.
+    If it is truly larger, it is as low as that less often.
     """
-    z = (share + noise.step / 2) / noise.null_error
-    return p_values(-_normal_score(z, noise.skewness))
+    return _normal_score((share + noise.step / 2) / noise.null_error, noise.skewness)
 
 
 def _normal_score(z: FloatArray, skewness: FloatArray) -> FloatArray:

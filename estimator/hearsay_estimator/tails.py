@@ -47,8 +47,6 @@ def poisson_tail(count: int, mean: float) -> float:
     if count <= mean + 1:
         # The tail is then large, and no evidence.
         return 1.0
-    if mean == 0:
-        return 0.0
     term = math.exp(count * math.log(mean) - mean - math.lgamma(count + 1))
     total, at = term, count
     while term > _SETTLED * total:

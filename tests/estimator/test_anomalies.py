@@ -1,0 +1,344 @@
+"""Anomaly figures: honest crowds of every kind raise no alarm, attacks that leave traces do."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from hearsay import Scheme
+from hearsay.mechanisms import (
+    MEMOIZED_DESIGNS,
+    MEMOIZED_STRING_DESIGNS,
+    STRING_DESIGNS,
+    CountMeanSketch,
+    HadamardResponse,
+    HashedProjectiveGeometry,
+    Mechanism,
+    ProjectiveGeometry,
+    SubsetSelection,
+    UnaryEncoding,
+)
+from hearsay_collector.tally import Tally, TallyRow
+from hearsay_estimator.anomalies import (
+    LEAST_REPORTS,
+    SENTENCES,
+    Figure,
+    Verdict,
+    figures,
+)
+from hearsay_estimator.combination import combine
+from hearsay_estimator.estimate import estimate
+from hearsay_estimator.intervals import Noise
+from hearsay_estimator.render import estimate_view
+from hearsay_estimator.sampling import sample_tally
+
+SPACE = ProjectiveGeometry.best(4.0, 2000, 4000, lambda space: space.q / (space.p - space.q) ** 2)
+
+CLOSED: dict[str, Callable[[], Mechanism[Any]]] = {
+    "boolean": partial(SubsetSelection.design, 2, 1.0),
+    "five": partial(SubsetSelection.design, 5, 1.0),
+    "sixty": partial(SubsetSelection.design, 60, 4.0),
+    "space": partial(ProjectiveGeometry.design, 300, 1.0),
+    "large space": partial(ProjectiveGeometry.design, 2000, 4.0),
+    "bitmaps": partial(UnaryEncoding.optimized, 50, 1.0),
+    "matrix": partial(HadamardResponse.design, 100, 1.0),
+    "memory": partial(MEMOIZED_DESIGNS["memoized_subset_selection"], 20, 1.0, 4.0),
+    "basic rappor": partial(MEMOIZED_DESIGNS["basic_rappor"], 50, 1.0, 4.0),
+}
+OPEN: dict[str, Callable[[], Mechanism[Any]]] = {
+    "tables": partial(HashedProjectiveGeometry, "city", 4, SPACE),
+    "sketch": partial(CountMeanSketch, "city", 64, UnaryEncoding.symmetric(128, 2.0)),
+    "rappor": partial(MEMOIZED_STRING_DESIGNS["rappor"], "city", 1.0, 4.0),
+    "two hashes": partial(MEMOIZED_STRING_DESIGNS["rappor_chromium"], "city", 3.0, 5.0),
+    "one-time rappor": partial(STRING_DESIGNS["one_time_rappor"], "city", 2.0),
+    "local hashing": partial(MEMOIZED_STRING_DESIGNS["memoized_local_hashing"], "city", 1.0, 4.0),
+}
+CROWDS = ("one mind", "power law", "half")
+
+
+def weights_of(crowd: str, size: int) -> np.ndarray:
+    """How a crowd is spread over so many values, not normalized."""
+    rank = np.arange(size)
+    if crowd == "power law":
+        return np.asarray(1 / (rank + 1))
+    return np.asarray(rank == 1 if crowd == "one mind" else rank < size // 2, np.float64)
+
+
+def honest_verdicts(
+    mechanism: Mechanism[Any], crowd: str, reports: int, tallies: int, rng: np.random.Generator
+) -> list[Verdict]:
+    """Of so many tallies, over all values of a closed domain or 300 strings."""
+    closed = mechanism.size is not None
+    size = mechanism.size or 300
+    values = tuple(f"v{number}" for number in range(size))
+    scheme = Scheme("category" if closed else "string", mechanism, values if closed else None)
+    weights = weights_of(crowd, size)
+    asked = None if closed else values
+    regression = not closed and not isinstance(mechanism, HashedProjectiveGeometry)
+    verdicts = []
+    for _ in range(tallies):
+        counts = rng.multinomial(reports, weights / weights.sum())
+        tally = sample_tally(scheme, counts, rng, values=asked)
+        if regression:
+            # Its shares are not looked at, so they need not be fitted.
+            found = figures(tally, mechanism, np.zeros(0), Noise.none(0))
+            verdicts.append(Verdict.of(found))
+        else:
+            verdicts.append(estimate(tally, scheme, asked).verdict)
+    return verdicts
+
+
+@pytest.mark.parametrize("crowd", CROWDS)
+@pytest.mark.parametrize("name", [*CLOSED, *OPEN])
+def test_honest_crowds_raise_no_alarm(name: str, crowd: str) -> None:
+    """False alarms at level .05 are no more frequent than that, in every crowd.
+
+    40 tallies of 1,000 reports, the least that is judged, and 40 of 20,000; seed 1. At most a
+    binomial tail of 1e-5 of it; and as many of each single figure at its own level of .005. In
+    all 45 crowds together, about 150 comparisons.
+    """
+    rng = np.random.default_rng(1)
+    mechanism = (CLOSED | OPEN)[name]()
+    verdicts = [
+        verdict
+        for reports in (LEAST_REPORTS, 20_000)
+        for verdict in honest_verdicts(mechanism, crowd, reports, 40, rng)
+    ]
+    alarms = sum(bool(verdict.alarms(0.05)) for verdict in verdicts)
+    assert alarms <= stats.binom.isf(1e-5, len(verdicts), 0.05)
+    seen = {figure.name for verdict in verdicts for figure in verdict.figures}
+    for each in seen:
+        p = [
+            figure.p_value
+            for verdict in verdicts
+            for figure in verdict.figures
+            if figure.name == each
+        ]
+        assert (np.array(p) <= 0.005).sum() <= stats.binom.isf(1e-5, len(p), 0.005)
+
+
+@pytest.mark.parametrize("name", ["boolean", "bitmaps"])
+def test_the_default_level_is_kept(name: str) -> None:
+    """In 3,000 honest tallies of one mind, the worst case, alarms at .001 are as rare as that.
+
+    10,000 reports each, seed 2; at most a binomial tail of 1e-4: 11 where 3 are expected.
+    """
+    verdicts = honest_verdicts(CLOSED[name](), "one mind", 10_000, 3000, np.random.default_rng(2))
+    alarms = sum(bool(verdict.alarms()) for verdict in verdicts)
+    assert alarms <= stats.binom.isf(1e-4, 3000, 0.001)
+
+
+def test_memory_over_windows_raises_no_alarm() -> None:
+    """Devices that answer again out of the same memory, in the same row, look honest.
+
+    200 devices in 64 rows answer 10 times each: rows differ far more than 2,000 independent
+    reports would; 100 tallies, seed 3, alarms at .05 at most a binomial tail of 1e-4.
+    """
+    rng = np.random.default_rng(3)
+    mechanism = MEMOIZED_STRING_DESIGNS["rappor"]("city", 1.0, 4.0)
+    alarms = naive = 0
+    for _ in range(100):
+        places = rng.multinomial(200, np.full(64, 1 / 64))
+        rows = tuple(TallyRow(10 * int(n), np.zeros(128, np.int64)) for n in places)
+        tally = Tally("", "", tuple("abcdefghij"), rows)
+        judged = [
+            next(
+                each for each in figures(tally, mechanism, *nothing(), again) if each.name == "rows"
+            )
+            for again in (10.0, 1.0)
+        ]
+        alarms += judged[0].p_value <= 0.05
+        naive += judged[1].p_value <= 0.05
+    assert alarms <= stats.binom.isf(1e-4, 100, 0.05)
+    assert naive == 100
+
+
+def nothing() -> tuple[Any, Noise]:
+    return np.zeros(0), Noise.none(0)
+
+
+def with_fakes(tally: Tally, reports: int, cells: Any, row: int = 0) -> Tally:
+    """The tally with so many more reports, in one row, that add up to these cells."""
+    rows = list(tally.rows)
+    rows[row] = TallyRow(rows[row].reports + reports, rows[row].cells + cells)
+    return Tally(tally.metric, tally.scheme, tally.windows, tuple(rows))
+
+
+def crowd(scheme: Scheme, reports: int, power: float, rng: np.random.Generator) -> Tally:
+    """Honest reports; shares fall as 1 / rank**power."""
+    assert scheme.values is not None
+    weights = np.arange(1, len(scheme.values) + 1) ** -power
+    return sample_tally(scheme, rng.multinomial(reports, weights / weights.sum()), rng)
+
+
+def category(mechanism: Mechanism[Any]) -> Scheme:
+    assert mechanism.size is not None
+    return Scheme("category", mechanism, tuple(f"v{x}" for x in range(mechanism.size)))
+
+
+@pytest.mark.parametrize("targets", [5, 27])
+def test_several_targets_push_the_others_below_zero(targets: int) -> None:
+    """5 % fakes that all select the same columns, filled up at random, are noticed: *low*.
+
+    Subset selection of 27 of 100 values at epsilon 1, 100,000 reports, shares falling as
+    1 / rank**1.5, 10 tallies, seed 4; simulated power above .99 for each.
+    """
+    rng = np.random.default_rng(4)
+    mechanism = SubsetSelection.design(100, 1.0)
+    scheme = category(mechanism)
+    aim = np.arange(50, 50 + targets)
+    others = np.setdiff1d(np.arange(100), aim)
+    for _ in range(10):
+        cells = np.zeros(100, np.int64)
+        cells[aim] = 5000
+        for _ in range(5000):
+            cells[rng.choice(others, mechanism.k - targets, replace=False)] += 1
+        tally = with_fakes(crowd(scheme, 95_000, 1.5, rng), 5000, cells)
+        found = estimate(tally, scheme)
+        assert found.anomalous
+        assert "low" in {figure.name for figure in found.verdict.alarms()}
+
+
+def test_bare_bitmaps_are_noticed_and_padded_ones_are_not() -> None:
+    """1 % fakes that set one bit and no other are noticed by their *ones*; as many that fill
+    up with random bits to the honest number are not, and nothing in the counts could tell.
+
+    Unary encoding of 100 values at epsilon 1, 100,000 reports, 10 tallies of each, seed 5: the
+    first lie 60 standard errors out; of the second, alarms at .001 stay below a tail of 1e-4.
+    """
+    rng = np.random.default_rng(5)
+    mechanism = UnaryEncoding.optimized(100, 1.0)
+    scheme = category(mechanism)
+    alarms = 0
+    for _ in range(10):
+        honest = crowd(scheme, 99_000, 1.0, rng)
+        cells = np.zeros(100, np.int64)
+        cells[50] = 1000
+        bare = estimate(with_fakes(honest, 1000, cells), scheme).verdict.alarms()
+        assert {"ones", "low"} <= {figure.name for figure in bare}
+        wanted = float(mechanism.p + 99 * mechanism.q) - 1
+        padding = rng.binomial(1000, wanted / 99, 100)
+        padding[50] = 1000
+        alarms += estimate(with_fakes(honest, 1000, padding), scheme).anomalous
+    assert alarms <= stats.binom.isf(1e-4, 10, 0.001)
+
+
+def test_a_message_that_comes_too_often_is_noticed() -> None:
+    """1 % fakes that send the one message which supports six values are noticed: *repeated*.
+
+    Projective geometry of 5,000 values at epsilon 2, 100,000 reports, seed 6; 1,000 fakes where
+    at most 18 reports of one message are to be expected.
+    """
+    rng = np.random.default_rng(6)
+    mechanism = ProjectiveGeometry.design(5000, 2.0)
+    scheme = category(mechanism)
+    cells = np.zeros(mechanism.messages, np.int64)
+    cells[1234] = 1000
+    found = estimate(with_fakes(crowd(scheme, 99_000, 1.0, rng), 1000, cells), scheme)
+    alarms = {figure.name: figure for figure in found.verdict.alarms()}
+    assert {"repeated", "low"} <= set(alarms)
+    assert alarms["repeated"].observed >= 1000
+    assert alarms["repeated"].expected < 30
+
+
+def test_fakes_in_one_row_are_noticed() -> None:
+    """1 % fakes in one of 64 rows are noticed by *rows*, and by *row_ones* if they set one bit.
+
+    RAPPOR with 100,000 reports, seed 7: that row has 64 % more reports than the others.
+    """
+    rng = np.random.default_rng(7)
+    mechanism = MEMOIZED_STRING_DESIGNS["rappor"]("city", 1.0, 4.0)
+    scheme = Scheme("string", mechanism, None)
+    tally = sample_tally(scheme, np.array([99_000]), rng, values=["Oslo"])
+    cells = np.zeros(128, np.int64)
+    cells[5] = 1000
+    found = estimate(with_fakes(tally, 1000, cells, row=3), scheme, ["Oslo"])
+    assert {figure.name for figure in found.verdict.alarms()} == {"rows", "row_ones", "ones"}
+
+
+def test_a_share_far_below_zero_is_noticed_of_a_boolean() -> None:
+    """Where nearly all say yes, 5 % fakes for yes push no below zero: *lowest*.
+
+    100,000 reports at epsilon 1, 99 % yes, seed 8: six standard errors.
+    """
+    rng = np.random.default_rng(8)
+    scheme = category(SubsetSelection.design(2, 1.0))
+    tally = sample_tally(scheme, np.array([94_050, 950]), rng)
+    found = estimate(with_fakes(tally, 5000, np.array([5000, 0])), scheme)
+    assert [figure.name for figure in found.verdict.alarms()] == ["lowest"]
+
+
+def test_too_few_reports_are_not_judged() -> None:
+    """Below the least number of reports there are no figures and no alarm."""
+    scheme = category(SubsetSelection.design(5, 1.0))
+    tally = with_fakes(
+        crowd(scheme, 900, 1.0, np.random.default_rng(9)), 99, np.array([99, 0, 0, 0, 0])
+    )
+    found = estimate(tally, scheme)
+    assert found.verdict == Verdict()
+    assert not found.anomalous
+
+
+def test_p_values_are_adjusted_as_by_hand() -> None:
+    """Holm's adjustment: times 3, 2 and 1 from the smallest on, never falling."""
+    made = [
+        Figure(name, "", 0, 0, p) for name, p in (("ones", 0.04), ("rows", 0.01), ("low", 0.03))
+    ]
+    verdict = Verdict.of(made)
+    assert [each.p_adjusted for each in verdict.figures] == pytest.approx([0.06, 0.03, 0.06])
+    assert [each.name for each in verdict.alarms(0.05)] == ["rows"]
+    document = verdict.to_dict(0.05)
+    assert document["anomalous"] is True
+    assert document["figures"][1]["p_adjusted"] == pytest.approx(0.03)
+
+
+def test_combined_schemes_are_judged_together() -> None:
+    """An estimate under two schemes has the figures of both tallies, adjusted for all."""
+    rng = np.random.default_rng(10)
+    schemes = [category(SubsetSelection.design(10, epsilon)) for epsilon in (1.0, 2.0)]
+    parts = [estimate(crowd(scheme, 5000, 1.0, rng), scheme) for scheme in schemes]
+    found = combine(parts)
+    assert len(found.verdict.figures) == 4
+    assert {figure.scheme for figure in found.verdict.figures} == {
+        scheme.fingerprint for scheme in schemes
+    }
+    for part in parts:
+        for figure in part.verdict.figures:
+            (same,) = [
+                each
+                for each in found.verdict.figures
+                if (each.name, each.scheme) == (figure.name, figure.scheme)
+            ]
+            assert same.p_adjusted >= figure.p_adjusted
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_every_figure_says_what_is_strange(name: str) -> None:
+    """Each figure has a sentence that names what was seen, or that names no number at all."""
+    text = Figure(name, "", 0.25, 0.125, 0.0, value="Oslo").text
+    assert "{" not in text
+    assert text[-1] != "."
+
+
+def test_an_alarm_is_printed_with_what_to_do() -> None:
+    """The terminal's view has the budget always, and an alarm with its advice if there is one."""
+    from rich.console import Console
+
+    scheme = category(SubsetSelection.design(2, 1.0))
+    honest = sample_tally(scheme, np.array([94_050, 950]), np.random.default_rng(11))
+    fake = with_fakes(honest, 5000, np.array([5000, 0]))
+    texts = []
+    for tally in (honest, fake):
+        console = Console(width=200, record=True, file=io.StringIO())
+        console.print(estimate_view(estimate(tally, scheme)))
+        texts.append(console.export_text())
+    assert all("1 % fake devices could add up to" in text for text in texts)
+    assert "Anomalous" not in texts[0]
+    assert "Anomalous: the lowest share, -" in texts[1]
+    assert "leave them out; do not correct" in texts[1]
