@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import http
+import resource
 from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from hearsay_collector.answers import SECURITY_HEADERS
 from hearsay_collector.bodies import IntakeError
+from hearsay_collector.events import tell
 from hearsay_collector.problems import problem_of
 from hearsay_collector.settings import Settings
 
-__all__ = ["ROOM", "Guard", "GuardedConnection"]
+__all__ = ["ROOM", "Guard", "GuardedConnection", "open_files"]
 
 ROOM: Final = 64
 """Connections beyond the limit that are told so at the same time; others are cut off."""
@@ -28,6 +30,26 @@ _LINGER_SECONDS = 2.0
 and what the client had not read by then would be lost."""
 
 _SLACK = 1 << 16
+_BODY = (b"content-length", b"transfer-encoding")
+
+
+def open_files(connections: int) -> None:
+    """Let this process and its children have files enough for so many connections, if they may.
+
+    Without it, a server that reaches the system's limit (often 1,024) stops accepting.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + 2 * ROOM
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, allowed), hard))
+        if allowed < wanted:
+            tell(
+                "warning",
+                "few-files",
+                f"the system allows {hard} open files, too few for {connections} connections: "
+                f"lower HEARSAY_MAX_CONNECTIONS to {max(1, hard - 2 * ROOM)}, or raise the limit",
+            )
 
 
 class Guard:
@@ -120,6 +142,11 @@ class GuardedConnection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self.check_header()
+        if self.parser.should_upgrade() and any(name in _BODY for name, _ in self.headers):
+            # The parser takes what follows for the other protocol, not for a body: a proxy in
+            # front, which does not, could be made to see another request than we do.
+            self._refusal = _not_http()
+            raise self._refusal
         super().on_headers_complete()
 
     def check_header(self) -> None:
@@ -248,4 +275,6 @@ def _too_slow(guard: Guard) -> IntakeError:
 
 
 def _not_http() -> IntakeError:
-    return IntakeError("not-http", 400, "Not HTTP", "send HTTP/1.1, as RFC 9112 has it")
+    return IntakeError(
+        "not-http", 400, "Not HTTP", "send HTTP/1.1, as RFC 9112 has it, and ask for no upgrade"
+    )

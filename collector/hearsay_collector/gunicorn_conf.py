@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import hearsay
-from hearsay_collector import metrics_folder
+from hearsay_collector import guard, metrics_folder
 from hearsay_collector.events import announce, tell
 from hearsay_collector.logs import DiscreetLogger
 from hearsay_collector.settings import Settings
@@ -18,6 +18,8 @@ if _settings.metrics_bind:
     # Before gunicorn imports the worker, and with it what counts.
     metrics_folder.begin()
 
+guard.open_files(_settings.max_connections)
+
 bind = [_settings.bind, *([_settings.metrics_bind] if _settings.metrics_bind else [])]
 workers = _settings.workers
 threads = _settings.threads
@@ -26,7 +28,13 @@ logger_class = DiscreetLogger
 accesslog = None
 errorlog = "-"
 loglevel = "warning"
-keepalive = 15
+backlog = _settings.backlog
+keepalive = _settings.keep_alive
+# For gunicorn's own workers; ours has the same limits in `guard`.
+worker_connections = _settings.max_connections
+limit_request_line = min(_settings.max_header, 8190)
+limit_request_fields = _settings.max_headers
+limit_request_field_size = _settings.max_header
 timeout = 60
 graceful_timeout = 30
 proc_name = "hearsay-collector"

@@ -1,0 +1,308 @@
+"""The limits of a connection, on real sockets to a real collector."""
+
+from __future__ import annotations
+
+import json
+import resource
+import socket
+import time
+from contextlib import ExitStack, closing, suppress
+
+import pytest
+
+from hearsay import windows
+from hearsay_collector.guard import ROOM, open_files
+
+HEAD = b"POST /v1/reports HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
+
+
+@pytest.fixture
+def collector(new_collector):
+    """A collector with small limits, in one process."""
+    return new_collector(
+        HEARSAY_WORKERS="1",
+        HEARSAY_MAX_HEADER="2 KiB",
+        HEARSAY_MAX_HEADERS="16",
+        HEARSAY_MAX_BODY="64 KiB",
+        HEARSAY_MAX_BINARY_BODY="64 KiB",
+        HEARSAY_REQUEST_TIMEOUT="2",
+        HEARSAY_KEEP_ALIVE="3",
+        HEARSAY_MAX_CONNECTIONS="5",
+    )
+
+
+@pytest.fixture
+def connect(collector):
+    """Opens connections to it."""
+    host, _, port = collector.address.removeprefix("http://").rpartition(":")
+    with ExitStack() as stack:
+
+        def connect():
+            connection = socket.create_connection((host, int(port)), timeout=30)
+            stack.callback(connection.close)
+            return connection
+
+        yield connect
+
+
+@pytest.fixture
+def body(registry, new_id):
+    """Makes good batches of one report, by the real clock."""
+    report = {
+        "metric": "browser",
+        "scheme": registry["browser"].scheme.fingerprint,
+        "window": windows.window_at("day", time.time() - 86_400),
+        "columns": 1,
+    }
+    return lambda: json.dumps({"batch": new_id(), "reports": [report]}).encode()
+
+
+def whole(body, *lines):
+    """A request as it travels."""
+    return HEAD + b"".join(lines) + b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+
+
+def answer(connection):
+    """The next answer on a connection: status, header and document."""
+    with closing(connection.makefile("rb")) as reader:
+        start = reader.readline()
+        assert start.startswith(b"HTTP/1.1 "), start
+        header = {}
+        while line := reader.readline().strip():
+            name, _, text = line.decode().partition(": ")
+            header[name.lower()] = text
+        document = json.loads(reader.read(int(header["content-length"])))
+    return int(start.split()[1]), header, document
+
+
+def refused(connection, status, code):
+    """Check that the collector says so in a problem document, and hangs up."""
+    got, header, document = answer(connection)
+    assert (got, document["type"]) == (status, f"urn:hearsay:problem:{code}")
+    assert header["content-type"] == "application/problem+json"
+    assert header["connection"] == "close"
+    for name in ("cache-control", "content-security-policy", "x-content-type-options"):
+        assert name in header
+    connection.shutdown(socket.SHUT_WR)
+    assert connection.recv(1) == b""
+    return header
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        b"X-Long: " + b"x" * 2048 + b"\r\n",
+        b"".join(b"X-%d: 1\r\n" % number for number in range(16)),
+        b"x" * 3000 + b": 1\r\n",
+    ],
+)
+def test_a_header_too_large(collector, connect, lines):
+    """Too many bytes or lines of header are answered 431, however small the rest is."""
+    connection = connect()
+    connection.sendall(whole(b"{}", lines))
+    refused(connection, 431, "header-too-large")
+
+
+def test_a_path_too_long(collector, connect):
+    """The request line counts with the header."""
+    connection = connect()
+    connection.sendall(b"GET /" + b"x" * 2048 + b" HTTP/1.1\r\nHost: h\r\n\r\n")
+    refused(connection, 431, "header-too-large")
+
+
+def test_a_header_without_end(collector, connect):
+    """A header that goes on for ever ends at the limit, and not in the collector's memory."""
+    connection = connect()
+    connection.sendall(HEAD + b"X-Endless: ")
+    sent = 0
+    with suppress(ConnectionError):
+        while sent < 1 << 24:
+            connection.sendall(b"x" * 1024)
+            sent += 1024
+            connection.settimeout(0)
+            with suppress(BlockingIOError):
+                connection.recv(1, socket.MSG_PEEK)
+                break
+            connection.settimeout(30)
+    connection.settimeout(30)
+    refused(connection, 431, "header-too-large")
+    assert sent < 1 << 24
+
+
+def test_a_header_within_the_limits(collector, connect, body):
+    """A header of nearly the limit is no trouble, and each request has its own."""
+    connection = connect()
+    for _ in range(5):
+        connection.sendall(whole(body(), b"X-Long: " + b"x" * 1700 + b"\r\n"))
+        assert answer(connection)[0] == 202
+
+
+def test_trailers_without_end(collector, connect):
+    """What comes beside a body counts too: endless trailers are cut off at the request's limit,
+    long before its time is over."""
+    connection = connect()
+    connection.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX-Endless: ")
+    with suppress(TimeoutError):
+        connection.settimeout(0.5)
+        connection.sendall(b"x" * 300_000)
+    connection.settimeout(30)
+    refused(connection, 413, "body-too-large")
+
+
+def test_what_is_not_http(collector, connect):
+    """Bytes that are no request are answered 400, as a problem too."""
+    for nonsense in (b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n"):
+        connection = connect()
+        connection.sendall(nonsense)
+        refused(connection, 400, "not-http")
+
+
+@pytest.mark.parametrize("part", [HEAD, whole(b"{}")[:-1], HEAD + b"Expect: x\r\nX-Y"])
+def test_a_request_that_trickles(collector, connect, part):
+    """A header or a body that does not come whole in time is answered 408, even though
+    something arrives all the time; and the collector goes on serving others."""
+    connection = connect()
+    started = time.monotonic()
+    connection.sendall(part[:-20])
+    rest = iter(part[-20:])
+    connection.settimeout(0.2)
+    while True:
+        with suppress(TimeoutError):
+            if connection.recv(1, socket.MSG_PEEK):
+                break
+        byte = next(rest, None)
+        if byte is not None:
+            connection.sendall(bytes((byte,)))
+        assert time.monotonic() - started < 30
+    connection.settimeout(30)
+    refused(connection, 408, "too-slow")
+
+
+def test_a_thousand_slow_clients_do_not_stay(collector, connect, body, until):
+    """Clients that hold all connections with half a header are gone after the timeout, and a
+    good one is served."""
+    slow = [connect() for _ in range(5)]
+    for each in slow:
+        each.sendall(b"POST /v1/reports HTTP/1.1\r\nX-")
+
+    def served():
+        with closing(connect()) as good:
+            good.sendall(whole(body()))
+            return answer(good)[0] == 202
+
+    until(served, "nobody else is served")
+    for each in slow:
+        refused(each, 408, "too-slow")
+
+
+def test_silence_is_closed(collector, connect, body):
+    """A connection that says nothing is closed, before its first request and after one; blank
+    lines are silence too."""
+    silent, idle = connect(), connect()
+    idle.sendall(whole(body()))
+    assert answer(idle)[0] == 202
+    with suppress(ConnectionError):
+        for _ in range(60):
+            idle.sendall(b"\r\n")
+            time.sleep(0.2)
+            idle.settimeout(0)
+            with suppress(BlockingIOError):
+                assert idle.recv(1) == b""
+                break
+            idle.settimeout(30)
+        else:
+            pytest.fail("blank lines keep a connection open")
+    assert silent.recv(1) == b""
+
+
+def test_a_slow_reader_does_not_stay(collector, connect, until):
+    """A client that asks for much and reads nothing is cut off after the timeout."""
+    connection = connect()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    asked = b"GET /v1/registry HTTP/1.1\r\nHost: h\r\n\r\n" * 500
+    with suppress(ConnectionError):
+        for _ in range(20):
+            connection.settimeout(0.5)
+            with suppress(TimeoutError):
+                connection.sendall(asked)
+
+    def cut():
+        try:
+            connection.sendall(b"G")
+        except TimeoutError:
+            return False
+        except ConnectionError:
+            return True
+        return False
+
+    until(cut, "a client that does not read stays")
+
+
+def test_too_many_connections(collector, connect, body, until):
+    """Beyond the limit: 503 with the time to come back; when one has gone, there is room."""
+    held = [connect() for _ in range(5)]
+    for each in held:
+        each.sendall(whole(body()))
+        assert answer(each)[0] == 202
+    header = refused(connect(), 503, "too-many-connections")
+    assert header["retry-after"] == "5"
+    held.pop().close()
+
+    def served():
+        with closing(connect()) as good:
+            good.sendall(whole(body()))
+            return answer(good)[0] == 202
+
+    until(served, "there is no room again")
+
+
+def test_far_too_many_connections(collector, connect):
+    """Many more than the limit are cut off without a word, and the collector lives on."""
+    crowd = [connect() for _ in range(5 + 3 * ROOM)]
+    ends = []
+    for each in crowd[5:]:
+        try:
+            ends.append(bool(each.recv(1)))
+        except ConnectionError:
+            ends.append(False)
+    assert True in ends
+    assert False in ends
+    for each in crowd:
+        each.close()
+    assert collector.process.poll() is None
+
+
+def test_answers_to_pipelined_requests_keep_their_order(collector, connect, body):
+    """What is refused is never answered before a request that is still at work: the client gets
+    the first answer, or none."""
+    connection = connect()
+    connection.sendall(whole(body()) + b"nonsense\r\n\r\n")
+    with suppress(ConnectionError):
+        got = connection.recv(1 << 16)
+        assert got == b"" or got.startswith(b"HTTP/1.1 202")
+
+
+def test_an_upgrade_is_not_offered(collector, connect, body):
+    """A request that asks for another protocol is served by this one, or refused if it has a
+    body, which the parser would pass over."""
+    connection, upgrade = connect(), b"Connection: Upgrade\r\nUpgrade: h2c\r\n"
+    connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: h\r\n" + upgrade + b"\r\n")
+    assert answer(connection)[2] == {"status": "ok"}
+    connection = connect()
+    connection.sendall(whole(body(), upgrade))
+    refused(connection, 400, "not-http")
+
+
+def test_files_for_all_connections(monkeypatch, caplog):
+    """The limit of open files is raised as far as it may be, and if that is too little, it is
+    said what to do."""
+    set_to = []
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (256, 4096))
+    monkeypatch.setattr(resource, "setrlimit", lambda _, limits: set_to.append(limits))
+    open_files(100)
+    assert set_to == []
+    open_files(1000)
+    assert set_to == [(1000 + 2 * ROOM, 4096)]
+    open_files(10_000)
+    assert set_to[1:] == [(4096, 4096)]
+    assert "lower HEARSAY_MAX_CONNECTIONS to 3968" in caplog.text
