@@ -36,46 +36,44 @@ local first_level, deepest = tonumber(ARGV[5]), tonumber(ARGV[6])
 local slots, tags = ARGV[7], ARGV[8]
 local ids = #tags / TAG
 
-local function tag_of(id)
-  return string.sub(tags, TAG * id - TAG + 1, TAG * id)
-end
+local call, sub, find = redis.call, string.sub, string.find
 
-local function slot_of(id, level)
-  return string.sub(slots, 8 * id - 7, 8 * id - 6 + level)
-end
+local tag = {}
+for id = 1, ids do tag[id] = sub(tags, TAG * id - TAG + 1, TAG * id) end
 
-local function holds(packed, tag)
-  local at = string.find(packed, tag, 1, true)
-  while at and at % TAG ~= 1 do at = string.find(packed, tag, at + 1, true) end
-  return at
-end
-
-local function each_piece(total, act)
-  for first = 1, total, PIECE do act(first, math.min(first + PIECE - 1, total)) end
+local slots_of = {}
+local function slots_at(level)
+  if not slots_of[level] then
+    local names = {}
+    for id = 1, ids do names[id] = sub(slots, 8 * id - 7, 8 * id - 6 + level) end
+    slots_of[level] = names
+  end
+  return slots_of[level]
 end
 
 -- What the deepest level of the first generation holds, slot by slot.
-local before, depth, begun = {}, 0, false
+local before, depth = {}, 0
 local met = {}
 for generation = 1, generations do
-  local count = redis.call('HGET', KEYS[1 + generation], 'n')
-  if count then
-    local level, limit = 0, first_level
-    while tonumber(count) >= limit and level < deepest do level, limit = level + 1, 16 * limit end
-    if generation == 1 then depth, begun = level, true end
-    for reached = 0, level do
-      each_piece(ids, function(first, last)
-        local fields = {}
-        for id = first, last do fields[#fields + 1] = slot_of(id, reached) end
-        local found = redis.call('HMGET', KEYS[1 + generation], unpack(fields))
-        for place, packed in ipairs(found) do
-          local id = first + place - 1
-          if packed then
-            if holds(packed, tag_of(id)) then met[id] = true end
-            if generation == 1 and reached == level then before[fields[place]] = packed end
-          end
+  local key = KEYS[1 + generation]
+  local count = tonumber(call('HGET', key, 'n') or 0)
+  local deep, limit = 0, first_level
+  while count >= limit and deep < deepest do deep, limit = deep + 1, 16 * limit end
+  if generation == 1 then depth = deep end
+  for level = 0, count > 0 and deep or -1 do
+    local names = slots_at(level)
+    for first = 1, ids, PIECE do
+      local last = math.min(first + PIECE - 1, ids)
+      local found = call('HMGET', key, unpack(names, first, last))
+      for id = first, last do
+        local packed = found[id - first + 1]
+        if packed then
+          local at = find(packed, tag[id], 1, true)
+          while at and at % TAG ~= 1 do at = find(packed, tag[id], at + 1, true) end
+          if at then met[id] = true end
+          if generation == 1 and level == deep then before[names[id]] = packed end
         end
-      end)
+      end
     end
   end
 end
@@ -85,7 +83,14 @@ for id = 1, ids do
 end
 if #seen > 1 then return seen end
 
-local function add(number, key, header, runs)
+local formats = {}
+local function format(size, length)
+  local name = size * 1024 + length
+  if not formats[name] then formats[name] = '<' .. string.rep('I' .. size, length) end
+  return formats[name]
+end
+
+local function add(key, header, runs)
   local commits, size = 0, NARROW
   if #header > 0 then commits, size = struct.unpack('<I8I8', header) end
   local writes, position = {{0, struct.pack('<I8I8', commits + 1, size)}}, 1
@@ -93,11 +98,10 @@ local function add(number, key, header, runs)
     local first, length
     first, length, position = struct.unpack('<I4I4', runs, position)
     local from = HEADER + first * size
-    local old = redis.call('GETRANGE', key, from, from + length * size - 1)
-    old = old .. string.rep('\0', length * size - #old)
-    local format = '<' .. string.rep('I' .. size, length)
-    local counters = {struct.unpack(format, old)}
-    local counts = {struct.unpack('<' .. string.rep('I4', length), runs, position)}
+    local old = call('GETRANGE', key, from, from + length * size - 1)
+    if #old < length * size then old = old .. string.rep('\0', length * size - #old) end
+    local counters = {struct.unpack(format(size, length), old)}
+    local counts = {struct.unpack(format(NARROW, length), runs, position)}
     position = counts[length + 1]
     for place = 1, length do
       local counter = counters[place] + counts[place]
@@ -105,7 +109,7 @@ local function add(number, key, header, runs)
       if size == NARROW and counter > NARROW_TOP then return 4 end
       counters[place] = counter
     end
-    writes[#writes + 1] = {from, struct.pack(format, unpack(counters, 1, length))}
+    writes[#writes + 1] = {from, struct.pack(format(size, length), unpack(counters, 1, length))}
   end
   return 0, writes
 end
@@ -114,10 +118,10 @@ local plans = {}
 for number = 1, (#KEYS - 1 - generations) / 2 do
   local index, key = KEYS[generations + 2 * number], KEYS[generations + 2 * number + 1]
   local window, expected, data = unpack(ARGV, 6 + 3 * number, 8 + 3 * number)
-  local header = redis.call('GETRANGE', key, 0, HEADER - 1)
+  local header = call('GETRANGE', key, 0, HEADER - 1)
   local plan = {index, key, #header == 0 and window}
   if expected == '+' then
-    local verdict, writes = add(number, key, header, data)
+    local verdict, writes = add(key, header, data)
     if verdict > 0 then return {verdict, number} end
     plan[4] = writes
   elseif expected == header then
@@ -130,31 +134,30 @@ end
 
 for _, plan in ipairs(plans) do
   local index, key, window, writes, whole = unpack(plan, 1, 5)
-  if window then redis.call('SADD', index, window) end
+  if window then call('SADD', index, window) end
   if whole then
-    redis.call('SET', key, whole)
+    call('SET', key, whole)
   else
-    for _, write in ipairs(writes) do redis.call('SETRANGE', key, write[1], write[2]) end
+    for _, write in ipairs(writes) do call('SETRANGE', key, write[1], write[2]) end
   end
 end
 if ids > 0 then
-  local names = {}
+  local names, fresh = slots_at(depth), {}
   for id = 1, ids do
-    local slot = slot_of(id, depth)
-    if not before[slot] then before[slot] = '' end
-    before[slot] = before[slot] .. tag_of(id)
-    names[slot] = true
+    local slot = names[id]
+    fresh[slot] = (fresh[slot] or before[slot] or '') .. tag[id]
   end
   local fields = {}
-  for slot in pairs(names) do
+  for slot, packed in pairs(fresh) do
     fields[#fields + 1] = slot
-    fields[#fields + 1] = before[slot]
+    fields[#fields + 1] = packed
   end
-  if not seed then redis.call('SET', KEYS[1], ARGV[1]) end
-  redis.call('HINCRBY', KEYS[2], 'n', ids)
-  each_piece(#fields, function(first, last)
-    redis.call('HSET', KEYS[2], unpack(fields, first, last))
-  end)
-  if not begun then redis.call('EXPIRE', KEYS[2], lifetime) end
+  if not seed then call('SET', KEYS[1], ARGV[1]) end
+  call('HINCRBY', KEYS[2], 'n', ids)
+  for first = 1, #fields, PIECE do
+    call('HSET', KEYS[2], unpack(fields, first, math.min(first + PIECE - 1, #fields)))
+  end
+  -- Not only for its first id: where a clock had jumped, that came long before its time.
+  if call('TTL', KEYS[2]) < lifetime then call('EXPIRE', KEYS[2], lifetime) end
 end
 return {0}

@@ -1,7 +1,8 @@
 """How stores remember batch ids: eight bytes for each, packed into slots of a generation.
 
 A generation is a period of about four days. Ids that arrive in it are put into its slots,
-and are looked for in the slots of three generations; the fourth is dropped as a whole. An
+and are looked for in its slots and in those of the two generations before and after it,
+since a clock may have jumped; older ones are dropped as a whole. An
 id has one slot for each level; a generation begins with 256 slots, and when these hold
 enough, new ids go to 16 times as many, one level deeper. So an id costs 9 to 15 bytes,
 however many there are, and nothing tells when it came but its generation.
@@ -14,14 +15,19 @@ or more, so that the chance is 1.3e-9 for all of them together.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from hashlib import blake2b
+from functools import lru_cache
+from hashlib import shake_128
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hearsay_collector.stores.base import ID_LIFETIME
 
 __all__ = [
     "DEEPEST",
     "FIRST_LEVEL",
+    "KEPT",
     "PERIOD",
     "SEED_BYTES",
     "TAG",
@@ -33,11 +39,14 @@ __all__ = [
     "name",
 ]
 
-_DAY = 86_400.0
+PERIOD = (ID_LIFETIME + 86_400.0) / 2
+"""Seconds of a generation: two of them are longer than any window takes reports, so that at
+two moments, however a clock jumps in between, at which a batch can be accepted, the other's
+generation is among the two before or after."""
 
-PERIOD = (ID_LIFETIME + _DAY) / 2
-"""Seconds of a generation. With the two before, it covers the lifetime of an id even for a
-collector whose clock is a day ahead of the one that wrote the id."""
+KEPT = 4
+"""Generations before the present one that are not dropped: a clock that jumps ahead by the
+time that a window takes reports must not drop what is needed when it jumps back."""
 
 TAG = 8
 """Bytes of an id's hash that are kept in its slot."""
@@ -45,6 +54,11 @@ TAG = 8
 SEED_BYTES = 16
 """Bytes of the key of that hash, a secret of the store: nobody who chooses ids can heap them
 up in one slot."""
+
+_BYTES = 16
+"""Bytes of an id."""
+
+_OFFSETS = 256 * np.arange(_BYTES)
 
 DEEPEST = 6
 """Levels below the first: 2**32 slots, enough for 10**11 ids in a generation."""
@@ -68,14 +82,13 @@ def generation_at(now: float) -> int:
 
 def generations_at(now: float) -> list[int]:
     """The generations in which an id may be, that of new ids first."""
-    mine, ahead = generation_at(now), generation_at(now + _DAY)
-    # A collector whose clock is ahead may already write to the next one.
-    return [mine, mine - 1, mine - 2, *range(mine + 1, ahead + 1)]
+    mine = generation_at(now)
+    return [mine, mine - 1, mine - 2, mine + 1, mine + 2]
 
 
 def lifetime_at(now: float) -> float:
     """Seconds after which nobody looks into the present generation any more."""
-    return (generation_at(now) + 3) * PERIOD + _DAY - now
+    return (generation_at(now) + 1 + KEPT) * PERIOD - now
 
 
 def level_of(count: int) -> int:
@@ -89,10 +102,18 @@ def level_of(count: int) -> int:
 
 def name(ids: Sequence[str], seed: bytes) -> Names:
     """Names for batch ids (32 hexadecimal digits each)."""
-    keyed, digests = blake2b(digest_size=4 + TAG, key=seed), []
-    for each in ids:
-        digest = keyed.copy()
-        digest.update(bytes.fromhex(each))
-        digests.append(digest.digest())
-    slots = b"".join([digest[:4] for digest in digests]).hex()
-    return Names(slots, b"".join([digest[4:] for digest in digests]))
+    if not ids:
+        return Names("", b"")
+    slots, tags = _tables(seed)
+    chosen = np.frombuffer(bytes.fromhex("".join(ids)), np.uint8).reshape(-1, _BYTES) + _OFFSETS
+    slot = np.bitwise_xor.reduce(slots[chosen], axis=1)
+    return Names(slot.tobytes().hex(), np.bitwise_xor.reduce(tags[chosen], axis=1).tobytes())
+
+
+@lru_cache(maxsize=16)
+def _tables(seed: bytes) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
+    """Simple tabulation: for each byte of an id and each value of it a random number, all of
+    which are xored. Any two ids, however alike, share a hash no more often than random ones."""
+    random = shake_128(seed).digest(_BYTES * 256 * 12)
+    split = _BYTES * 256 * 4
+    return np.frombuffer(random[:split], "<u4"), np.frombuffer(random[split:], "<u8")
