@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from hearsay import Scheme
 from hearsay.mechanisms import design
 from hearsay_collector.tally import Tally, TallyRow
-from hearsay_estimator.dashboard.charts import ROW_HEIGHT, bar_chart
+from hearsay_estimator.dashboard.charts import ROW_HEIGHT, bar_chart, folded_chart
+from hearsay_estimator.dashboard.table import table
 from hearsay_estimator.estimate import Estimate, estimate
 
 
@@ -80,3 +81,59 @@ def test_the_description_can_be_read_aloud() -> None:
     assert "more" in text
     nothing = bar_chart(estimated([3, 3, 2, 2], 10)).description
     assert nothing.endswith("no value can be told from noise.")
+
+
+def test_what_is_noise_is_a_chart_of_its_own() -> None:
+    """Every value is in one of two charts, by whether it is detected, and both have one scale."""
+    result = estimated([5000, 1750, 1650, 1600], 10_000)
+    folded = folded_chart(result, limit=40, noise_limit=40)
+    assert folded.noise is not None
+    standing, noise = folded.standing.bars, folded.noise.bars
+    detected = dict(zip(result.values, result.detected, strict=True))
+    assert {bar.label for bar in standing} == {value for value in detected if detected[value]}
+    assert {bar.label for bar in noise} == {value for value in detected if not detected[value]}
+    assert folded.hidden == len(noise)
+    assert folded.standing.ticks == folded.noise.ticks
+    assert folded.standing.zero == folded.noise.zero
+    assert folded.standing.name != folded.noise.name
+    assert [bar.top for bar in noise] == [row * ROW_HEIGHT for row in range(len(noise))]
+
+
+def test_limits_count_what_they_leave_out() -> None:
+    """Each part keeps its largest values and says how many more there are."""
+    counts = [3000, 2600, 2200, 1000, 990, 980, 970, 960]
+    result = estimated(counts, sum(counts))
+    below = int((~result.detected).sum())
+    folded = folded_chart(result, limit=2, noise_limit=1)
+    assert folded.noise is not None
+    assert [bar.label for bar in folded.standing.bars] == ["v0", "v1"]
+    assert folded.standing.more == 8 - below - 2
+    assert folded.noise.more == below - 1
+    assert folded.hidden == below
+
+
+@pytest.mark.parametrize(
+    ("counts", "values"),
+    [([3, 3, 2, 2], None), ([400, 600], ("true", "false")), ([500, 9500], ("true", "false"))],
+)
+def test_nothing_is_folded_where_nothing_stands_out(
+    counts: list[int], values: tuple[str, ...] | None
+) -> None:
+    """Where no value can be told from noise all stand, and a boolean keeps both halves."""
+    folded = folded_chart(estimated(counts, sum(counts), values), limit=40, noise_limit=1)
+    assert folded.noise is None
+    assert folded.hidden == 0
+    assert len(folded.standing.bars) == len(counts)
+
+
+@given(st.lists(st.integers(0, 1000), min_size=3, max_size=30), st.integers(1, 40))
+def test_the_table_loses_no_value(counts: list[int], limit: int) -> None:
+    """Lines that stand, lines that are folded and those that are counted make all values."""
+    result = estimated(counts, max(1, sum(counts)))
+    lines = table(result, limit)
+    listed = [line.value for line in lines.standing + lines.noise]
+    assert len(listed) == len(set(listed)) == min(limit, len(counts))
+    assert len(listed) + lines.more == len(counts)
+    assert not any(line.noise for line in lines.standing) or not lines.hidden
+    assert all(line.noise for line in lines.noise)
+    assert lines.hidden in (0, int((~result.detected).sum()))

@@ -121,3 +121,15 @@ def test_silence_is_noticed(empty_store: Store, registry: Registry) -> None:
     assert "No answers since 2026-11-20" in client.get("/").text
     soon = visit(empty_store, registry, NOW)
     assert "No answers since" not in soon.get("/").text
+
+
+def test_an_anomalous_metric_is_marked(empty_store: Store, registry: Registry) -> None:
+    """A tally that honest devices would not make carries a warning on its card; others none."""
+    client = visit(empty_store, registry)
+    fill(empty_store, registry, "dark_mode", [0.2, 0.8], 20_000)
+    assert "Anomalous" not in client.get("/").text
+    fill(empty_store, registry, "large_text", [1.3, -0.3], 20_000)
+    page = client.get("/").text
+    cards = dict(zip(shown(page), page.split('<li class="card metric">')[1:], strict=True))
+    assert "Anomalous" in cards["large_text"]
+    assert "Anomalous" not in cards["dark_mode"]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
 
 import pytest
+from flask.testing import FlaskClient
 
 from hearsay import Metric, Registry
 from hearsay_estimator.dashboard.privacy import privacy_label
@@ -91,3 +93,64 @@ def test_the_cap_of_the_registry_ends_answers() -> None:
     capped = privacy_label(declared(1.0, 4.0, 'longitudinal = "memoize"'), 3.0)
     assert capped.answers == 2
     assert capped.lifetime is not None
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 6.0])
+def test_beliefs_follow_the_bound(epsilon: float) -> None:
+    """What any belief can become is Bayes' rule with the odds in force, rounded up by less than
+    a tenth of a point."""
+    metric = declared(epsilon, 3 * epsilon)
+    odds = metric.scheme.mechanism.odds
+    for before, after in privacy_label(metric).beliefs:
+        share = Fraction(before, 100)
+        exact = 100 * odds * share / (odds * share + 1 - share)
+        assert exact <= Fraction(after) < exact + Fraction(11, 100)
+    assert dict(privacy_label(metric).beliefs)[50] == privacy_label(metric).one.guess
+
+
+def test_the_exact_numbers_are_those_in_force() -> None:
+    """Odds, p and q are the mechanism's own fractions, and epsilon its float."""
+    metric = declared(1.0, 8.0)
+    mechanism, exact = metric.scheme.mechanism, privacy_label(metric).exact
+    assert Fraction(exact.odds) == mechanism.odds
+    assert (Fraction(exact.p), Fraction(exact.q)) == (mechanism.p, mechanism.q)
+    assert float(exact.epsilon) == mechanism.epsilon
+
+
+def test_a_year_lies_between_an_answer_and_a_lifetime() -> None:
+    """A typical year reveals no more than the worst one, and that no more than a lifetime."""
+    label = privacy_label(declared(1.0, 20.0, "sample_rate = 0.02"))
+    assert label.lifetime is not None
+    assert (label.year_answers, label.most_answers, label.answers) == ("7.4", 20, 20)
+    figures = [label.one, label.year, label.worst_year, label.lifetime]
+    epsilons = [float(each.epsilon) for each in figures]
+    assert epsilons == sorted(epsilons)
+
+
+def test_pages_picture_the_change_of_a_belief(browser: FlaskClient) -> None:
+    """The metric's page draws one answer, one year and a lifetime, each labelled and told in
+    words for those who hear it, says who learns what, and has the exact numbers folded away."""
+    page = browser.get("/metric/browser").text
+    pictures = re.findall(r'<svg class="belief".*?</svg>', page, re.DOTALL)
+    assert len(pictures) == 3
+    for picture, what in zip(
+        pictures, ("One answer", "One typical year", "A lifetime"), strict=True
+    ):
+        found = re.search(r'role="img"[^>]*aria-label="([^"]*)"', picture)
+        assert found is not None
+        assert found[1].startswith(f"{what}: an even guess is right 50 times in 100 before")
+        assert "before: 50</text>" in picture
+        assert "after: at most " in picture
+    assert 'width="23.2%"' in pictures[0]
+    for who in ("The network", "The collector&#39;s operator", "The analyst"):
+        assert f"<dt>{who}</dt>" in page
+    folded = page[page.index('<details class="exact">') :]
+    assert "The exact numbers" in folded
+    assert "subset selection" in folded
+
+
+def test_every_page_of_a_metric_says_what_an_answer_risks(browser: FlaskClient) -> None:
+    """Cards and comparisons carry the label in a sentence."""
+    told = "One answer moves an even guess about a device from 50 to at most 73.2 in 100."
+    assert browser.get("/").text.count(told) == 4
+    assert browser.get("/metric/browser/compare").text.count(told) == 1
