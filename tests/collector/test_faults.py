@@ -7,6 +7,7 @@ and compares the tallies with what was sent, to the last cell. `docs/faults.md` 
 from __future__ import annotations
 
 import os
+import random
 import resource
 import signal
 import socket
@@ -20,6 +21,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from hearsay import windows, wire
+from hearsay_collector.intake import Intake
 from hearsay_collector.stores import open_store
 
 from .devices import Devices, post
@@ -287,3 +290,37 @@ def test_the_same_batch_from_many_clients_at_once(home, new_collector, registry)
         thread.join(120)
     assert told == [{(202, True): 1, (202, False): 15}] * len(told)
     devices.check(home.open())
+
+
+def test_clock_jumps(home, registry, new_id, noon):
+    """A collector's clock jumps by up to a week, forward and back, 1,500 times (seed 11), while
+    devices send reports of ten days and repeat them: no batch is counted twice."""
+    draw = random.Random(11)
+    store, now = home.open(), [noon]
+    intake = Intake(registry, store, clock=lambda: now[0])
+    metric = registry["browser"]
+    fingerprint = metric.scheme.fingerprint
+    width = metric.scheme.mechanism.rows[0].width
+    labels = [windows.window_at("day", noon + day * 86_400) for day in range(-5, 5)]
+    batches = []
+    for number in range(300):
+        answer = wire.Answer("browser", fingerprint, labels[number % 10], 0, number % width)
+        batches.append((answer, wire.encode_batch(new_id(), [answer])))
+    counted, refused = Counter(), 0
+    for _ in range(1_500):
+        now[0] = noon + draw.uniform(-3.5, 3.5) * 86_400
+        group = draw.choices(range(len(batches)), k=3)
+        receipts = intake.take([intake.read(batches[number][1]) for number in group])
+        for number, receipt in zip(group, receipts, strict=True):
+            counted[number] += receipt.accepted
+            refused += len(receipt.rejected)
+    assert refused > 100
+    assert max(counted.values()) == 1
+    for label in labels:
+        cells = store.tally("browser", fingerprint, [label]).rows[0].cells.tolist()
+        mine = Counter(
+            batches[number][0].columns
+            for number in counted.elements()
+            if batches[number][0].window == label
+        )
+        assert cells == [mine[column] for column in range(width)]

@@ -64,8 +64,8 @@ def test_ids_are_pruned_as_others_come(store, path, new_id, noon, one):
     time, and the others stay."""
     old = [new_id() for _ in range(60)]
     store.fold(one(*old), noon)
-    kept = new_id()
-    store.fold(one(kept), noon + 2 * ids.PERIOD)
+    kept, later = new_id(), 1 + ids.KEPT
+    store.fold(one(kept), noon + (later - 1) * ids.PERIOD)
     with closing(sqlite3.connect(path)) as connection:
 
         def slots(generation):
@@ -75,18 +75,18 @@ def test_ids_are_pruned_as_others_come(store, path, new_id, noon, one):
         before = slots(ids.generation_at(noon))
         assert before > 40
         for number in range(3):
-            store.fold(one(new_id()), noon + 3 * ids.PERIOD + number)
+            store.fold(one(new_id()), noon + later * ids.PERIOD + number)
         left = slots(ids.generation_at(noon))
         assert 0 < left < before
         for number in range(20):
-            store.fold(one(new_id()), noon + 3 * ids.PERIOD + number)
+            store.fold(one(new_id()), noon + later * ids.PERIOD + number)
         assert slots(ids.generation_at(noon)) == 0
         generations = connection.execute("SELECT generation, ids FROM generations").fetchall()
     assert dict(generations) == {
-        ids.generation_at(noon + 2 * ids.PERIOD): 1,
-        ids.generation_at(noon + 3 * ids.PERIOD): 23,
+        ids.generation_at(noon + (later - 1) * ids.PERIOD): 1,
+        ids.generation_at(noon + later * ids.PERIOD): 23,
     }
-    assert store.fold(one(kept), noon + 3 * ids.PERIOD) == {kept}
+    assert store.fold(one(kept), noon + later * ids.PERIOD) == {kept}
 
 
 def test_ids_move_to_deeper_levels(store, path, new_id, noon, one, monkeypatch):

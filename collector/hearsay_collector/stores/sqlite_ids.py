@@ -58,7 +58,7 @@ def remember(
 
 def prune(connection: sqlite3.Connection, new: int, now: float) -> None:
     """Forget some slots of generations that nobody asks any more, as `new` ids come."""
-    oldest = min(ids.generations_at(now))
+    oldest = ids.generation_at(now) - ids.KEPT
     connection.execute(
         "DELETE FROM ids WHERE place IN (SELECT place FROM ids WHERE place < ? LIMIT ?)",
         (oldest * _GENERATION, _PRUNE * (new + 1)),
