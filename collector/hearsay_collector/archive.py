@@ -121,7 +121,7 @@ class Contents:
     rows: int
     reports: int
     tallies: int
-    schemes: tuple[tuple[str, Scheme], ...] = field(repr=False)
+    schemes: tuple[tuple[str, Scheme], ...] = field(repr=False, compare=False)
 
 
 def export(
@@ -218,7 +218,7 @@ class _Reader:
     def check(self) -> Contents:
         lines = self._lines()
         head = next(lines, None)
-        if not isinstance(head, _Head):
+        if not isinstance(head, _Head) or head.format != FORMAT:
             raise ArchiveError(f"{self._path} holds no tallies of hearsay")
         if head.version > VERSION:
             raise ArchiveError(
@@ -294,9 +294,9 @@ class _Reader:
     def _scheme(self, line: _Scheme) -> Scheme:
         try:
             scheme = Scheme.from_definition(line.definition)
-        except (SchemeError, TypeError, ValueError) as error:
+        except (SchemeError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise ArchiveError(
-                f"scheme {line.scheme} of metric {line.metric} cannot be read ({error}): it may "
+                f"scheme {line.scheme} of metric {line.metric} cannot be read ({error!r}): it may "
                 "need a newer version of hearsay"
             ) from None
         if scheme.fingerprint != line.scheme:
