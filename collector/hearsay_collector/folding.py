@@ -13,7 +13,7 @@ from hearsay.mechanisms import Packing, Row
 from hearsay_collector.stores.base import Increment, TallyRowKey
 from hearsay_collector.sums import count_bitmaps
 
-__all__ = ["Accepted", "increments", "merged", "stretch"]
+__all__ = ["Accepted", "increments", "merged", "stretches"]
 
 _BLOCK_BITS = 1 << 22
 """Bits of bitmaps laid side by side at once: hostile batches of wide rows must not fill the
@@ -61,7 +61,7 @@ def increments(reports: Sequence[Accepted]) -> dict[TallyRowKey, Increment]:
         if len(every) * width <= _SMALL_BITS:
             small[width][key] = every
         else:
-            sums[key] = stretch(width, len(every), _sum(width, every))
+            sums[key] = _stretch(width, len(every), _sum(width, every))
     for width, together in small.items():
         sums.update(_sum_together(width, together))
     return sums
@@ -76,12 +76,20 @@ def merged(parts: Iterable[Mapping[TallyRowKey, Increment]]) -> dict[TallyRowKey
     return {key: each[0] if len(each) == 1 else _add(each) for key, each in found.items()}
 
 
-def stretch(width: int, reports: int, counts: NDArray[np.int64]) -> Increment:
-    """The increment of a row from the counts of all of its columns; shape (width,)."""
-    touched = np.flatnonzero(counts)
-    if width <= _FULL * len(touched):
-        return Increment(width, reports, range(width), counts)
-    return Increment(width, reports, touched, counts[touched])
+def stretches(width: int, reports: Iterable[int], counts: NDArray[np.int64]) -> Iterator[Increment]:
+    """The increments of rows from the counts of all of their columns; shape (rows, width)."""
+    whole = range(width)
+    filled = np.count_nonzero(counts, axis=1).tolist()
+    for number, each, columns in zip(reports, counts, filled, strict=True):
+        if width <= _FULL * columns:
+            yield Increment(width, number, whole, each)
+        else:
+            touched = np.flatnonzero(each)
+            yield Increment(width, number, touched, each[touched])
+
+
+def _stretch(width: int, reports: int, counts: NDArray[np.int64]) -> Increment:
+    return next(stretches(width, [reports], counts[None]))
 
 
 def _add(parts: list[Increment]) -> Increment:
@@ -90,7 +98,7 @@ def _add(parts: list[Increment]) -> Increment:
         dense = np.zeros(width, np.int64)
         for part in parts:
             dense[_places(part)] += np.asarray(part.counts, np.int64)
-        return stretch(width, reports, dense)
+        return _stretch(width, reports, dense)
     columns = np.concatenate([np.asarray(part.columns, np.int64) for part in parts])
     counts = np.concatenate([np.asarray(part.counts, np.int64) for part in parts])
     touched, places = np.unique(columns, return_inverse=True)
@@ -118,13 +126,7 @@ def _sum_together(
         bits = np.unpackbits(bitmaps, axis=1, count=width, bitorder="little")
         starts = np.cumsum([0, *numbers[:-1]])
         counts = np.add.reduceat(bits, starts, axis=0, dtype=np.int64)
-        if counts.size <= _FULL * np.count_nonzero(counts):
-            whole = range(width)
-            for key, number, each in zip(block, numbers, counts, strict=True):
-                yield key, Increment(width, number, whole, each)
-        else:
-            for key, number, each in zip(block, numbers, counts, strict=True):
-                yield key, stretch(width, number, each)
+        yield from zip(block, stretches(width, numbers, counts), strict=True)
 
 
 def _sum(width: int, reports: list[int]) -> NDArray[np.int64]:

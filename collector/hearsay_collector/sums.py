@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["count_bitmaps", "count_indices"]
+__all__ = ["DENSE", "count_bitmaps", "count_indices"]
 
-_DENSE = 16
+DENSE = 16
 """A table up to so many times the batch is counted densely: sorting costs more beyond."""
 
 _FEW_BITS = 1 << 16
@@ -30,7 +30,7 @@ def count_indices(
 
     `indices` has shape (n,), each from 0 to `size` - 1.
     """
-    if size <= _DENSE * len(indices):
+    if size <= DENSE * len(indices):
         counts = np.bincount(indices, minlength=1).astype(np.int64, copy=False)
         touched = np.flatnonzero(counts).astype(np.int64, copy=False)
         return touched, counts[touched]
@@ -68,7 +68,10 @@ def _count(bitmaps: NDArray[np.uint8], width: int) -> NDArray[np.int64]:
             carries.append((one & two) | (either & three))
             words = np.concatenate((either ^ three, words[3 * third :]))
         bits = np.unpackbits(words.view(np.uint8), axis=1, count=width, bitorder="little")
-        counts += bits.sum(axis=0, dtype=np.int64) << weight
+        for first in range(0, len(bits), 255):
+            # So few fit into a byte, and bytes are added many at a time.
+            ones = np.add.reduce(bits[first : first + 255], axis=0, dtype=np.uint8)
+            counts += ones.astype(np.int64) << weight
         weight += 1
         words = np.concatenate(carries) if carries else words[:0]
     return counts

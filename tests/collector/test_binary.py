@@ -24,11 +24,12 @@ def rows_of(case):
 
 
 def sums_of(summed):
-    """row -> (reports, column -> count)."""
-    return {
-        row: (each.reports, dict(zip(map(int, each.columns), map(int, each.counts), strict=True)))
-        for row, each in summed.increments.items()
-    }
+    """row -> (reports, column -> count), of the columns that are added to."""
+    sums = {}
+    for row, each in summed.increments.items():
+        pairs = zip(map(int, each.columns), map(int, each.counts), strict=True)
+        sums[row] = each.reports, {column: count for column, count in pairs if count}
+    return sums
 
 
 def as_columns(row, columns):
