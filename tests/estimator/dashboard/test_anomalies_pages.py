@@ -1,0 +1,82 @@
+"""Fakes on the pages: the budget of every metric, and the alarm of a poisoned one."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import pytest
+from flask.testing import FlaskClient
+
+from hearsay import Registry
+from hearsay_collector.settings import SettingsError
+from hearsay_collector.stores import Store
+from hearsay_estimator.dashboard import create_app
+from hearsay_estimator.dashboard.settings import Settings
+
+from .conftest import NOW, TOKEN, fill
+
+
+def text(client: FlaskClient, address: str) -> str:
+    """What the page says, as one line."""
+    page = client.get(address)
+    assert page.status_code == 200
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", "", page.text)).split())
+
+
+def test_every_estimate_has_its_budget(browser: FlaskClient) -> None:
+    """An honest metric's page says what 1 % fakes could add, and raises no alarm."""
+    page = text(browser, "/metric/dark_mode")
+    assert "1% fake devices could add up to 1.38 points to any one value." in page
+    assert "Anomalous" not in page
+    assert "Anomalous" not in text(browser, "/")
+
+
+def test_a_poisoned_metric_is_marked(
+    empty_browser: FlaskClient, empty_store: Store, registry: Registry
+) -> None:
+    """Shares that only fakes could cause are called anomalous on the page and on the card, with
+    the reason and what to do; other metrics are not."""
+    fill(empty_store, registry, "dark_mode", [1.1, -0.1], 20_000)
+    fill(empty_store, registry, "browser", [0.25, 0.74, 0.01, 0.0], 20_000)
+    page = text(empty_browser, "/metric/dark_mode")
+    assert "Anomalous. Honest devices do not report like this:" in page
+    assert "the lowest share, -10.00%, is further below zero than chance takes it" in page
+    assert "hearsay anomalies dark_mode" in page
+    assert "Do not correct the shares" in page
+    assert "Anomalous" not in text(empty_browser, "/metric/browser")
+    assert text(empty_browser, "/").count("Anomalous: honest devices") == 1
+
+
+def test_the_part_of_fakes_and_the_level_are_settings(store: Store, registry: Registry) -> None:
+    """HEARSAY_FAKES changes the budget, and HEARSAY_ALARM_LEVEL what is an alarm."""
+    fill(store, registry, "dark_mode", [1.02, -0.02], 20_000, "2026-11-19")
+    pages = []
+    for environment in (
+        {"HEARSAY_FAKES": "0.05", "HEARSAY_ALARM_LEVEL": "0.000000000001"},
+        {"HEARSAY_ALARM_LEVEL": "0.1"},
+    ):
+        settings = Settings.from_env({"HEARSAY_DASHBOARD_TOKEN": TOKEN, **environment})
+        app = create_app(settings, store=store, registry=registry, clock=lambda: NOW)
+        client = app.test_client()
+        client.post("/login", data={"token": TOKEN})
+        pages.append(text(client, "/metric/dark_mode?from=2026-11-19&to=2026-11-19"))
+    assert "5% fake devices could add up to" in pages[0]
+    assert "Anomalous" not in pages[0]
+    assert "1% fake devices could add up to" in pages[1]
+    assert "Anomalous" in pages[1]
+
+
+@pytest.mark.parametrize("value", ["0", "1", "1%", "-0.1", "nan"])
+def test_a_part_lies_between_0_and_1(value: str) -> None:
+    """Anything else is refused, with its variable's name."""
+    with pytest.raises(SettingsError, match=r"HEARSAY_FAKES must be a number between 0 and 1"):
+        Settings.from_env({"HEARSAY_FAKES": value})
+
+
+def test_the_planner_states_the_budget(browser: FlaskClient) -> None:
+    """A small epsilon is a weak shield, which the planner says before a metric is declared."""
+    assert re.search(
+        r"1% fake devices ?18\.11 points ?that they could add",
+        text(browser, "/plan?size=10&epsilon=0.1"),
+    )
