@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import hearsay
-from hearsay_collector import guard, metrics_folder
+from hearsay_collector import metrics_folder
 from hearsay_collector.events import announce, tell
 from hearsay_collector.logs import DiscreetLogger
 from hearsay_collector.settings import Settings
@@ -17,8 +17,6 @@ _settings = Settings.from_env()
 if _settings.metrics_bind:
     # Before gunicorn imports the worker, and with it what counts.
     metrics_folder.begin()
-
-guard.open_files(_settings.max_connections)
 
 bind = [_settings.bind, *([_settings.metrics_bind] if _settings.metrics_bind else [])]
 workers = _settings.workers
@@ -40,6 +38,14 @@ graceful_timeout = 30
 proc_name = "hearsay-collector"
 # A second way in, and a file in the home directory, that nobody here asked for.
 control_socket_disable = True
+
+
+def on_starting(server: Any) -> None:
+    """Make room for the connections, now that there is a log to say so in."""
+    # Imported here, because it brings what counts, for which the folder above must be there.
+    from hearsay_collector.guard import open_files
+
+    open_files(_settings.max_connections)
 
 
 def when_ready(server: Any) -> None:

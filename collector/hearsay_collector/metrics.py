@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import platform
 from collections import Counter as Tallied
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
@@ -95,29 +95,26 @@ def count_answer(status: int, problem: str = "", number: int = 1) -> None:
 
 def count_receipts(receipts: Iterable[Receipt]) -> None:
     """Batches are about to be acknowledged by 202, one each."""
-    accepted = duplicate = 0
-    batches: Tallied[str] = Tallied()
+    folded = again = empty = accepted = duplicate = 0
     rejected: Tallied[str] = Tallied()
+    # Plain additions: this runs for every request, all the rest once for each commit.
     for receipt in receipts:
-        accepted += receipt.accepted
-        duplicate += receipt.duplicate
-        if receipt.accepted:
-            batches["accepted"] += 1
+        if reports := receipt.accepted:
+            folded += 1
+            accepted += reports
+        elif reports := receipt.duplicate:
+            again += 1
+            duplicate += reports
         else:
-            batches["duplicate" if receipt.duplicate else "empty"] += 1
+            empty += 1
         if receipt.refused is not None:
             rejected.update(receipt.refused)
         elif receipt.rejected:
             rejected.update(each.reason for each in receipt.rejected)
-    for outcome, number in batches.items():
-        BATCHES.labels(outcome).inc(number)
-    for reason, number in rejected.items():
-        REJECTED.labels(reason).inc(number)
-    outcomes = {"accepted": accepted, "duplicate": duplicate, "rejected": rejected.total()}
-    for outcome, number in outcomes.items():
-        if number:
-            REPORTS.labels(outcome).inc(number)
-    count_answer(202, number=batches.total())
+    _add(BATCHES, {"accepted": folded, "duplicate": again, "empty": empty})
+    _add(REJECTED, rejected)
+    _add(REPORTS, {"accepted": accepted, "duplicate": duplicate, "rejected": rejected.total()})
+    count_answer(202, number=folded + again + empty)
 
 
 def count_commit(commit: Commit, seen: frozenset[str], seconds: float) -> None:
@@ -129,8 +126,13 @@ def count_commit(commit: Commit, seen: frozenset[str], seconds: float) -> None:
     reports: Tallied[str] = Tallied()
     for key, increment in commit.increments.items():
         reports[key.tally.metric] += increment.reports
-    for metric, number in reports.items():
-        BY_METRIC.labels(metric).inc(number)
+    _add(BY_METRIC, reports)
+
+
+def _add(counter: Counter, numbers: Mapping[str, int]) -> None:
+    for label, number in numbers.items():
+        if number:
+            counter.labels(label).inc(number)
 
 
 class _OnTheSpot(Collector):

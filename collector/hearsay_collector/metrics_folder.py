@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 
 __all__ = ["VARIABLE", "begin", "end", "end_process"]
@@ -18,7 +19,13 @@ VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 
 
 def begin() -> None:
-    """Make the folder, a new one, and name it to the processes to come."""
+    """Make the folder, a new one, and name it to the processes to come.
+
+    Raises:
+        RuntimeError: prometheus_client was imported before, and would count for itself alone.
+    """
+    if "prometheus_client" in sys.modules:
+        raise RuntimeError("metrics_folder.begin() must run before prometheus_client is imported")
     os.environ[VARIABLE] = tempfile.mkdtemp(prefix="hearsay-metrics-")
 
 

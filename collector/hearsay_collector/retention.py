@@ -42,7 +42,7 @@ class Retention:
         try:
             gone = self._store.drop(self._clock() - self._days * _DAY)
         except HearsayError as error:
-            tell("error", "retention_failed", f"nothing was dropped: {error}")
+            tell("error", "retention-failed", f"nothing was dropped: {error}")
             return _RETRY_SECONDS if isinstance(error, StoreUnavailable) else _DAY
         if gone:
             tell("info", "retention", f"dropped {gone} tallies that ended {self._days} days ago or "

@@ -66,10 +66,7 @@ class WatchedStore(Store):
 
     def drop(self, before: float) -> int:
         with self._contact():
-            dropped = self._store.drop(before)
-        if dropped:
-            tell("info", "dropped", f"dropped {dropped} tallies of old windows", tallies=dropped)
-        return dropped
+            return self._store.drop(before)
 
     def ping(self) -> None:
         with self._contact():

@@ -82,17 +82,20 @@ def batch(registry, new_id):
 
 
 @pytest.fixture
-def measured(new_collector, home, tmp_path):
-    """Two workers on a store of each kind, and where their figures are."""
-    private = f"127.0.0.1:{free_port()}"
-    places = {"HEARSAY_METRICS_BIND": private, "TMPDIR": str(tmp_path)}
-    collector = new_collector(**home.environ, **places)
-    return collector, f"http://{private}"
+def measured(new_collector, tmp_path):
+    """Starts two workers, and says where their figures are."""
+
+    def start(**environ):
+        private = f"127.0.0.1:{free_port()}"
+        places = {"HEARSAY_METRICS_BIND": private, "TMPDIR": str(tmp_path)}
+        return new_collector(**environ, **places), f"http://{private}"
+
+    return start
 
 
-def test_exact_after_a_known_load(measured, batch, registry):
+def test_exact_after_a_known_load(measured, home, batch, registry):
     """Two workers together count every request, batch and report of a known load once."""
-    collector, private = measured
+    collector, private = measured(**home.environ)
     reports = f"{collector.address}/v1/reports"
     bodies = [batch(3, "unknown_metric", "bad_columns") for _ in range(20)]
     for body in bodies:
@@ -132,7 +135,7 @@ def test_exact_after_a_known_load(measured, batch, registry):
 
 def test_no_label_is_a_sender_s(measured, batch):
     """Every label's value is from the code's lists or the registry, whatever is sent."""
-    collector, private = measured
+    collector, private = measured()
     fetch(f"{collector.address}/v1/reports", batch(1, "unknown_metric"))
     fetch(f"{collector.address}/x-sender-chose?x-sender-chose", b"x-sender-chose")
     samples, _ = scrape(private)
@@ -145,7 +148,7 @@ def test_no_label_is_a_sender_s(measured, batch):
 
 def test_only_at_the_private_address(measured):
     """The public address has no /metrics, whatever a request claims of host and port."""
-    collector, private = measured
+    collector, private = measured()
     public = collector.address
     port = private.rpartition(":")[2]
     for headers in (
