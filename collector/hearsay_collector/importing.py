@@ -1,7 +1,8 @@
 """Adding the tallies of a file to a store, each exactly once.
 
-What is added at once has a batch id that follows from the file's content, so that a second
-import finds what the first one has done.
+What is added at once has a batch id that follows from its own content and from where it comes,
+so that a second import finds what the first one has done, even if more or fewer tallies were
+chosen for its file.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+import msgspec
 import numpy as np
 
 from hearsay import Scheme
@@ -87,8 +89,7 @@ def load(
     for key, parts in _groups(again):
         if not selection.takes(key.metric, key.window):
             continue
-        name = ":".join((contents.digest, *key, str(parts[0].row)))
-        batch = hashlib.sha256(name.encode()).hexdigest()[:32]
+        batch = _batch_id(contents.origin, key, parts)
         increments = {TallyRowKey(key, part.row): _increment(part) for part in parts}
         seen = store.fold(Commit((batch,), increments, shard_of(batch, store.shards)), now)
         counts = known if seen else added
@@ -112,6 +113,11 @@ def _groups(found: Iterator[tuple[str, str, Row]]) -> Iterator[tuple[TallyKey, l
         cells += len(row.cells)
     if parts:
         yield cast(TallyKey, current), parts
+
+
+def _batch_id(origin: str, key: TallyKey, parts: list[Row]) -> str:
+    content = msgspec.json.encode((origin, key.metric, key.scheme, parts))
+    return hashlib.sha256(content).hexdigest()[:32]
 
 
 def _increment(row: Row) -> Increment:

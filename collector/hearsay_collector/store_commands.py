@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
 import json
 import tempfile
 import time
@@ -20,6 +21,7 @@ from hearsay import HearsayError, windows
 if TYPE_CHECKING:
     from hearsay_collector.archive import Contents, Selection
     from hearsay_collector.importing import Outcome
+    from hearsay_collector.settings import Settings
     from hearsay_collector.stores import Store
 
 # numpy and rich take longer to import than `hearsay --help` should.
@@ -37,7 +39,7 @@ _address = click.option(
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _yes = click.option("--yes", is_flag=True, help="Do not ask.")
 _origin = click.option(
-    "--origin", default="", metavar="NAME", help="A name for this store, kept in the file."
+    "--origin", metavar="NAME", help="A name for the store that the tallies come from."
 )
 
 
@@ -167,9 +169,17 @@ def drop(before: datetime, dry_run: bool, address: str | None, yes: bool, as_jso
 @_address
 @_as_json
 def export_tallies(
-    file: Path, selection: Selection, origin: str, force: bool, address: str | None, as_json: bool
+    file: Path,
+    selection: Selection,
+    origin: str | None,
+    force: bool,
+    address: str | None,
+    as_json: bool,
 ) -> None:
     """Write tallies to FILE: their exact sums, with the schemes that read them.
+
+    Where files of several stores will be added up, name each by --origin: a tally that is the
+    same to the last count and of the same origin counts as one that was added before.
 
     A store that takes reports goes on while it is read: choose windows that take none any more
     (--before a week ago), or what comes later is not in the file.
@@ -180,7 +190,7 @@ def export_tallies(
         raise click.ClickException(f"{file} is there already: name another file, or --force")
     with _opened(address) as (opened, _), _progress("exporting", as_json) as advance:
         _check_metrics(selection, opened.schemes())
-        contents = export(opened, file, selection, origin=origin, advance=advance)
+        contents = export(opened, file, selection, origin=origin or "", advance=advance)
     if as_json:
         _print_json({"file": str(file), "bytes": file.stat().st_size, **_facts(contents)})
     else:
@@ -231,7 +241,7 @@ def import_tallies(
 def merge(
     source: str,
     selection: Selection,
-    origin: str,
+    origin: str | None,
     prefix: str | None,
     address: str | None,
     as_json: bool,
@@ -244,6 +254,10 @@ def merge(
     from hearsay_collector.archive import export
     from hearsay_collector.importing import load
 
+    with _told():
+        here, there = _settings(address, None), _settings(source, prefix)
+        if (here.store, here.redis_prefix) == (there.store, there.redis_prefix):
+            raise click.ClickException("this is the same store: all of it would count twice")
     with (
         _opened(address) as (opened, _),
         _opened(source, prefix) as (other, _),
@@ -252,6 +266,7 @@ def merge(
     ):
         _check_metrics(selection, other.schemes())
         file = Path(folder) / "tallies.gz"
+        origin = origin or _origin_of(source, prefix)
         export(other, file, selection, origin=origin, advance=lambda share: advance(share / 2))
         outcome = load(file, opened, time.time(), advance=lambda share: advance(0.5 + share / 2))
     _print_outcome(outcome, "the other store", as_json)
@@ -260,20 +275,24 @@ def merge(
 @contextmanager
 def _opened(address: str | None, prefix: str | None = None) -> Iterator[tuple[Store, str]]:
     """The store at that address, or where the environment says, with its kind."""
-    from hearsay_collector.settings import Settings
     from hearsay_collector.stores import store_of
 
     with _told():
-        settings = Settings.from_env()
-        if address:
-            settings = dataclasses.replace(settings, store=address)
-        if prefix:
-            settings = dataclasses.replace(settings, redis_prefix=prefix)
+        settings = _settings(address, prefix)
         opened = store_of(settings)
         try:
             yield opened, settings.store.partition(":")[0]
         finally:
             opened.close()
+
+
+def _settings(address: str | None, prefix: str | None) -> Settings:
+    from hearsay_collector.settings import Settings
+
+    settings = Settings.from_env()
+    return dataclasses.replace(
+        settings, store=address or settings.store, redis_prefix=prefix or settings.redis_prefix
+    )
 
 
 @contextmanager
@@ -300,6 +319,13 @@ def _progress(text: str, quiet: bool) -> Iterator[Callable[[float], None]]:
     with Progress(console=console, transient=True) as bar:
         task = bar.add_task(text, total=1.0)
         yield lambda share: bar.update(task, completed=share)
+
+
+def _origin_of(address: str, prefix: str | None) -> str:
+    """A name for a store that follows from its address, without the password in it."""
+    kind, _, rest = address.partition("://")
+    text = f"{kind}://{rest.rpartition('@')[2]} {prefix or ''}"
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def _check_metrics(selection: Selection, known: dict[str, Any]) -> None:

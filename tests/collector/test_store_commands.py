@@ -1,0 +1,172 @@
+"""`hearsay store`: what its commands do and say."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+
+import pytest
+from click.testing import CliRunner
+
+from hearsay import windows
+from hearsay_collector import store_commands
+from hearsay_collector.stores import open_store
+from hearsay_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+
+
+@pytest.fixture
+def run(home):
+    """Runs a command on the store of the environment."""
+
+    def run(*arguments, code=0, answer=None, store=None):
+        environ = home.environ if store is None else {**home.environ, "HEARSAY_STORE": store}
+        result = CliRunner().invoke(
+            store_commands.store, [str(each) for each in arguments], answer, environ
+        )
+        assert result.exit_code == code, result.output
+        return result
+
+    return run
+
+
+@pytest.fixture
+def scheme(store, registry):
+    scheme = registry["browser"].scheme
+    store.publish({"browser": [scheme], "dark_mode": [registry["dark_mode"].scheme]})
+    return scheme
+
+
+@pytest.fixture
+def filled(store, scheme, new_id, noon):
+    """A store with three days of one metric."""
+    for number, day in enumerate(("2026-11-01", "2026-11-02", "2026-11-20"), 1):
+        key = TallyRowKey(TallyKey("browser", scheme.fingerprint, day), 0)
+        store.fold(Commit((new_id(),), {key: Increment(5, number, (1,), (number,))}), noon)
+    return store
+
+
+def test_info(filled, run, home, scheme):
+    """The table and the JSON say what a store holds, metrics without reports too."""
+    said = run("info").stdout
+    assert "2026-11-01 to 2026-11-20" in said
+    assert scheme.fingerprint in said
+    document = json.loads(run("info", "--json").stdout)
+    assert document["kind"] == home.url.partition(":")[0]
+    assert document["shards"] == 1
+    browser, dark_mode = document["schemes"]
+    assert browser == {
+        "metric": "browser",
+        "scheme": scheme.fingerprint,
+        "mechanism": "subset_selection",
+        "windows": 3,
+        "first": "2026-11-01",
+        "last": "2026-11-20",
+        "reports": 6,
+        "counters": 15,
+    }
+    assert (dark_mode["windows"], dark_mode["first"], dark_mode["reports"]) == (0, None, 0)
+
+
+def test_drop_asks_first(filled, run, scheme):
+    """Windows go when the question was answered by yes, and not by no or by looking."""
+    dry = run("drop", "--before", "2026-11-03", "--dry-run")
+    assert "browser: 2026-11-01 to 2026-11-02, 2 windows" in dry.stdout
+    assert "2 tallies of 1 metric would go" in dry.stdout
+    no = run("drop", "--before", "2026-11-03", answer="n\n", code=1)
+    assert "Drop 2 tallies of 1 metric that had ended by 2026-11-03, for ever?" in no.output
+    assert len(filled.windows("browser", scheme.fingerprint)) == 3
+    assert (
+        "2 tallies of 1 metric dropped"
+        in run("drop", "--before", "2026-11-03", answer="y\n").stdout
+    )
+    assert filled.windows("browser", scheme.fingerprint) == ["2026-11-20"]
+    assert "0 tallies of 0 metrics dropped" in run("drop", "--before", "2026-11-03").stdout
+
+
+def test_drop_in_a_script(filled, run, scheme):
+    """--yes does not ask, and --json says which tallies went."""
+    document = json.loads(run("drop", "--before", "2026-11-02", "--yes", "--json").stdout)
+    gone = {"metric": "browser", "scheme": scheme.fingerprint, "window": "2026-11-01"}
+    assert document == {"dropped": True, "before": "2026-11-02", "tallies": [gone]}
+    assert len(filled.windows("browser", scheme.fingerprint)) == 2
+
+
+def test_drop_warns_of_windows_that_take_reports(filled, run, scheme, new_id):
+    """Who drops a window that is not settled is told that it begins again."""
+    assert "begin again" not in run("drop", "--before", "2020-01-01", "--yes").stderr
+    today = windows.window_at("day", 4_070_908_800.0)
+    key = TallyRowKey(TallyKey("browser", scheme.fingerprint, today), 0)
+    filled.fold(Commit((new_id(),), {key: Increment(5, 1, (1,), (1,))}), 4_070_908_800.0)
+    assert "begin again at zero" in run("drop", "--before", "2100-01-01", "--yes").stderr
+
+
+def test_export_and_import(filled, run, home, tmp_path, scheme):
+    """A file goes from one store to another; the second time nothing is added, and it is said."""
+    file, other = tmp_path / "tallies.gz", f"sqlite:///{tmp_path / 'other.db'}"
+    assert "6 reports in 3 tallies of 1 scheme" in run("export", file).stdout
+    assert "--force" in run("export", file, code=1).output
+    facts = json.loads(run("export", file, "--force", "--origin", "eu", "--json").stdout)
+    assert (facts["origin"], facts["reports"], facts["bytes"]) == ("eu", 6, file.stat().st_size)
+    assert "is sound: 6 reports" in run("import", file, "--dry-run", store=other).stdout
+    run("info", store=other, code=1)
+    assert "added 6 reports" in run("import", file, store=other).stdout
+    assert "nothing was added" in run("import", file, store=other).stdout
+    again = json.loads(run("import", file, "--json", store=other).stdout)
+    assert again["added"] == {"rows": 0, "reports": 0}
+    assert again["known"] == {"rows": 3, "reports": 6}
+    with closing(open_store(other)) as target:
+        days = ["2026-11-01", "2026-11-02", "2026-11-20"]
+        assert target.tally("browser", scheme.fingerprint, days).rows[0].cells[1] == 6
+
+
+def test_part_of_a_store(filled, run, tmp_path):
+    """Metrics and days can be chosen; a metric that is not there is a mistake."""
+    file, other = tmp_path / "tallies.gz", f"sqlite:///{tmp_path / 'other.db'}"
+    days = ("--since", "2026-11-02", "--before", "2026-11-20")
+    assert "2 reports in 1 tally" in run("export", file, "--metric", "browser", *days).stdout
+    wrong = run("export", tmp_path / "no.gz", "--metric", "brauser", code=1).output
+    assert "no metric brauser here; there is: browser, dark_mode" in wrong
+    assert not (tmp_path / "no.gz").exists()
+    run("import", file, "--metric", "dark_mode", store=other, code=1)
+    for command in (("import", "--dry-run"), ("import",)):
+        assert "no metric" in run(*command, file, "--metric", "x", store=other, code=1).output
+
+
+def test_merge(filled, run, home, tmp_path, scheme):
+    """The tallies of another store are added, once; an interrupted or repeated merge adds up."""
+    other = f"sqlite:///{tmp_path / 'other.db'}"
+    prefix = () if home.kind == "sqlite" else ("--prefix", home.prefix)
+    assert "added 6 reports" in run("merge", home.url, *prefix, store=other).stdout
+    assert "nothing was added" in run("merge", home.url, *prefix, store=other).stdout
+    part = json.loads(
+        run("merge", home.url, *prefix, "--since", "2026-11-20", "--json", store=other).stdout
+    )
+    # Another choice is another file, of the same tallies.
+    assert (part["added"]["reports"], part["known"]["reports"]) == (0, 3)
+    with closing(open_store(other)) as target:
+        days = ["2026-11-01", "2026-11-02", "2026-11-20"]
+        assert target.tally("browser", scheme.fingerprint, days).reports == 6
+
+
+@pytest.mark.parametrize(
+    "arguments", [("info",), ("drop", "--before", "2026-01-01"), ("export", "x.gz")]
+)
+def test_no_store(run, tmp_path, arguments, monkeypatch):
+    """A store that is not there is one line that says so, and no file is left behind."""
+    monkeypatch.chdir(tmp_path)
+    nowhere = f"sqlite:///{tmp_path / 'nowhere.db'}"
+    assert "there is no store" in run(*arguments, store=nowhere, code=1).output
+    assert not list(tmp_path.glob("*x.gz*"))
+
+
+def test_a_damaged_file(run, tmp_path):
+    """A file that is none is told in one line."""
+    file = tmp_path / "x.gz"
+    file.write_bytes(b"something else")
+    assert "holds no tallies of hearsay" in run("import", file, code=1).output
+
+
+def test_a_folder_that_is_not_there(filled, run, tmp_path):
+    """An export that cannot be written says which file and why."""
+    wrong = run("export", tmp_path / "none" / "x.gz", code=1).output
+    assert "No such file or directory" in wrong
