@@ -6,6 +6,8 @@ import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -228,3 +230,63 @@ def test_a_store_that_goes_and_comes_back(new_collector, new_redis, batch, until
     samples, _ = scrape(f"http://{private}")
     assert value(samples, "hearsay_store_up") == 1
     assert collector.log.count(" store-recovered: ") == 1
+
+
+def test_the_plain_way_counts_alike(tmp_path, metrics, batch):
+    """Under gunicorn's threads the Flask route counts the same, and shows it at the private
+    address alone."""
+    (tmp_path / "metrics.toml").write_text(metrics)
+    port = free_port()
+    command = [sys.executable, "-m", "gunicorn", "-c", "python:hearsay_collector.gunicorn_conf"]
+    process = subprocess.Popen(
+        [*command, "-k", "gthread", "hearsay_collector.wsgi:app"],
+        env={
+            **os.environ,
+            "HEARSAY_BIND": "127.0.0.1:0",
+            "HEARSAY_METRICS_BIND": f"127.0.0.1:{port}",
+            "TMPDIR": str(tmp_path),
+        },
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        public = process.stdout.readline().rsplit(" ", 1)[1].strip()
+        for _ in range(10):
+            assert fetch(f"{public}/v1/reports", batch(2, "bad_columns"))[0] == 202
+        assert fetch(f"{public}/v1/reports", b"{")[0] == 400
+        assert fetch(f"{public}/metrics")[0] == 404
+        samples, _ = scrape(f"http://127.0.0.1:{port}")
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+    assert value(samples, "hearsay_reports_total", outcome="accepted") == 20
+    assert value(samples, "hearsay_reports_total", outcome="rejected") == 10
+    assert value(samples, "hearsay_requests_total", status="202", problem="") == 10
+    assert value(samples, "hearsay_requests_total", status="400", problem="not-json") == 1
+    assert value(samples, "hearsay_requests_total", status="404", problem="http-404") == 1
+
+
+def test_a_reload_takes_the_new_registry(measured, tmp_path, batch, until):
+    """On SIGHUP new workers take the place of the old ones, with the registry as it is now, at
+    the same addresses; and the counts go on."""
+    collector, private = measured()
+    assert fetch(f"{collector.address}/v1/reports", batch(1))[0] == 202
+    path = tmp_path / "metrics.toml"
+    path.write_text(path.read_text().replace("[metrics.dark_mode]", "[metrics.light_mode]"))
+    collector.process.send_signal(signal.SIGHUP)
+
+    def renewed():
+        try:
+            # A worker that was there before may still answer some of these.
+            pages = [fetch(f"{collector.address}/v1/registry")[1] for _ in range(5)]
+        except OSError:
+            return False
+        return all(b"light_mode" in page for page in pages)
+
+    until(renewed, "the new registry is not served")
+    assert fetch(f"{collector.address}/v1/reports", batch(1))[0] == 202
+    samples, _ = scrape(private)
+    assert value(samples, "hearsay_reports_total", outcome="accepted") == 2
+    assert collector.stop() == 0
