@@ -6,6 +6,7 @@ import itertools
 import json
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -262,3 +263,12 @@ def test_the_commands_state_the_budget() -> None:
     assert "7.91 points" in shown.output
     result = CliRunner().invoke(command, [*arguments, "--json"], env={"HEARSAY_FAKES": "0.1"})
     assert json.loads(result.output)["fakes"] == 0.1
+
+
+def test_the_page_states_the_budget_in_force() -> None:
+    """The table of docs/poisoning.md is what the planner computes, to its last digit."""
+    page = (Path(__file__).parents[2] / "docs" / "poisoning.md").read_text(encoding="utf-8")
+    (line,) = [line for line in page.splitlines() if line.startswith("| add up to (points)")]
+    stated = [cell.strip() for cell in line.strip("|").split("|")[1:]]
+    made = [plan(10, epsilon, 100_000).fakes_gain for epsilon in (0.1, 0.5, 1.0, 2.0, 4.0)]
+    assert stated == [f"{100 * each:.2f}" for each in made]
