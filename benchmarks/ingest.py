@@ -1,9 +1,10 @@
 """What a batch costs the collector over HTTP, and how long it waits, beside the plain way.
 
-CPU (user and system) of all of the server's processes, Redis included, per request; the
-load comes from this process over 127.0.0.1, on connections that are kept alive. The plain
-way is the same Flask route under gunicorn's threads: one store call for each request.
-Run: python benchmarks/ingest.py [--quick]
+CPU (user and system) of all of the server's processes, Redis included, per request, over
+127.0.0.1 on connections that are kept alive. The plain way is the same Flask route under
+gunicorn's threads: one store call for each request. wrk saturates the server, if it is there:
+a slower sender lets it sleep between requests, and each then pays for being woken.
+Run: python benchmarks/ingest.py [--quick]; --memory [--requests N] watches one worker's memory.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import re
+import secrets
 import selectors
 import shutil
 import socket
@@ -30,6 +33,7 @@ from rich.table import Table
 from hearsay import Metric, Registry, windows, wire
 from hearsay.mechanisms import Report
 from hearsay_collector.binary import MEDIA_TYPE, encode
+from hearsay_collector.stores import open_store
 
 CONNECTIONS = 256
 BULK = 10_000
@@ -64,18 +68,55 @@ mechanism = "one_time_rappor"
 WINDOW = windows.window_at("day", time.time() - 86_400)
 DRAW = random.Random(1)
 
+SCRIPT = """
+local parts, places, sent, number = {}, 0, 0, 0
+for line in io.lines(os.getenv("BODIES")) do
+  local before, after = line:match("^(.-)@(.*)$")
+  local head = "POST /v1/reports HTTP/1.1\\r\\nHost: x\\r\\nContent-Type: application/json\\r\\n"
+  local length = "Content-Length: " .. (#before + #after + 32) .. "\\r\\n\\r\\n"
+  places = places + 1
+  parts[places] = {head .. length .. before .. os.getenv("RUN"), after}
+end
+function request()
+  sent = sent + 1
+  local part = parts[sent % places + 1]
+  return part[1] .. string.format("%016x", sent) .. part[2]
+end
+"""
+"""What wrk sends: prepared batches, each under an id of its own."""
+
+BARE = """
+async def app(scope, receive, send):
+    if scope["type"] == "lifespan":
+        for step in ("startup", "shutdown"):
+            await receive()
+            await send({"type": f"lifespan.{step}.complete"})
+        return
+    while (await receive()).get("more_body"):
+        pass
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"2")]
+    await send({"type": "http.response.start", "status": 202, "headers": headers})
+    await send({"type": "http.response.body", "body": b"{}"})
+"""
+"""HTTP alone: an app that reads and answers."""
+
+
+EVENT_LOOP = ("hearsay_collector.asgi:app()",)
+FLASK = ("-k", "gthread", "hearsay_collector.wsgi:app")
+UVICORN = ("-k", "uvicorn_worker.UvicornWorker", "bare:app")
+GUNICORN = ("-k", "asgi", "bare:app")
+
 
 class Server:
     """A collector with one worker, and what it and its store have spent."""
 
-    def __init__(self, folder: Path, store: str, flask: bool, redis_pid: int | None) -> None:
+    def __init__(
+        self, folder: Path, store: str, redis_pid: int | None, app: tuple[str, ...] = EVENT_LOOP
+    ) -> None:
         self.redis_pid = redis_pid
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.address = probe.getsockname()
-        app = ("-k", "gthread", "hearsay_collector.wsgi:app") if flask else (
-            "hearsay_collector.asgi:app()",
-        )  # fmt: skip
         environ = {
             **os.environ,
             "HEARSAY_REGISTRY": str(folder / "metrics.toml"),
@@ -88,7 +129,11 @@ class Server:
         }
         command = [sys.executable, "-m", "gunicorn", "-c", "python:hearsay_collector.gunicorn_conf"]
         self.process = subprocess.Popen(
-            [*command, *app], env=environ, cwd=folder, stdout=subprocess.DEVNULL
+            [*command, *app],
+            env=environ,
+            cwd=folder,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         deadline = time.monotonic() + 30
         while True:
@@ -103,14 +148,21 @@ class Server:
 
     def cpu(self) -> float:
         """Seconds of CPU so far, of the server's processes and of Redis."""
-        pid = self.process.pid
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        pids = [pid, *map(int, children), *([self.redis_pid] if self.redis_pid else [])]
+        pids = [self.process.pid, *self.workers(), *([self.redis_pid] if self.redis_pid else [])]
         ticks = 0
         for each in pids:
             fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
             ticks += int(fields[11]) + int(fields[12])
         return ticks / os.sysconf("SC_CLK_TCK")
+
+    def workers(self) -> list[int]:
+        pid = self.process.pid
+        return [*map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
+
+    def memory(self) -> float:
+        """MiB that the worker has in memory."""
+        (worker,) = self.workers()
+        return int(Path(f"/proc/{worker}/statm").read_text().split()[1]) * 4096 / 2**20
 
     def stop(self) -> None:
         self.process.terminate()
@@ -124,6 +176,7 @@ class Outcome:
     cpu: float
     rate: float
     latencies: list[float]
+    count: int
 
     def latency(self, share: float) -> float:
         return self.latencies[int(share * (len(self.latencies) - 1))]
@@ -166,7 +219,36 @@ def load(
     spent = server.cpu() - spent
     for connection in everyone:
         connection.close()
-    return Outcome(spent / count, count / seconds, sorted(latencies))
+    return Outcome(spent / count, count / seconds, sorted(latencies), count)
+
+
+def saturate(server: Server, folder: Path, batches: list[bytes], seconds: int) -> Outcome:
+    """Keep every connection of wrk busy for so long; what it counts were answered by 2xx."""
+    (folder / "batches").write_bytes(
+        b"\n".join(each.replace(b"0" * 32, b"@", 1) for each in batches)
+    )
+    (folder / "batches.lua").write_text(SCRIPT)
+    environ = {
+        **os.environ,
+        "BODIES": str(folder / "batches"),
+        "RUN": secrets.token_hex(8),
+    }
+    command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}", "--timeout", "30s", "-s"]
+    url = "http://{}:{}/".format(*server.address)
+    spent, begun = server.cpu(), time.perf_counter()
+    told = subprocess.run(
+        [*command, str(folder / "batches.lua"), url],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    spent, took = server.cpu() - spent, time.perf_counter() - begun
+    found = re.search(r"(\d+) requests in", told)
+    if found is None or "Non-2xx" in told or "Socket errors" in told:
+        sys.exit(f"unexpected answers:\n{told}")
+    count = int(found[1])
+    return Outcome(spent / count, count / took, [], count)
 
 
 def http(media_type: str, body: bytes) -> bytes:
@@ -183,13 +265,17 @@ def draw(metric: Metric) -> Report:
     return Report(row, DRAW.getrandbits(rows[row].width))
 
 
-def json_batch(metrics: list[Metric]) -> bytes:
+def json_body(metrics: list[Metric]) -> bytes:
     answers = []
     for metric in metrics:
         row, columns = draw(metric)
         packed = wire.pack_columns(metric.scheme.mechanism.rows[row], Report(row, columns))
         answers.append(wire.Answer(metric.name, metric.scheme.fingerprint, WINDOW, row, packed))
-    return http("application/json", wire.encode_batch("0" * 32, answers))
+    return wire.encode_batch("0" * 32, answers)
+
+
+def json_batch(metrics: list[Metric]) -> bytes:
+    return http("application/json", json_body(metrics))
 
 
 def binary_batch(metric: Metric) -> bytes:
@@ -230,84 +316,149 @@ def redis(folder: Path) -> Iterator[tuple[str, int]]:
 
 
 def measure(
-    folder: Path,
-    store: str,
-    request: Callable[[], bytes],
-    count: int,
-    *,
-    redis_pid: int | None = None,
-    flask: bool = False,
-    half: bool = False,
-    width: int = CONNECTIONS,
-) -> tuple[Outcome, Outcome | None]:
-    """At saturation, the cheapest of three runs; and at half of its rate."""
-    server = Server(folder, store, flask, redis_pid)
+    server: Server, request: Callable[[], bytes], count: int, width: int = CONNECTIONS
+) -> Outcome:
+    """The cheapest of three runs, after one that warms up."""
+    load(server, request, max(1, count // 10), width=width)
+    return min((load(server, request, count, width=width) for _ in range(3)), key=lambda x: x.cpu)
+
+
+def counted(store: str, metrics: list[Metric]) -> int:
+    """Reports in the store."""
+    opened = open_store(store)
     try:
-        load(server, request, max(1, count // 10), width=width)
-        runs = [load(server, request, count, width=width) for _ in range(3)]
-        best = min(runs, key=lambda each: each.cpu)
-        rate = max(each.rate for each in runs) / 2
-        return best, load(server, request, count, rate) if half else None
+        return sum(
+            opened.tally(each.name, each.scheme.fingerprint, [WINDOW]).reports for each in metrics
+        )
+    finally:
+        opened.close()
+
+
+def small_batches(folder: Path, url: str, pid: int, registry: Registry, part: int) -> Table:
+    """Batches as devices send them."""
+    city, site = registry["city"], registry["site"]
+    bodies = [json_body([city] * 8 + [site] * 2) for _ in range(500)]
+    request = fresh([http("application/json", each) for each in bodies], str.encode, "0" * 32)
+    table = Table(title="Batches of 10 reports, 2 of them RAPPOR-128; one worker")
+    for column in ("store", "server", "CPU us", "requests/s", "per CPU s", "p50 ms", "p99 ms"):
+        table.add_column(column, justify="left" if column in ("store", "server") else "right")
+    (folder / "bare.py").write_text(BARE)
+    redis_store, sqlite = ("Redis, AOF everysec", url, pid), (
+        "SQLite, FULL", f"sqlite:///{folder}/store.db", None
+    )  # fmt: skip
+    nothing = ("none", f"sqlite:///{folder}/none.db", None)
+    costs: dict[tuple[str, str], float] = {}
+    for (label, store, redis_pid), name, app in (
+        (nothing, "bare app, uvicorn's worker", UVICORN),
+        (nothing, "bare app, gunicorn's worker", GUNICORN),
+        (redis_store, "event loop", EVENT_LOOP),
+        (redis_store, "Flask, threads", FLASK),
+        (sqlite, "event loop", EVENT_LOOP),
+        (sqlite, "Flask, threads", FLASK),
+    ):
+        server = Server(folder, store, redis_pid, app)
+        try:
+            if shutil.which("wrk"):
+                before = 0 if label == "none" else counted(store, [city, site])
+                warm, *runs = (saturate(server, folder, bodies, n) for n in (1, *[20 // part] * 3))
+                if label != "none":
+                    extra = counted(store, [city, site]) - before
+                    extra -= 10 * (warm.count + sum(each.count for each in runs))
+                    # wrk leaves while its last requests are under way.
+                    if not 0 <= extra <= 40 * CONNECTIONS:
+                        sys.exit(f"{extra} reports more are in the store than were acknowledged")
+            else:
+                count = (4_000 if app is FLASK else 20_000) // part
+                load(server, request, max(1, count // 10))
+                runs = [load(server, request, count) for _ in range(3)]
+            best = min(runs, key=lambda each: each.cpu)
+            costs[label, name] = best.cpu
+            waits = ["", ""]
+            if label != "none":
+                rate = max(each.rate for each in runs) / 2
+                half = load(server, request, int(rate * 30 / part), rate)
+                waits = [f"{1000 * half.latency(share):,.1f}" for share in (0.5, 0.99)]
+        finally:
+            server.stop()
+        table.add_row(
+            *(label, name, f"{best.cpu * 1e6:,.0f}", f"{best.rate:,.0f}"),
+            *(f"{1 / best.cpu:,.0f}", *waits),
+        )
+    ratios = {
+        label: costs[label, "Flask, threads"] / costs[label, "event loop"]
+        for label in (redis_store[0], sqlite[0])
+    }
+    share = costs[redis_store[0], "event loop"] / costs[sqlite[0], "event loop"]
+    table.caption = (
+        f"requests per CPU second: {ratios[redis_store[0]]:.1f} times Flask's on Redis (goal: 10; "
+        f"at most 35 us), {ratios[sqlite[0]]:.1f} times on SQLite; "
+        f"SQLite at {share:.0%} of Redis (goal: 60 %)"
+    )
+    return table
+
+
+def large_batches(folder: Path, url: str, pid: int, registry: Registry, part: int) -> Table:
+    """Batches as relays send them."""
+    table = Table(title=f"Batches of {BULK:,} reports; Redis, one worker")
+    for column in ("reports", "format", "CPU ms", "million reports per CPU s", "goal"):
+        table.add_column(column, justify="left" if column in ("reports", "format") else "right")
+    for name, goal in (("city", "10"), ("town", "10"), ("site", "3.5")):
+        metric = registry[name]
+        rows = metric.scheme.mechanism.rows
+        what = f"{rows[0].width:,} {'bits' if rows[0].columns is None else 'columns'}"
+        what += f" x {len(rows)} cohorts" if len(rows) > 1 else ""
+        packed = fresh([binary_batch(metric)], bytes.fromhex, "f" * 32)
+        plain = fresh([json_batch([metric] * BULK)], str.encode, "0" * 32)
+        for kind, request, app, count in (
+            ("binary, event loop", packed, EVENT_LOOP, 1_000 // part),
+            ("JSON, Flask", plain, FLASK, 20),
+        ):
+            server = Server(folder, url, pid, app)
+            try:
+                best = measure(server, request, count, width=8)
+            finally:
+                server.stop()
+            speed = BULK / best.cpu / 1e6
+            table.add_row(what, kind, f"{best.cpu * 1e3:,.2f}", f"{speed:,.2f}", goal)
+    return table
+
+
+def memory(folder: Path, url: str, pid: int, registry: Registry, requests: int) -> Table:
+    """What one worker has in memory as requests go by."""
+    if not shutil.which("wrk"):
+        sys.exit("this needs wrk")
+    bodies = [json_body([registry["city"]] * 8 + [registry["site"]] * 2) for _ in range(500)]
+    table = Table(title="Memory of one worker")
+    for column in ("requests", "MiB"):
+        table.add_column(column, justify="right")
+    server = Server(folder, url, pid)
+    try:
+        done = 0
+        for tenth in range(11):
+            while done < requests * tenth // 10:
+                done += saturate(server, folder, bodies, 2 if requests < 5_000_000 else 10).count
+            table.add_row(f"{done:,}", f"{server.memory():.1f}")
+            Console(stderr=True).print(f"{done:,} requests: {server.memory():.1f} MiB")
     finally:
         server.stop()
+    return table
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a fifth of the requests")
-    part = 5 if parser.parse_args().quick else 1
+    parser.add_argument("--memory", action="store_true", help="watch a worker's memory instead")
+    parser.add_argument("--requests", type=int, default=10_000_000, help="for --memory")
+    given = parser.parse_args()
     registry = Registry.parse(METRICS)
-    city, town, site = (registry[name] for name in ("city", "town", "site"))
-    small = fresh([json_batch([city] * 8 + [site] * 2) for _ in range(50)], str.encode, "0" * 32)
     with tempfile.TemporaryDirectory() as name, redis(Path(name)) as (url, pid):
         folder = Path(name)
         (folder / "metrics.toml").write_text(METRICS)
-        few = Table(title="Batches of 10 reports, 2 of them RAPPOR-128; one worker")
-        for column in ("store", "server", "CPU us", "requests/s", "per CPU s", "p50 ms", "p99 ms"):
-            few.add_column(column, justify="left" if column in ("store", "server") else "right")
-        costs = {}
-        for label, store, redis_pid in (
-            ("Redis, AOF everysec", url, pid),
-            ("SQLite, FULL", f"sqlite:///{folder}/store.db", None),
-        ):
-            for server, flask in (("event loop", False), ("Flask, threads", True)):
-                count = (4_000 if flask else 20_000) // part
-                best, half = measure(
-                    *(folder, store, small, count), redis_pid=redis_pid, flask=flask, half=True
-                )
-                assert half is not None
-                costs[label, flask] = best.cpu
-                few.add_row(
-                    *(label, server, f"{best.cpu * 1e6:,.0f}", f"{best.rate:,.0f}"),
-                    f"{1 / best.cpu:,.0f}",
-                    *(f"{1000 * half.latency(share):,.1f}" for share in (0.5, 0.99)),
-                )
-        Console().print(few)
-        ratios = [costs[label, True] / costs[label, False] for label, _ in costs if not _]
-        share = costs["Redis, AOF everysec", False] / costs["SQLite, FULL", False]
-        Console().print(
-            f"requests per CPU second: {ratios[0]:.1f} times Flask's on Redis (goal: 10; at most "
-            f"35 us), {ratios[1]:.1f} times on SQLite; SQLite at {share:.0%} of Redis (goal: 60 %)"
-        )
-        many = Table(title=f"Batches of {BULK:,} reports; Redis, one worker")
-        for column in ("reports", "format", "CPU ms", "million reports per CPU s", "goal"):
-            many.add_column(column, justify="left" if column in ("reports", "format") else "right")
-        for metric, goal in ((city, "10"), (town, "10"), (site, "3.5")):
-            rows = metric.scheme.mechanism.rows
-            what = f"{rows[0].width:,} {'bits' if rows[0].columns is None else 'columns'}"
-            what += f" x {len(rows)} cohorts" if len(rows) > 1 else ""
-            packed = fresh([binary_batch(metric)], bytes.fromhex, "f" * 32)
-            plain = fresh([json_batch([metric] * BULK)], str.encode, "0" * 32)
-            for kind, request, flask, count in (
-                ("binary, event loop", packed, False, 1_000 // part),
-                ("JSON, Flask", plain, True, 20),
-            ):
-                best, _ = measure(
-                    *(folder, url, request, count), redis_pid=pid, flask=flask, width=8
-                )
-                speed = BULK / best.cpu / 1e6
-                many.add_row(what, kind, f"{best.cpu * 1e3:,.2f}", f"{speed:,.2f}", goal)
-        Console().print(many)
+        if given.memory:
+            Console().print(memory(folder, url, pid, registry, given.requests))
+            return
+        for each in (small_batches, large_batches):
+            Console().print(each(folder, url, pid, registry, 5 if given.quick else 1))
 
 
 if __name__ == "__main__":
