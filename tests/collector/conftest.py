@@ -307,11 +307,14 @@ class Collector:
     folder: Path
     address: str = ""
     process: subprocess.Popen[str] | None = None
+    command: tuple[str, ...] = ("-c", "from hearsay.cli import main; main()", "collect")
+    output: str = ""
+    """What it wrote to standard output, once it has ended."""
 
     def start(self) -> None:
         with (self.folder / "collector.log").open("a") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", "from hearsay.cli import main; main()", "collect"],
+                [sys.executable, *self.command],
                 env={**os.environ, **self.environ},
                 cwd=self.folder,
                 stdout=subprocess.PIPE,
@@ -344,7 +347,8 @@ class Collector:
             else:
                 self.process.send_signal(number)
         code = self.process.wait(60)
-        if self.process.stdout is not None:
+        if self.process.stdout is not None and not self.process.stdout.closed:
+            self.output += self.process.stdout.read()
             self.process.stdout.close()
         return code
 
@@ -355,9 +359,10 @@ def new_collector(tmp_path: Path, metrics: str) -> Iterator[Callable[..., Collec
     started: list[Collector] = []
     (tmp_path / "metrics.toml").write_text(metrics)
 
-    def new(**environ: str) -> Collector:
+    def new(*command: str, **environ: str) -> Collector:
         defaults = {"HEARSAY_BIND": "127.0.0.1:0", "HEARSAY_WORKERS": "2", "HEARSAY_THREADS": "4"}
         collector = Collector({**defaults, **environ}, tmp_path)
+        collector.command = command or collector.command
         collector.start()
         started.append(collector)
         return collector

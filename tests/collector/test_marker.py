@@ -1,0 +1,227 @@
+"""Nothing about a sender stays: markers are sent in every place there is, and looked for in every
+place where something could be kept."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import http.client
+import json
+import secrets
+import socket
+import time
+import urllib.request
+from contextlib import closing, suppress
+
+import pytest
+import redis
+
+from hearsay import windows
+from hearsay.mechanisms import Report
+from hearsay_collector.binary import MEDIA_TYPE, encode
+
+PEER = "127.0.0.77"
+"""The address from which the marked requests come; nothing else here uses it."""
+FORWARDED = "203.0.113.77"
+WSGI = (
+    *("-m", "gunicorn", "-c", "python:hearsay_collector.gunicorn_conf", "-k", "gthread"),
+    "hearsay_collector.wsgi:app",
+)
+
+
+@pytest.fixture
+def marker():
+    """A text that stands nowhere else."""
+    return f"mk{secrets.token_hex(8)}"
+
+
+@pytest.fixture
+def place(request, tmp_path, new_redis):
+    """A store of each kind: its settings, and all that it holds by now, as bytes."""
+    if request.param == "sqlite":
+        return {"HEARSAY_STORE": f"sqlite:///{tmp_path / 'store.db'}"}, lambda: b""
+    server = new_redis()
+
+    def held():
+        with closing(redis.Redis.from_url(server.url)) as client:
+            values = [(key, client.dump(key)) for key in client.keys("*")]
+            text = repr((values, client.info("everything"), client.client_list()))
+        files = [each.read_bytes() for each in server.folder.rglob("*") if each.is_file()]
+        return text.encode() + b"".join(files)
+
+    return {"HEARSAY_STORE": server.url}, held
+
+
+def free_ports():
+    """Two ports that nobody listens at now."""
+    with socket.socket() as first, socket.socket() as second:
+        for probe in (first, second):
+            probe.bind(("127.0.0.1", 0))
+        return first.getsockname()[1], second.getsockname()[1]
+
+
+def traces(*texts):
+    """A text as it is, and in the codes in which it could have been written down."""
+    found = set()
+    for text in texts:
+        raw = text.encode()
+        found |= {raw.lower(), raw.hex().encode(), raw[::-1].lower()}
+        # Wherever it begins, two of three characters of base64 depend on the text alone.
+        for shift in range(3):
+            coded = base64.b64encode(bytes(shift) + raw)
+            found.add(coded[(0, 2, 3)[shift] : len(coded) // 4 * 4 - 4].lower())
+    return found
+
+
+def requests_of(marker, key, good, binary):
+    """Requests with the marker in every place, as they travel."""
+    mark = marker.encode()
+    marked = b"".join(
+        b"%s: %s\r\n" % (name, text)
+        for name, text in {
+            b"User-Agent": mark,
+            b"Cookie": b"a=" + mark,
+            b"Referer": b"https://%s.example/" % mark,
+            b"Origin": b"https://%s.example" % mark,
+            b"Accept-Language": mark,
+            b"From": mark,
+            b"Via": b"1.1 " + mark,
+            b"Forwarded": b'for="%s"' % mark,
+            b"X-Forwarded-For": b"%s, %s" % (mark, FORWARDED.encode()),
+            b"X-Forwarded-Host": mark,
+            b"X-Forwarded-Proto": mark,
+            b"X-Forwarded-Prefix": b"/" + mark,
+            b"X-Real-IP": mark,
+            b"If-None-Match": mark,
+            b"X-" + mark: mark,
+        }.items()
+    )
+    keyed = b"X-Hearsay-Key: %s\r\n" % key.encode()
+    json_type = b"Content-Type: application/json\r\n"
+
+    def ask(start, *lines, body=b"", length=None):
+        size = b"Content-Length: %d\r\n" % (len(body) if length is None else length)
+        return start + b" HTTP/1.1\r\nHost: h\r\n" + b"".join(lines) + size + b"\r\n" + body
+
+    post = b"POST /v1/reports?q=" + mark
+    report = dict.fromkeys(("metric", "scheme", "window", "columns", marker), marker)
+    texts = [
+        good(),
+        mark,
+        b'{"%s' % mark,
+        json.dumps({"batch": marker, "reports": []}).encode(),
+        json.dumps({"batch": secrets.token_hex(16), "reports": [report, marker]}).encode(),
+        json.dumps({"batch": secrets.token_hex(16), "reports": [], marker: marker}).encode(),
+        mark * 8192,
+    ]
+    for text in texts:
+        yield ask(post, marked, keyed, json_type, body=text)
+        yield ask(post, keyed, json_type, body=text)
+        packed = gzip.compress(text)
+        yield ask(post, keyed, json_type, b"Content-Encoding: gzip\r\n", body=packed)
+        yield ask(post, keyed, json_type, b"Content-Encoding: gzip\r\n", body=packed[:-9] + mark)
+    for text in (binary(*[marker] * 3), binary(*[marker] * 3)[:-3] + mark, b"HSYB" + mark * 9):
+        kind = b"Content-Type: %s\r\n" % MEDIA_TYPE.encode()
+        yield ask(post, marked, keyed, kind, body=text)
+    names = "Content-Type Content-Encoding Content-Length Transfer-Encoding Expect Connection"
+    for name in (*names.encode().split(), b"Upgrade", b"Authorization", b"X-Hearsay-Key"):
+        yield ask(post, marked, keyed, b"%s: %s\r\n" % (name, mark), body=good())
+    yield ask(post, marked, json_type, b"Authorization: Bearer %s-of-another-app\r\n" % mark)
+    for path in (b"/" + mark, b"/v1/reports/" + mark, b"/v1/registry?" + mark, b"//%2f" + mark,
+                 b"https://%s.example/" % mark, b"/%ff" + mark, b"/\xff" + mark):  # fmt: skip
+        for method in (b"GET", b"OPTIONS", b"DELETE", mark.upper()):
+            yield ask(method + b" " + path, marked)
+    yield ask(b"GET /healthz", b"Host: " + mark + b"\r\n")
+    yield mark + b"\r\n\r\n"
+    yield b"GET / HTTP/" + mark + b"\r\n\r\n"
+    yield ask(
+        b"GET /healthz", b"%s\r\n" % mark, b" folded-%s\r\n" % mark, b"Bad Name %s: 1\r\n" % mark
+    )
+    yield ask(b"GET /healthz", b"X-Long: " + mark * 4096 + b"\r\n")
+    yield ask(b"GET /healthz", *[b"X-%s-%d: 1\r\n" % (mark, number) for number in range(200)])
+    chunked = b"Transfer-Encoding: chunked\r\n\r\n"
+    for rest in (mark, b"2;%s=%s\r\n{}\r\n0\r\nX-%s: %s\r\n\r\n" % (mark, mark, mark, mark)):
+        yield post + b" HTTP/1.1\r\nHost: h\r\n" + keyed + json_type + chunked + rest
+    # Cut off, and too slow.
+    yield ask(post, marked, keyed, json_type, body=b'{"batch": "%s' % mark, length=5000)
+    yield b"POST /v1/reports HTTP/1.1\r\nX-" + mark
+    yield b"\x16\x03\x01\x02\x00" + mark
+
+
+@pytest.mark.parametrize("command", [(), WSGI], ids=["event-loop", "flask"])
+@pytest.mark.parametrize("place", ["sqlite", "redis"], indirect=True)
+def test_no_marker_stays(new_collector, registry, new_id, place, command, marker, tmp_path):
+    """Markers in every header, path, query, field and body, sent well and badly, from an address
+    of their own, are in no output, log, file, key, value, figure or answer to somebody else."""
+    environ, held = place
+    key = f"{marker}-ingest-key"
+    (tmp_path / "tmp").mkdir()
+    port, metrics_port = free_ports()
+    collector = new_collector(
+        *command,
+        **environ,
+        HEARSAY_BIND=f"127.0.0.1:{port}",
+        HEARSAY_INGEST_KEYS=key,
+        HEARSAY_RATE="1000000/day",
+        HEARSAY_CORS_ORIGINS="https://app.example",
+        HEARSAY_TRUSTED_PROXIES="1",
+        HEARSAY_MAX_BODY="64 KiB",
+        HEARSAY_REQUEST_TIMEOUT="1",
+        HEARSAY_LOG_FORMAT="json",
+        HEARSAY_METRICS_BIND=f"127.0.0.1:{metrics_port}",
+        TMPDIR=str(tmp_path / "tmp"),
+    )
+    scheme = registry["browser"].scheme
+    window = windows.window_at("day", time.time() - 86_400)
+    report = {
+        "metric": "browser", "scheme": scheme.fingerprint, "window": window, "columns": 1,
+    }  # fmt: skip
+
+    def good():
+        return json.dumps({"batch": new_id(), "reports": [report]}).encode()
+
+    def binary(*names):
+        return encode(new_id(), *names, scheme.mechanism.rows, [Report(0, 1)] * 3)
+
+    def send(request):
+        with (
+            suppress(OSError),
+            closing(socket.create_connection(("127.0.0.1", port), 5, (PEER, 0))) as connection,
+        ):
+            connection.sendall(request)
+            # Long enough for the collector to lose its patience first.
+            connection.settimeout(2.5)
+            answer = connection.recv(1 << 16)
+            return answer.split(b" ")[1:2]
+        return []
+
+    statuses = [status for each in requests_of(marker, key, good, binary) for status in send(each)]
+    assert {b"202", b"400", b"401", b"404", b"405", b"413", b"415", b"431"} <= set(statuses)
+    assert command or b"408" in statuses
+
+    # Whoever asks now learns nothing of them.
+    others = []
+    for method, path, body in (
+        ("GET", "/v1/registry", None), ("GET", "/healthz", None), ("GET", "/readyz", None),
+        ("GET", "/nothing", None), ("POST", "/v1/reports", good()), ("POST", "/v1/reports", b"{"),
+    ):  # fmt: skip
+        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
+            headers = {"Content-Type": "application/json", "X-Hearsay-Key": key}
+            connection.request(method, path, body, headers)
+            answer = connection.getresponse()
+            others.append(f"{answer.status} {answer.headers}".encode() + answer.read())
+    assert others[-2].startswith(b"202")
+    with urllib.request.urlopen(f"http://127.0.0.1:{metrics_port}/metrics", timeout=30) as answer:
+        figures = answer.read()
+    assert b"hearsay_" in figures
+    during = [each.read_bytes() for each in tmp_path.rglob("*") if each.is_file()]
+    store = held()
+    collector.stop()
+    after = [each.read_bytes() for each in tmp_path.rglob("*") if each.is_file()]
+    kept = [figures, store, *others, *during, *after, collector.output.encode()]
+    assert "started" in collector.log
+    everything = b"\n".join(kept).lower()
+    assert b"listening" in everything
+    for trace in traces(marker, key, PEER, FORWARDED):
+        place = everything.find(trace)
+        assert place < 0, everything[max(0, place - 200) : place + 200]
