@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench docs screenshots clean
+.PHONY: help demo test lint format audit bench docs screenshots clean
 
 help: ## Show this help
 	@echo "hearsay: telemetry that cannot be quoted"
@@ -29,6 +29,9 @@ format: $(VENV)/.dev ## Put the code in its standard form
 
 bench: $(VENV)/.dev ## All benchmarks, half an hour; benchmarks/README.md says more
 	@for file in benchmarks/*.py; do $(BIN)/python $$file || exit 1; done
+
+audit: $(VENV)/.dev ## Look up known vulnerabilities of the versions in constraints.txt
+	@$(BIN)/python .ci/audit.py constraints.txt
 
 docs: $(VENV)/.dev ## Compute the documentation's comparison of deployed systems anew
 	$(BIN)/python docs/deployed_systems.py
