@@ -16,6 +16,7 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from hearsay import Metric, Registry
@@ -51,6 +52,13 @@ _CHANGES = (
 )
 
 
+@lru_cache(maxsize=1024)
+def _odds(epsilon: float) -> Fraction:
+    with localcontext() as context:
+        context.prec = 40
+        return Fraction(Decimal(epsilon).exp().next_plus())
+
+
 @dataclass(frozen=True, slots=True)
 class Bound:
     """The most that something reveals: it multiplies odds between two values by e**epsilon."""
@@ -66,9 +74,7 @@ class Bound:
     @property
     def odds(self) -> Fraction:
         """e**epsilon, rounded up in its 40th digit."""
-        with localcontext() as context:
-            context.prec = 40
-            return Fraction(Decimal(self.epsilon).exp().next_plus())
+        return _odds(self.epsilon)
 
     @property
     def belief(self) -> Fraction:

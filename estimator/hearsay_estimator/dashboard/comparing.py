@@ -12,7 +12,7 @@ from hearsay import Metric, ValueListError
 from hearsay_estimator.comparison import Comparison, compare, has_memory
 from hearsay_estimator.dashboard.changes import change_chart, change_headline, change_lines
 from hearsay_estimator.dashboard.pages import download
-from hearsay_estimator.dashboard.privacy import privacy_label
+from hearsay_estimator.dashboard.privacy import even_guess
 from hearsay_estimator.dashboard.ranges import DayRange, before, read_range
 from hearsay_estimator.dashboard.source import Source, current_source, declared_metric
 
@@ -43,7 +43,7 @@ def comparison_page(name: str) -> ResponseReturnValue:
         folded=change_chart(comparison, _CHART_BARS) if comparison and known else None,
         headline=change_headline(comparison) if comparison and known else None,
         lines=change_lines(comparison, _TABLE_LINES) if comparison and known else [],
-        label=privacy_label(metric, source.registry.lifetime_epsilon),
+        guess=even_guess(metric),
     )
 
 

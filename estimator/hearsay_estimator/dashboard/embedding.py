@@ -20,7 +20,7 @@ from itsdangerous import Signer
 
 from hearsay import HearsayError, Metric
 from hearsay_estimator.dashboard.charts import bar_chart
-from hearsay_estimator.dashboard.privacy import privacy_label
+from hearsay_estimator.dashboard.privacy import even_guess
 from hearsay_estimator.dashboard.source import current_source
 from hearsay_estimator.dashboard.view import read_view
 from hearsay_estimator.dashboard.words import headline
@@ -116,7 +116,7 @@ def embedded(name: str) -> ResponseReturnValue:
         estimate=estimate,
         chart=chart,
         headline=headline(estimate) if estimate is not None and chart else None,
-        label=privacy_label(metric, source.registry.lifetime_epsilon),
+        guess=even_guess(metric),
         refusal=None,
     )
     return _framed(page)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hearsay import Metric, Registry, windows
 from hearsay.forecast import forecast
 from hearsay_estimator.dashboard.charts import BarChart, bar_chart
-from hearsay_estimator.dashboard.privacy import PrivacyLabel, privacy_label
+from hearsay_estimator.dashboard.privacy import even_guess
 from hearsay_estimator.dashboard.ranges import DayRange
 from hearsay_estimator.dashboard.source import Source
 from hearsay_estimator.dashboard.words import freshness
@@ -32,7 +32,8 @@ class Card:
     chart: BarChart | None
     freshness: str | None
     notes: list[str]
-    label: PrivacyLabel
+    guess: str
+    """Out of 100: the most often that an even guess is right after one answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ def metric_card(source: Source, metric: Metric, days: DayRange) -> Card:
         chart=bar_chart(estimate, limit=limit) if estimate and estimate.n else None,
         freshness=freshness(newest, source.clock()) if newest else None,
         notes=list(_notes(source, metric, estimate, newest)),
-        label=privacy_label(metric, source.registry.lifetime_epsilon),
+        guess=even_guess(metric),
     )
 
 

@@ -10,7 +10,7 @@ from hearsay import Metric
 from hearsay_estimator.privacy import Bound, guarantee, learned_by
 from hearsay_estimator.privacy_words import chance, factor, pace, rounded_up
 
-__all__ = ["Exact", "Figures", "PrivacyLabel", "label_of", "privacy_label"]
+__all__ = ["Exact", "Figures", "PrivacyLabel", "even_guess", "label_of", "privacy_label"]
 
 _BELIEFS = (1, 10, 50, 90)
 """Out of 100: beliefs before an answer, of which the label says what becomes of them."""
@@ -69,6 +69,13 @@ class PrivacyLabel:
     learned: dict[str, str]
     """Who -> what they can learn."""
     exact: Exact
+
+
+@lru_cache(maxsize=1024)
+def even_guess(metric: Metric) -> str:
+    """Out of 100: the most often that an even guess is right after one answer. It is all that an
+    overview tells of a label, and takes a tenth of its time."""
+    return chance(Bound.of(Fraction(metric.scheme.mechanism.epsilon)))
 
 
 @lru_cache(maxsize=1024)
