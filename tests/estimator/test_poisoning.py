@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from hearsay import Scheme
+from hearsay import Registry, Scheme
 from hearsay.mechanisms import (
     DESIGNS,
     MEMOIZED_DESIGNS,
@@ -263,6 +263,28 @@ def test_the_commands_state_the_budget() -> None:
     assert "7.91 points" in shown.output
     result = CliRunner().invoke(command, [*arguments, "--json"], env={"HEARSAY_FAKES": "0.1"})
     assert json.loads(result.output)["fakes"] == 0.1
+
+
+def test_an_estimate_is_printed_with_the_parts_asked_for(
+    registry_file: Path, registry: Registry, store_url: str, fill: Callable[[Tally, Scheme], None]
+) -> None:
+    """`hearsay estimate` takes the part of fakes and the level of an alarm, from options or the
+    environment, and says both in JSON; more yes than there can be is an alarm, but not at 1e-300.
+    """
+    from hearsay_estimator.commands import estimate as command
+
+    scheme = registry["dark_mode"].scheme
+    row = TallyRow(5000, np.array([4000, 1000]))
+    fill(Tally("dark_mode", scheme.fingerprint, ("2026-11-16",), (row,)), scheme)
+    arguments = ["dark_mode", "--registry", str(registry_file), "--store", store_url]
+    shown = CliRunner().invoke(command, arguments, env={"HEARSAY_FAKES": "0.02"})
+    assert "2 % fake devices could add up to 3.16 points" in shown.output
+    assert "Anomalous: the lowest share, -" in shown.output
+    calm = CliRunner().invoke(command, [*arguments, "--json", "--alarm-level", "1e-300"])
+    document = json.loads(calm.output)
+    assert document["poisoning"]["fakes"] == 0.01
+    assert document["anomalies"]["level"] == 1e-300
+    assert document["anomalies"]["anomalous"] is False
 
 
 def test_the_page_states_the_budget_in_force() -> None:
