@@ -24,7 +24,7 @@ from hearsay_estimator.reading import find_metric, read
 
 __all__ = ["GROUPS", "MOST_PERIODS", "Period", "Point", "Progress", "Trend", "trend"]
 
-Point: TypeAlias = Callable[[date, date], Estimate]
+Point: TypeAlias = Callable[[date, date], Estimate | None]
 
 Progress: TypeAlias = Callable[[int, int], None]
 

@@ -120,9 +120,9 @@ def estimate(name: str) -> ResponseReturnValue:
     if asked.limit is None:
         bound(metric, candidates, asked.value, MAX_VALUES)
 
-    def tag(version: bytes | None) -> str | None:
+    def tag(version: bytes) -> str:
         known = digest_of_candidates(candidates)
-        return None if version is None else etag(form, metric, asked, days, known, version)
+        return etag(form, metric, asked, days, known, version)
 
     if same := same_as_known(lambda: tag(source.version(metric, days, candidates))):
         return same
@@ -149,11 +149,11 @@ def trend(name: str) -> ResponseReturnValue:
     periods = len(windows.span(by, days.first, days.last))
     bound(metric, candidates, asked.value, MAX_CELLS, periods)
 
-    def tag(version: bytes | None) -> str | None:
+    def tag(version: bytes) -> str:
         known = digest_of_candidates(candidates)
-        return None if version is None else etag(form, metric, asked, by, days, known, version)
+        return etag(form, metric, asked, by, days, known, version)
 
-    if same := same_as_known(lambda: tag(source.version(metric, days, candidates))):
+    if same := same_as_known(lambda: tag(source.trend_version(metric, days, by, candidates))):
         return same
     found = source.trend_at(metric, days, by, candidates, level=asked.level)
 
@@ -193,10 +193,8 @@ def comparison(name: str) -> ResponseReturnValue:
     candidates = asked_candidates(source, metric, asked.value)
     bound(metric, candidates, asked.value, MAX_VALUES)
 
-    def tag(*versions: bytes | None) -> str | None:
+    def tag(*versions: bytes) -> str:
         known, days = digest_of_candidates(candidates), (earlier, later)
-        if None in versions:
-            return None
         return etag(form, metric, asked, days, known, versions)
 
     if same := same_as_known(

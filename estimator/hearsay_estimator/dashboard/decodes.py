@@ -35,6 +35,7 @@ _KEPT = 60.0
 """Seconds for which a result waits for whoever has asked for it. While reports of the same
 windows keep coming in, a result would else be out of date before it could be shown."""
 _FEW = 16
+_POINTER = 8
 _TEXT = 100
 """Bytes that a short string takes, about."""
 
@@ -197,12 +198,14 @@ class Decodes:
 
 def size_of(found: object) -> int:
     """The bytes that an estimate, or a list of strings, takes, about."""
+    if isinstance(found, list):
+        return 64 + _TEXT * len(found)
     if isinstance(found, np.ndarray):
         return found.nbytes
-    if isinstance(found, (tuple, list)):
-        # Long lists hold strings, which are not worth looking at one by one.
-        parts = 0 if len(found) > _FEW else sum(map(size_of, found))
-        return 64 + (parts or _TEXT * len(found))
     if is_dataclass(found):
         return 64 + sum(size_of(getattr(found, each.name)) for each in fields(found))
+    if isinstance(found, tuple):
+        # The strings of an estimate are those of the list that it was asked for.
+        parts = 0 if len(found) > _FEW else sum(map(size_of, found))
+        return 64 + (parts or _POINTER * len(found))
     return 64

@@ -73,12 +73,11 @@ def unchanged(tag: str) -> Response | None:
     return None
 
 
-def same_as_known(tag: Callable[[], str | None]) -> Response | None:
+def same_as_known(tag: Callable[[], str]) -> Response | None:
     """304, if the client has this answer already; the tallies are read only if it has any."""
     if request.method == "POST" or not request.if_none_match:
         return None
-    found = tag()
-    return None if found is None else unchanged(found)
+    return unchanged(tag())
 
 
 def represent(
@@ -86,9 +85,9 @@ def represent(
     document: Callable[[], Mapping[str, Any]],
     table: Callable[[], str] | None = None,
     *,
-    tag: str | None = None,
+    tag: str,
 ) -> Response:
-    """The answer in that form. Without a tag it is not to be kept."""
+    """The answer in that form; what was sent by POST is not to be kept."""
     if form == "csv":
         assert table is not None
         text = table()
@@ -96,7 +95,7 @@ def represent(
         text = json.dumps(document(), ensure_ascii=False, allow_nan=False)
     response = Response(text, mimetype=_TYPES[form])
     response.vary.update(_VARY)
-    if tag is None or request.method == "POST":
+    if request.method == "POST":
         return response
     response.set_etag(tag)
     return _cacheable(response)

@@ -29,7 +29,7 @@ from hearsay_estimator.estimate import Estimate
 from hearsay_estimator.poisoning import FAKES
 from hearsay_estimator.reading import Question, gather
 from hearsay_estimator.significance import Adjustment
-from hearsay_estimator.trend import Progress, Trend, trend
+from hearsay_estimator.trend import Point, Progress, Trend, trend
 
 __all__ = ["Source", "Versioned", "current_source", "declared_metric"]
 
@@ -44,10 +44,10 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Versioned(Generic[_T]):
-    """An answer, and the digest of what it rests on; None where that has changed meanwhile."""
+    """An answer, and the digest of the tallies that it rests on."""
 
     answer: _T
-    version: bytes | None
+    version: bytes
 
 
 @dataclass(frozen=True)
@@ -143,26 +143,17 @@ class Source:
         """The trend with its version."""
         asked = digest_of_candidates(candidates)
 
-        def point(first: date, last: date) -> Estimate:
-            within = DayRange(first, last)
-            return self._point(metric, within, candidates, asked, level, "bh").answer
-
         def work(progress: Progress | None = None) -> Versioned[Trend]:
-            before = self.version(metric, days, candidates)
-            found = trend(
-                self.store,
-                self.registry,
-                metric.name,
-                days.first,
-                days.last,
-                candidates,
-                by=by,
-                level=level,
-                point=point,
-                progress=progress,
-            )
-            after = self.version(metric, days, candidates)
-            return Versioned(found, before if after == before else None)
+            versions: list[bytes] = []
+
+            def point(first: date, last: date) -> Estimate:
+                within = DayRange(first, last)
+                found = self._point(metric, within, candidates, asked, level, "bh")
+                versions.append(found.version)
+                return found.answer
+
+            answer = self._trend(metric, days, by, candidates, level, point, progress)
+            return Versioned(answer, digest(*versions))
 
         if metric.values is not None:
             return work()
@@ -172,8 +163,24 @@ class Source:
     def version(
         self, metric: Metric, days: DayRange, candidates: Sequence[str] | None = None
     ) -> bytes:
-        """What the tallies of these days hold, as a digest."""
+        """That of the estimate, without calculating it."""
         return digest_of_question(self.question(metric, days, candidates))
+
+    def trend_version(
+        self,
+        metric: Metric,
+        days: DayRange,
+        by: windows.Kind,
+        candidates: Sequence[str] | None = None,
+    ) -> bytes:
+        """That of the trend: its periods' versions."""
+        versions: list[bytes] = []
+
+        def point(first: date, last: date) -> None:
+            versions.append(self.version(metric, DayRange(first, last), candidates))
+
+        self._trend(metric, days, by, candidates, 0.95, point, None)
+        return digest(*versions)
 
     def question(
         self, metric: Metric, days: DayRange, candidates: Sequence[str] | None = None
@@ -181,6 +188,29 @@ class Source:
         """The tallies of these days, and what is asked of them."""
         first, last = days.first, days.last
         return gather(self.store, self.registry, metric.name, first, last, candidates)
+
+    def _trend(
+        self,
+        metric: Metric,
+        days: DayRange,
+        by: windows.Kind,
+        candidates: Sequence[str] | None,
+        level: float,
+        point: Point,
+        progress: Progress | None,
+    ) -> Trend:
+        return trend(
+            self.store,
+            self.registry,
+            metric.name,
+            days.first,
+            days.last,
+            candidates,
+            by=by,
+            level=level,
+            point=point,
+            progress=progress,
+        )
 
     def _point(
         self,
