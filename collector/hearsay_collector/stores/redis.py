@@ -63,6 +63,9 @@ _RUN_GAP = 16
 _RUN_COUNTERS = 512
 """Reading and writing up to so many zeros costs less than another run; the longest run."""
 
+_PINGED = 3
+"""Shards that are asked whether one of them takes a commit; more would take too long."""
+
 _READ_BYTES = 1 << 23
 """Bytes of tallies that are read at once."""
 
@@ -204,9 +207,18 @@ class RedisStore(Store):
         return len(gone)
 
     def ping(self) -> None:
-        # A write: a replica, or a server that cannot save, answers a bare PING.
-        with translated():
-            self._client.set(f"{self._prefix}:ping", b"", ex=60)
+        trouble: StoreUnavailable | None = None
+        # Where one shard's node is away, the others take commits.
+        for shard in range(min(self.shards, _PINGED)):
+            try:
+                with translated():
+                    # A write: a replica, or a server that cannot save, answers a bare PING.
+                    self._client.set(self._key(shard, "ping"), b"", ex=60)
+                return
+            except StoreUnavailable as error:
+                trouble = error
+        if trouble is not None:
+            raise trouble
 
     def close(self) -> None:
         self._driver.close()
