@@ -84,6 +84,19 @@ def test_a_rate_is_kept(new_collector, path):
     assert json.loads(result.stdout)["requests"] == 20
 
 
+def test_a_key_is_sent_along(new_collector, path):
+    """Where the collector asks for a key, the one in HEARSAY_INGEST_KEY opens it; without it
+    every answer is 401, which is said and is no success."""
+    key = "k" * 20
+    collector = new_collector(HEARSAY_REGISTRY=path, HEARSAY_INGEST_KEYS=key)
+    asked = ("--url", collector.address, "--registry", path, "--requests", "5", "--json")
+    result = ingest(*asked)
+    assert (result.exit_code, json.loads(result.stdout)["statuses"]) == (1, {"401": 5})
+    result = ingest(*asked, env={"HEARSAY_INGEST_KEY": key})
+    assert (result.exit_code, json.loads(result.stdout)["statuses"]) == (0, {"202": 5})
+    assert key not in result.output
+
+
 def test_it_asks_before_it_spoils_tallies(path):
     """Other metrics than bench_* are never taken by default; named, they need an agreement,
     and without a terminal to ask at, --yes. Nothing is sent before."""

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import urllib.request
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from gunicorn.config import Config
 import hearsay_collector
 from hearsay_collector.events import EventFormatter, listen, tell
 from hearsay_collector.logs import DiscreetLogger
+from hearsay_collector.settings import Settings
 
 
 @pytest.fixture
@@ -102,6 +104,15 @@ def test_every_line_is_an_event(tmp_path, metrics):
     assert events[0]["settings"]["HEARSAY_LOG_FORMAT"] == "json"
     assert "HEARSAY_STORE" not in events[0]["settings"]
     assert events[1]["metrics"] == 3
+
+
+def test_settings_in_force_hold_no_secret():
+    """What is told of the settings leaves out each one that may hold a secret."""
+    secrets = {each.name: "hush" for each in fields(Settings) if not each.repr}
+    assert {"store", "ingest_keys", "redis_password"} <= secrets.keys()
+    told = Settings(**secrets).in_force()
+    assert "hush" not in str(told)
+    assert len(told) == len(fields(Settings)) - len(secrets)
 
 
 def test_events_are_one_line(capsys, monkeypatch):
