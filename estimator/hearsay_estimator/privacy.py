@@ -24,6 +24,7 @@ from hearsay.mechanisms import MemoizedLocalHashing, Memoizing
 from hearsay_estimator.change_pattern import alternation_loss, reports_that_show
 
 __all__ = [
+    "BEYOND",
     "WINDOWS_A_YEAR",
     "Bound",
     "Change",
@@ -38,6 +39,9 @@ __all__ = [
 
 WINDOWS_A_YEAR = {"day": 365.25, "week": 365.25 / 7, "month": 12.0}
 _MOST_WINDOWS_A_YEAR = {"day": 366, "week": 53, "month": 12}
+
+BEYOND = 700.0
+"""Epsilons from here on multiply odds by more than a float holds; nobody needs their digits."""
 
 _NOT_COVERED = (
     "that a device takes part, when, and from which address",
@@ -79,11 +83,13 @@ class Bound:
     @property
     def belief(self) -> Fraction:
         """How often an even guess is right at most, afterwards: from 1/2 to 1."""
+        if self.epsilon > BEYOND:
+            return Fraction(1)
         return self.odds / (self.odds + 1)
 
     def to_dict(self) -> dict[str, float | None]:
         """`epsilon`, `odds` (null where no float holds it) and `belief`."""
-        odds = None if self.epsilon > 700 else math.nextafter(float(self.odds), math.inf)
+        odds = None if self.epsilon > BEYOND else math.nextafter(float(self.odds), math.inf)
         belief = min(1.0, math.nextafter(float(self.belief), 1.0))
         return {"epsilon": self.epsilon, "odds": odds, "belief": belief}
 

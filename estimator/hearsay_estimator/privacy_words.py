@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from hearsay_estimator.privacy import WINDOWS_A_YEAR, Bound, Guarantee
+from hearsay_estimator.privacy import BEYOND, WINDOWS_A_YEAR, Bound, Guarantee
 
 __all__ = ["chance", "factor", "pace", "rounded_up"]
 
@@ -22,8 +22,7 @@ def rounded_up(value: Fraction | float, digits: int) -> str:
 
 def factor(bound: Bound) -> str:
     """By how much odds are multiplied at most."""
-    odds = bound.odds
-    if odds >= _LONGEST:
+    if bound.epsilon > BEYOND or (odds := bound.odds) >= _LONGEST:
         return f"10^{math.ceil(bound.epsilon / math.log(10))}"
     return rounded_up(odds, 2 if odds < 100 else 0)
 

@@ -275,3 +275,11 @@ def test_command_for_an_unknown_metric(ask: Any) -> None:
     result = ask("dark_mood")
     assert result.exit_code == 1
     assert "did you mean dark_mode?" in result.stderr
+
+
+def test_a_huge_household_has_figures_too(ask: Any) -> None:
+    """A million devices with one value reveal all there is, which is told, not overflown."""
+    text = ask("dark_mode", "--household", "1000000").output
+    assert "10^" in text
+    document = json.loads(ask("dark_mode", "--household", "1000000", "--json").stdout)
+    assert (document["lifetime"]["odds"], document["lifetime"]["belief"]) == (None, 1.0)
