@@ -121,8 +121,8 @@ def estimate(name: str) -> ResponseReturnValue:
         bound(metric, candidates, asked.value, MAX_VALUES)
 
     def tag(version: bytes) -> str:
-        known = digest_of_candidates(candidates)
-        return etag(form, metric, asked, days, known, version)
+        known, settings = digest_of_candidates(candidates), (source.fakes, source.alarm_level)
+        return etag(form, metric, asked, days, known, settings, version)
 
     if same := same_as_known(lambda: tag(source.version(metric, days, candidates))):
         return same

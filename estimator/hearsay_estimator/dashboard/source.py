@@ -153,7 +153,7 @@ class Source:
                 return found.answer
 
             answer = self._trend(metric, days, by, candidates, level, point, progress)
-            return Versioned(answer, digest(*versions))
+            return Versioned(answer, digest(answer.memory, *versions))
 
         if metric.values is not None:
             return work()
@@ -179,8 +179,8 @@ class Source:
         def point(first: date, last: date) -> None:
             versions.append(self.version(metric, DayRange(first, last), candidates))
 
-        self._trend(metric, days, by, candidates, 0.95, point, None)
-        return digest(*versions)
+        found = self._trend(metric, days, by, candidates, 0.95, point, None)
+        return digest(found.memory, *versions)
 
     def question(
         self, metric: Metric, days: DayRange, candidates: Sequence[str] | None = None

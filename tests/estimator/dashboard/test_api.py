@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -163,15 +164,18 @@ def test_an_answer_that_has_not_changed_is_not_sent_again(
 
 
 def test_a_changed_declaration_changes_the_tag(store: Store) -> None:
-    """The registry is part of the answer, so it is part of the tag."""
+    """The registry is part of the answer, and so are settings: both are part of the tag."""
     tags = set()
-    for text in (REGISTRY, REGISTRY.replace("Which browser", "What browser")):
-        registry = Registry.parse(text)
-        settings = Settings(dashboard_token=TOKEN)
-        app = create_app(settings, store=store, registry=registry, clock=lambda: NOW)
+    settings = Settings(dashboard_token=TOKEN)
+    for text, chosen in (
+        (REGISTRY, settings),
+        (REGISTRY.replace("Which browser", "What browser"), settings),
+        (REGISTRY, replace(settings, fakes=0.02)),
+    ):
+        app = create_app(chosen, store=store, registry=Registry.parse(text), clock=lambda: NOW)
         answer = app.test_client().get(f"{BROWSER}/estimate", headers=HEADERS)
         tags.add(answer.headers["ETag"])
-    assert len(tags) == 2
+    assert len(tags) == 3
 
 
 def test_a_compressed_answer_has_a_tag_of_its_own(program: FlaskClient) -> None:
