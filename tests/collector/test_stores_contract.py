@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hearsay import Registry
+from hearsay import Registry, windows
 from hearsay_collector.stores import StoreError
 from hearsay_collector.stores.base import (
     ID_RETENTION,
@@ -118,10 +118,27 @@ def test_ids_are_remembered_for_the_retention(store, scheme, make, new_id, noon,
 
 
 def test_ids_are_forgotten_after_the_retention(store, scheme, make, new_id, noon):
-    """An id is not kept for ever: days after the retention it is new again."""
+    """An id is not kept for ever: some time after the retention it is new again."""
     batch = new_id()
     store.fold(make([batch], {0: 1}), noon)
-    assert store.fold(make([batch], {0: 1}), noon + ID_RETENTION + 3 * DAY) == frozenset()
+    assert store.fold(make([batch], {0: 1}), noon + 2 * ID_RETENTION) == frozenset()
+
+
+def test_drop_keeps_ids_of_every_age(store, scheme, make, new_id, noon):
+    """As the clock moves on day by day and windows are dropped each day, the ids of the last
+    week are known, and only windows that had ended are gone."""
+    batches = {}
+    for day in range(20):
+        now = noon + day * DAY
+        batches[day] = new_id()
+        label = windows.window_at("day", now - DAY)
+        assert not store.fold(make([batches[day]], {0: 1}, window=label), now)
+        store.drop(now - 3 * DAY)
+        assert len(store.windows("m", scheme.fingerprint)) == min(day + 1, 3)
+        for age in range(min(day, 7) + 1):
+            again = make([batches[day - age]], {0: 1}, window=label)
+            assert store.fold(again, now) == {batches[day - age]}
+        assert store.tally("m", scheme.fingerprint, [label]).reports == 1
 
 
 def test_an_id_from_a_clock_ahead_is_seen(store, make, new_id, noon):

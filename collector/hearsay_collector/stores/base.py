@@ -84,11 +84,6 @@ class Increment:
     columns: Numbers
     counts: Numbers
 
-    @property
-    def top(self) -> int:
-        """The most that it adds to one counter, that of the row's reports included."""
-        return max(self.reports, int(np.max(self.counts, initial=0)))
-
 
 @dataclass(frozen=True)
 class Commit:
@@ -129,7 +124,8 @@ class Store(ABC):
         empty means that the whole commit is in it, durably.
 
         Raises:
-            StoreError: a cell would exceed what the store can hold; nothing was added.
+            StoreError: a cell would exceed what the store can hold, or a row is none of a
+                published scheme's; nothing was added.
         """
 
     @abstractmethod
