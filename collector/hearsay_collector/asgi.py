@@ -34,7 +34,7 @@ Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 _PATH = "/v1/reports"
-INLINE = 1 << 15
+_INLINE = 1 << 15
 """Bytes of a body that is read on the event loop: about a millisecond of work. A larger one
 is read in a thread, where it holds nobody up."""
 
@@ -60,7 +60,8 @@ class Collector:
         self._group = GroupCommit(self._reception.intake, settings.tick / 1000)
         self.guard = Guard(settings)
         self._held = 0
-        self._short = min(INLINE, settings.max_body)
+        self.short = min(_INLINE, settings.max_body)
+        """Most bytes of a body of JSON that `offer` takes."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] == "POST" and scope["path"] == _PATH:
@@ -144,9 +145,11 @@ class Collector:
     def offer(self, body: bytes, done: Done) -> bool:
         """Take a body of plain JSON, if that needs no waiting; `done` is told as by `add`.
 
+        It has at most `short` bytes.
+
         False says nothing of the body, and `done` is not told: ask `settle`.
         """
-        batch = self._reception.intake.glance(body) if len(body) <= self._short else None
+        batch = self._reception.intake.glance(body)
         if batch is None:
             return False
         self._group.add(batch, done)
@@ -198,7 +201,7 @@ class Collector:
             raise
 
     async def _take(self, media_type: str, encoding: str, body: bytes) -> Receipt:
-        if len(body) <= INLINE:
+        if len(body) <= _INLINE:
             batch = self._reception.glance(media_type, encoding, body)
             if batch is not None:
                 return await self._group.take(batch)

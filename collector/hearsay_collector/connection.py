@@ -13,7 +13,7 @@ from http import HTTPStatus
 from typing import Any
 
 from hearsay_collector.answers import Answer, accepted, head
-from hearsay_collector.asgi import INLINE, Collector
+from hearsay_collector.asgi import Collector
 from hearsay_collector.guard import GuardedConnection
 from hearsay_collector.intake import Receipt
 from hearsay_collector.problems import problem_of
@@ -61,6 +61,8 @@ class Connection(GuardedConnection):
         super().__init__(*args, **kwargs)
         app: Any = self.app
         self._collector: Collector | None = app if isinstance(app, Collector) else None
+        # It would name addresses and paths, whatever the process does about logging.
+        self.access_log = False
 
     def on_headers_complete(self) -> None:
         if self.url == _URL and self._is_plain():
@@ -85,7 +87,7 @@ class Connection(GuardedConnection):
                     return False
                 typed = True
             elif name == b"content-length":
-                if len(value) > 5 or int(value) > INLINE:
+                if len(value) > 5 or int(value) > self._collector.short:
                     return False
                 length = True
             elif name in _UNUSUAL:

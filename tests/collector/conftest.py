@@ -16,17 +16,21 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+from urllib.parse import quote
 
 import pytest
 import redis
+import uvicorn
 from flask import Flask
+from uvicorn.server import ServerState
 from werkzeug.datastructures import Headers
 from werkzeug.test import EnvironBuilder, TestResponse
 
 from hearsay import Registry, Scheme, mechanisms
 from hearsay.mechanisms import Mechanism, Packing, Row
 from hearsay_collector.asgi import Collector as AsgiCollector
+from hearsay_collector.connection import Connection
 from hearsay_collector.settings import Settings
 from hearsay_collector.stores import Store, open_store
 
@@ -443,7 +447,74 @@ class AsgiClient:
         assert told == {"type": f"lifespan.{event}.complete"}
 
 
-@pytest.fixture(params=["wsgi", "asgi"])
+class SocketClient(AsgiClient):
+    """The same over a socket, and so by the worker's own connections with their short way."""
+
+    def __init__(self, app: Flask, settings: Settings) -> None:
+        super().__init__(app, settings)
+        config = uvicorn.Config(
+            cast(Any, self.app),
+            http=Connection,
+            ws="none",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+        )
+        config.load()
+        self.state = ServerState()
+        self.peer = "127.0.0.1"
+        make = self.loop.create_server(lambda: self._accept(config), "127.0.0.1", 0)
+        self.server = self.loop.run_until_complete(make)
+        self.address = self.server.sockets[0].getsockname()
+
+    def _accept(self, config: uvicorn.Config) -> Connection:
+        client = self
+
+        class Here(Connection):
+            def connection_made(self, transport: Any) -> None:
+                super().connection_made(transport)
+                self.client = (client.peer, 5)
+
+        return Here(config, self.state, {}, self.loop)
+
+    def close(self) -> None:
+        self.server.close()
+        for connection in list(self.state.connections):
+            connection.shutdown()
+        self.loop.run_until_complete(self.server.wait_closed())
+        super().close()
+
+    async def request(
+        self, path: str, *, environ_base: Any = None, size: int = 7_000, **options: Any
+    ) -> TestResponse:
+        """One request on a connection of its own, whose body comes in pieces of `size` bytes."""
+        self.peer = (environ_base or {}).get("REMOTE_ADDR", "127.0.0.1")
+        builder = EnvironBuilder(path, **options)
+        data = builder.input_stream.read() if builder.input_stream else b""
+        asked = builder.get_request()
+        target = asked.environ["PATH_INFO"] + "?" * bool(builder.query_string)
+        lines = [f"{builder.method} {quote(target + builder.query_string, '/?=&%')} HTTP/1.1"]
+        fields = {"Host": "localhost", **dict(builder.headers.to_wsgi_list())}
+        fields |= {"Content-Length": str(len(data)), "Connection": "close"}
+        lines += [f"{name}: {text}" for name, text in fields.items()]
+        builder.close()
+        reader, writer = await asyncio.open_connection(*self.address)
+        writer.write("\r\n".join([*lines, "", ""]).encode())
+        for first in range(0, len(data), size):
+            writer.write(data[first : first + size])
+            await asyncio.sleep(0)
+        answer = await reader.read()
+        writer.close()
+        head, _, body = answer.partition(b"\r\n\r\n")
+        status, *headers = head.decode("latin-1").split("\r\n")
+        pairs = [line.partition(": ")[::2] for line in headers]
+        given = [pair for pair in pairs if pair[0].lower() not in ("connection", "date")]
+        if ("transfer-encoding", "chunked") in pairs:
+            body = body.partition(b"\r\n")[2].removesuffix(b"\r\n0\r\n\r\n")
+        return TestResponse([body], status.partition(" ")[2], Headers(given), asked)
+
+
+@pytest.fixture(params=["wsgi", "asgi", "socket"])
 def serve(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
     """Makes a client of an app, behind each kind of server."""
     opened: list[AsgiClient] = []
@@ -451,7 +522,8 @@ def serve(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
     def serve(app: Flask, settings: Settings | None = None) -> Any:
         if request.param == "wsgi":
             return app.test_client()
-        opened.append(AsgiClient(app, settings or Settings()))
+        kind = SocketClient if request.param == "socket" else AsgiClient
+        opened.append(kind(app, settings or Settings()))
         return opened[-1]
 
     yield serve
