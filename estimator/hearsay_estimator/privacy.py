@@ -40,8 +40,8 @@ __all__ = [
 WINDOWS_A_YEAR = {"day": 365.25, "week": 365.25 / 7, "month": 12.0}
 _MOST_WINDOWS_A_YEAR = {"day": 366, "week": 53, "month": 12}
 
-BEYOND = 700.0
-"""Epsilons from here on multiply odds by more than a float holds; nobody needs their digits."""
+BEYOND = 10_000.0
+"""From this epsilon on nobody needs the digits of odds, and decimals overflow in the end."""
 
 _NOT_COVERED = (
     "that a device takes part, when, and from which address",
@@ -89,7 +89,7 @@ class Bound:
 
     def to_dict(self) -> dict[str, float | None]:
         """`epsilon`, `odds` (null where no float holds it) and `belief`."""
-        odds = None if self.epsilon > BEYOND else math.nextafter(float(self.odds), math.inf)
+        odds = None if self.epsilon > 700 else math.nextafter(float(self.odds), math.inf)
         belief = min(1.0, math.nextafter(float(self.belief), 1.0))
         return {"epsilon": self.epsilon, "odds": odds, "belief": belief}
 
