@@ -40,7 +40,7 @@ class Accepted(NamedTuple):
 def increments(reports: Sequence[Accepted]) -> dict[TallyRowKey, Increment]:
     """The sum of all reports, one increment for each row that they name."""
     # One object may stand for what many devices sent; its fields are looked at once.
-    objects = {id(each): each for each in reports}
+    objects = dict(zip(map(id, reports), reports, strict=True))
     rows: dict[TallyRowKey, Row] = {}
     indices: defaultdict[TallyRowKey, Counter[int]] = defaultdict(Counter)
     bitmaps: defaultdict[TallyRowKey, list[int]] = defaultdict(list)

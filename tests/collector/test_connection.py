@@ -1,0 +1,194 @@
+"""The worker's connections: batches on the short way, and what else comes along with them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from contextlib import closing
+
+import pytest
+
+from hearsay import windows
+from hearsay_collector.app import create_app
+from hearsay_collector.settings import Settings
+from hearsay_collector.stores import open_store
+
+pytestmark = pytest.mark.parametrize("serve", ["socket"], indirect=True)
+
+SETTINGS = Settings(tick=0)
+HEALTH = b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"
+
+
+@pytest.fixture
+def store(tmp_path):
+    with closing(open_store(f"sqlite:///{tmp_path / 'store.db'}")) as store:
+        yield store
+
+
+@pytest.fixture
+def client(serve, registry, store):
+    client = serve(create_app(SETTINGS, store, registry), SETTINGS)
+    client.get("/readyz")
+    return client
+
+
+@pytest.fixture
+def batch(registry, new_id):
+    """Makes a body of one good report, and asks for it on a connection that stays open."""
+
+    def batch(more=b""):
+        report = {
+            "metric": "browser",
+            "scheme": registry["browser"].scheme.fingerprint,
+            "window": windows.window_at("day", time.time() - 86_400),
+            "columns": 1,
+        }
+        body = json.dumps({"batch": new_id(), "reports": [report]}).encode()
+        head = b"POST /v1/reports HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
+        return b"%s%sContent-Length: %d\r\n\r\n%s" % (head, more, len(body), body)
+
+    return batch
+
+
+async def answer(reader):
+    """Status, header and body of the next answer."""
+    head = (await reader.readuntil(b"\r\n\r\n")).decode()
+    status, *lines = head.split("\r\n")[:-2]
+    header = dict(line.lower().split(": ", 1) for line in lines)
+    body = await reader.readexactly(int(header["content-length"]))
+    return int(status.split()[1]), header, json.loads(body)
+
+
+def talk(client, *pieces, answers):
+    """What comes back on one connection, until it is closed or that many answers have come."""
+
+    async def talk():
+        reader, writer = await asyncio.open_connection(*client.address)
+        for piece in pieces:
+            writer.write(piece)
+            await asyncio.sleep(0.001)
+        found = [await answer(reader) for _ in range(answers)]
+        writer.close()
+        return found
+
+    return client.loop.run_until_complete(talk())
+
+
+def test_one_connection_serves_many_requests(client, batch):
+    """A connection stays open, and the short way and the app's own take turns on it; what the
+    server says in every answer, such as the date, it says in both."""
+    client.state.default_headers = [(b"date", b"today")]
+    found = talk(client, batch(), HEALTH, batch(), batch(), answers=4)
+    assert [status for status, _, _ in found] == [202, 200, 202, 202]
+    assert all("connection" not in header for _, header, _ in found)
+    assert all(header["date"] == "today" for _, header, _ in found)
+
+
+def test_pipelined_requests_are_answered_in_order(client, batch):
+    """Requests that come in one piece are all answered, each after the one before it."""
+    several = [batch(), batch(), HEALTH, batch()]
+    found = talk(client, b"".join(several), answers=4)
+    ids = [json.loads(each.partition(b"\r\n\r\n")[2])["batch"] for each in several if b"{" in each]
+    assert [document.get("batch") for _, _, document in found] == [*ids[:2], None, ids[2]]
+    assert [status for status, _, _ in found] == [202, 202, 200, 202]
+
+
+def test_a_request_in_single_bytes(client, batch):
+    """However a request is cut into pieces, it is one request."""
+    whole = batch()
+    found = talk(client, *(whole[place : place + 1] for place in range(len(whole))), answers=1)
+    assert found[0][0] == 202
+    assert found[0][2]["accepted"] == 1
+
+
+@pytest.mark.parametrize("version", [b"HTTP/1.0", b"HTTP/1.1"])
+def test_a_connection_that_is_to_be_closed(client, batch, version):
+    """A client that asks for it, or speaks HTTP/1.0, gets its answer and then the end."""
+    close = batch(b"Connection: close\r\n").replace(b"HTTP/1.1", version, 1)
+
+    async def talk():
+        reader, _ = connection = await asyncio.open_connection(*client.address)
+        connection[1].write(close)
+        found = await answer(reader)
+        end = await reader.read()
+        connection[1].close()
+        return found, end
+
+    (status, header, _), end = client.loop.run_until_complete(talk())
+    assert (status, header["connection"], end) == (202, "close", b"")
+
+
+def test_a_body_that_never_ends_is_forgotten(client, batch):
+    """What was held of a request whose client went away is held no longer."""
+
+    async def leave():
+        _, writer = await asyncio.open_connection(*client.address)
+        writer.write(batch()[:-20])
+        while not client.app._held:
+            await asyncio.sleep(0.001)
+        writer.close()
+        while client.app._held:
+            await asyncio.sleep(0.001)
+
+    client.loop.run_until_complete(asyncio.wait_for(leave(), 30))
+    assert talk(client, batch(), answers=1)[0][0] == 202
+    assert client.app._held == 0
+
+
+def test_a_client_that_does_not_wait(client, store, batch, registry, monkeypatch):
+    """A batch whose client leaves before its commit counts all the same, and what was held of it
+    is held no longer."""
+    leave, fold = threading.Event(), store.fold
+    monkeypatch.setattr(store, "fold", lambda *call: leave.wait(30) and fold(*call))
+
+    async def run():
+        _, writer = await asyncio.open_connection(*client.address)
+        writer.write(batch())
+        while not client.app._held:
+            await asyncio.sleep(0.001)
+        writer.close()
+        await asyncio.sleep(0.05)
+        leave.set()
+        while client.app._held:
+            await asyncio.sleep(0.001)
+
+    talk(client, HEALTH, answers=1)
+    client.loop.run_until_complete(asyncio.wait_for(run(), 30))
+    scheme = registry["browser"].scheme.fingerprint
+    assert store.tally("browser", scheme, store.windows("browser", scheme)).reports == 1
+
+
+def test_a_server_that_ends_answers_first(client, store, batch, monkeypatch):
+    """On shutdown a request that waits for its commit is answered, and then its connection is
+    closed; one that is idle is closed at once."""
+    leave, fold = threading.Event(), store.fold
+    monkeypatch.setattr(store, "fold", lambda *call: leave.wait(30) and fold(*call))
+
+    async def run():
+        idle, kept = await asyncio.open_connection(*client.address)
+        reader, writer = await asyncio.open_connection(*client.address)
+        writer.write(batch())
+        while not client.app._held:
+            await asyncio.sleep(0.001)
+        for connection in list(client.state.connections):
+            connection.shutdown()
+        assert await idle.read() == b""
+        leave.set()
+        status, header, _ = await answer(reader)
+        assert (status, header["connection"], await reader.read()) == (202, "close", b"")
+        for each in (kept, writer):
+            each.close()
+
+    client.loop.run_until_complete(asyncio.wait_for(run(), 30))
+
+
+def test_a_bug_behind_the_short_way(client, batch, monkeypatch, caplog):
+    """An error while a batch is read is a problem document, and the connection goes on."""
+    intake = client.app._reception.intake
+    monkeypatch.setattr(intake, "glance", lambda body: 1 / 0)
+    found = talk(client, batch(), HEALTH, answers=2)
+    assert [status for status, _, _ in found] == [500, 200]
+    assert found[0][2]["type"] == "urn:hearsay:problem:internal"
+    assert "ZeroDivisionError" in caplog.text
