@@ -86,6 +86,8 @@ tags = ["quality"]
 """
 DAYS = 75
 CROWD = 400_000
+CROWDS = {"language": 40_000}
+"""So few that rare languages cannot be told from noise."""
 SITES = ("google.com", "bing.com", "duckduckgo.com", "yahoo.com", "ecosia.org", "yandex.com")
 
 
@@ -146,7 +148,7 @@ def _tally(
     metric: Metric, weights: np.ndarray[tuple[int], np.dtype[np.float64]], day: date,
     rng: np.random.Generator,
 ) -> Tally:  # fmt: skip
-    crowd = metric.devices or CROWD
+    crowd = metric.devices or CROWDS.get(metric.name, CROWD)
     answering = rng.binomial(crowd, metric.sample_rate * (0.9 + 0.2 * rng.random()))
     counts = rng.multinomial(answering, weights / weights.sum())
     values = SITES if metric.values is None else None
