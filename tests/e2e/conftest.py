@@ -133,7 +133,7 @@ def showcase_page(
     monkeypatch: pytest.MonkeyPatch,
 ) -> str:
     """The address of a dashboard over the crowds that the documentation's pictures show, whose
-    charts may be framed by https://wiki.acme.example."""
+    charts may be framed by https://wiki.acme.example, or by whom `environ` names."""
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "docs"))
     import showcase
 
@@ -142,8 +142,8 @@ def showcase_page(
         HEARSAY_DASHBOARD_TOKEN=SHOWCASE_TOKEN,
         HEARSAY_DASHBOARD_LOGIN_LINK="1",
         HEARSAY_DASHBOARD_BIND="127.0.0.1:0",
-        HEARSAY_DASHBOARD_FRAME_ANCESTORS="https://wiki.acme.example",
     )
+    environ.setdefault("HEARSAY_DASHBOARD_FRAME_ANCESTORS", "https://wiki.acme.example")
     del sys.modules["showcase"]
     dashboard = start([*command, "dashboard"])
     assert dashboard.stdout is not None
