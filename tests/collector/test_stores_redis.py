@@ -317,7 +317,7 @@ def test_ids_leave_by_themselves(redis_server, scheme, new_id, noon):
 
 def test_ids_move_to_deeper_levels(redis_server, scheme, new_id, noon, monkeypatch):
     """When a level holds enough ids the next one takes them; ids of all levels are known, with
-    nine bytes and a share of a slot for each."""
+    eight bytes for each."""
     monkeypatch.setattr(ids, "FIRST_LEVEL", 256)
     batches = [new_id() for _ in range(6_000)]
     with (
@@ -329,7 +329,7 @@ def test_ids_move_to_deeper_levels(redis_server, scheme, new_id, noon, monkeypat
             assert not store.fold(Commit(tuple(batches[first : first + 250]), {}), noon)
         slots = client.hgetall(f"levels:{{0}}:ids:{ids.generation_at(noon)}")
         assert int(slots.pop(b"n")) == len(batches)
-        assert Counter(map(len, slots)).keys() == {2, 3, 4}
+        assert Counter(map(len, slots)).keys() == {3, 4, 5}
         assert sum(map(len, slots.values())) == ids.TAG * len(batches)
         for first in range(0, len(batches), 1_000):
             some = batches[first : first + 1_000]

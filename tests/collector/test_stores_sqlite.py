@@ -100,7 +100,7 @@ def test_ids_move_to_deeper_levels(store, path, new_id, noon, one, monkeypatch):
             "SELECT length(printf('%x', place % 1099511627776)), sum(length(tags)) FROM ids"
             " GROUP BY 1"
         ).fetchall()
-    assert {digits for digits, _ in levels} == {3, 4, 5}
+    assert {digits for digits, _ in levels} == {4, 5, 6}
     assert sum(size for _, size in levels) == ids.TAG * len(batches)
     assert store.fold(one(new_id(), *batches), noon) == set(batches)
 

@@ -45,7 +45,7 @@ local slots_of = {}
 local function slots_at(level)
   if not slots_of[level] then
     local names = {}
-    for id = 1, ids do names[id] = sub(slots, 8 * id - 7, 8 * id - 6 + level) end
+    for id = 1, ids do names[id] = sub(slots, 8 * id - 7, 8 * id - 5 + level) end
     slots_of[level] = names
   end
   return slots_of[level]

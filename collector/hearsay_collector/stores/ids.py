@@ -2,10 +2,10 @@
 
 A generation is a period of about four days. Ids that arrive in it are put into its slots,
 and are looked for in its slots and in those of the two generations before and after it,
-since a clock may have jumped; older ones are dropped as a whole. An
-id has one slot for each level; a generation begins with 256 slots, and when these hold
-enough, new ids go to 16 times as many, one level deeper. So an id costs 9 to 15 bytes,
-however many there are, and nothing tells when it came but its generation.
+since a clock may have jumped; older ones are dropped as a whole. An id has one slot for each
+level; a generation begins with 4,096 slots, and when these hold enough, new ids go to 16
+times as many, one level deeper. So beyond the first 30,000, whose slots are half a megabyte,
+ids cost 9 to 15 bytes each, and nothing tells when one came but its generation.
 
 Two ids are taken for one, and the second batch lost, if 64 bits of their hash are the same
 and they share a slot. Of 10**8 ids in a generation all but 4 million lie in a million slots
@@ -60,16 +60,16 @@ _BYTES = 16
 
 _OFFSETS = 256 * np.arange(_BYTES)
 
-DEEPEST = 6
+DEEPEST = 5
 """Levels below the first: 2**32 slots, enough for 10**11 ids in a generation."""
 
-FIRST_LEVEL = 64 * 256
+FIRST_LEVEL = 64 * 16**3
 """Ids in the first level after which the next one takes new ids: 64 in a slot."""
 
 
 class Names(NamedTuple):
     """What ids are called inside: `slots` are 8 hexadecimal digits for each id, of which the
-    first 2 + level name its slot; `tags` are TAG bytes for each."""
+    first 3 + level name its slot; `tags` are TAG bytes for each."""
 
     slots: str
     tags: bytes

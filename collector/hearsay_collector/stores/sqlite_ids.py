@@ -68,7 +68,7 @@ def prune(connection: sqlite3.Connection, new: int, now: float) -> None:
 
 def _slots(names: ids.Names, generation: int, level: int) -> list[int]:
     """Where the slots of the ids at this level are; a leading 1 tells the levels apart."""
-    base, slots, digits = generation * _GENERATION, names.slots, 2 + level
+    base, slots, digits = generation * _GENERATION, names.slots, 3 + level
     return [base + int("1" + slots[at : at + digits], 16) for at in range(0, len(slots), 8)]
 
 
