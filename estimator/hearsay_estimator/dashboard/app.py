@@ -109,7 +109,12 @@ def create_app(
     app.register_error_handler(Exception, _failure)
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.filters.update(
-        number=words.number, day=words.day, period=words.period, window=words.window
+        number=words.number,
+        day=words.day,
+        period=words.period,
+        window=words.window,
+        values_below_noise=words.values_below_noise,
+        changes_below_noise=words.changes_below_noise,
     )
     app.jinja_env.globals["version"] = hearsay.__version__
     if settings.trusted_proxies:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from hearsay import Metric, Registry, windows
 from hearsay.forecast import forecast
+from hearsay_estimator.dashboard import words
 from hearsay_estimator.dashboard.charts import BarChart, bar_chart
 from hearsay_estimator.dashboard.privacy import even_guess
 from hearsay_estimator.dashboard.ranges import DayRange
@@ -94,18 +95,15 @@ def _notes(
     notes = []
     left = (metric.expires - source.today).days
     if left < 0:
-        notes.append(f"Expired on {metric.expires}: devices have stopped answering.")
+        notes.append(words.EXPIRED.format(day=metric.expires))
     elif left < _SOON_DAYS:
-        notes.append(f"Expires on {metric.expires}: then devices stop answering.")
+        notes.append(words.EXPIRES.format(day=metric.expires))
     if newest is not None and left >= 0:
         silence = source.clock() - windows.end(newest)
         if silence > _STALE_WINDOWS * _SECONDS[metric.window]:
-            notes.append(
-                f"No answers since {newest}. Check that the app still records it and that the "
-                "collector is reached."
-            )
+            notes.append(words.SILENT.format(window=newest))
     if estimate is not None and estimate.n and not estimate.detected.any():
-        notes.append("Nothing stands out from the noise yet: too few devices have answered.")
+        notes.append(words.NOTHING_STANDS_OUT)
     if warning := forecast(metric):
-        notes.append(f"Few devices are expected: {warning}.")
+        notes.append(words.FEW_DEVICES.format(warning=warning))
     return notes

@@ -12,6 +12,7 @@ from werkzeug.exceptions import BadRequest
 from hearsay import Metric, ValueListError
 from hearsay.value_list import parse_values
 from hearsay_estimator.comparison import compare, has_memory
+from hearsay_estimator.dashboard import words
 from hearsay_estimator.dashboard.charts import folded_chart
 from hearsay_estimator.dashboard.embedding import embed_link
 from hearsay_estimator.dashboard.overview import metric_card, read_filters
@@ -200,15 +201,14 @@ def _since(source: Source, metric: Metric, view: View, estimate: Estimate) -> st
     if value not in found.values:
         return None
     told = found.describe(found.values.index(value))
-    subject = "the share that says yes" if value == "true" else value
-    return f"Against the {view.days.days} days before, {subject}: {told}."
+    return words.since(view.days.days, value, told)
 
 
 def _notes(source: Source, metric: Metric, estimate: Estimate | None) -> list[str]:
     """What a careful reader should know before believing the picture."""
     notes = list(estimate.warnings) if estimate and estimate.n else []
     if metric.expires < source.today:
-        notes.append(f"Expired on {metric.expires}: devices have stopped answering.")
+        notes.append(words.EXPIRED.format(day=metric.expires))
     return notes
 
 

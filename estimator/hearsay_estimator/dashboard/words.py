@@ -13,6 +13,12 @@ from hearsay_estimator.comparison import points
 from hearsay_estimator.estimate import Estimate
 
 __all__ = [
+    "EXPIRED",
+    "EXPIRES",
+    "FEW_DEVICES",
+    "NOTHING_STANDS_OUT",
+    "SILENT",
+    "changes_below_noise",
     "day",
     "error",
     "freshness",
@@ -21,8 +27,26 @@ __all__ = [
     "p_value",
     "percent",
     "period",
+    "since",
+    "values_below_noise",
     "window",
 ]
+
+EXPIRED = "Expired on {day}: devices have stopped answering."
+EXPIRES = "Expires on {day}: then devices stop answering."
+SILENT = (
+    "No answers since {window}. Check that the app still records it and that the collector is "
+    "reached."
+)
+NOTHING_STANDS_OUT = "Nothing stands out from the noise yet: too few devices have answered."
+FEW_DEVICES = "Few devices are expected: {warning}."
+
+_ONE_VALUE = "{count} value cannot be told from noise"
+_VALUES = "{count} values cannot be told from noise"
+_ONE_CHANGE = "{count} change cannot be told from noise"
+_CHANGES = "{count} changes cannot be told from noise"
+_SINCE_YES = "Against the {days} days before, the share that says yes: {change}."
+_SINCE = "Against the {days} days before, {value}: {change}."
 
 
 def number(count: int) -> str:
@@ -73,6 +97,23 @@ def period(labels: Sequence[str]) -> str:
     if first == last:
         return window(first)
     return f"{window(first)} to {window(last)}"
+
+
+def values_below_noise(count: int) -> str:
+    """How many values are folded away."""
+    return (_ONE_VALUE if count == 1 else _VALUES).format(count=number(count))
+
+
+def changes_below_noise(count: int) -> str:
+    """How many changes are folded away."""
+    return (_ONE_CHANGE if count == 1 else _CHANGES).format(count=number(count))
+
+
+def since(days: int, value: str, change: str) -> str:
+    """How a value has changed against as many days before; "true" is that of a boolean."""
+    if value == "true":
+        return _SINCE_YES.format(days=days, change=change)
+    return _SINCE.format(days=days, value=value, change=change)
 
 
 def headline(estimate: Estimate) -> str:
