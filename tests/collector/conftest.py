@@ -357,6 +357,12 @@ class Collector:
         return code
 
 
+@pytest.fixture(scope="session")
+def collector_class() -> type[Collector]:
+    """For modules that share one collector."""
+    return Collector
+
+
 @pytest.fixture
 def new_collector(tmp_path: Path, metrics: str) -> Iterator[Callable[..., Collector]]:
     """Starts collectors, and ends them after the test."""

@@ -16,24 +16,40 @@ from hearsay_collector.guard import ROOM, open_files
 HEAD = b"POST /v1/reports HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
 
 
-@pytest.fixture
-def collector(new_collector):
+LIMITS = {
+    "HEARSAY_BIND": "127.0.0.1:0",
+    "HEARSAY_WORKERS": "1",
+    "HEARSAY_MAX_HEADER": "2 KiB",
+    "HEARSAY_MAX_HEADERS": "16",
+    "HEARSAY_MAX_BODY": "64 KiB",
+    "HEARSAY_MAX_BINARY_BODY": "64 KiB",
+    "HEARSAY_REQUEST_TIMEOUT": "2",
+    "HEARSAY_KEEP_ALIVE": "3",
+}
+
+
+@pytest.fixture(scope="module")
+def collector(collector_class, metrics, tmp_path_factory):
     """A collector with small limits, in one process."""
-    return new_collector(
-        HEARSAY_WORKERS="1",
-        HEARSAY_MAX_HEADER="2 KiB",
-        HEARSAY_MAX_HEADERS="16",
-        HEARSAY_MAX_BODY="64 KiB",
-        HEARSAY_MAX_BINARY_BODY="64 KiB",
-        HEARSAY_REQUEST_TIMEOUT="2",
-        HEARSAY_KEEP_ALIVE="3",
-        HEARSAY_MAX_CONNECTIONS="5",
-    )
+    folder = tmp_path_factory.mktemp("collector")
+    (folder / "metrics.toml").write_text(metrics)
+    collector = collector_class(dict(LIMITS), folder)
+    collector.start()
+    yield collector
+    collector.kill()
 
 
 @pytest.fixture
-def connect(collector):
-    """Opens connections to it."""
+def narrow(new_collector):
+    """One that has room for five connections."""
+    return new_collector(**LIMITS, HEARSAY_MAX_CONNECTIONS="5")
+
+
+@pytest.fixture
+def connect(request):
+    """Opens connections to it, or to the narrow one where the test asks for that."""
+    name = "narrow" if "narrow" in request.fixturenames else "collector"
+    collector = request.getfixturevalue(name)
     host, _, port = collector.address.removeprefix("http://").rpartition(":")
     with ExitStack() as stack:
 
@@ -178,7 +194,7 @@ def test_a_request_that_trickles(collector, connect, part):
     refused(connection, 408, "too-slow")
 
 
-def test_a_thousand_slow_clients_do_not_stay(collector, connect, body, until):
+def test_slow_clients_do_not_stay(narrow, connect, body, until):
     """Clients that hold all connections with half a header are gone after the timeout, and a
     good one is served."""
     slow = [connect() for _ in range(5)]
@@ -238,7 +254,7 @@ def test_a_slow_reader_does_not_stay(collector, connect, until):
     until(cut, "a client that does not read stays")
 
 
-def test_too_many_connections(collector, connect, body, until):
+def test_too_many_connections(narrow, connect, body, until):
     """Beyond the limit: 503 with the time to come back; when one has gone, there is room."""
     held = [connect() for _ in range(5)]
     for each in held:
@@ -256,7 +272,7 @@ def test_too_many_connections(collector, connect, body, until):
     until(served, "there is no room again")
 
 
-def test_far_too_many_connections(collector, connect):
+def test_far_too_many_connections(narrow, connect):
     """Many more than the limit are cut off without a word, and the collector lives on."""
     crowd = [connect() for _ in range(5 + 3 * ROOM)]
     ends = []
@@ -269,7 +285,7 @@ def test_far_too_many_connections(collector, connect):
     assert False in ends
     for each in crowd:
         each.close()
-    assert collector.process.poll() is None
+    assert narrow.process.poll() is None
 
 
 def test_answers_to_pipelined_requests_keep_their_order(collector, connect, body):
@@ -291,6 +307,23 @@ def test_an_upgrade_is_not_offered(collector, connect, body):
     connection = connect()
     connection.sendall(whole(body(), upgrade))
     refused(connection, 400, "not-http")
+
+
+def test_a_thread_worker_has_gunicorn_s_limits(new_collector):
+    """Behind gunicorn's own threads a header too large is refused too, and a body as ever."""
+    command = ("-m", "gunicorn", "-c", "python:hearsay_collector.gunicorn_conf", "-k", "gthread")
+    collector = new_collector(*command, "hearsay_collector.wsgi:app", **LIMITS)
+    host, port = collector.environ["HEARSAY_BIND"].split(":")
+    many = b"".join(b"X-%d: 1\r\n" % number for number in range(20))
+    for request, start in (
+        (whole(b"{}", many), b"HTTP/1.1 431 "),
+        (whole(b"{}", b"X-Long: " + b"x" * 3000 + b"\r\n"), b"HTTP/1.1 431 "),
+        (b"GET /" + b"x" * 3000 + b" HTTP/1.1\r\n\r\n", b"HTTP/1.1 414 "),
+        (whole(b" " * 70_000), b"HTTP/1.1 413 "),
+    ):
+        with socket.create_connection((host, int(port)), timeout=30) as connection:
+            connection.sendall(request)
+            assert connection.recv(4096).startswith(start)
 
 
 def test_files_for_all_connections(monkeypatch, caplog):
