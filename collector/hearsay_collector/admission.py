@@ -27,6 +27,9 @@ __all__ = ["Admission", "client_address", "network_of"]
 
 _IPV4, _IPV6 = 24, 48
 
+_MOST_NETWORKS = 1 << 20
+"""Networks that are counted at a time; with more, all begin again, so that memory is bounded."""
+
 
 class Admission:
     """Lets a request in or raises; `None` of `of` stands for a collector that lets all in.
@@ -141,6 +144,8 @@ class _Counts(Storage):
 
     def incr(self, key: str, expiry: float, amount: int = 1) -> int:
         with self._lock:
+            if len(self._counts) >= _MOST_NETWORKS:
+                self._counts.clear()
             self._counts[key] += amount
             return self._counts[key]
 

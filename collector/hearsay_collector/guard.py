@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import http
+import logging
 import resource
 from typing import Any, Final
 
@@ -31,6 +32,22 @@ and what the client had not read by then would be lost."""
 
 _SLACK = 1 << 16
 _BODY = (b"content-length", b"transfer-encoding")
+
+
+_PER_REQUEST = (
+    "Invalid HTTP request received.",
+    "Unsupported upgrade request.",
+    "No supported WebSocket library detected.",
+)
+
+
+def _worth_a_line(record: logging.LogRecord) -> bool:
+    """Whether uvicorn says more than that a client sent nonsense, of which a flood would fill
+    the disk; the metrics count it."""
+    return not record.getMessage().startswith(_PER_REQUEST)
+
+
+logging.getLogger("uvicorn.error").addFilter(_worth_a_line)
 
 
 def open_files(connections: int) -> None:

@@ -82,6 +82,15 @@ def test_a_network_has_its_rate():
     admission.admit("203.0.113.4", "", "")
 
 
+def test_counts_are_bounded(monkeypatch):
+    """However many networks there are, no more than a fixed number of counts is held."""
+    monkeypatch.setattr("hearsay_collector.admission._MOST_NETWORKS", 10)
+    admission = Admission(Settings(rate="1/day"))
+    for number in range(250):
+        admission.admit(f"203.0.{number}.1", "", "")
+        assert len(admission._counts._counts) <= 10
+
+
 def test_without_an_address_there_is_no_rate():
     """Who comes through a Unix socket has no network, and is let in."""
     admission = Admission(Settings(rate="1/day"))
@@ -288,6 +297,4 @@ def test_the_sdk_sends_its_key(new_collector, metrics, tmp_path, key):
         client.flush()
         now[0] += 86_400
         assert client.flush() == (key == KEY)
-        assert [report.status for report in client.sent()] == [
-            "sent" if key == KEY else "queued"
-        ]
+        assert [report.status for report in client.sent()] == ["sent" if key == KEY else "queued"]
