@@ -35,7 +35,7 @@ from hearsay.mechanisms import Report
 from hearsay_collector.binary import MEDIA_TYPE, encode
 from hearsay_collector.stores import open_store
 
-CONNECTIONS = 256
+CONNECTIONS = 512
 BULK = 10_000
 """Reports in a large batch."""
 

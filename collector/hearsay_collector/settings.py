@@ -167,7 +167,7 @@ class Settings:
         100_000, _whole(1, 1_000_000), "most reports in one binary batch"
     )
     tick: int = _setting(
-        10, _whole(0, 1000), "milliseconds between commits at least, in which batches gather"
+        20, _whole(0, 1000), "milliseconds between commits at least, in which batches gather"
     )
     queue: int = _setting(
         1 << 25, _size, "bytes of bodies that wait in one process; beyond that it answers 503"
