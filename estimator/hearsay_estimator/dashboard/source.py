@@ -245,7 +245,9 @@ def current_source() -> Source:
     """That of the application which answers, as this request sees it."""
     if "source" not in g:
         source: Source = current_app.extensions["hearsay_source"]
-        at_once = request.method in ("GET", "HEAD") and for_people(request)
+        # A chart in a frame is made of one answer: it cannot look again.
+        whole = request.method not in ("GET", "HEAD") or request.endpoint == "embedding.embedded"
+        at_once = for_people(request) and not whole
         patience = PAGE_PATIENCE if at_once else FILE_PATIENCE
         g.source = replace(source, store=Snapshot(source.store), patience=patience)
     seen: Source = g.source

@@ -305,3 +305,12 @@ def test_a_signed_in_browser_reads_it_too(browser: FlaskClient, anybody: FlaskCl
     assert refused.status_code == 401
     assert refused.mimetype == "application/problem+json"
     assert refused.headers["WWW-Authenticate"] == "Bearer"
+
+
+def test_a_form_of_another_site_sends_no_list(browser: FlaskClient) -> None:
+    """With a cookie, POST is for pages of the same site: what a browser says comes from
+    elsewhere is forbidden, and told so as a problem."""
+    for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}):
+        refused = browser.post(f"{BROWSER}/estimate", data="x", headers=headers)
+        assert refused.status_code == 403
+        assert refused.mimetype == "application/problem+json"

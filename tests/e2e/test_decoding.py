@@ -1,0 +1,105 @@
+"""A long decode in a real browser: the page says how far it is, and turns into the answer."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from selenium.common.exceptions import StaleElementReferenceException
+from selenium.webdriver.support.wait import WebDriverWait
+
+from hearsay import Registry
+from hearsay_collector.stores import open_store
+from hearsay_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from hearsay_estimator.sampling import sample_tally
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
+
+TOKEN = "a token of the tests"
+REGISTRY = """
+schema = 1
+[metrics.site]
+type = "string"
+description = "Which site?"
+owner = "me"
+expires = 2099-06-30
+epsilon = 4.0
+lifetime_epsilon = 8.0
+"""
+
+
+@pytest.fixture
+def page(
+    command: list[str],
+    start: Callable[[list[str]], subprocess.Popen[str]],
+    environ: dict[str, str],
+    tmp_path: Path,
+) -> str:
+    """The address of a dashboard whose operator has listed a million strings; on each of three
+    days 20,000 devices have named two of them, seed 1."""
+    (tmp_path / "metrics.toml").write_text(REGISTRY)
+    registry = Registry.parse(REGISTRY)
+    scheme = registry["site"].scheme
+    url = f"sqlite:///{tmp_path}/tallies.db"
+    store = open_store(url)
+    store.publish({"site": [scheme]})
+    now = datetime.now(UTC)
+    rng = np.random.default_rng(1)
+    names = ["a.example", "b.example"]
+    for ago in (2, 3, 4):
+        tally = sample_tally(scheme, np.array([15_000, 5_000]), rng, values=names, metric="site")
+        label = (now.date() - timedelta(days=ago)).isoformat()
+        increments = {}
+        for place, row in enumerate(tally.rows):
+            columns = np.flatnonzero(row.cells)
+            key = TallyRowKey(TallyKey("site", scheme.fingerprint, label), place)
+            increments[key] = Increment(
+                len(row.cells), row.reports, columns.tolist(), row.cells[columns].tolist()
+            )
+        store.fold(Commit((f"{ago:032x}",), increments), now.timestamp())
+    store.close()
+    folder = tmp_path / "lists"
+    folder.mkdir()
+    names += [f"s{number}.example" for number in range(999_998)]
+    (folder / "site.txt").write_text("\n".join(names))
+    environ.update(
+        HEARSAY_REGISTRY=str(tmp_path / "metrics.toml"),
+        HEARSAY_STORE=url,
+        HEARSAY_CANDIDATES_DIR=str(folder),
+        HEARSAY_DASHBOARD_TOKEN=TOKEN,
+        HEARSAY_DASHBOARD_LOGIN_LINK="1",
+        HEARSAY_DASHBOARD_BIND="127.0.0.1:0",
+    )
+    dashboard = start([*command, "dashboard"])
+    assert dashboard.stdout is not None
+    for line in dashboard.stdout:
+        if found := re.search(r"http://127\.0\.0\.1:\d+", line):
+            return found[0]
+    raise AssertionError("the dashboard printed no address")
+
+
+def test_a_million_strings_are_waited_for(
+    page: str, open_browser: Callable[[bool], Chrome]
+) -> None:
+    """Without JavaScript the page comes back by itself until the leading string is there."""
+    browser = open_browser(False)
+    browser.get(f"{page}/login?token={TOKEN.replace(' ', '%20')}&next=/metric/site")
+    source = browser.page_source
+    assert "is being calculated" in source
+    assert "seconds so far" in source
+
+    def leading(browser: Chrome) -> bool:
+        found = browser.find_elements("css selector", "h2.headline")
+        return bool(found) and "a.example leads" in found[0].text
+
+    # The page may be replaced between finding its headline and reading it.
+    waiting = WebDriverWait(browser, 100, ignored_exceptions=[StaleElementReferenceException])
+    waiting.until(leading)
+    assert browser.current_url == f"{page}/metric/site"
