@@ -301,9 +301,17 @@ def _told() -> Iterator[None]:
     try:
         yield
     except HearsayError as error:
-        raise click.ClickException(str(error)) from error
+        raise click.ClickException(f"{error}{_hint(error)}") from error
     except OSError as error:
         raise click.ClickException(f"{error.filename}: {error.strerror}") from error
+
+
+def _hint(error: HearsayError) -> str:
+    from hearsay_collector.stores import StoreUnavailable
+
+    if isinstance(error, StoreUnavailable):
+        return ": try again later; what an import or a merge has added is not added twice"
+    return ""
 
 
 @contextmanager
@@ -366,7 +374,7 @@ def _print_outcome(outcome: Outcome, source: str, as_json: bool) -> None:
     else:
         click.echo(
             f"added {_many(outcome.reports, 'report')} of {source}; "
-            f"{_many(outcome.known_reports, 'report')} were in the store already"
+            f"{_many(outcome.known_reports, 'report')} had been added before"
         )
 
 

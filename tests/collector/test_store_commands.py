@@ -10,8 +10,9 @@ from click.testing import CliRunner
 
 from hearsay import windows
 from hearsay_collector import store_commands
-from hearsay_collector.stores import open_store
+from hearsay_collector.stores import StoreUnavailable, open_store
 from hearsay_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from hearsay_collector.stores.sqlite import SqliteStore
 
 
 @pytest.fixture
@@ -148,6 +149,13 @@ def test_merge(filled, run, home, tmp_path, scheme):
         assert target.tally("browser", scheme.fingerprint, days).reports == 6
 
 
+def test_a_store_is_not_merged_into_itself(filled, run, home, scheme):
+    """Nothing is counted twice by naming the same store as both."""
+    assert "same store" in run("merge", home.url, code=1).output
+    days = ["2026-11-01", "2026-11-02", "2026-11-20"]
+    assert filled.tally("browser", scheme.fingerprint, days).reports == 6
+
+
 @pytest.mark.parametrize(
     "arguments", [("info",), ("drop", "--before", "2026-01-01"), ("export", "x.gz")]
 )
@@ -157,6 +165,26 @@ def test_no_store(run, tmp_path, arguments, monkeypatch):
     nowhere = f"sqlite:///{tmp_path / 'nowhere.db'}"
     assert "there is no store" in run(*arguments, store=nowhere, code=1).output
     assert not list(tmp_path.glob("*x.gz*"))
+
+
+def test_an_import_that_broke_off(run, home, filled, tmp_path, monkeypatch):
+    """When the store goes away in the middle, the command says that it can be repeated; that
+    completes the import, and says what was in already."""
+    file, other = tmp_path / "tallies.gz", f"sqlite:///{tmp_path / 'other.db'}"
+    run("export", file)
+    fold, folds = SqliteStore.fold, []
+
+    def breaking(store, commit, now):
+        folds.append(commit)
+        if len(folds) == 2:
+            raise StoreUnavailable("away")
+        return fold(store, commit, now)
+
+    monkeypatch.setattr(SqliteStore, "fold", breaking)
+    assert "not added twice" in run("import", file, store=other, code=1).output
+    said = run("import", file, store=other).stdout
+    assert "added 5 reports" in said
+    assert "1 report had been added before" in said
 
 
 def test_a_damaged_file(run, tmp_path):

@@ -171,9 +171,9 @@ def test_the_least_rights(guarded, scheme, shelf, new_id, noon):
     """With exactly the rights of the page, a collector does all of its work, retention included,
     and a reader reads, pings and can change nothing."""
     options = {"prefix": "hearsay", "password": "p@ss/word"}
-    batch, wide = new_id(), shelf(20_000)
+    batch, wide, replicas = new_id(), shelf(20_000), int("cluster" in guarded)
     with (
-        closing(open_store(guarded, user="collector", **options)) as store,
+        closing(open_store(guarded, user="collector", replicas=replicas, **options)) as store,
         closing(open_store(guarded, user="dashboard", **options)) as reader,
     ):
         store.publish({"m": [scheme]})
