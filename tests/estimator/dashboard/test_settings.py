@@ -73,3 +73,20 @@ def test_the_command_says_what_is_wrong(
     result = CliRunner().invoke(dashboard, options)
     assert result.exit_code == 1
     assert result.output.startswith("Error: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("1048576", 1 << 20), ("64 MiB", 64 << 20), ("2 GiB", 2 << 30)]
+)
+def test_sizes_are_written_with_or_without_units(text: str, size: int) -> None:
+    """Bytes, KiB, MiB or GiB, for the cache and for uploads alike."""
+    names = ("HEARSAY_DASHBOARD_CACHE", "HEARSAY_DASHBOARD_UPLOAD")
+    settings = Settings.from_env(dict.fromkeys(names, text))
+    assert (settings.dashboard_cache, settings.dashboard_upload) == (size, size)
+
+
+@pytest.mark.parametrize("text", ["0", "1023", "-1", "1e9", "1 TiB", "much", "1025 GiB"])
+def test_a_size_that_cannot_be_is_refused(text: str) -> None:
+    """The message says how to write one."""
+    with pytest.raises(SettingsError, match="HEARSAY_DASHBOARD_CACHE must be a size"):
+        Settings.from_env({"HEARSAY_DASHBOARD_CACHE": text})
