@@ -140,6 +140,9 @@ class Connection(GuardedConnection):
             self._collector.release(len(exchange.body))
             exchange.body = b""
         super().connection_lost(exc)
+        # A connection and its last request name each other, here and where the guard looks.
+        # Without that, what they hold is free at once and need not be searched for.
+        self.cycle = self._before = self._seen = None  # type: ignore[assignment]
 
     def answer(self, exchange: _Exchange, answer: Answer) -> None:
         """Write the one answer of a request, if somebody is still there to read it."""

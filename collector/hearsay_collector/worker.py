@@ -37,7 +37,7 @@ class EventLoopWorker(UvicornWorker):  # type: ignore[misc]  # it brings no type
         # need not be looked at again and again.
         gc.collect()
         gc.freeze()
-        gc.set_threshold(_YOUNG, 20, 100)
+        gc.set_threshold(_YOUNG, 10, 10)
         super().run()
 
     async def callback_notify(self) -> None:
