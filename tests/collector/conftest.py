@@ -488,6 +488,8 @@ class SocketClient(AsgiClient):
         for connection in list(self.state.connections):
             connection.shutdown()
         self.loop.run_until_complete(self.server.wait_closed())
+        if self.state.tasks:
+            self.loop.run_until_complete(asyncio.wait(self.state.tasks))
         super().close()
 
     async def request(
