@@ -34,16 +34,11 @@ from hearsay_estimator.memoized import worth
 from hearsay_estimator.significance import adjust_p
 from hearsay_estimator.support import Items
 
-__all__ = ["COHORTS", "UNTOLD", "decode_cohorts", "fits"]
+__all__ = ["COHORTS", "decode_cohorts", "fits"]
 
 _MOST_CELLS = 1 << 27
-"""Of all candidates together: half a gigabyte."""
-
-UNTOLD = (
-    "so many candidates cannot be told apart where they collide: those that share columns with "
-    "common ones are too high, however many devices report; ask for fewer at a time"
-)
-"""What is to be said of candidates that do not fit."""
+"""Of all candidates together: half a gigabyte. More cannot be told apart, and are refused:
+counted one by one, thousands would be found for what common strings add to them by chance."""
 
 
 class Channel(NamedTuple):
@@ -78,10 +73,10 @@ COHORTS: dict[str, Callable[[Any], Channel]] = {
 
 
 def fits(mechanism: Mechanism[Any], items: Items) -> bool:
-    """Whether candidates of this mechanism are decoded here: all of them fit into memory.
+    """Whether candidates of this mechanism are decoded here.
 
     Raises:
-        EstimateError: they do not, and there is no other decoder.
+        EstimateError: they are, but so many do not fit into memory.
     """
     if mechanism.name not in COHORTS:
         return False
@@ -89,8 +84,6 @@ def fits(mechanism: Mechanism[Any], items: Items) -> bool:
     each = channel.cohorts * channel.hashes
     if len(items) * each <= _MOST_CELLS:
         return True
-    if channel.hashes == 1:
-        return False
     raise EstimateError(
         f"{len(items):,} candidates are too many for {mechanism.name}: ask for at most "
         f"{_MOST_CELLS // each:,} at a time"
