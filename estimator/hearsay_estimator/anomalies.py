@@ -43,6 +43,7 @@ from hearsay.mechanisms import (
 from hearsay.mechanisms.projective_geometry import points
 from hearsay_collector.tally import Tally
 from hearsay_estimator.intervals import FloatArray, Noise
+from hearsay_estimator.messages import message, sentence
 from hearsay_estimator.significance import low_scores
 from hearsay_estimator.tails import binomial_tail, chi_square_tail, normal_tails, poisson_tail
 
@@ -62,20 +63,26 @@ _LOW = 0.5 * math.erfc(math.sqrt(0.5))
 
 
 SENTENCES = {
-    "low": (
+    "low": sentence(
         "{observed:,.0f} values lie more than a standard error below zero, where chance makes it "
         "{expected:,.0f} or fewer"
     ),
-    "lowest": "the lowest share, {observed:.2%}, is further below zero than chance takes it",
-    "ones": "a bitmap holds {observed:.2f} ones on average, where honest ones hold {expected:.2f}",
-    "row_ones": "the rows disagree on how many ones a bitmap holds",
-    "rows": "reports are not spread evenly over the rows, which devices draw by lot",
-    "repeated": (
+    "lowest": sentence(
+        "the lowest share, {observed:.2%}, is further below zero than chance takes it"
+    ),
+    "ones": sentence(
+        "a bitmap holds {observed:.2f} ones on average, where honest ones hold {expected:.2f}"
+    ),
+    "row_ones": sentence("the rows disagree on how many ones a bitmap holds"),
+    "rows": sentence("reports are not spread evenly over the rows, which devices draw by lot"),
+    "repeated": sentence(
         "one message came {observed:,.0f} times, where {expected:,.0f} times is the most to be "
         "expected"
     ),
-    "answers": "{observed:,.0f} answered, where {expected:,.0f} were usual before",
-    "jump": "the share of {value} is {observed:.2%}, where {expected:.2%} was usual before",
+    "answers": sentence("{observed:,.0f} answered, where {expected:,.0f} were usual before"),
+    "jump": sentence(
+        "the share of {value} is {observed:.2%}, where {expected:.2%} was usual before"
+    ),
 }
 """What an alarm of each figure says."""
 
@@ -107,8 +114,11 @@ class Figure:
     @property
     def text(self) -> str:
         """What is strange about it, if it raises an alarm: half a sentence."""
-        return SENTENCES[self.name].format(
-            observed=self.observed, expected=self.expected, value=self.value
+        return message(
+            SENTENCES[self.name],
+            observed=self.observed,
+            expected=self.expected,
+            value=self.value,
         )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from hearsay.forecast import USABLE_SHARE, critical_value
 from hearsay_estimator.intervals import Noise
+from hearsay_estimator.messages import message
 
 __all__ = ["caveats"]
 
@@ -32,35 +33,51 @@ def caveats(
     `independent` is what the n reports are worth (see `Basis`).
     """
     if n == 0:
-        return ("no reports: nothing can be said yet",)
+        return (message("no reports: nothing can be said yet"),)
     family = len(noise.a)
     critical = critical_value(1 - level, family)
     warnings = []
     if n < _FEW:
-        warnings.append(f"only {n} reports: far too few to speak for a crowd")
+        warnings.append(message("only {n} reports: far too few to speak for a crowd", n=n))
     smallest = critical * float(noise.null_error.min())
     if smallest > USABLE_SHARE:
         warnings.append(
-            f"no usable signal: noise alone can look like a share of {min(smallest, 9.99):.0%}, "
-            "so wait for more reports"
+            message(
+                "no usable signal: noise alone can look like a share of {share:.0%}, so wait for "
+                "more reports",
+                share=min(smallest, 9.99),
+            )
         )
     if float(np.abs(noise.skewness).max()) > _ROUGH:
         warnings.append(
-            "so few reports support any value by chance that intervals and p-values are rough"
+            message(
+                "so few reports support any value by chance that intervals and p-values are rough"
+            )
         )
     if independent < n:
         warnings.append(
-            f"rests on {n:,} answers from {len(windows)} windows, in which devices may have "
-            f"answered again out of the same memory: what they keep is counted as that of "
-            f"{independent:,.0f} devices, and the intervals allow for it"
+            message(
+                "rests on {n:,} answers from {windows} windows, in which devices may have "
+                "answered again out of the same memory: what they keep is counted as that of "
+                "{independent:,.0f} devices, and the intervals allow for it",
+                n=n,
+                windows=len(windows),
+                independent=independent,
+            )
         )
     elif len(windows) > 1:
         warnings.append(
-            f"rests on {n:,} answers from {len(windows)} windows, not on as many devices: where "
-            "the same devices answer again, the intervals are somewhat too narrow"
+            message(
+                "rests on {n:,} answers from {windows} windows, not on as many devices: where "
+                "the same devices answer again, the intervals are somewhat too narrow",
+                n=n,
+                windows=len(windows),
+            )
         )
     if not complete:
         warnings.append(
-            "only some of the possible values are asked for: their shares need not sum to one"
+            message(
+                "only some of the possible values are asked for: their shares need not sum to one"
+            )
         )
     return tuple(warnings)

@@ -17,6 +17,7 @@ from hearsay_estimator.errors import EstimateError
 from hearsay_estimator.estimate import Basis, Estimate, infer
 from hearsay_estimator.finding import Finding
 from hearsay_estimator.intervals import FloatArray, Noise
+from hearsay_estimator.messages import message
 from hearsay_estimator.poisoning import Exposure
 
 __all__ = ["combine"]
@@ -129,8 +130,9 @@ def _warned(combined: Estimate, parts: Sequence[Estimate]) -> Estimate:
     everywhere = set.intersection(*(set(part.values) for part in parts))
     some = [value for value in combined.values if value not in everywhere]
     named = ", ".join(some[:5]) + (", ..." if len(some) > 5 else "")
-    warning = (
-        f"the schemes ask for different values; {len(some)} of them rest on some schemes only: "
-        f"{named}"
+    warning = message(
+        "the schemes ask for different values; {count} of them rest on some schemes only: {named}",
+        count=len(some),
+        named=named,
     )
     return replace(combined, warnings=(*combined.warnings, warning))

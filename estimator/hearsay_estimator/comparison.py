@@ -27,10 +27,11 @@ from hearsay_collector.stores.base import Store
 from hearsay_estimator.errors import EstimateError
 from hearsay_estimator.estimate import Estimate
 from hearsay_estimator.intervals import FloatArray, score_interval
+from hearsay_estimator.messages import message, sentence
 
 __all__ = ["NO_CHANGE", "Comparison", "compare", "has_memory", "plain", "points"]
 
-NO_CHANGE = "no change that can be told from noise"
+NO_CHANGE = message("no change that can be told from noise")
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,18 +63,26 @@ class Comparison:
             float(column[place]) for column in (self.difference, self.low, self.high)
         )
         if not math.isfinite(difference):
-            return "the change is unknown: one of the two has no answers"
+            return message("the change is unknown: one of the two has no answers")
         spread = (high - low) / 2
-        interval = f"{self.level * 100:g} % CI"
+        level = self.level * 100
         if not self.changed[place]:
-            ends = f"{points(low, spread)} to {points(high, spread)} points"
-            return f"{NO_CHANGE} ({interval} {ends})"
-        way, nearest, farthest = ("up", low, high) if difference > 0 else ("down", -high, -low)
+            return message(
+                "{no_change} ({level:g} % CI {low} to {high} points)",
+                no_change=NO_CHANGE,
+                level=level,
+                low=points(low, spread),
+                high=points(high, spread),
+            )
+        way, nearest, farthest = (_UP, low, high) if difference > 0 else (_DOWN, -high, -low)
         # An end just beside zero must not be rounded to it: the interval does not hold zero.
         near = points(nearest, min(spread, nearest))
-        return (
-            f"{way} {points(abs(difference), spread)} points, "
-            f"{interval} {near} to {points(farthest, spread)}"
+        return message(
+            way,
+            change=points(abs(difference), spread),
+            level=level,
+            low=near,
+            high=points(farthest, spread),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -108,6 +117,9 @@ class Comparison:
         return list(zip(self.values, *map(plain, columns), strict=True))
 
 
+_UP = sentence("up {change} points, {level:g} % CI {low} to {high}")
+_DOWN = sentence("down {change} points, {level:g} % CI {low} to {high}")
+
 _COLUMNS = ("value", "before", "after", "difference", "std_error", "low", "high", "changed")
 
 
@@ -122,11 +134,14 @@ def compare(before: Estimate, after: Estimate, *, together: bool = True) -> Comp
         EstimateError: they are of different metrics or levels, or share a window.
     """
     if (before.metric, before.level) != (after.metric, after.level):
-        raise EstimateError("only estimates of one metric and level can be compared")
+        raise EstimateError(message("only estimates of one metric and level can be compared"))
     if shared := set(before.windows) & set(after.windows):
         raise EstimateError(
-            f"both periods hold {min(shared)}: a window cannot be compared with itself, so "
-            "choose two ranges that do not overlap"
+            message(
+                "both periods hold {window}: a window cannot be compared with itself, so choose "
+                "two ranges that do not overlap",
+                window=min(shared),
+            )
         )
     known = {value: place for place, value in enumerate(before.values)}
     values = tuple(value for value in after.values if value in known)

@@ -29,6 +29,7 @@ from hearsay.mechanisms import (
 from hearsay_collector.tally import Tally
 from hearsay_estimator import hadamard_response, hashed, projective_geometry
 from hearsay_estimator.errors import EstimateError
+from hearsay_estimator.messages import message
 from hearsay_estimator.support import Decoder, Items, Support
 
 __all__ = ["DECODERS", "asked_items", "support_counts"]
@@ -69,20 +70,26 @@ def _check_tally(tally: Tally, scheme: Scheme) -> None:
     widths = [row.cells.shape for row in tally.rows]
     if widths != [(row.width,) for row in scheme.mechanism.rows]:
         raise EstimateError(
-            f"the tally of {tally.metric} has rows of other widths than scheme "
-            f"{scheme.fingerprint}: read it again from the store"
+            message(
+                "the tally of {metric} has rows of other widths than scheme {scheme}: read it "
+                "again from the store",
+                metric=tally.metric,
+                scheme=scheme.fingerprint,
+            )
         )
 
 
 def _items(scheme: Scheme, candidates: Sequence[str] | None) -> Items:
     if candidates is None:
         if scheme.values is None:
-            raise EstimateError("this metric's domain is open: give the candidates to look for")
+            raise EstimateError(
+                message("this metric's domain is open: give the candidates to look for")
+            )
         return _array(scheme.items)
     if not candidates:
-        raise EstimateError("there are no candidates: give at least one")
+        raise EstimateError(message("there are no candidates: give at least one"))
     if len(set(candidates)) != len(candidates):
-        raise EstimateError("a candidate is listed twice: list each of them once")
+        raise EstimateError(message("a candidate is listed twice: list each of them once"))
     if scheme.values is None:
         return candidates
     index = dict(zip(scheme.values, scheme.items, strict=True))
@@ -90,8 +97,11 @@ def _items(scheme: Scheme, candidates: Sequence[str] | None) -> Items:
         return _array([index[value] for value in candidates])
     except KeyError as error:
         raise EstimateError(
-            f"{error} is not one of the metric's declared values, so no report can speak of it: "
-            "leave it out"
+            message(
+                "{value} is not one of the metric's declared values, so no report can speak of "
+                "it: leave it out",
+                value=str(error),
+            )
         ) from None
 
 

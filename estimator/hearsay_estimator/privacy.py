@@ -22,6 +22,7 @@ from typing import Any
 from hearsay import Metric, Registry
 from hearsay.mechanisms import MemoizedLocalHashing, Memoizing
 from hearsay_estimator.change_pattern import alternation_loss, reports_that_show
+from hearsay_estimator.messages import message
 
 __all__ = [
     "BEYOND",
@@ -272,16 +273,29 @@ def together(registry: Registry, household: int = 1) -> Together:
 
 def learned_by(*, remembers: bool) -> dict[str, str]:
     """Who can learn what of a device: who -> what."""
-    thief = "the true value of the window that is still open, and the noisy reports it has made"
-    if remembers:
-        thief += "; also which values it has met so far, since its memory is kept by value"
+    thief = (
+        message(
+            "the true value of the window that is still open, and the noisy reports it has made; "
+            "also which values it has met so far, since its memory is kept by value"
+        )
+        if remembers
+        else message(
+            "the true value of the window that is still open, and the noisy reports it has made"
+        )
+    )
     return {
-        "the network": "that the device reports, and its address; of the report nothing while "
-        "TLS holds, and if it does not, no more than the bounds",
-        "the collector's operator": "each report as it comes in, and from which address; the "
-        "bounds need no trust in who runs it, and the collector keeps neither",
-        "the analyst": "sums over all devices, which tell far less of one device than its report",
-        "a thief of the store": "the same sums: no report, address or device is in it",
+        "the network": message(
+            "that the device reports, and its address; of the report nothing while TLS holds, "
+            "and if it does not, no more than the bounds"
+        ),
+        "the collector's operator": message(
+            "each report as it comes in, and from which address; the bounds need no trust in who "
+            "runs it, and the collector keeps neither"
+        ),
+        "the analyst": message(
+            "sums over all devices, which tell far less of one device than its report"
+        ),
+        "a thief of the store": message("the same sums: no report, address or device is in it"),
         "a thief of the device": thief,
     }
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import NamedTuple
 
+from hearsay_estimator.messages import message, sentence
 from hearsay_estimator.privacy import BEYOND, WINDOWS_A_YEAR, Bound, Guarantee
 
 __all__ = ["chance", "factor", "pace", "rounded_up"]
@@ -38,13 +40,67 @@ def chance(bound: Bound) -> str:
 
 def pace(guarantee: Guarantee) -> str:
     """How soon a device that always has something to say has given all its answers."""
-    window, rate, answers = guarantee.window, guarantee.sample_rate, guarantee.answers
-    asked = f"in a random {rate * 100:g}% of its {window}s" if rate < 1 else f"every {window}"
+    words = _PACES[guarantee.window]
+    rate, answers = guarantee.sample_rate, guarantee.answers
     if answers is None:
-        return f"A device answers {asked} until the metric expires."
+        return message(words.always if rate >= 1 else words.sampled, rate=rate * 100)
     if rate >= 1:
-        return f"A device that answers every {window} stops after {answers} {window}s."
+        return message(words.stops, answers=answers)
     expected = answers / rate
-    years = expected / WINDOWS_A_YEAR[window]
-    span = f"{years:.0f} years" if years >= 1.5 else f"{expected:.0f} {window}s"
-    return f"A device is asked {asked}, so its budget lasts about {span}."
+    years = expected / WINDOWS_A_YEAR[guarantee.window]
+    if years >= 1.5:
+        return message(words.lasts_years, rate=rate * 100, years=years)
+    return message(words.lasts, rate=rate * 100, windows=expected)
+
+
+class _Pace(NamedTuple):
+    """What is said of windows of one kind: a language may need other words for each."""
+
+    always: str
+    sampled: str
+    stops: str
+    lasts: str
+    lasts_years: str
+
+
+_PACES: dict[str, _Pace] = {
+    "day": _Pace(
+        sentence("A device answers every day until the metric expires."),
+        sentence("A device answers in a random {rate:g}% of its days until the metric expires."),
+        sentence("A device that answers every day stops after {answers} days."),
+        sentence(
+            "A device is asked in a random {rate:g}% of its days, so its budget lasts about "
+            "{windows:.0f} days."
+        ),
+        sentence(
+            "A device is asked in a random {rate:g}% of its days, so its budget lasts about "
+            "{years:.0f} years."
+        ),
+    ),
+    "week": _Pace(
+        sentence("A device answers every week until the metric expires."),
+        sentence("A device answers in a random {rate:g}% of its weeks until the metric expires."),
+        sentence("A device that answers every week stops after {answers} weeks."),
+        sentence(
+            "A device is asked in a random {rate:g}% of its weeks, so its budget lasts about "
+            "{windows:.0f} weeks."
+        ),
+        sentence(
+            "A device is asked in a random {rate:g}% of its weeks, so its budget lasts about "
+            "{years:.0f} years."
+        ),
+    ),
+    "month": _Pace(
+        sentence("A device answers every month until the metric expires."),
+        sentence("A device answers in a random {rate:g}% of its months until the metric expires."),
+        sentence("A device that answers every month stops after {answers} months."),
+        sentence(
+            "A device is asked in a random {rate:g}% of its months, so its budget lasts about "
+            "{windows:.0f} months."
+        ),
+        sentence(
+            "A device is asked in a random {rate:g}% of its months, so its budget lasts about "
+            "{years:.0f} years."
+        ),
+    ),
+}

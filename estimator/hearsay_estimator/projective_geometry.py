@@ -32,6 +32,7 @@ from hearsay.mechanisms import ProjectiveGeometry
 from hearsay.mechanisms.projective_geometry import points
 from hearsay_collector.tally import Tally, TallyRow
 from hearsay_estimator.errors import EstimateError
+from hearsay_estimator.messages import message
 from hearsay_estimator.planes import Planes, sample_points
 from hearsay_estimator.support import Items, Support
 
@@ -67,8 +68,11 @@ def space_support(cells: _Counts, order: int, dimension: int) -> _Counts:
     """
     if int(cells.sum()) > MAX_REPORTS:
         raise EstimateError(
-            f"a tally of more than {MAX_REPORTS:,} reports cannot be decoded exactly: "
-            "estimate fewer windows at a time"
+            message(
+                "a tally of more than {most:,} reports cannot be decoded exactly: estimate fewer "
+                "windows at a time",
+                most=MAX_REPORTS,
+            )
         )
     return _support(cells, order, dimension)
 

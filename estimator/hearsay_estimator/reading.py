@@ -16,6 +16,7 @@ from hearsay_estimator.combination import combine
 from hearsay_estimator.errors import EstimateError
 from hearsay_estimator.estimate import Estimate, estimate
 from hearsay_estimator.memoized import repeats
+from hearsay_estimator.messages import message
 from hearsay_estimator.significance import Adjustment
 
 __all__ = ["Part", "Question", "find_metric", "gather", "read"]
@@ -103,7 +104,13 @@ def gather(
     """What `read` rests on, with the same errors."""
     declared = find_metric(registry, metric)
     if first is not None and last is not None and last < first:
-        raise EstimateError(f"the range ends ({last}) before it begins ({first}): swap them")
+        raise EstimateError(
+            message(
+                "the range ends ({last}) before it begins ({first}): swap them",
+                last=last,
+                first=first,
+            )
+        )
     current = declared.scheme.fingerprint
     published = store.schemes().get(metric, {})
     schemes: dict[str, Scheme] = {current: declared.scheme, **published}

@@ -20,6 +20,7 @@ from hearsay_collector.stores.base import Store
 from hearsay_estimator.comparison import Comparison, compare, has_memory, plain
 from hearsay_estimator.errors import EstimateError
 from hearsay_estimator.estimate import Estimate
+from hearsay_estimator.messages import message, sentence
 from hearsay_estimator.reading import find_metric, read
 
 __all__ = ["GROUPS", "MOST_PERIODS", "Period", "Point", "Progress", "Trend", "trend"]
@@ -86,17 +87,23 @@ class Trend:
         notes = []
         if self.memory:
             notes.append(
-                "devices repeat their remembered answers, so the periods are not independent: "
-                "no interval of a change can be given"
+                message(
+                    "devices repeat their remembered answers, so the periods are not "
+                    "independent: no interval of a change can be given"
+                )
             )
         changes = sum(period.change is not None for period in self.periods)
         if changes > 1:
             notes.append(
-                f"each interval holds by itself: of {changes} changes about "
-                f"{changes * (1 - self.level):.2g} would look real even if nothing had changed"
+                message(
+                    "each interval holds by itself: of {changes} changes about {chance:.2g} "
+                    "would look real even if nothing had changed",
+                    changes=changes,
+                    chance=changes * (1 - self.level),
+                )
             )
         if any(period.partial for period in self.answered):
-            notes.append("a partial period holds only some of its days")
+            notes.append(message("a partial period holds only some of its days"))
         return tuple(notes)
 
     def to_dict(self) -> dict[str, Any]:
@@ -163,11 +170,23 @@ def trend(
     by = by or declared.window
     if by not in GROUPS[declared.window]:
         raise EstimateError(
-            f"{metric} has a window of a {declared.window}, which does not lie within one {by}: "
-            f"group it by {' or '.join(GROUPS[declared.window])}"
+            message(
+                "{metric} has a window of a {window}, which does not lie within one {by}: group "
+                "it by {groups}",
+                metric=metric,
+                window=declared.window,
+                by=by,
+                groups=" or ".join(GROUPS[declared.window]),
+            )
         )
     if first is not None and last is not None and last < first:
-        raise EstimateError(f"the range ends ({last}) before it begins ({first}): swap them")
+        raise EstimateError(
+            message(
+                "the range ends ({last}) before it begins ({first}): swap them",
+                last=last,
+                first=first,
+            )
+        )
     memory = has_memory(store, declared)
     stored = _stored(store, declared)
     if not stored:
@@ -176,10 +195,15 @@ def trend(
     last = max(first, last or max(map(_last_day, stored)))
     labels = windows.span(by, first, last)
     if len(labels) > MOST_PERIODS:
-        raise EstimateError(
-            f"that is {len(labels):,} periods, more than {MOST_PERIODS}: choose a shorter range"
-            + (", weeks or months" if by == "day" else "")
+        too_many = (
+            sentence(
+                "that is {count:,} periods, more than {most}: choose a shorter range, weeks or "
+                "months"
+            )
+            if by == "day"
+            else sentence("that is {count:,} periods, more than {most}: choose a shorter range")
         )
+        raise EstimateError(message(too_many, count=len(labels), most=MOST_PERIODS))
     point = point or partial(read, store, registry, metric, candidates=candidates, level=level)
     filled = {windows.window_at(by, windows.start(label)) for label in stored}.intersection(labels)
     periods: list[Period] = []
