@@ -64,6 +64,10 @@ class WatchedStore(Store):
         with self._contact():
             return self._store.tally(metric, scheme, windows)
 
+    def version(self, metric: str, scheme: str, windows: Iterable[str]) -> bytes:
+        with self._contact():
+            return self._store.version(metric, scheme, windows)
+
     def drop(self, before: float) -> int:
         with self._contact():
             return self._store.drop(before)

@@ -138,6 +138,9 @@ class MemoryStore(Store):
     def tally(self, metric: str, scheme: str, windows: Iterable[str]) -> Tally:
         raise NotImplementedError
 
+    def version(self, metric: str, scheme: str, windows: Iterable[str]) -> bytes:
+        raise NotImplementedError
+
     def drop(self, before: float) -> int:
         raise NotImplementedError
 

@@ -458,3 +458,71 @@ def test_any_schedule_equals_a_dictionary(home, shelf, new_id, noon, schedule):
             wanted = [model[number, window, column] for column in range(900)]
             assert row.cells.tolist() == wanted
     store.close()
+
+
+def test_a_version_changes_with_its_tallies(home, store, shelf, make, scheme, new_id, noon):
+    """A fold into a window, sparse or dense, changes the versions of what is asked over it and of
+    nothing else; a batch that was seen, or a refused one, changes none."""
+    wide = shelf(20_000)
+    store.publish({"m": [wide]})
+    other = home.open()
+    asked = {
+        "day": (scheme, ["2026-11-20"]),
+        "both": (scheme, ["2026-11-19", "2026-11-20", "2026-11-01"]),
+        "before": (scheme, ["2026-11-19"]),
+        "none": (scheme, []),
+        "wide": (wide, ["2026-11-20"]),
+    }
+
+    def versions():
+        told = {
+            name: store.version("m", one.fingerprint, windows)
+            for name, (one, windows) in asked.items()
+        }
+        again = {
+            name: other.version("m", one.fingerprint, reversed(windows))
+            for name, (one, windows) in asked.items()
+        }
+        assert told == again
+        return told
+
+    def changed(act):
+        before = versions()
+        act()
+        after = versions()
+        return {name for name in asked if before[name] != after[name]}
+
+    batch = new_id()
+    dense = dict.fromkeys(range(20_000), 1)
+    more = {"width": 20_000, "scheme": wide.fingerprint}
+    assert changed(lambda: store.fold(make([batch], {0: 1}), noon)) == {"day", "both"}
+    assert changed(lambda: other.fold(make([new_id()], {0: 1}), noon)) == {"day", "both"}
+    assert changed(lambda: store.fold(make([batch], {0: 1}), noon)) == set()
+    early = make([new_id()], {0: 1}, window="2026-11-19")
+    assert changed(lambda: store.fold(early, noon)) == {"both", "before"}
+    for cells in (dense, {3: 1}, dense):
+        assert changed(lambda c=cells: store.fold(commit([new_id()], c, **more), noon)) == {"wide"}
+
+    def refused():
+        with pytest.raises(StoreError, match="top"):
+            store.fold(make([new_id()], {0: MAX_CELL}), noon)
+
+    assert changed(refused) == set()
+    assert changed(lambda: store.publish({"m": [scheme]})) == set()
+    assert store.version("n", scheme.fingerprint, ["2026-11-20"]) not in versions().values()
+
+
+def test_a_version_never_comes_back(home, store, scheme, make, new_id, noon):
+    """A tally that was dropped and begun again with as many commits has another version, also
+    where it holds the same; nobody is asked for cells or a scheme."""
+    windows = ["2026-11-17", "2026-11-20"]
+    known = {store.version("m", scheme.fingerprint, windows)}
+    for times in range(1, 5):
+        for _ in range(2):
+            store.fold(make([new_id()], {0: 1}, window="2026-11-17"), noon)
+            known.add(store.version("m", scheme.fingerprint, windows))
+        assert home.open().version("m", scheme.fingerprint, windows) in known
+        assert store.drop(1_795_046_400.0) == 1
+        known.add(store.version("m", scheme.fingerprint, windows))
+        # Of nothing there is one version.
+        assert len(known) == 1 + 2 * times

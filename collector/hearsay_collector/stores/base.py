@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +27,9 @@ __all__ = [
     "StoreUnavailable",
     "TallyKey",
     "TallyRowKey",
+    "new_stamp",
     "shard_of",
+    "version_of",
 ]
 
 ID_RETENTION = 7 * 86_400.0
@@ -103,6 +107,17 @@ def shard_of(batch_id: str, shards: int) -> int:
     return int(batch_id[-8:], 16) % shards if shards > 1 else 0
 
 
+def new_stamp() -> int:
+    """A random number below 2**52, which scripts in Redis can hold exactly."""
+    return secrets.randbits(52)
+
+
+def version_of(metric: str, scheme: str, stamps: Iterable[tuple[object, ...]]) -> bytes:
+    """The version of tallies whose windows and stamps these are, in any order."""
+    content = repr((metric, scheme, sorted(stamps)))
+    return hashlib.blake2b(content.encode(), digest_size=20).digest()
+
+
 class Store(ABC):
     """Tallies, and the ids of the batches that are in them.
 
@@ -154,6 +169,17 @@ class Store(ABC):
 
         Raises:
             StoreError: the scheme was never published.
+        """
+
+    @abstractmethod
+    def version(self, metric: str, scheme: str, windows: Iterable[str]) -> bytes:
+        """What `tally` over the same windows would find, in 20 bytes, without reading it.
+
+        Each commit gives the tallies that it adds to a new random stamp, and the digest of the
+        stamps is the version. So equal versions mean equal tallies, also when one was dropped
+        and begun again or the store went back to a copy; the other way round it need not be.
+        Read it before the tally: what is calculated in between is then known under a version
+        that is asked for no more.
         """
 
     @abstractmethod

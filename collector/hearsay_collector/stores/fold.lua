@@ -3,8 +3,9 @@
 -- Redis does not roll a script back, so everything is read and checked first; the
 -- first write comes when nothing can be refused any more.
 --
--- A tally is one string: a header of u64 commits and u64 bytes per counter (4 or 8), then
--- its counters, all little-endian. Zeros at its end may be missing. A commit either swaps
+-- A tally is one string: a header of the u64 stamp of its last commit and u64 bytes per counter
+-- (4 or 8), then its counters, all little-endian. Zeros at its end may be missing. A stamp is
+-- random: it tells whether the tally is the one that was read. A commit either swaps
 -- the whole string for another, if nobody has changed it since it was read, or adds runs
 -- of neighbouring counters to it.
 --
@@ -14,7 +15,7 @@
 -- KEYS  the seed of the slots, generations (new ids go into the first), then for each tally
 --       the index of its windows and itself
 -- ARGV  the seed by which the slots were named, number of generations, seconds that a new one lives, highest counter, ids in the
---       first level, deepest level, slots and tags of the ids, and for each tally its
+--       first level, deepest level, the stamp, slots and tags of the ids, and for each tally its
 --       window, the header that was read ('' if there was none, '+' to add runs), and the
 --       new string or the runs
 -- A run is u32 first counter, u32 length, then as many u32 counts.
@@ -33,7 +34,8 @@ local seed = redis.call('GET', KEYS[1])
 if seed and seed ~= ARGV[1] then return {5, seed} end
 local generations, lifetime, top = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local first_level, deepest = tonumber(ARGV[5]), tonumber(ARGV[6])
-local slots, tags = ARGV[7], ARGV[8]
+local stamp = tonumber(ARGV[7])
+local slots, tags = ARGV[8], ARGV[9]
 local ids = #tags / TAG
 
 local call, sub, find = redis.call, string.sub, string.find
@@ -91,9 +93,9 @@ local function format(size, length)
 end
 
 local function add(key, header, runs)
-  local commits, size = 0, NARROW
-  if #header > 0 then commits, size = struct.unpack('<I8I8', header) end
-  local writes, position = {{0, struct.pack('<I8I8', commits + 1, size)}}, 1
+  local size = NARROW
+  if #header > 0 then size = struct.unpack('<I8', header, 9) end
+  local writes, position = {{0, struct.pack('<I8I8', stamp, size)}}, 1
   while position <= #runs do
     local first, length
     first, length, position = struct.unpack('<I4I4', runs, position)
@@ -117,7 +119,7 @@ end
 local plans = {}
 for number = 1, (#KEYS - 1 - generations) / 2 do
   local index, key = KEYS[generations + 2 * number], KEYS[generations + 2 * number + 1]
-  local window, expected, data = unpack(ARGV, 6 + 3 * number, 8 + 3 * number)
+  local window, expected, data = unpack(ARGV, 7 + 3 * number, 9 + 3 * number)
   local header = call('GETRANGE', key, 0, HEADER - 1)
   local plan = {index, key, #header == 0 and window}
   if expected == '+' then

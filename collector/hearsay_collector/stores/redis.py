@@ -31,6 +31,8 @@ from hearsay_collector.stores.base import (
     StoreError,
     StoreUnavailable,
     TallyKey,
+    new_stamp,
+    version_of,
 )
 from hearsay_collector.stores.definitions import read_scheme, unpublished
 from hearsay_collector.stores.driver import Driver, translated
@@ -108,7 +110,8 @@ class RedisStore(Store):
         for part in parts:
             keys += [self._key(commit.shard, "windows", *part.tally[:2]), part.key]
         lifetime = math.ceil(ids.lifetime_at(now))
-        limits = (len(generations), lifetime, MAX_CELL, ids.FIRST_LEVEL, ids.DEEPEST)
+        stamp = new_stamp()
+        limits = (len(generations), lifetime, MAX_CELL, ids.FIRST_LEVEL, ids.DEEPEST, stamp)
         must_swap: set[int] = set()
         with translated():
             for attempt in range(_ATTEMPTS):
@@ -121,7 +124,7 @@ class RedisStore(Store):
                 }
                 found = self._read([parts[number].key for number in sorted(swaps)])
                 for number, part in enumerate(parts):
-                    swap = part.swap(next(found)) if number in swaps else ("+", part.runs)
+                    swap = part.swap(next(found), stamp) if number in swaps else ("+", part.runs)
                     arguments += [part.tally.window, *swap]
                 verdict, *places = cast(list[Any], self._fold(keys, arguments))
                 if verdict == _NEEDS_SWAP:
@@ -193,6 +196,20 @@ class RedisStore(Store):
                             counters = _counters(value)
                             total[: len(counters)] += counters
         return Tally(metric, scheme, labels, tuple(rows_of(shape, total)))
+
+    def version(self, metric: str, scheme: str, windows: Iterable[str]) -> bytes:
+        labels = tuple(dict.fromkeys(windows))
+        asked = [(label, shard) for label in labels for shard in range(self.shards)]
+        with translated(), self._client.pipeline(transaction=False) as pipeline:
+            for label, shard in asked:
+                key = self._tally_key(shard, TallyKey(metric, scheme, label))
+                pipeline.getrange(key, 0, _HEADER.size - 1)
+            headers = pipeline.execute() if asked else []
+        return version_of(
+            metric,
+            scheme,
+            [(*place, header) for place, header in zip(asked, headers, strict=True) if header],
+        )
 
     def drop(self, before: float) -> int:
         gone = set()
@@ -287,15 +304,14 @@ class _Part:
         swap = _SWAP + _SWAP_COUNTER * addition.size
         self.may_swap = swap < _RUN * runs + _RUN_COUNTER * touched
 
-    def swap(self, old: bytes | None) -> tuple[bytes, bytes]:
-        """The header of the old string, and the whole new one.
+    def swap(self, old: bytes | None, stamp: int) -> tuple[bytes, bytes]:
+        """The header of the old string, and the whole new one, with this stamp.
 
         Raises:
             StoreError: a counter would exceed the highest.
         """
-        counters, commits = np.zeros(self._addition.size, np.int64), 0
+        counters = np.zeros(self._addition.size, np.int64)
         if old is not None:
-            commits, _ = _HEADER.unpack_from(old)
             before = _counters(old)
             counters[: len(before)] = before
         self._addition.to(counters)
@@ -303,7 +319,7 @@ class _Part:
         if top > MAX_CELL:
             raise full(self.tally)
         size = 4 if top <= _NARROW_TOP else 8
-        new = _HEADER.pack(commits + 1, size) + counters.astype(f"<u{size}").tobytes()
+        new = _HEADER.pack(stamp, size) + counters.astype(f"<u{size}").tobytes()
         return (old or b"")[: _HEADER.size], new
 
     @property

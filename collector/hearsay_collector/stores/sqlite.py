@@ -14,11 +14,11 @@ import numpy as np
 
 from hearsay import Scheme
 from hearsay.windows import end, start
-from hearsay_collector.stores.base import Commit, Store, TallyKey
+from hearsay_collector.stores.base import Commit, Store, new_stamp, version_of
 from hearsay_collector.stores.definitions import read_scheme, unpublished
 from hearsay_collector.stores.sqlite_file import SqliteFile
 from hearsay_collector.stores.sqlite_ids import prune, remember
-from hearsay_collector.stores.sqlite_pages import add_pages, add_to, forget
+from hearsay_collector.stores.sqlite_pages import add_pages, add_to, forget, mark, stamps
 from hearsay_collector.stores.vectors import Shapes, gather, rows_of
 from hearsay_collector.tally import Tally
 
@@ -42,8 +42,10 @@ class SqliteStore(Store):
             seen = remember(connection, commit.ids, now)
             if not seen:
                 prune(connection, len(commit.ids), now)
+                stamp = new_stamp()
                 for tally, addition in additions.items():
                     add_to(connection, tally, addition)
+                    mark(connection, tally, stamp)
         return seen
 
     def publish(self, schemes: Mapping[str, Iterable[Scheme]]) -> None:
@@ -90,9 +92,12 @@ class SqliteStore(Store):
         total = np.zeros(shape.size, np.int64)
         # One transaction: all windows are read at the same moment.
         with self._file.transaction("DEFERRED") as connection:
-            for label in labels:
-                add_pages(connection, TallyKey(metric, scheme, label), total)
+            add_pages(connection, metric, scheme, labels, total)
         return Tally(metric, scheme, labels, tuple(rows_of(shape, total)))
+
+    def version(self, metric: str, scheme: str, windows: Iterable[str]) -> bytes:
+        with self._file.transaction("DEFERRED") as connection:
+            return version_of(metric, scheme, stamps(connection, metric, scheme, windows))
 
     def drop(self, before: float) -> int:
         with self._file.transaction("IMMEDIATE") as connection:

@@ -101,5 +101,10 @@ def _to_2(connection: sqlite3.Connection) -> None:
     _run(connection, "DROP TABLE old_ids; DROP TABLE tally_rows; DROP TABLE chunks")
 
 
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_to_1, _to_2)
+def _to_3(connection: sqlite3.Connection) -> None:
+    """A stamp for each tally, which changes with it."""
+    _run(connection, "ALTER TABLE tallies ADD COLUMN stamp INTEGER NOT NULL DEFAULT 0")
+
+
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_to_1, _to_2, _to_3)
 """Each entry takes a file from the version of its index to the next (PRAGMA user_version)."""

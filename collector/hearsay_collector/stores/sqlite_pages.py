@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +13,7 @@ from numpy.typing import NDArray
 from hearsay_collector.stores.base import MAX_CELL, TallyKey
 from hearsay_collector.stores.vectors import Addition, full
 
-__all__ = ["add_pages", "add_to", "forget"]
+__all__ = ["add_pages", "add_to", "forget", "mark", "stamps"]
 
 _PAGE = 1_000
 """Counters in a page: of 4 bytes, so that it fits into a page of the file, or of 8."""
@@ -73,17 +76,38 @@ def add_to(connection: sqlite3.Connection, tally: TallyKey, addition: Addition) 
     )
 
 
-def add_pages(connection: sqlite3.Connection, tally: TallyKey, total: NDArray[np.int64]) -> None:
-    """Add a tally, if there is one, to a vector that is as long."""
-    first = _find(connection, tally)
-    if first is None:
-        return
-    for place, packed in connection.execute(
-        "SELECT place, counters FROM pages WHERE place BETWEEN ? AND ?",
-        (first, first + _PAGES - 1),
+def add_pages(
+    connection: sqlite3.Connection,
+    metric: str,
+    scheme: str,
+    windows: Sequence[str],
+    total: NDArray[np.int64],
+) -> None:
+    """Add the tallies of these windows, where there are any, to a vector that is as long."""
+    for page, packed in connection.execute(
+        "SELECT place - id * :pages, counters "
+        f"FROM ({_ASKED}) CROSS JOIN pages "
+        "WHERE place BETWEEN id * :pages AND id * :pages + :pages - 1",
+        _asked(metric, scheme, windows) | {"pages": _PAGES},
     ):
-        here = total[(place - first) * _PAGE : (place - first + 1) * _PAGE]
+        here = total[page * _PAGE : (page + 1) * _PAGE]
         here += _unpack(packed, len(here))
+
+
+def mark(connection: sqlite3.Connection, tally: TallyKey, stamp: int) -> None:
+    """Give a tally that was added to its new stamp."""
+    connection.execute(
+        "UPDATE tallies SET stamp = ? WHERE metric = ? AND scheme = ? AND window = ?",
+        (stamp, *tally),
+    )
+
+
+def stamps(
+    connection: sqlite3.Connection, metric: str, scheme: str, windows: Iterable[str]
+) -> list[tuple[str, int]]:
+    """The stamps of those tallies that there are, each with its window."""
+    asked = _asked(metric, scheme, windows)
+    return connection.execute(f"SELECT window, stamp FROM ({_ASKED})", asked).fetchall()
 
 
 def forget(connection: sqlite3.Connection, identity: int) -> None:
@@ -93,6 +117,16 @@ def forget(connection: sqlite3.Connection, identity: int) -> None:
         (identity * _PAGES, (identity + 1) * _PAGES - 1),
     )
     connection.execute("DELETE FROM tallies WHERE id = ?", (identity,))
+
+
+_ASKED = (
+    "SELECT id, window, stamp FROM tallies WHERE metric = :metric AND scheme = :scheme "
+    "AND window IN (SELECT value FROM json_each(:windows))"
+)
+
+
+def _asked(metric: str, scheme: str, windows: Iterable[str]) -> dict[str, Any]:
+    return {"metric": metric, "scheme": scheme, "windows": json.dumps(list(windows))}
 
 
 def _find(connection: sqlite3.Connection, tally: TallyKey) -> int | None:
