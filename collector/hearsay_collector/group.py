@@ -74,7 +74,12 @@ class GroupCommit:
         self._next = loop.time() + self._tick
         group, self._waiting = self._waiting, []
         batches = [batch for batch, _ in group]
-        commit = loop.run_in_executor(self._thread, settle, self._intake, batches)
+        try:
+            commit = loop.run_in_executor(self._thread, settle, self._intake, batches)
+        except Exception as error:
+            # No thread can be had, or none any more.
+            self._tell(group, [error] * len(group))
+            return
         commit.add_done_callback(lambda finished: self._end(group, finished))
 
     def _end(
@@ -82,19 +87,31 @@ class GroupCommit:
         group: list[tuple[Batch, Done]],
         finished: asyncio.Future[list[Receipt | Exception]],
     ) -> None:
-        error = finished.exception()
-        outcomes = [error] * len(group) if isinstance(error, Exception) else finished.result()
+        outcomes: list[Receipt | Exception]
+        try:
+            outcomes = finished.result()
+            if len(outcomes) != len(group):
+                raise RuntimeError
+        except BaseException as error:
+            # Whatever ended the commit, nobody may wait for it for ever.
+            told = error if isinstance(error, Exception) else RuntimeError(type(error).__name__)
+            outcomes = [told] * len(group)
+        self._tell(group, outcomes)
+
+    def _tell(
+        self, group: list[tuple[Batch, Done]], outcomes: Sequence[Receipt | Exception]
+    ) -> None:
+        """Answer a group, and begin the next one if there is one."""
         for (_, done), outcome in zip(group, outcomes, strict=True):
             try:
                 done(outcome)
             except Exception as error:
                 # One answer that fails must not keep the others back.
                 problem_of(error)
+        self._busy = bool(self._waiting)
         if self._waiting:
             loop = asyncio.get_running_loop()
             loop.call_at(max(self._next, loop.time()), self._begin)
-        else:
-            self._busy = False
 
 
 def settle(intake: Intake, batches: Sequence[Batch]) -> list[Receipt | Exception]:

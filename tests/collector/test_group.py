@@ -34,6 +34,11 @@ def batches(*ids):
     return [Batch(each, (), ()) for each in ids]
 
 
+def run_soon(run):
+    """Run it to its end; what would wait for ever fails."""
+    return asyncio.run(asyncio.wait_for(run, 30))
+
+
 def test_what_arrives_together_is_committed_together():
     """All requests of one turn of the loop share a commit; each gets its own receipt."""
     intake = FakeIntake()
@@ -42,7 +47,7 @@ def test_what_arrives_together_is_committed_together():
         with closing(GroupCommit(intake, 0)) as group:
             return await asyncio.gather(*map(group.take, batches("a", "b", "c")))
 
-    assert [receipt.batch for receipt in asyncio.run(run())] == ["a", "b", "c"]
+    assert [receipt.batch for receipt in run_soon(run())] == ["a", "b", "c"]
     assert intake.groups == [["a", "b", "c"]]
 
 
@@ -69,7 +74,7 @@ def test_the_next_group_gathers_while_a_commit_is_under_way():
             leave.set()
             await asyncio.gather(first, *others)
 
-    asyncio.run(run())
+    run_soon(run())
     assert intake.groups == [["a"], ["b", "c"]]
 
 
@@ -84,7 +89,7 @@ def test_groups_keep_their_distance():
             await asyncio.sleep(0.01)
             await asyncio.gather(second, group.take(batches("c")[0]))
 
-    asyncio.run(run())
+    run_soon(run())
     assert intake.groups == [["a"], ["b", "c"]]
 
 
@@ -100,7 +105,7 @@ def test_a_client_that_leaves_disturbs_nobody():
             assert (await stays).batch == "b"
             assert (await group.take(batches("c")[0])).batch == "c"
 
-    asyncio.run(run())
+    run_soon(run())
     assert intake.groups == [["a", "b"], ["c"]]
 
 
@@ -119,7 +124,46 @@ def test_a_bug_in_the_commit_is_told_to_each(monkeypatch):
             monkeypatch.undo()
             assert (await group.take(batches("c")[0])).batch == "c"
 
-    asyncio.run(run())
+    run_soon(run())
+
+
+@pytest.mark.parametrize("outcomes", [[], SystemExit(), asyncio.CancelledError()])
+def test_a_commit_that_ends_as_none_should(monkeypatch, outcomes):
+    """Too few outcomes, or an end that is no error, are an error to each batch of the group, and
+    the next group is not hindered."""
+
+    def broken(intake, batches):
+        if isinstance(outcomes, BaseException):
+            raise outcomes
+        return outcomes
+
+    async def run():
+        with closing(GroupCommit(FakeIntake(), 0)) as group:
+            monkeypatch.setattr("hearsay_collector.group.settle", broken)
+            tries = [group.take(each) for each in batches("a", "b")]
+            found = await asyncio.gather(*tries, return_exceptions=True)
+            assert [type(each) for each in found] == [RuntimeError] * 2
+            monkeypatch.undo()
+            assert (await group.take(batches("c")[0])).batch == "c"
+
+    run_soon(run())
+
+
+def test_a_commit_that_cannot_begin(monkeypatch):
+    """Where no thread can be had, each batch gets the error, those that came meanwhile too, and
+    later ones are committed."""
+
+    async def run():
+        with closing(GroupCommit(FakeIntake(), 0)) as group:
+            loop = asyncio.get_running_loop()
+            monkeypatch.setattr(loop, "run_in_executor", lambda *call: 1 / 0)
+            tries = [group.take(each) for each in batches("a", "b")]
+            found = await asyncio.gather(*tries, return_exceptions=True)
+            assert [type(each) for each in found] == [ZeroDivisionError] * 2
+            monkeypatch.undo()
+            assert (await group.take(batches("c")[0])).batch == "c"
+
+    run_soon(run())
 
 
 def test_an_answer_that_fails_keeps_no_other_back(caplog):
@@ -136,7 +180,7 @@ def test_an_answer_that_fails_keeps_no_other_back(caplog):
                 group.add(batch, fails)
             assert (await group.take(batches("c")[0])).batch == "c"
 
-    asyncio.run(run())
+    run_soon(run())
     assert told == ["a", "b"]
     assert "RuntimeError" in caplog.text
     assert "marker" not in caplog.text
@@ -224,4 +268,4 @@ def test_a_failure_is_told_to_each():
             down[0] = False
             assert (await group.take(batches("a")[0])).accepted == 1
 
-    asyncio.run(run())
+    run_soon(run())
