@@ -19,7 +19,7 @@ from hearsay_estimator.memoized import repeats
 from hearsay_estimator.messages import message
 from hearsay_estimator.significance import Adjustment
 
-__all__ = ["Part", "Question", "find_metric", "gather", "read"]
+__all__ = ["Part", "Question", "Selection", "find_metric", "read", "select"]
 
 _DAY = 86_400.0
 
@@ -45,7 +45,7 @@ def read(
         EstimateError: the range ends before it begins, or a candidate cannot be estimated.
         StoreUnavailable: the store cannot answer now.
     """
-    asked = gather(store, registry, metric, first, last, candidates)
+    asked = select(store, registry, metric, first, last, candidates).read()
     return asked.estimate(level=level, adjust=adjust)
 
 
@@ -93,14 +93,68 @@ class Question:
         )
 
 
-def gather(
+@dataclass(frozen=True, eq=False)
+class _Chosen:
+    """The windows of one scheme, and what is asked of their sum."""
+
+    scheme: Scheme
+    published: bool
+    windows: tuple[str, ...]
+    candidates: Sequence[str] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """The tallies in a store that an answer rests on; none of them is read yet."""
+
+    store: Store
+    metric: Metric
+    chosen: tuple[_Chosen, ...]
+
+    def version(self) -> tuple[object, ...]:
+        """Plain values that differ when what would be read differs, at one round trip for each
+        scheme with windows; candidates are not among them."""
+        name = self.metric.name
+        return (
+            *(name, self.metric.sample_rate),
+            *(
+                (
+                    each.scheme.fingerprint,
+                    each.windows,
+                    self.store.version(name, each.scheme.fingerprint, each.windows),
+                )
+                if each.windows
+                else (each.scheme.fingerprint,)
+                for each in self.chosen
+            ),
+        )
+
+    def read(self) -> Question:
+        """All that the answer rests on.
+
+        Raises:
+            StoreUnavailable: the store cannot answer now.
+        """
+        return Question(tuple(map(self._read, self.chosen)))
+
+    def _read(self, each: _Chosen) -> Part:
+        name, fingerprint = self.metric.name, each.scheme.fingerprint
+        if not each.published:
+            tally = empty_tally(name, fingerprint, (), each.scheme.mechanism.rows)
+            return Part(tally, each.scheme, each.candidates, None)
+        tally = self.store.tally(name, fingerprint, each.windows)
+        again = _again(self.store, self.metric, each.scheme, each.windows)
+        return Part(tally, each.scheme, each.candidates, again)
+
+
+def select(
     store: Store,
     registry: Registry,
     metric: str,
     first: date | None = None,
     last: date | None = None,
     candidates: Sequence[str] | None = None,
-) -> Question:
+) -> Selection:
     """What `read` rests on, with the same errors."""
     declared = find_metric(registry, metric)
     if first is not None and last is not None and last < first:
@@ -114,22 +168,16 @@ def gather(
     current = declared.scheme.fingerprint
     published = store.schemes().get(metric, {})
     schemes: dict[str, Scheme] = {current: declared.scheme, **published}
-    parts = []
+    chosen = []
     for fingerprint, scheme in schemes.items():
-        if fingerprint in published:
-            labels = store.windows(metric, fingerprint)
-            chosen = [label for label in labels if _within(label, declared, first, last)]
-            tally = store.tally(metric, fingerprint, chosen)
-            again = _again(store, declared, scheme, chosen)
-        else:
-            tally = empty_tally(metric, fingerprint, (), scheme.mechanism.rows)
-            again = None
+        labels = store.windows(metric, fingerprint) if fingerprint in published else []
         asked = candidates
         if fingerprint != current:
             asked = _answerable(candidates, scheme)
         if asked is None or asked:
-            parts.append(Part(tally, scheme, asked, again))
-    return Question(tuple(parts))
+            within = tuple(label for label in labels if _within(label, declared, first, last))
+            chosen.append(_Chosen(scheme, fingerprint in published, within, asked))
+    return Selection(store, declared, tuple(chosen))
 
 
 def find_metric(registry: Registry, name: str) -> Metric:

@@ -11,13 +11,14 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-import numpy as np
 from cachetools import LRUCache
 
 from hearsay import HearsayError
+from hearsay_estimator.estimate import Estimate
+from hearsay_estimator.messages import message, sentence
 
 __all__ = ["Decodes", "StillDecoding", "TooManyDecodes", "size_of"]
 
@@ -34,10 +35,17 @@ _ABANDONED = 60.0
 _KEPT = 60.0
 """Seconds for which a result waits for whoever has asked for it. While reports of the same
 windows keep coming in, a result would else be out of date before it could be shown."""
-_FEW = 16
-_POINTER = 8
+_PERIODS = sentence(
+    "The answer is being calculated; {done} of {of} periods are done. Ask again for it."
+)
+_SECONDS = sentence(
+    "The answer is being calculated; it has taken {seconds:.0f} s. Ask again for it."
+)
 _TEXT = 100
 """Bytes that a short string takes, about."""
+_ESTIMATE, _VALUE = 3_000, 140
+"""Bytes of an estimate, and of each of its values: not counted part by part, as that took a
+twentieth of an overview. A test compares them with what is there."""
 
 
 class StillDecoding(HearsayError):
@@ -52,8 +60,7 @@ class StillDecoding(HearsayError):
         """Periods in all; 0 where there is but one step."""
         self.seconds = seconds
         """For how long it has been going on."""
-        how_far = f"{done} of {of} periods are done" if of else f"it has taken {seconds:.0f} s"
-        super().__init__(f"The answer is being calculated; {how_far}. Ask again for it.")
+        super().__init__(message(_PERIODS if of else _SECONDS, done=done, of=of, seconds=seconds))
 
 
 class TooManyDecodes(HearsayError):
@@ -62,7 +69,12 @@ class TooManyDecodes(HearsayError):
     retry_after = 10
 
     def __init__(self) -> None:
-        super().__init__(f"{_MOST_JOBS} long calculations are under way. Ask again in a moment.")
+        super().__init__(
+            message(
+                "{count} long calculations are under way. Ask again in a moment.",
+                count=_MOST_JOBS,
+            )
+        )
 
 
 class _Abandoned(Exception):
@@ -98,6 +110,11 @@ class Decodes:
         """Bytes that the known estimates take, about."""
         with self._lock:
             return int(self._known.currsize)
+
+    def known(self, key: bytes) -> Any:
+        """What is known under the key; None if nothing is, without waiting for it."""
+        with self._lock:
+            return self._known[key][0] if key in self._known else None
 
     def get(self, key: bytes, calculate: Callable[[], _T]) -> _T:
         """What is known under the key; else it is calculated, by one of those who ask for it."""
@@ -200,12 +217,7 @@ def size_of(found: object) -> int:
     """The bytes that an estimate, or a list of strings, takes, about."""
     if isinstance(found, list):
         return 64 + _TEXT * len(found)
-    if isinstance(found, np.ndarray):
-        return found.nbytes
-    if is_dataclass(found):
-        return 64 + sum(size_of(getattr(found, each.name)) for each in fields(found))
-    if isinstance(found, tuple):
+    if isinstance(found, Estimate):
         # The strings of an estimate are those of the list that it was asked for.
-        parts = 0 if len(found) > _FEW else sum(map(size_of, found))
-        return 64 + (parts or _POINTER * len(found))
+        return _ESTIMATE + _VALUE * len(found.values)
     return 64

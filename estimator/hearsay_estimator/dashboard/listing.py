@@ -46,7 +46,7 @@ def listed(source: Source, metric: Metric, days: DayRange) -> dict[str, Any]:
         "values": None if metric.values is None else len(metric.values),
         "expires": metric.expires.isoformat(),
         "expired": metric.expires < source.today,
-        "n": source.question(metric, days).n,
+        "n": source.reports(metric, days),
         "newest": newest,
         "age_days": age,
     }

@@ -22,6 +22,7 @@ class Snapshot(Store):
         self._store = store
         self._schemes: dict[str, dict[str, Scheme]] | None = None
         self._windows: dict[tuple[str, str], list[str]] = {}
+        self._versions: dict[tuple[str, str, tuple[str, ...]], bytes] = {}
 
     def schemes(self) -> dict[str, dict[str, Scheme]]:
         if self._schemes is None:
@@ -39,6 +40,12 @@ class Snapshot(Store):
 
     def tally(self, metric: str, scheme: str, windows: Iterable[str]) -> Tally:
         return self._store.tally(metric, scheme, windows)
+
+    def version(self, metric: str, scheme: str, windows: Iterable[str]) -> bytes:
+        asked = (metric, scheme, tuple(windows))
+        if asked not in self._versions:
+            self._versions[asked] = self._store.version(*asked)
+        return self._versions[asked]
 
     def ping(self) -> None:
         self._store.ping()

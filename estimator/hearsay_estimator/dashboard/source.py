@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -20,14 +21,11 @@ from hearsay_estimator.dashboard.access import for_people
 from hearsay_estimator.dashboard.decodes import Decodes
 from hearsay_estimator.dashboard.ranges import DayRange
 from hearsay_estimator.dashboard.snapshot import Snapshot
-from hearsay_estimator.dashboard.versions import (
-    digest,
-    digest_of_candidates,
-    digest_of_question,
-)
+from hearsay_estimator.dashboard.versions import Listed, digest, digest_of_candidates
 from hearsay_estimator.estimate import Estimate
+from hearsay_estimator.messages import message
 from hearsay_estimator.poisoning import FAKES
-from hearsay_estimator.reading import Question, gather
+from hearsay_estimator.reading import Selection, select
 from hearsay_estimator.significance import Adjustment
 from hearsay_estimator.trend import Point, Progress, Trend, trend
 
@@ -40,6 +38,10 @@ FILE_PATIENCE = 25.0
 """Seconds that programs, files and sent forms wait: shorter than proxies do."""
 
 _T = TypeVar("_T")
+
+
+class _Unknown(Exception):
+    """It would have to be calculated."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ class Source:
             return None
         status = path.stat()
         key = digest("list", metric.name, status.st_ino, status.st_size, status.st_mtime_ns)
-        return self.decodes.get(key, lambda: read_values(path))
+        return self.decodes.get(key, lambda: Listed(read_values(path)))
 
     def estimate(
         self, metric: Metric, days: DayRange, candidates: Sequence[str] | None = None
@@ -114,6 +116,9 @@ class Source:
 
         if metric.values is not None:
             return work()
+        # What is known is not kept waiting by long calculations of something else.
+        with suppress(_Unknown):
+            return self._point(metric, days, candidates, asked, level, adjust, known=True)
         name = digest("estimate", metric.scheme.fingerprint, metric.name, days, asked)
         return self.decodes.job(digest(name, level, adjust), work, self.patience)
 
@@ -143,12 +148,12 @@ class Source:
         """The trend with its version."""
         asked = digest_of_candidates(candidates)
 
-        def work(progress: Progress | None = None) -> Versioned[Trend]:
+        def work(progress: Progress | None = None, known: bool = False) -> Versioned[Trend]:
             versions: list[bytes] = []
 
             def point(first: date, last: date) -> Estimate:
                 within = DayRange(first, last)
-                found = self._point(metric, within, candidates, asked, level, "bh")
+                found = self._point(metric, within, candidates, asked, level, "bh", known=known)
                 versions.append(found.version)
                 return found.answer
 
@@ -157,6 +162,8 @@ class Source:
 
         if metric.values is not None:
             return work()
+        with suppress(_Unknown):
+            return work(known=True)
         name = digest("trend", metric.scheme.fingerprint, metric.name, days, asked)
         return self.decodes.job(digest(name, by, level), work, self.patience)
 
@@ -164,7 +171,7 @@ class Source:
         self, metric: Metric, days: DayRange, candidates: Sequence[str] | None = None
     ) -> bytes:
         """That of the estimate, without calculating it."""
-        return digest_of_question(self.question(metric, days, candidates))
+        return digest(*self._select(metric, days, candidates).version())
 
     def trend_version(
         self,
@@ -182,12 +189,17 @@ class Source:
         found = self._trend(metric, days, by, candidates, 0.95, point, None)
         return digest(found.memory, *versions)
 
-    def question(
-        self, metric: Metric, days: DayRange, candidates: Sequence[str] | None = None
-    ) -> Question:
-        """The tallies of these days, and what is asked of them."""
+    def reports(self, metric: Metric, days: DayRange) -> int:
+        """How many reports of these days there are."""
+        selection = self._select(metric, days, None)
+        key = digest("reports", *selection.version())
+        return self.decodes.get(key, lambda: selection.read().n)
+
+    def _select(
+        self, metric: Metric, days: DayRange, candidates: Sequence[str] | None
+    ) -> Selection:
         first, last = days.first, days.last
-        return gather(self.store, self.registry, metric.name, first, last, candidates)
+        return select(self.store, self.registry, metric.name, first, last, candidates)
 
     def _trend(
         self,
@@ -220,17 +232,29 @@ class Source:
         asked: bytes,
         level: float,
         adjust: Adjustment,
+        *,
+        known: bool = False,
     ) -> Versioned[Estimate]:
-        question = self.question(metric, days, candidates)
-        version = digest_of_question(question)
+        """The estimate of some days.
+
+        Raises:
+            _Unknown: only what is `known` was asked for, and this is not.
+        """
+        selection = self._select(metric, days, candidates)
+        # Before the tallies are read: what comes in between makes another version.
+        version = digest(*selection.version())
         key = digest(version, asked, level, adjust)
+        if known:
+            found: Estimate | None = self.decodes.known(key)
+            if found is None:
+                raise _Unknown
+            return Versioned(found, version)
 
         def work() -> Estimate:
-            answer = question.estimate(level=level, adjust=adjust)
+            answer = selection.read().estimate(level=level, adjust=adjust)
             return replace(answer, fakes=self.fakes, alarm_level=self.alarm_level)
 
-        found = self.decodes.get(key, work)
-        return Versioned(found, version)
+        return Versioned(self.decodes.get(key, work), version)
 
     def newest(self, metric: Metric) -> str | None:
         """The newest window that holds any answer, whatever the range."""
@@ -264,5 +288,8 @@ def declared_metric(name: str) -> Metric:
     if name in registry.metrics:
         return registry[name]
     near = difflib.get_close_matches(name, registry.metrics, n=1)
-    advice = f" Did you mean {near[0]}?" if near else " The overview lists all there are."
-    raise NotFound(f"No metric of that name is declared.{advice}")
+    if near:
+        raise NotFound(
+            message("No metric of that name is declared. Did you mean {name}?", name=near[0])
+        )
+    raise NotFound(message("No metric of that name is declared. The overview lists all there are."))

@@ -1,17 +1,14 @@
 """What an answer rests on, as a digest: equal digests mean equal answers.
 
-Counters only grow, so the sums over some windows tell whether any of these windows has
-changed, as long as the windows are named beside them.
+Stores tell the versions of their tallies without reading them (`Store.version`).
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from hearsay_estimator.reading import Question
-
-__all__ = ["digest", "digest_of_candidates", "digest_of_question"]
+__all__ = ["Listed", "digest", "digest_of_candidates"]
 
 _SIZE = 20
 
@@ -21,25 +18,25 @@ def digest(*parts: object) -> bytes:
     return _hash(parts).digest()
 
 
+class Listed(list[str]):
+    """Strings that an operator has listed, with their digest: of a million it takes a while."""
+
+    def __init__(self, strings: Iterable[str]) -> None:
+        super().__init__(strings)
+        self.digest = _digest_of(self)
+
+
 def digest_of_candidates(candidates: Sequence[str] | None) -> bytes:
     """A digest of the strings that are asked for, in their order."""
-    if candidates is None:
-        return digest(None)
+    if isinstance(candidates, Listed):
+        return candidates.digest
+    return digest(None) if candidates is None else _digest_of(candidates)
+
+
+def _digest_of(candidates: Sequence[str]) -> bytes:
     content = _hash((len(candidates),))
     # No candidate holds a line break, so lists that differ differ when joined.
     content.update("\n".join(candidates).encode())
-    return content.digest()
-
-
-def digest_of_question(question: Question) -> bytes:
-    """A digest of what the tallies hold, and of their schemes."""
-    content = _hash(())
-    for part in question.parts:
-        tally = part.tally
-        content.update(_told(tally.metric, part.scheme.fingerprint, tally.windows, part.again))
-        for row in tally.rows:
-            content.update(_told(row.reports, len(row.cells)))
-            content.update(row.cells.tobytes())
     return content.digest()
 
 
