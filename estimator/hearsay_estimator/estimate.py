@@ -6,7 +6,8 @@ import csv
 import io
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,13 @@ from hearsay.mechanisms import HashedProjectiveGeometry, Memoizing
 from hearsay_collector.tally import Tally
 from hearsay_estimator.anomalies import ALARM_LEVEL, Figure, Verdict, figures
 from hearsay_estimator.caveats import caveats
-from hearsay_estimator.cohorts import COHORTS, UNTOLD, decode_cohorts, fits
+from hearsay_estimator.cohorts import decode_cohorts, fits
 from hearsay_estimator.consistency import project
 from hearsay_estimator.decoders import asked_items, support_counts
 from hearsay_estimator.finding import Finding
 from hearsay_estimator.intervals import FloatArray, Noise, debias, score_interval
 from hearsay_estimator.memoized import repeated_noise
+from hearsay_estimator.messages import message
 from hearsay_estimator.poisoning import FAKES, Exposure
 from hearsay_estimator.significance import Adjustment, adjust_p
 
@@ -135,6 +137,21 @@ class Estimate(Basis):
         detected: NDArray[np.bool_] = self.p_adjusted <= 1 - self.level
         return detected
 
+    @cached_property
+    def order(self) -> NDArray[np.intp]:
+        """The places of the values, the largest share first. Kept, as a million take a while."""
+        return np.argsort(-self.share, kind="stable")
+
+    @cached_property
+    def standing(self) -> NDArray[np.intp]:
+        """The places of the detected values, the largest first."""
+        return self.order[self.detected[self.order]]
+
+    @cached_property
+    def below(self) -> NDArray[np.intp]:
+        """The places of the values that cannot be told from noise, the largest first."""
+        return self.order[~self.detected[self.order]]
+
     @property
     def moved(self) -> NDArray[np.bool_]:
         """Which values consistency has moved by more than their standard error."""
@@ -241,8 +258,6 @@ def estimate(
             share = debias(support.counts, reports, mechanism.p, mechanism.q)
         noise = repeated_noise(mechanism, reports, len(values), again)
         found = Finding.of(share, noise, support.ghosts)
-        if mechanism.name in COHORTS:
-            found = replace(found, warnings=(UNTOLD,))
     exposure = Exposure.of(mechanism, found.share, tally.reports, reports)
     seen = figures(tally, mechanism, found.share, found.noise, again)
     return infer(basis, values, found, exposure, seen, level, adjust)
@@ -281,8 +296,11 @@ def infer(
     )
     if found.ghosts.any():
         warnings += (
-            f"{found.ghosts.sum():,} of the candidates look like accidents of hashing: they do "
-            "not count as detected",
+            message(
+                "{count:,} of the candidates look like accidents of hashing: they do not count as "
+                "detected",
+                count=int(found.ghosts.sum()),
+            ),
         )
     p_adjusted = adjust_p(p_value, adjust)
     if basis.hashed:
