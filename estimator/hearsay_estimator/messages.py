@@ -18,12 +18,14 @@ __all__ = [
     "Dated",
     "Language",
     "Message",
+    "alternatives",
     "counted",
     "joined",
     "listed",
     "message",
     "recognized",
     "sentence",
+    "spaced",
     "translated",
 ]
 
@@ -99,12 +101,22 @@ def counted(one: str, several: str, count: int, **arguments: Any) -> Message:
 
 def joined(parts: Iterable[str]) -> str:
     """Several things in one sentence, divided by semicolons."""
-    return reduce(lambda told, part: message("{told}; {part}", told=told, part=part), parts)
+    return _chain(sentence("{told}; {part}"), parts)
 
 
 def listed(parts: Iterable[str]) -> str:
     """The same, divided by commas."""
-    return reduce(lambda told, part: message("{told}, {part}", told=told, part=part), parts)
+    return _chain(sentence("{told}, {part}"), parts)
+
+
+def spaced(parts: Iterable[str]) -> str:
+    """Several sentences, one after the other."""
+    return _chain(sentence("{told} {part}"), parts)
+
+
+def alternatives(parts: Iterable[str]) -> str:
+    """One thing or another."""
+    return _chain(sentence("{told} or {part}"), parts)
 
 
 def recognized(text: str, templates: Iterable[str]) -> str:
@@ -138,6 +150,13 @@ def _message(template: tuple[str, ...], arguments: Mapping[str, Any]) -> Message
     made = Message(chosen.format(**arguments))
     made.template, made.arguments = template, arguments
     return made
+
+
+def _chain(template: str, parts: Iterable[str]) -> str:
+    texts = list(parts)
+    return (
+        reduce(lambda told, part: message(template, told=told, part=part), texts) if texts else ""
+    )
 
 
 def _told(argument: Any, language: Language) -> Any:

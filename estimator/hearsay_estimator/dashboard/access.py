@@ -24,6 +24,7 @@ from werkzeug.exceptions import Forbidden, Unauthorized
 from hearsay import Metric
 from hearsay_estimator.dashboard.problems import Problem
 from hearsay_estimator.dashboard.tokens import ApiToken, find_token
+from hearsay_estimator.messages import message
 
 __all__ = ["API", "access", "for_people", "guard", "may_read", "require"]
 
@@ -123,7 +124,9 @@ def sign_out() -> ResponseReturnValue:
 
 def _check() -> ResponseReturnValue | None:
     if request.method not in ("GET", "HEAD", "OPTIONS") and _from_elsewhere(request):
-        raise Forbidden("The form was sent from another site. Open the dashboard and try again.")
+        raise Forbidden(
+            message("The form was sent from another site. Open the dashboard and try again.")
+        )
     if request.endpoint in _OPEN or request.endpoint == "access.sign_in_post":
         return None
     credentials = request.authorization

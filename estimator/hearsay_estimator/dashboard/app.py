@@ -23,6 +23,7 @@ from hearsay_estimator.dashboard.api import api
 from hearsay_estimator.dashboard.comparing import comparing
 from hearsay_estimator.dashboard.decodes import Decodes, StillDecoding, TooManyDecodes
 from hearsay_estimator.dashboard.embedding import offer_embedding
+from hearsay_estimator.dashboard.language import offer_languages
 from hearsay_estimator.dashboard.pages import pages
 from hearsay_estimator.dashboard.pictures import pictures
 from hearsay_estimator.dashboard.planner import planner
@@ -34,6 +35,7 @@ from hearsay_estimator.dashboard.source import Source
 from hearsay_estimator.dashboard.tokens import parse_tokens
 from hearsay_estimator.dashboard.waiting import waiting_page, waiting_problem
 from hearsay_estimator.errors import EstimateError
+from hearsay_estimator.messages import message
 
 __all__ = ["CONTENT_SECURITY_POLICY", "MAX_FORM", "create_app"]
 
@@ -107,10 +109,14 @@ def create_app(
     app.register_error_handler(TooManyDecodes, _still_decoding)
     app.register_error_handler(StoreError, _store_trouble)
     app.register_error_handler(Exception, _failure)
+    offer_languages(app)
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.filters.update(
         number=words.number,
         day=words.day,
+        kind=words.kind,
+        type=words.type_name,
+        too_short=words.too_short,
         period=words.period,
         window=words.window,
         values_below_noise=words.values_below_noise,
@@ -173,10 +179,11 @@ def _error(error: HTTPException) -> ResponseReturnValue:
         return error.response
     title, detail = error.name, error.description
     if code == 413:
-        detail = (
-            f"More than {request.max_content_length:,} bytes were sent, which is the most that "
-            "is taken here. A longer list of strings belongs into the folder that "
-            "HEARSAY_CANDIDATES_DIR names, or to `hearsay estimate --candidates FILE`."
+        detail = message(
+            "More than {most:,} bytes were sent, which is the most that is taken here. A longer "
+            "list of strings belongs into the folder that HEARSAY_CANDIDATES_DIR names, or to "
+            "`hearsay estimate --candidates FILE`.",
+            most=request.max_content_length,
         )
     kind = error.kind if isinstance(error, Problem) else "about:blank"
     members = error.members if isinstance(error, Problem) else {}
@@ -213,8 +220,10 @@ def _store_trouble(error: StoreError) -> ResponseReturnValue:
     wait = int(error.retry_after) if isinstance(error, StoreUnavailable) else None
     return _error(
         ServiceUnavailable(
-            "The store cannot be read. Check that a collector has been started with it, and "
-            "that HEARSAY_STORE names the same one here and there.",
+            message(
+                "The store cannot be read. Check that a collector has been started with it, and "
+                "that HEARSAY_STORE names the same one here and there."
+            ),
             retry_after=wait,
         )
     )
@@ -223,4 +232,4 @@ def _store_trouble(error: StoreError) -> ResponseReturnValue:
 def _failure(error: Exception) -> ResponseReturnValue:
     # The error's own text may hold what was asked for; its kind and place do not.
     _log.error("a page failed: %s", type(error).__name__, exc_info=error)
-    return _error(InternalServerError("The page could not be made. The log says more."))
+    return _error(InternalServerError(message("The page could not be made. The log says more.")))

@@ -17,7 +17,8 @@ from hearsay_estimator.dashboard.charts import (
     Tick,
     nice_step,
 )
-from hearsay_estimator.dashboard.words import number, percent
+from hearsay_estimator.dashboard.words import percent
+from hearsay_estimator.messages import joined, message, spaced
 
 __all__ = ["ChangeLine", "change_chart", "change_headline", "change_lines"]
 
@@ -84,9 +85,15 @@ def _draw(
     ]
     return BarChart(
         name="changes",
-        title="Changes in percentage points",
-        description=" ".join(
-            f"{bar.label} {bar.share}, between {bar.low_text} and {bar.high_text} points."
+        title=message("Changes in percentage points"),
+        description=spaced(
+            message(
+                "{value} {share}, between {low} and {high} points.",
+                value=bar.label,
+                share=bar.share,
+                low=bar.low_text,
+                high=bar.high_text,
+            )
             for bar in bars[:10]
         ),
         bars=tuple(bars),
@@ -121,14 +128,17 @@ def change_headline(comparison: Comparison) -> str:
     """What has changed, in a sentence."""
     changed = [place for place in _order(comparison) if comparison.changed[place]]
     if not changed:
-        return "No change that can be told from noise."
+        return message("No change that can be told from noise.")
     if comparison.values == ("true", "false"):
-        return f"Yes is {comparison.describe(0)}."
-    told = "; ".join(
-        f"{comparison.values[place]} is {comparison.describe(place)}" for place in changed[:_NAMED]
+        return message("Yes is {change}.", change=comparison.describe(0))
+    told = joined(
+        message("{value} is {change}", value=comparison.values[at], change=comparison.describe(at))
+        for at in changed[:_NAMED]
     )
     rest = len(changed) - _NAMED
-    return told + (f"; and {number(rest)} more have changed." if rest > 0 else ".")
+    if rest > 0:
+        return message("{told}; and {rest:,} more have changed.", told=told, rest=rest)
+    return message("{told}.", told=told)
 
 
 def _order(comparison: Comparison) -> list[int]:

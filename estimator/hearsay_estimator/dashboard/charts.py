@@ -16,9 +16,10 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from hearsay_estimator.dashboard.words import number, percent
+from hearsay_estimator.dashboard.words import percent
 from hearsay_estimator.estimate import Estimate
 from hearsay_estimator.intervals import FloatArray
+from hearsay_estimator.messages import joined, message, sentence
 
 __all__ = [
     "ROW_HEIGHT",
@@ -34,6 +35,9 @@ __all__ = [
 
 ROW_HEIGHT = 36
 """Pixels from one bar to the next: room for a label above it on a phone."""
+
+_CONSISTENT = sentence("{metric}: consistent shares")
+_ESTIMATED = sentence("{metric}: estimated shares")
 
 _TICKS = 5
 """At most so many gridlines, zero not counted: more of them compete with the bars."""
@@ -183,7 +187,7 @@ def folded_chart(
     `noise_limit` that do not. Where none stands out nothing is folded away, nor is one half
     of a boolean."""
     order = _order(estimate)
-    standing, noise = order[estimate.detected[order]], order[~estimate.detected[order]]
+    standing, noise = estimate.standing, estimate.below
     if _is_boolean(estimate) or not len(standing) or not len(noise):
         shown = order[:limit]
         whole = _draw(estimate, shown, shown, len(order), declared_order, consistent)
@@ -193,7 +197,11 @@ def folded_chart(
     rest = _draw(estimate, below, every, len(noise), declared_order, consistent)
     return Folded(
         _draw(estimate, shown, every, len(standing), declared_order, consistent),
-        replace(rest, name=f"{rest.name}-noise", title=f"{rest.title} below the noise"),
+        replace(
+            rest,
+            name=f"{rest.name}-noise",
+            title=message("{title} below the noise", title=rest.title),
+        ),
         len(noise),
     )
 
@@ -206,7 +214,7 @@ def _order(estimate: Estimate) -> NDArray[np.intp]:
     """The places of the values, the largest first; a boolean as it is declared."""
     if _is_boolean(estimate):
         return np.arange(2)
-    return np.argsort(-estimate.share, kind="stable")
+    return estimate.order
 
 
 def _draw(
@@ -243,7 +251,10 @@ def _draw(
     ]
     return BarChart(
         name=estimate.metric,
-        title=f"{estimate.metric}: {'consistent' if consistent else 'estimated'} shares",
+        title=message(
+            _CONSISTENT if consistent else _ESTIMATED,
+            metric=estimate.metric,
+        ),
         description=_describe(estimate, bars),
         bars=tuple(bars),
         ticks=tuple(Tick(scale.across(share), _tick_text(share, ticks)) for share in ticks),
@@ -278,14 +289,24 @@ def _tick_text(share: float, ticks: tuple[float, ...]) -> str:
 
 def _describe(estimate: Estimate, bars: list[Bar]) -> str:
     """What the picture shows, for those who hear it."""
-    told = [
-        f"{bar.label} {bar.share}, between {bar.low_text} and {bar.high_text}"
+    told: list[str] = []
+    told += [
+        message(
+            "{value} {share}, between {low} and {high}",
+            value=bar.label,
+            share=bar.share,
+            low=bar.low_text,
+            high=bar.high_text,
+        )
         for bar in bars
         if not bar.noise
     ]
-    text = f"From {number(estimate.n)} answers, with {estimate.level:.0%} intervals: "
-    text += "; ".join(told[:10]) if told else "no value can be told from noise"
-    rest = len(bars) - min(len(told), 10)
-    if told and rest:
-        text += f"; and {rest} more"
-    return text + "."
+    told = told[:10]
+    if rest := len(bars) - len(told) if told else 0:
+        told.append(message("and {count} more", count=rest))
+    return message(
+        "From {n:,} answers, with {level:.0%} intervals: {told}.",
+        n=estimate.n,
+        level=estimate.level,
+        told=joined(told or [message("no value can be told from noise")]),
+    )

@@ -10,11 +10,13 @@ from werkzeug.exceptions import BadRequest
 
 from hearsay import Metric, ValueListError
 from hearsay_estimator.comparison import Comparison, compare, has_memory
+from hearsay_estimator.dashboard.below import list_mistake
 from hearsay_estimator.dashboard.changes import change_chart, change_headline, change_lines
 from hearsay_estimator.dashboard.pages import download
 from hearsay_estimator.dashboard.privacy import even_guess
 from hearsay_estimator.dashboard.ranges import DayRange, before, read_range
 from hearsay_estimator.dashboard.source import Source, current_source, declared_metric
+from hearsay_estimator.messages import message
 
 __all__ = ["comparing"]
 
@@ -78,18 +80,19 @@ def _query(earlier: DayRange, later: DayRange) -> dict[str, str]:
 def _obstacle(source: Source, metric: Metric) -> str | None:
     """Why the metric's periods cannot be compared, if they cannot."""
     if has_memory(source.store, metric):
-        return (
+        return message(
             "Devices repeat their remembered answers to this metric, so two periods are not "
             "independent, and no interval of their difference can be given."
         )
     try:
         if metric.values is None and source.candidates(metric) is None:
-            return (
-                "This metric takes any string. Put the strings to compare into "
-                f"{metric.name}.txt in the folder that HEARSAY_CANDIDATES_DIR names."
+            return message(
+                "This metric takes any string. Put the strings to compare into {metric}.txt in "
+                "the folder that HEARSAY_CANDIDATES_DIR names.",
+                metric=metric.name,
             )
     except ValueListError as error:
-        return str(error)
+        return list_mistake(error)
     return None
 
 

@@ -18,12 +18,14 @@ from flask import Blueprint, Flask, Response, current_app, render_template, requ
 from flask.typing import ResponseReturnValue
 from itsdangerous import Signer
 
-from hearsay import HearsayError, Metric
+from hearsay import HearsayError, Metric, ValueListError
+from hearsay_estimator.dashboard.below import list_mistake
 from hearsay_estimator.dashboard.charts import bar_chart
 from hearsay_estimator.dashboard.privacy import even_guess
 from hearsay_estimator.dashboard.source import current_source
 from hearsay_estimator.dashboard.view import read_view
 from hearsay_estimator.dashboard.words import headline
+from hearsay_estimator.messages import message
 
 __all__ = ["Embedding", "embed_link", "embedding", "offer_embedding"]
 
@@ -31,6 +33,7 @@ embedding = Blueprint("embedding", __name__)
 
 _VIEW = ("from", "to", "order", "shares")
 """What of a view a link may name; without days it always shows the last 30."""
+_UNSIGNED = ("signature", "lang")
 _BARS = 12
 
 
@@ -83,7 +86,7 @@ def embed_link(metric: Metric, arguments: Mapping[str, str], today: date) -> str
 def embedded(name: str) -> ResponseReturnValue:
     """The chart that a signed link names, with its caption, for a frame."""
     offered, source = _offered(), current_source()
-    chosen = [pair for pair in request.args.items(multi=True) if pair[0] != "signature"]
+    chosen = [pair for pair in request.args.items(multi=True) if pair[0] not in _UNSIGNED]
     arguments = dict(chosen)
     signature = request.args.get("signature", "")
     if (
@@ -92,13 +95,16 @@ def embedded(name: str) -> ResponseReturnValue:
         or not offered.holds(name, chosen, signature)
         or name not in source.registry.metrics
     ):
-        return _refusal("This link opens no chart. Ask for a new one.", 403)
+        return _refusal(message("This link opens no chart. Ask for a new one."), 403)
     if source.today > date.fromisoformat(arguments["until"]):
-        return _refusal(f"This link ended on {arguments['until']}. Ask for a new one.", 403)
+        ended = message("This link ended on {day}. Ask for a new one.", day=arguments["until"])
+        return _refusal(ended, 403)
     metric = source.registry[name]
     try:
         view = read_view(arguments, metric, source.clock())
         estimate = source.estimate(metric, view.days, source.candidates(metric))
+    except ValueListError as error:
+        return _refusal(list_mistake(error), 400)
     except HearsayError as error:
         return _refusal(str(error), 400)
     chart = None

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from hearsay import Metric, Registry, windows
 from hearsay.forecast import forecast
 from hearsay_estimator.dashboard import words
+from hearsay_estimator.dashboard.below import told_forecast
 from hearsay_estimator.dashboard.charts import BarChart, bar_chart
 from hearsay_estimator.dashboard.privacy import even_guess
 from hearsay_estimator.dashboard.ranges import DayRange
 from hearsay_estimator.dashboard.source import Source
 from hearsay_estimator.dashboard.words import freshness
 from hearsay_estimator.estimate import Estimate
+from hearsay_estimator.messages import message
 
 __all__ = ["Card", "Filters", "metric_card", "read_filters"]
 
@@ -92,18 +94,18 @@ def _notes(
     source: Source, metric: Metric, estimate: Estimate | None, newest: str | None
 ) -> list[str]:
     """What needs somebody's attention."""
-    notes = []
+    notes: list[str] = []
     left = (metric.expires - source.today).days
     if left < 0:
-        notes.append(words.EXPIRED.format(day=metric.expires))
+        notes.append(message(words.EXPIRED, day=metric.expires))
     elif left < _SOON_DAYS:
-        notes.append(words.EXPIRES.format(day=metric.expires))
+        notes.append(message(words.EXPIRES, day=metric.expires))
     if newest is not None and left >= 0:
         silence = source.clock() - windows.end(newest)
         if silence > _STALE_WINDOWS * _SECONDS[metric.window]:
-            notes.append(words.SILENT.format(window=newest))
+            notes.append(message(words.SILENT, window=newest))
     if estimate is not None and estimate.n and not estimate.detected.any():
         notes.append(words.NOTHING_STANDS_OUT)
     if warning := forecast(metric):
-        notes.append(words.FEW_DEVICES.format(warning=warning))
+        notes.append(message(words.FEW_DEVICES, warning=told_forecast(warning)))
     return notes

@@ -13,6 +13,7 @@ from hearsay import Metric, ValueListError
 from hearsay.value_list import parse_values
 from hearsay_estimator.comparison import compare, has_memory
 from hearsay_estimator.dashboard import words
+from hearsay_estimator.dashboard.below import list_mistake
 from hearsay_estimator.dashboard.charts import folded_chart
 from hearsay_estimator.dashboard.embedding import embed_link
 from hearsay_estimator.dashboard.overview import metric_card, read_filters
@@ -24,6 +25,7 @@ from hearsay_estimator.dashboard.timeline import grouping, timeline
 from hearsay_estimator.dashboard.view import View, read_view
 from hearsay_estimator.dashboard.words import freshness, headline
 from hearsay_estimator.estimate import Estimate
+from hearsay_estimator.messages import message
 from hearsay_estimator.trend import GROUPS, Trend
 
 __all__ = ["download", "pages"]
@@ -65,7 +67,7 @@ def metric_page(name: str) -> ResponseReturnValue:
     try:
         candidates = source.candidates(metric)
     except ValueListError as error:
-        mistake = str(error)
+        mistake = list_mistake(error)
     return _page(source, metric, view, candidates, mistake=mistake)
 
 
@@ -74,14 +76,14 @@ def metric_upload(name: str) -> ResponseReturnValue:
     """The same of strings that are named by a file in the request, which is not kept."""
     source, metric, view = _asked(name)
     if metric.values is not None:
-        raise BadRequest(f"{name} lists its values; it takes no others.")
+        raise BadRequest(message("{name} lists its values; it takes no others.", name=name))
     file = request.files.get("candidates")
     try:
         if file is None or not file.filename:
             raise ValueListError("The list", None, "is missing; choose a file")
         candidates = parse_values(file.stream.read(), "Your list")
     except ValueListError as error:
-        return _page(source, metric, view, None, mistake=str(error)), 400
+        return _page(source, metric, view, None, mistake=list_mistake(error)), 400
     form = request.form.get("form")
     if form in ("csv", "json"):
         estimate = source.estimate(metric, view.days, candidates)
@@ -172,11 +174,14 @@ def _candidates(source: Source, metric: Metric) -> list[str] | None:
     try:
         candidates = source.candidates(metric)
     except ValueListError as error:
-        raise BadRequest(str(error)) from None
+        raise BadRequest(list_mistake(error)) from None
     if metric.values is None and candidates is None:
         raise BadRequest(
-            f"The strings of {metric.name} must be named to be estimated: upload a list on its "
-            f"page, or use `hearsay estimate {metric.name} --candidates FILE`."
+            message(
+                "The strings of {metric} must be named to be estimated: upload a list on its "
+                "page, or use `hearsay estimate {metric} --candidates FILE`.",
+                metric=metric.name,
+            )
         )
     return candidates
 
@@ -208,7 +213,7 @@ def _notes(source: Source, metric: Metric, estimate: Estimate | None) -> list[st
     """What a careful reader should know before believing the picture."""
     notes = list(estimate.warnings) if estimate and estimate.n else []
     if metric.expires < source.today:
-        notes.append(words.EXPIRED.format(day=metric.expires))
+        notes.append(message(words.EXPIRED, day=metric.expires))
     return notes
 
 

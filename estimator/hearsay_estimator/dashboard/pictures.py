@@ -11,11 +11,13 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest
 
 from hearsay import Metric, ValueListError
+from hearsay_estimator.dashboard.below import list_mistake
 from hearsay_estimator.dashboard.charts import bar_chart
 from hearsay_estimator.dashboard.source import Source, current_source, declared_metric
 from hearsay_estimator.dashboard.timeline import timeline
 from hearsay_estimator.dashboard.view import View, read_view
 from hearsay_estimator.estimate import Estimate
+from hearsay_estimator.messages import message
 
 __all__ = ["FONT", "MAX_SCALE", "pictures", "png"]
 
@@ -53,7 +55,9 @@ def trend_picture(name: str, form: str) -> ResponseReturnValue:
     estimate = _estimate(source, metric, view)
     found = timeline(source, metric, view, estimate)
     if found is None:
-        raise BadRequest("A trend needs answers from two periods at least; these days hold fewer.")
+        raise BadRequest(
+            message("A trend needs answers from two periods at least; these days hold fewer.")
+        )
     text = render_template("picture_trend.svg", metric=metric, timeline=found, estimate=estimate)
     return _picture(text, f"{name}-trend", form)
 
@@ -84,7 +88,7 @@ def _picture(svg: str, name: str, form: str) -> Response:
 def _scale() -> int:
     text = request.args.get("scale", "2")
     if text not in map(str, range(1, MAX_SCALE + 1)):
-        raise BadRequest(f"“scale” can be a whole number from 1 to {MAX_SCALE}.")
+        raise BadRequest(message("“scale” can be a whole number from 1 to {most}.", most=MAX_SCALE))
     return int(text)
 
 
@@ -97,13 +101,18 @@ def _estimate(source: Source, metric: Metric, view: View) -> Estimate:
     try:
         candidates = source.candidates(metric)
     except ValueListError as error:
-        raise BadRequest(str(error)) from None
+        raise BadRequest(list_mistake(error)) from None
     estimate = source.estimate(metric, view.days, candidates)
     if estimate is None:
         raise BadRequest(
-            f"The strings of {metric.name} must be named to be drawn: put them into "
-            f"{metric.name}.txt in the folder that HEARSAY_CANDIDATES_DIR names."
+            message(
+                "The strings of {metric} must be named to be drawn: put them into {metric}.txt "
+                "in the folder that HEARSAY_CANDIDATES_DIR names.",
+                metric=metric.name,
+            )
         )
     if not estimate.n:
-        raise BadRequest("There are no answers in these days, so there is nothing to draw.")
+        raise BadRequest(
+            message("There are no answers in these days, so there is nothing to draw.")
+        )
     return estimate

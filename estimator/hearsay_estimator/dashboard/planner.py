@@ -12,11 +12,13 @@ from flask.typing import ResponseReturnValue
 
 from hearsay import HearsayError, Metric, Scheme, SchemeError
 from hearsay.mechanisms import AUTO, MAX_EPSILON, design
+from hearsay_estimator.dashboard.below import told_mechanism, told_reason
 from hearsay_estimator.dashboard.charts import BarChart, bar_chart
 from hearsay_estimator.dashboard.privacy import PrivacyLabel, label_of
 from hearsay_estimator.dashboard.reach_chart import ReachChart, reach_chart, share_text
 from hearsay_estimator.dashboard.words import number
 from hearsay_estimator.estimate import Estimate, estimate
+from hearsay_estimator.messages import message, sentence
 from hearsay_estimator.planning import Plan, plan
 from hearsay_estimator.population import zipf_shares
 from hearsay_estimator.sampling import sample_tally
@@ -65,18 +67,31 @@ class Outcome:
 
 _FIELDS = (
     # name, label, help, default, lowest (not itself, unless whole), highest, whole
-    ("size", "Values", "How many values the metric lists", "10", 2, _LARGEST_SIZE, True),
-    ("epsilon", "Epsilon of an answer", "What one answer may reveal", "1", 0, MAX_EPSILON, False),
     (
-        *("lifetime_epsilon", "Epsilon of a lifetime"),
-        *("What all answers of a device may reveal together", "8", 0, 10_000, False),
+        *("size", message("Values"), message("How many values the metric lists")),
+        *("10", 2, _LARGEST_SIZE, True),
     ),
-    ("devices", "Devices", "How many run the app", "100000", 10, _MOST_DEVICES, True),
     (
-        *("sample_rate", "Sample rate"),
-        *("The chance that a device answers in a window", "0.1", 0, 1, False),
+        *("epsilon", message("Epsilon of an answer"), message("What one answer may reveal")),
+        *("1", 0, MAX_EPSILON, False),
+    ),
+    (
+        *("lifetime_epsilon", message("Epsilon of a lifetime")),
+        *(message("What all answers of a device may reveal together"), "8", 0, 10_000, False),
+    ),
+    (
+        *("devices", message("Devices"), message("How many run the app")),
+        *("100000", 10, _MOST_DEVICES, True),
+    ),
+    (
+        *("sample_rate", message("Sample rate")),
+        *(message("The chance that a device answers in a window"), "0.1", 0, 1, False),
     ),
 )
+
+
+_WHOLE = sentence("Write a whole number from {lowest:,} up to {highest:,}.")
+_NUMBER = sentence("Write a number above {lowest:g} up to {highest:,}.")
 
 
 @planner.get("/plan")
@@ -106,9 +121,7 @@ def _read(arguments: Mapping[str, str]) -> tuple[list[Field], dict[str, float] |
         if (lowest <= value if whole else lowest < value) and value <= highest:
             numbers[name] = value
         else:
-            least = f"from {lowest:,}" if whole else f"above {lowest:g}"
-            kind = "a whole number" if whole else "a number"
-            mistake = f"Write {kind} {least} up to {highest:,}."
+            mistake = message(_WHOLE if whole else _NUMBER, lowest=lowest, highest=highest)
         fields.append(Field(name, label, explained, text, mistake))
     return fields, numbers if len(numbers) == len(fields) else None
 
@@ -118,8 +131,10 @@ def _outcome(numbers: Mapping[str, float]) -> Outcome:
     epsilon, rate = numbers["epsilon"], numbers["sample_rate"]
     if numbers["lifetime_epsilon"] < epsilon:
         raise SchemeError(
-            "A lifetime of answers reveals at least what one answer does: let the lifetime's "
-            "epsilon be the larger one."
+            message(
+                "A lifetime of answers reveals at least what one answer does: let the "
+                "lifetime's epsilon be the larger one."
+            )
         )
     made = plan(
         size,
@@ -145,8 +160,11 @@ def _outcome(numbers: Mapping[str, float]) -> Outcome:
 
 def _verdict(made: Plan) -> str:
     if made.detectable_share is None or not made.usable:
-        return "No usable signal: with so few answers noise hides even large shares."
-    return f"Shares of {share_text(made.detectable_share)} or more stand out from the noise."
+        return message("No usable signal: with so few answers noise hides even large shares.")
+    return message(
+        "Shares of {share} or more stand out from the noise.",
+        share=share_text(made.detectable_share),
+    )
 
 
 def _facts(made: Plan) -> tuple[tuple[str, str, str], ...]:
@@ -154,39 +172,46 @@ def _facts(made: Plan) -> tuple[tuple[str, str, str], ...]:
     assert lifetime is not None
     return (
         (
-            "Answers in a window",
+            message("Answers in a window"),
             number(round(made.reports)),
-            f"from {number(made.devices)} devices, on average",
+            message("from {devices:,} devices, on average", devices=made.devices),
         ),
         (
-            "To detect 1%",
-            f"{number(made.devices_to_detect)} devices",
-            f"with power 0.8, among all {number(made.size)} values at once",
+            message("To detect 1%"),
+            message("{devices:,} devices", devices=made.devices_to_detect),
+            message("with power 0.8, among all {size:,} values at once", size=made.size),
         ),
         (
-            "For ±1 point",
-            f"{number(made.devices_for_half_width)} devices",
-            "in the 95% interval of a share of 1%",
+            message("For ±1 point"),
+            message("{devices:,} devices", devices=made.devices_for_half_width),
+            message("in the 95% interval of a share of 1%"),
         ),
         (
-            "Answers of a device",
+            message("Answers of a device"),
             number(lifetime.answers),
-            f"until its budget is spent, over about {number(round(lifetime.windows))} windows",
+            message(
+                "until its budget is spent, over about {windows:,} windows",
+                windows=round(lifetime.windows),
+            ),
         ),
         (
-            f"{100 * made.fakes:.3g}% fake devices",
-            f"{100 * made.fakes_gain:.2f} points",
-            "that they could add to any one value: the smaller epsilon, the more",
+            message("{fakes:.3g}% fake devices", fakes=100 * made.fakes),
+            message("{gain:.2f} points", gain=100 * made.fakes_gain),
+            message("that they could add to any one value: the smaller epsilon, the more"),
         ),
         (
-            "Mechanism",
-            made.mechanism.replace("_", " "),
-            f"{made.reason}; {made.loss:.2f} times the least possible variance",
+            message("Mechanism"),
+            told_mechanism(made.mechanism),
+            message(
+                "{reason}; {loss:.2f} times the least possible variance",
+                reason=told_reason(made.reason),
+                loss=made.loss,
+            ),
         ),
         (
-            "Cost",
-            f"{number(made.report_bytes)} bytes",
-            f"a report; {number(made.tally_cells)} counters a window",
+            message("Cost"),
+            message("{bytes:,} bytes", bytes=made.report_bytes),
+            message("a report; {cells:,} counters a window", cells=made.tally_cells),
         ),
     )
 
@@ -201,13 +226,16 @@ def _example(
     counts = rng.multinomial(devices, zipf_shares(size, 1.0))
     answered = estimate(sample_tally(scheme, rng.binomial(counts, rate), rng), scheme)
     if not answered.n:
-        return answered, None, "In this window nobody answers at all."
+        return answered, None, message("In this window nobody answers at all.")
     truth = counts / devices
     seen = int((answered.detected & (truth > 0)).sum())
     held = int(((answered.low <= truth) & (truth <= answered.high)).sum())
-    found = (
-        f"Of {number(size)} values {number(seen)} stand out from the noise; "
-        f"{number(held)} intervals hold the true share."
+    found = message(
+        "Of {size:,} values {seen:,} stand out from the noise; {held:,} intervals hold the true "
+        "share.",
+        size=size,
+        seen=seen,
+        held=held,
     )
     return answered, bar_chart(answered, limit=_BARS, truth=truth), found
 

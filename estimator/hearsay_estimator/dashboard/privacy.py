@@ -7,6 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from hearsay import Metric
+from hearsay_estimator.dashboard.below import told_mechanism
 from hearsay_estimator.privacy import Bound, guarantee, learned_by
 from hearsay_estimator.privacy_words import chance, factor, pace, rounded_up
 
@@ -118,7 +119,7 @@ def _after(before: int, bound: Bound) -> str:
 def _exact(metric: Metric) -> Exact:
     mechanism = metric.scheme.mechanism
     return Exact(
-        mechanism=mechanism.name.replace("_", " "),
+        mechanism=told_mechanism(mechanism.name),
         odds=str(mechanism.odds),
         epsilon=repr(mechanism.epsilon),
         p=str(mechanism.p),

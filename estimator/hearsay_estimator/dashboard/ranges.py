@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 from hearsay import HearsayError, windows
+from hearsay_estimator.messages import message
 
 __all__ = ["DEFAULT_DAYS", "DayRange", "Preset", "RangeError", "before", "presets", "read_range"]
 
@@ -59,9 +60,15 @@ def read_range(arguments: Mapping[str, str], now: float) -> DayRange:
         first = last
     chosen = DayRange(first, last)
     if chosen.days < 1:
-        raise RangeError(f"The range ends ({last}) before it begins ({first}). Swap the two dates.")
+        raise RangeError(
+            message(
+                "The range ends ({last}) before it begins ({first}). Swap the two dates.",
+                last=last,
+                first=first,
+            )
+        )
     if chosen.days > _LONGEST:
-        raise RangeError("The range is longer than ten years. Choose a shorter one.")
+        raise RangeError(message("The range is longer than ten years. Choose a shorter one."))
     return chosen
 
 
@@ -70,7 +77,7 @@ def presets(now: float) -> list[Preset]:
     today = _today(now)
     return [
         Preset(
-            f"{days} days" if days < 365 else "1 year",
+            message("{days} days", days=days) if days < 365 else message("1 year"),
             DayRange(today - timedelta(days=days - 1), today),
         )
         for days in _PRESETS
@@ -95,7 +102,9 @@ def _day(text: str | None, name: str) -> date | None:
         return date.fromisoformat(text)
     except ValueError:
         raise RangeError(
-            f"“{name}” is not a date. Write year, month and day, like 2026-11-21."
+            message(
+                "“{name}” is not a date. Write year, month and day, like 2026-11-21.", name=name
+            )
         ) from None
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from hearsay.forecast import detectable_share
 from hearsay.mechanisms import Mechanism
 from hearsay_estimator.dashboard.charts import Tick
-from hearsay_estimator.dashboard.words import number
+from hearsay_estimator.messages import message
 
 __all__ = ["ReachChart", "reach_chart", "share_text"]
 
@@ -58,10 +58,10 @@ def reach_chart(
         return round(math.log10(share) / lowest * HEIGHT, 1)
 
     chosen = detectable_share(mechanism, size, devices * sample_rate)
-    label = "nothing" if chosen is None else share_text(chosen)
+    label = message("nothing") if chosen is None else share_text(chosen)
     return ReachChart(
-        title="Smallest detectable share against devices",
-        description=f"With {number(devices)} devices: {label}.",
+        title=message("Smallest detectable share against devices"),
+        description=message("With {devices:,} devices: {share}.", devices=devices, share=label),
         height=HEIGHT,
         curve="M" + "L".join(f"{x * 1000:.1f} {down(share):g}" for x, share in corners)
         if corners

@@ -14,9 +14,13 @@ from hearsay_estimator.dashboard.trend_chart import TrendChart, trend_chart
 from hearsay_estimator.dashboard.view import View
 from hearsay_estimator.dashboard.words import percent, window
 from hearsay_estimator.estimate import Estimate
+from hearsay_estimator.messages import message, sentence
 from hearsay_estimator.trend import GROUPS, Period, Trend
 
 __all__ = ["Choice", "Step", "Timeline", "grouping", "timeline"]
+
+_AGAINST = sentence("{period} against {since}: {change}.")
+_SO_FAR = sentence("{period} so far against {since}: {change}.")
 
 _HEIGHT = 220
 _SMALL_HEIGHT = 44
@@ -104,7 +108,7 @@ def _shown(estimate: Estimate, chosen: str | None) -> list[str]:
     """The largest values, and the chosen one if it is known; of a boolean "true" alone."""
     if estimate.values == ("true", "false"):
         return ["true"]
-    largest = [estimate.values[i] for i in np.argsort(-estimate.share, kind="stable")[:_SMALL]]
+    largest = [estimate.values[i] for i in estimate.order[:_SMALL]]
     if chosen in estimate.values and chosen not in largest:
         largest[-1] = chosen
     return largest
@@ -122,8 +126,12 @@ def _newest(answered: Sequence[Period], value: str) -> str:
     if change is None or newest.since is None or value not in change.values:
         return ""
     told = change.describe(change.values.index(value))
-    partial = " so far" if newest.partial else ""
-    return f"{window(newest.label)}{partial} against {window(newest.since)}: {told}."
+    return message(
+        _SO_FAR if newest.partial else _AGAINST,
+        period=window(newest.label),
+        since=window(newest.since),
+        change=told,
+    )
 
 
 def _step(period: Period, value: str) -> Step | None:
@@ -140,7 +148,9 @@ def _step(period: Period, value: str) -> Step | None:
         index = change.values.index(value)
         told, changed = change.describe(index), bool(change.changed[index])
     return Step(
-        label=window(period.label) + (" (partial)" if period.partial else ""),
+        label=message("{period} (partial)", period=window(period.label))
+        if period.partial
+        else window(period.label),
         n=period.n,
         share=percent(share, spread),
         low=percent(low, spread),

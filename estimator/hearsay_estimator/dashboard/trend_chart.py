@@ -15,10 +15,19 @@ from itertools import groupby
 
 from hearsay import windows
 from hearsay_estimator.dashboard.charts import Tick, nice_step
-from hearsay_estimator.dashboard.words import number, percent, window
+from hearsay_estimator.dashboard.words import percent, window
+from hearsay_estimator.messages import Dated, message, sentence
 from hearsay_estimator.trend import Period, Trend
 
 __all__ = ["Mark", "TrendChart", "trend_chart"]
+
+_TITLES = {
+    "day": sentence("{value} by day"),
+    "week": sentence("{value} by week"),
+    "month": sentence("{value} by month"),
+}
+_WHOLE = sentence("{period}: {value} {share}, {low} to {high}, {n:,} answers")
+_PARTIAL = sentence("{period}, partial: {value} {share}, {low} to {high}, {n:,} answers")
 
 _STEPS = 4
 """About so many gridlines."""
@@ -102,10 +111,11 @@ def trend_chart(trend: Trend, value: str, *, height: int, name: str) -> TrendCha
     first, last = trend.periods[min(found)], trend.periods[max(found)]
     return TrendChart(
         name=name,
-        title=f"{value} by {trend.by}",
-        description=(
-            f"From {_told(first, value, *found[min(found)])} "
-            f"to {_told(last, value, *found[max(found)])}."
+        title=message(_TITLES[trend.by], value=value),
+        description=message(
+            "From {first} to {last}.",
+            first=_told(first, value, *found[min(found)]),
+            last=_told(last, value, *found[max(found)]),
         ),
         height=height,
         marks=tuple(marks),
@@ -173,14 +183,18 @@ def _date_text(period: Period) -> str:
     kind = windows.kind_of(period.label)
     if kind == "day":
         day = date.fromisoformat(period.label)
-        return f"{day.day} {day:%b}"
+        return Dated.of(f"{day.day} {day:%b}", day, "MMMd")
     return period.label.partition("-")[2] if kind == "week" else window(period.label)
 
 
 def _told(period: Period, value: str, share: float, low: float, high: float) -> str:
     spread = (high - low) / 2
-    partial = ", partial" if period.partial else ""
-    return (
-        f"{window(period.label)}{partial}: {value} {percent(share, spread)}, "
-        f"{percent(low, spread)} to {percent(high, spread)}, {number(period.n)} answers"
+    return message(
+        _PARTIAL if period.partial else _WHOLE,
+        period=window(period.label),
+        value=value,
+        share=percent(share, spread),
+        low=percent(low, spread),
+        high=percent(high, spread),
+        n=period.n,
     )

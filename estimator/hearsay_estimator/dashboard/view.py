@@ -8,6 +8,7 @@ from typing import Literal, TypeVar, cast, get_args
 
 from hearsay import Metric, windows
 from hearsay_estimator.dashboard.ranges import DayRange, RangeError, read_range
+from hearsay_estimator.messages import alternatives, message
 from hearsay_estimator.trend import GROUPS
 
 __all__ = ["Length", "Order", "Shares", "View", "read_view"]
@@ -69,4 +70,6 @@ def _one_of(text: str, name: str, choices: tuple[_T, ...]) -> _T:
     for choice in choices:
         if choice == text:
             return choice
-    raise RangeError(f"“{name}” can be {' or '.join(choices)} here.")
+    raise RangeError(
+        message("“{name}” can be {choices} here.", name=name, choices=alternatives(choices))
+    )

@@ -9,6 +9,7 @@ from flask import Response, make_response, render_template
 
 from hearsay_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
 from hearsay_estimator.dashboard.problems import Problem
+from hearsay_estimator.messages import message
 
 __all__ = ["waiting_page", "waiting_problem"]
 
@@ -23,12 +24,15 @@ def waiting_page(error: StillDecoding) -> Response:
 def waiting_problem(error: StillDecoding | TooManyDecodes) -> Problem:
     """The same for programs, and for what was sent and must be sent again."""
     if isinstance(error, TooManyDecodes):
-        return Problem(503, "busy", "Busy", str(error), retry_after=error.retry_after)
+        return Problem(503, "busy", message("Busy"), str(error), retry_after=error.retry_after)
     return Problem(
         503,
         "still-decoding",
-        "Still decoding",
-        f"{error} What is done is kept: the same request goes on where this one has stopped.",
+        message("Still decoding"),
+        message(
+            "{progress} What is done is kept: the same request goes on where this one has stopped.",
+            progress=str(error),
+        ),
         retry_after=error.retry_after,
         done=error.done,
         of=error.of,

@@ -11,6 +11,7 @@ import numpy as np
 from hearsay import windows
 from hearsay_estimator.comparison import points
 from hearsay_estimator.estimate import Estimate
+from hearsay_estimator.messages import Dated, counted, message, sentence
 
 __all__ = [
     "EXPIRED",
@@ -23,30 +24,43 @@ __all__ = [
     "error",
     "freshness",
     "headline",
+    "kind",
     "number",
     "p_value",
     "percent",
     "period",
     "since",
+    "too_short",
+    "type_name",
     "values_below_noise",
     "window",
 ]
 
-EXPIRED = "Expired on {day}: devices have stopped answering."
-EXPIRES = "Expires on {day}: then devices stop answering."
-SILENT = (
+EXPIRED = sentence("Expired on {day}: devices have stopped answering.")
+EXPIRES = sentence("Expires on {day}: then devices stop answering.")
+SILENT = sentence(
     "No answers since {window}. Check that the app still records it and that the collector is "
     "reached."
 )
-NOTHING_STANDS_OUT = "Nothing stands out from the noise yet: too few devices have answered."
-FEW_DEVICES = "Few devices are expected: {warning}."
+NOTHING_STANDS_OUT = message(
+    "Nothing stands out from the noise yet: too few devices have answered."
+)
+FEW_DEVICES = sentence("Few devices are expected: {warning}.")
 
-_ONE_VALUE = "{count} value cannot be told from noise"
-_VALUES = "{count} values cannot be told from noise"
-_ONE_CHANGE = "{count} change cannot be told from noise"
-_CHANGES = "{count} changes cannot be told from noise"
-_SINCE_YES = "Against the {days} days before, the share that says yes: {change}."
-_SINCE = "Against the {days} days before, {value}: {change}."
+_UNKNOWN = message("unknown")
+_KINDS = {"day": message("day"), "week": message("week"), "month": message("month")}
+_TYPES = {
+    "boolean": message("boolean"),
+    "category": message("category"),
+    "string": message("string"),
+}
+_TOO_SHORT = {
+    "day": message("A trend needs answers from two days at least; these days hold fewer."),
+    "week": message("A trend needs answers from two weeks at least; these days hold fewer."),
+    "month": message("A trend needs answers from two months at least; these days hold fewer."),
+}
+_SINCE_YES = sentence("Against the {days} days before, the share that says yes: {change}.")
+_SINCE = sentence("Against the {days} days before, {value}: {change}.")
 
 
 def number(count: int) -> str:
@@ -57,14 +71,14 @@ def number(count: int) -> str:
 def percent(share: float, spread: float) -> str:
     """A share in percent, with no more digits than its uncertainty (`spread`, a share) leaves."""
     if not math.isfinite(share):
-        return "unknown"
+        return _UNKNOWN
     return points(share, spread) + "%"
 
 
 def error(size: float) -> str:
     """A standard error in percent, to two digits."""
     if not math.isfinite(size):
-        return "unknown"
+        return _UNKNOWN
     decimals = 1 if size <= 0 else max(1, 1 - math.floor(math.log10(size * 100)))
     return f"{size * 100:.{decimals}f}%"
 
@@ -72,8 +86,23 @@ def error(size: float) -> str:
 def p_value(p: float) -> str:
     """A p-value to the digits that matter."""
     if not math.isfinite(p):
-        return "unknown"
+        return _UNKNOWN
     return "< 0.0001" if p < 0.0001 else f"{p:.4f}"
+
+
+def kind(name: str) -> str:
+    """What a window or a period lasts: a day, a week or a month."""
+    return _KINDS[name]
+
+
+def type_name(name: str) -> str:
+    """A metric's type."""
+    return _TYPES.get(name, name)
+
+
+def too_short(name: str) -> str:
+    """Why there is no trend by days, weeks or months."""
+    return _TOO_SHORT[name]
 
 
 def freshness(label: str, now: float) -> str:
@@ -85,35 +114,45 @@ def freshness(label: str, now: float) -> str:
     last = datetime.fromtimestamp(windows.end(label) - 1, UTC).date()
     days = (today - last).days
     if days <= 0:
-        return "still open"
-    return "up to yesterday" if days == 1 else f"up to {days} days ago"
+        return message("still open")
+    if days == 1:
+        return message("up to yesterday")
+    return message("up to {days} days ago", days=days)
 
 
 def period(labels: Sequence[str]) -> str:
     """The windows of an estimate as a span: one label, or the first and the last."""
     if not labels:
-        return "no window"
+        return message("no window")
     first, last = labels[0], labels[-1]
     if first == last:
         return window(first)
-    return f"{window(first)} to {window(last)}"
+    return message("{first} to {last}", first=window(first), last=window(last))
 
 
 def values_below_noise(count: int) -> str:
     """How many values are folded away."""
-    return (_ONE_VALUE if count == 1 else _VALUES).format(count=number(count))
+    return counted(
+        "{count:,} value cannot be told from noise",
+        "{count:,} values cannot be told from noise",
+        count,
+    )
 
 
 def changes_below_noise(count: int) -> str:
     """How many changes are folded away."""
-    return (_ONE_CHANGE if count == 1 else _CHANGES).format(count=number(count))
+    return counted(
+        "{count:,} change cannot be told from noise",
+        "{count:,} changes cannot be told from noise",
+        count,
+    )
 
 
 def since(days: int, value: str, change: str) -> str:
     """How a value has changed against as many days before; "true" is that of a boolean."""
     if value == "true":
-        return _SINCE_YES.format(days=days, change=change)
-    return _SINCE.format(days=days, value=value, change=change)
+        return message(_SINCE_YES, days=days, change=change)
+    return message(_SINCE, days=days, value=value, change=change)
 
 
 def headline(estimate: Estimate) -> str:
@@ -122,29 +161,44 @@ def headline(estimate: Estimate) -> str:
     Two intervals that do not overlap at `level` differ by more than the noise; the check
     errs on the cautious side.
     """
-    order = np.argsort(-estimate.share)
+    order = estimate.order
     first = order[0]
     spread = float(estimate.high[first] - estimate.low[first]) / 2
     if estimate.values == ("true", "false"):
         yes = float(estimate.share[0])
         low, high = float(estimate.low[0]), float(estimate.high[0])
-        return (
-            f"{percent(yes, spread)} say yes; the {estimate.level:.0%} interval is "
-            f"{percent(low, spread)} to {percent(high, spread)}."
+        return message(
+            "{share} say yes; the {level:.0%} interval is {low} to {high}.",
+            share=percent(yes, spread),
+            level=estimate.level,
+            low=percent(low, spread),
+            high=percent(high, spread),
         )
     if not estimate.detected[first]:
-        return "No value can be told from noise yet: it takes more answers, or a longer range."
+        return message(
+            "No value can be told from noise yet: it takes more answers, or a longer range."
+        )
     name, share = estimate.values[first], percent(float(estimate.share[first]), spread)
     second = order[1]
     other = estimate.values[second]
     if estimate.low[first] > estimate.high[second]:
-        return f"{name} leads with {share}, ahead of {other} by more than the noise."
-    return f"{name} has {share}, too close to {other} to say which one leads."
+        return message(
+            "{name} leads with {share}, ahead of {other} by more than the noise.",
+            name=name,
+            share=share,
+            other=other,
+        )
+    return message(
+        "{name} has {share}, too close to {other} to say which one leads.",
+        name=name,
+        share=share,
+        other=other,
+    )
 
 
 def day(date: date) -> str:
     """A date without a doubt about which number is the month."""
-    return f"{date.day} {date:%b %Y}"
+    return Dated.of(f"{date.day} {date:%b %Y}", date, "yMMMd")
 
 
 def window(label: str) -> str:
@@ -152,4 +206,7 @@ def window(label: str) -> str:
     kind = windows.kind_of(label)
     if kind == "day":
         return day(date.fromisoformat(label))
-    return label if kind == "week" else f"{date.fromisoformat(label + '-01'):%b %Y}"
+    if kind == "week":
+        return label
+    first = date.fromisoformat(label + "-01")
+    return Dated.of(f"{first:%b %Y}", first, "yMMM")

@@ -1,0 +1,100 @@
+"""Gather what there is to translate, and bring the catalogues up to date with it.
+
+python -m hearsay_estimator.dashboard.texts
+
+What is no longer said leaves a catalogue; what is new comes in without a translation, which a
+test then asks for.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from babel.messages.catalog import Catalog
+from babel.messages.extract import extract_from_dir
+from babel.messages.pofile import read_po, write_po
+
+from hearsay_estimator.dashboard.language import LANGUAGES, TRANSLATIONS
+
+__all__ = ["ROOT", "brought_up_to_date", "template", "written"]
+
+ROOT = Path(__file__).parents[1]
+"""Where texts are looked for."""
+
+_METHODS = [
+    ("**.py", "python"),
+    ("**/templates/**.html", "jinja2.ext.babel_extract"),
+    ("**/templates/**.svg", "jinja2.ext.babel_extract"),
+]
+_OPTIONS = {
+    f"**/templates/**.{kind}": {"newstyle_gettext": "true", "trimmed": "true"}
+    for kind in ("html", "svg")
+}
+_KEYWORDS = {
+    "gettext": None,
+    "_": None,
+    "ngettext": (1, 2),
+    "message": None,
+    "sentence": None,
+    "counted": (1, 2),
+}
+
+
+def template() -> Catalog:
+    """All texts in English, each with the files that say it."""
+    found = Catalog(project="hearsay", charset="utf-8")
+    texts = extract_from_dir(ROOT, _METHODS, _OPTIONS, keywords=_KEYWORDS)
+    for filename, _, text, _, context in sorted(texts, key=lambda each: (each[0], each[1])):
+        place = Path(filename).as_posix()
+        known = found.get(text if isinstance(text, str) else text[0], context)
+        if known is None or (place, None) not in known.locations:
+            found.add(text, None, [(place, None)], context=context)
+    return found
+
+
+def brought_up_to_date(tag: str, texts: Catalog) -> Catalog:
+    """The catalogue of a language, with these texts and no others."""
+    locale = tag.replace("-", "_")
+    with (TRANSLATIONS / f"{locale}.po").open("rb") as file:
+        catalog = read_po(file, locale=locale)
+    created = catalog.creation_date
+    catalog.update(texts, no_fuzzy_matching=True)
+    catalog.obsolete.clear()
+    catalog.creation_date = created
+    return catalog
+
+
+def written(catalog: Catalog, *, header: bool = True) -> bytes:
+    """The catalogue as a file holds it."""
+    file = io.BytesIO()
+    write_po(file, catalog, width=100, omit_header=not header)
+    return file.getvalue()
+
+
+def files() -> Iterator[tuple[Path, bytes]]:
+    """Every catalogue with what it should hold."""
+    texts = template()
+    yield TRANSLATIONS / "messages.pot", written(texts, header=False)
+    for tag in LANGUAGES:
+        if tag != "en":
+            name = f"{tag.replace('-', '_')}.po"
+            yield TRANSLATIONS / name, written(brought_up_to_date(tag, texts))
+
+
+def main() -> None:
+    """Write the catalogues anew, and say what is missing in them."""
+    for path, content in files():
+        path.write_bytes(content)
+    for tag in LANGUAGES:
+        if tag != "en":
+            missing = [
+                each for each in brought_up_to_date(tag, template()) if each.id and not each.string
+            ]
+            sys.stdout.write(f"{tag}: {len(missing)} texts have no translation\n")
+
+
+if __name__ == "__main__":
+    main()
