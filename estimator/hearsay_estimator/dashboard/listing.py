@@ -62,12 +62,11 @@ def chosen(
 ) -> NDArray[np.intp] | None:
     """The places of these values, and of these the `limit` largest, the largest first; None
     for all as they stand."""
-    if not values and limit is None:
-        return None
+    if not values:
+        return None if limit is None else estimate.order[:limit]
     asked = set(values)
-    places = np.arange(len(estimate.values))
-    if asked:
-        places = np.array([place for place in places if estimate.values[place] in asked], np.intp)
+    found = [place for place, value in enumerate(estimate.values) if value in asked]
+    places = np.array(found, np.intp)
     if limit is not None:
         places = places[np.argsort(-estimate.share[places], kind="stable")[:limit]]
     return places

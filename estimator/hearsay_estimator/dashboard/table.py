@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hearsay_estimator.dashboard.words import error, p_value, percent
 from hearsay_estimator.estimate import Estimate
@@ -48,17 +48,25 @@ def table(estimate: Estimate, limit: int, *, declared_order: bool = False) -> Li
     it, they all stand.
     """
     boolean = estimate.values == ("true", "false")
-    detected = estimate.detected
-    order = np.argsort(-estimate.share, kind="stable")
-    standing, noise = order[detected[order]], order[~detected[order]]
+    standing, noise = estimate.standing, estimate.below
     if boolean or not len(standing):
-        standing, noise = order, order[:0]
+        standing, noise = estimate.order, estimate.order[:0]
     shown = standing[:limit]
     below = noise[: limit - len(shown)]
     if declared_order or boolean:
         shown, below = np.sort(shown), np.sort(below)
-    columns = tuple(
-        column.tolist()
+    return Lines(
+        _lines(estimate, shown),
+        _lines(estimate, below),
+        len(noise),
+        len(estimate.order) - len(shown) - len(below),
+    )
+
+
+def _lines(estimate: Estimate, places: NDArray[np.intp]) -> tuple[Line, ...]:
+    # Only these become Python's numbers: there may be a million more.
+    columns = (
+        column[places].tolist()
         for column in (
             estimate.share,
             estimate.low,
@@ -66,20 +74,12 @@ def table(estimate: Estimate, limit: int, *, declared_order: bool = False) -> Li
             estimate.std_error,
             estimate.p_adjusted,
             estimate.consistent,
-            ~detected,
+            ~estimate.detected,
             estimate.moved,
         )
     )
-
-    def lines(places: Iterable[int]) -> tuple[Line, ...]:
-        return tuple(_line(estimate.values[i], *(column[i] for column in columns)) for i in places)
-
-    return Lines(
-        lines(shown.tolist()),
-        lines(below.tolist()),
-        len(noise),
-        len(order) - len(shown) - len(below),
-    )
+    values = [estimate.values[place] for place in places.tolist()]
+    return tuple(_line(*numbers) for numbers in zip(values, *columns, strict=True))
 
 
 def _line(

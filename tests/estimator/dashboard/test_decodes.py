@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields, is_dataclass
 
 import numpy as np
 import pytest
 
+from hearsay import Scheme
+from hearsay.mechanisms import design, design_string
 from hearsay_estimator.dashboard.decodes import (
     Decodes,
     StillDecoding,
     TooManyDecodes,
     size_of,
 )
+from hearsay_estimator.estimate import estimate
+from hearsay_estimator.sampling import sample_tally
 
 Progress = Callable[[int, int], None]
 
@@ -93,19 +99,47 @@ def test_a_failure_is_not_kept(decodes: Decodes) -> None:
 def test_memory_is_bounded_in_bytes(decodes: Decodes) -> None:
     """What was asked for longest ago makes room, and what is larger than all is not kept."""
     for key in (b"a", b"b", b"c"):
-        decodes.get(key, lambda: np.zeros(500))
+        decodes.get(key, lambda: ["a"] * 39)
     assert 0 < decodes.size <= 10_000
-    assert isinstance(decodes.get(b"c", lambda: "again"), np.ndarray)
+    assert isinstance(decodes.get(b"c", lambda: "again"), list)
     assert decodes.get(b"a", lambda: "again") == "again"
     before = decodes.size
-    decodes.get(b"large", lambda: np.zeros(5_000))
+    decodes.get(b"large", lambda: ["a"] * 400)
     assert decodes.size == before
 
 
-def test_arrays_and_texts_are_weighed() -> None:
-    """An array counts its bytes, a list of strings about a hundred bytes for each."""
-    assert size_of(np.zeros(1000)) == 8000
-    assert size_of((np.zeros(1000), np.zeros(1000))) >= 16_000
+def weight(found: object, known: set[int]) -> int:
+    """The bytes of everything that hangs on it, but for strings."""
+    if id(found) in known or isinstance(found, str):
+        return 0
+    known.add(id(found))
+    if isinstance(found, np.ndarray):
+        return found.nbytes if found.base is None else weight(found.base, known)
+    parts: list[object] = list(found) if isinstance(found, tuple) else []
+    if is_dataclass(found) and hasattr(found, "__dict__"):
+        parts = list(vars(found).values())
+    elif is_dataclass(found):
+        parts = [getattr(found, each.name) for each in fields(found)]
+    return sys.getsizeof(found) + sum(weight(each, known) for each in parts)
+
+
+@pytest.mark.parametrize(("count", "listed"), [(10, True), (1_000, True), (20_000, False)])
+def test_estimates_and_texts_are_weighed(count: int, listed: bool) -> None:
+    """The bytes of an estimate are told to within a third, orders and all; those of a list are
+    about a hundred for each string."""
+    values = tuple(f"{place}.example" for place in range(count))
+    mechanism = design("auto", count, 2.0) if listed else design_string("auto", "m", 2.0)
+    scheme = Scheme("category" if listed else "string", mechanism, values if listed else None)
+    rng = np.random.default_rng(1)
+    counts = np.full(10, 2_000) if listed else np.full(100, 200)
+    if listed:
+        counts = np.resize(counts, count)
+    some = None if listed else values[:100]
+    tally = sample_tally(scheme, counts, rng, values=some)
+    found = estimate(tally, scheme, None if listed else values)
+    found.standing, found.below  # noqa: B018
+    whole = weight(found, set())
+    assert 0.75 * whole < size_of(found) < 1.33 * whole + 3_000
     assert 50_000 < size_of(["a.example"] * 1000) < 200_000
 
 
