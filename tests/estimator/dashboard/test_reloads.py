@@ -1,0 +1,212 @@
+"""A reload reads no tally, and is never out of date."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from flask.testing import FlaskClient
+
+from hearsay import Registry
+from hearsay_collector.store_commands import store as store_command
+from hearsay_collector.stores import Store, open_store
+from hearsay_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from hearsay_collector.tally import Tally
+from hearsay_estimator.dashboard import create_app
+from hearsay_estimator.dashboard.settings import Settings
+from hearsay_estimator.reading import read
+from hearsay_estimator.sampling import sample_tally
+
+from .conftest import NOW, TOKEN, YESTERDAY, fill
+
+REGISTRY = """
+schema = 1
+[defaults]
+owner = "me"
+expires = 2027-06-30
+
+[metrics.color]
+type = "category"
+description = "Which color?"
+values = ["red", "green", "blue"]
+epsilon = 4.0
+lifetime_epsilon = 8.0
+
+[metrics.site]
+type = "string"
+description = "Which site?"
+epsilon = 4.0
+lifetime_epsilon = 8.0
+
+[metrics.mood]
+type = "category"
+description = "Which mood?"
+values = ["good", "bad", "none"]
+longitudinal = "memoize"
+epsilon = 1.0
+lifetime_epsilon = 4.0
+"""
+DAYS = ("2026-11-18", "2026-11-19", YESTERDAY)
+PATHS = (
+    "/",
+    "/metric/color",
+    "/metric/mood",
+    "/metric/site",
+    "/metric/site?by=day",
+    "/metric/site.csv",
+    "/metric/color.svg",
+    "/api/v1/metrics",
+    "/api/v1/metrics/site/estimate",
+    "/api/v1/metrics/mood/estimate",
+    "/api/v1/metrics/color/trend?by=day",
+    "/api/v1/metrics/color/comparison?from=2026-11-20",
+)
+
+
+@pytest.fixture
+def registry() -> Registry:
+    return Registry.parse(REGISTRY)
+
+
+def answer(store: Store, registry: Registry, name: str, day: str, counts: list[int]) -> None:
+    """So many devices report each of the values, or two sites; the noise is that of seed 1."""
+    metric = registry[name]
+    values = None if metric.values else ["a.example", "b.example"]
+    rng = np.random.default_rng(1)
+    tally = sample_tally(metric.scheme, np.array(counts), rng, values=values, metric=name)
+    increments = {}
+    for place, row in enumerate(tally.rows):
+        columns = np.flatnonzero(row.cells)
+        key = TallyRowKey(TallyKey(name, metric.scheme.fingerprint, day), place)
+        increments[key] = Increment(
+            len(row.cells), row.reports, columns.tolist(), row.cells[columns].tolist()
+        )
+    store.fold(Commit((secrets.token_hex(16),), increments), NOW)
+
+
+@pytest.fixture
+def store(empty_store: Store, registry: Registry) -> Store:
+    for day in DAYS:
+        answer(empty_store, registry, "color", day, [300, 200, 100])
+        answer(empty_store, registry, "mood", day, [300, 200, 100])
+        answer(empty_store, registry, "site", day, [3_000, 1_000])
+    return empty_store
+
+
+@pytest.fixture
+def client(store: Store, registry: Registry, tmp_path: Path) -> FlaskClient:
+    """A visitor who is signed in, and holds the token of a program too."""
+    (tmp_path / "site.txt").write_text("a.example\nb.example\nc.example\n")
+    settings = Settings(dashboard_token=TOKEN, candidates_dir=str(tmp_path))
+    app = create_app(settings, store=store, registry=registry, clock=lambda: NOW)
+    client = app.test_client()
+    client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {TOKEN}"
+    client.post("/login", data={"token": TOKEN})
+    return client
+
+
+class Read(list[str]):
+    """The metrics whose tallies were read from a store."""
+
+    def __init__(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__()
+        tally = store.tally
+
+        def noted(metric: str, scheme: str, windows: Iterable[str]) -> Tally:
+            self.append(metric)
+            return tally(metric, scheme, windows)
+
+        monkeypatch.setattr(store, "tally", noted)
+
+
+def get(client: FlaskClient, path: str) -> str:
+    """The answer, once it is calculated."""
+    for _ in range(300):
+        answer = client.get(path)
+        if answer.status_code not in (202, 503):
+            assert answer.status_code == 200, path
+            return answer.text
+    raise AssertionError("it is never done")
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_reload_reads_no_tally(
+    client: FlaskClient, store: Store, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """What was calculated is told again from memory, on pages, in files and by the API; a
+    condition on the tag, too, is answered without."""
+    first = get(client, path)
+    seen = Read(store, monkeypatch)
+    assert get(client, path) == first
+    tag = client.get(path).headers.get("ETag")
+    if tag is not None:
+        assert client.get(path, headers={"If-None-Match": tag}).status_code == 304
+    assert seen == []
+
+
+@pytest.mark.parametrize(("name", "counts"), [("color", [50, 0, 0]), ("site", [500, 0])])
+def test_a_reload_is_never_out_of_date(
+    client: FlaskClient, store: Store, registry: Registry, name: str, counts: list[int]
+) -> None:
+    """After each fold, drop and beginning again of a window as it was, the API tells what the
+    store holds by then, and so does the list of metrics."""
+
+    def agrees() -> int:
+        strings = None if registry[name].values else ["a.example", "b.example", "c.example"]
+        expected = read(store, registry, name, candidates=strings)
+        told = json.loads(get(client, f"/api/v1/metrics/{name}/estimate"))
+        assert told["n"] == expected.n
+        assert [each["share"] for each in told["values"]] == pytest.approx(expected.share.tolist())
+        listed = client.get("/api/v1/metrics").get_json()["metrics"]
+        assert {each["name"]: each["n"] for each in listed}[name] == expected.n
+        return expected.n
+
+    ns = [agrees()]
+    for _ in range(2):
+        answer(store, registry, name, DAYS[0], counts)
+        ns.append(agrees())
+    assert ns == sorted(set(ns))
+    # 2026-11-20 00:00 UTC: two of the three windows had ended.
+    assert store.drop(1_795_132_800.0) > 0
+    assert agrees() < ns[0]
+    answer(store, registry, name, DAYS[0], counts)
+    first = agrees()
+    store.drop(1_795_132_800.0)
+    # As many commits and reports as before, but of other values.
+    answer(store, registry, name, DAYS[0], counts[::-1])
+    assert agrees() == first
+
+
+def test_what_another_collector_adds_is_seen(
+    client: FlaskClient, registry: Registry, tmp_path: Path
+) -> None:
+    """Reports that came through another connection are in the next answer."""
+    path = "/api/v1/metrics/color/estimate"
+    before = client.get(path).get_json()["n"]
+    other = open_store(f"sqlite:///{tmp_path}/tallies.db")
+    fill(other, registry, "color", [1.0, 0.0, 0.0], 1_000)
+    other.close()
+    assert client.get(path).get_json()["n"] == before + 1_000
+
+
+def test_what_is_imported_is_seen(client: FlaskClient, registry: Registry, tmp_path: Path) -> None:
+    """A file that is added to the store after its windows were dropped makes a new version."""
+    path, file = "/api/v1/metrics/color/estimate", str(tmp_path / "tallies.hearsay")
+    address = ["--store", f"sqlite:///{tmp_path}/tallies.db"]
+    ns = [client.get(path).get_json()["n"]]
+    for arguments in (
+        ["export", file],
+        ["drop", "--before", "2026-11-20", "--yes"],
+        ["import", file],
+        ["import", file],
+    ):
+        done = CliRunner().invoke(store_command, [*arguments, *address])
+        assert done.exit_code == 0, done.output
+        ns.append(client.get(path).get_json()["n"])
+    whole, day = ns[0], ns[2]
+    assert ns == [whole, whole, day, whole + day, whole + day]
