@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from hearsay import Metric, windows
 from hearsay_estimator.dashboard.ranges import DayRange
 from hearsay_estimator.dashboard.source import Source
