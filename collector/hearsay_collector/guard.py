@@ -20,10 +20,18 @@ from hearsay_collector.events import tell
 from hearsay_collector.problems import problem_of
 from hearsay_collector.settings import Settings
 
-__all__ = ["ROOM", "Guard", "GuardedConnection", "open_files"]
+__all__ = ["PIPELINED", "ROOM", "Guard", "GuardedConnection", "open_files"]
 
 ROOM: Final = 64
-"""Connections beyond the limit that are told so at the same time; others are cut off."""
+"""Connections beyond the limit that are told so at the same time; others are cut off. As many
+may come in at the private address, whatever goes on at the other."""
+
+PIPELINED: Final = 64
+"""Requests of one connection that may wait for the one before them. What has been read of a
+connection can hold thousands, each of which takes a hundred times its bytes of memory."""
+
+_SPARE = 3 * ROOM
+"""Files that are needed beside those of the connections up to the limit."""
 
 _LOOK_SECONDS = 0.5
 _LINGER_SECONDS = 2.0
@@ -56,7 +64,7 @@ def open_files(connections: int) -> None:
     Without it, a server that reaches the system's limit (often 1,024) stops accepting.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = connections + 2 * ROOM
+    wanted = connections + _SPARE
     if soft != resource.RLIM_INFINITY and soft < wanted:
         allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, allowed), hard))
@@ -65,7 +73,7 @@ def open_files(connections: int) -> None:
                 "warning",
                 "few-files",
                 f"the system allows {hard} open files, too few for {connections} connections: "
-                f"lower HEARSAY_MAX_CONNECTIONS to {max(1, hard - 2 * ROOM)}, or raise the limit",
+                f"lower HEARSAY_MAX_CONNECTIONS to {max(1, hard - _SPARE)}, or raise the limit",
             )
 
 
@@ -84,26 +92,36 @@ class Guard:
         self.timeout = float(settings.request_timeout)
         self.keep_alive = float(settings.keep_alive)
         self.max_connections = settings.max_connections
+        self._private_port = int(settings.metrics_bind.rpartition(":")[2] or -1)
         self._connections: set[GuardedConnection] = set()
+        self._private: set[GuardedConnection] = set()
         self._timer: asyncio.TimerHandle | None = None
 
     def enter(self, connection: GuardedConnection) -> int:
-        """Watch a connection; returns how many there are now."""
-        self._connections.add(connection)
+        """Watch a connection; returns how many there are now beyond the limit.
+
+        Those at the private address have room of their own: probes and figures are needed
+        most when a flood takes all the rest.
+        """
+        crowd, most = self._connections, self.max_connections
+        if connection.server is not None and connection.server[1] == self._private_port:
+            crowd, most = self._private, ROOM
+        crowd.add(connection)
         if self._timer is None:
             self._timer = connection.loop.call_later(_LOOK_SECONDS, self._look, connection.loop)
-        return len(self._connections)
+        return len(crowd) - most
 
     def leave(self, connection: GuardedConnection) -> None:
         """Watch it no more."""
         self._connections.discard(connection)
+        self._private.discard(connection)
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
         self._timer = None
         now = loop.time()
-        for connection in tuple(self._connections):
+        for connection in (*self._connections, *self._private):
             connection.look(now)
-        if self._connections:
+        if self._connections or self._private:
             self._timer = loop.call_later(_LOOK_SECONDS, self._look, loop)
 
 
@@ -128,7 +146,7 @@ class GuardedConnection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        over = self._guard.enter(self) - self._guard.max_connections
+        over = self._guard.enter(self)
         if over > ROOM:
             transport.abort()
         elif over > 0:
@@ -164,6 +182,9 @@ class GuardedConnection(HttpToolsProtocol):
             # front, which does not, could be made to see another request than we do.
             self._refusal = _not_http()
             raise self._refusal
+        if len(self.pipeline) >= PIPELINED:
+            # The connection ends: whoever sends so many ahead can send the rest again.
+            raise _full()
         super().on_headers_complete()
 
     def check_header(self) -> None:

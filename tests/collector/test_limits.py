@@ -11,7 +11,9 @@ from contextlib import ExitStack, closing, suppress
 import pytest
 
 from hearsay import windows
-from hearsay_collector.guard import ROOM, open_files
+from hearsay_collector.guard import PIPELINED, ROOM, open_files
+
+from .conftest import free_port
 
 HEAD = b"POST /v1/reports HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
 
@@ -290,6 +292,49 @@ def test_far_too_many_connections(narrow, connect):
     assert narrow.process.poll() is None
 
 
+def test_probes_have_room_of_their_own(new_collector, until):
+    """While clients take every connection and more, probes and figures at the private address
+    are answered; and that has room for so many and no more."""
+    private = free_port()
+    collector = new_collector(
+        **LIMITS, HEARSAY_MAX_CONNECTIONS="5", HEARSAY_METRICS_BIND=f"127.0.0.1:{private}"
+    )
+    port = int(collector.address.rpartition(":")[2])
+    with ExitStack() as stack:
+
+        def connect(port):
+            connection = socket.create_connection(("127.0.0.1", port), timeout=30)
+            stack.callback(connection.close)
+            return connection
+
+        for _ in range(5 + 2 * ROOM):
+            connect(port)
+        for path in ("/healthz", "/readyz", "/metrics"):
+            probe = connect(private)
+            probe.sendall(b"GET %s HTTP/1.1\r\nHost: h\r\n\r\n" % path.encode())
+            assert probe.recv(1 << 16).startswith(b"HTTP/1.1 200 OK")
+        crowd = [connect(private) for _ in range(ROOM)]
+        assert crowd[-1].recv(1 << 16).startswith(b"HTTP/1.1 503 ")
+
+
+def test_too_many_pipelined_requests(collector, connect):
+    """Requests sent far ahead of their answers end the connection, before they fill the memory;
+    a fair number is answered."""
+    asked = b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"
+    last = asked.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+
+    def answers(requests):
+        connection, got = connect(), b""
+        with suppress(ConnectionError):
+            connection.sendall(requests)
+            while piece := connection.recv(1 << 16):
+                got += piece
+        return got.count(b"HTTP/1.1 200 OK")
+
+    assert answers(asked * (PIPELINED - 1) + last) == PIPELINED
+    assert answers(asked * 3 * PIPELINED + last) <= PIPELINED
+
+
 def test_answers_to_pipelined_requests_keep_their_order(collector, connect, body):
     """What is refused is never answered before a request that is still at work: the client gets
     the first answer, or none."""
@@ -337,7 +382,7 @@ def test_files_for_all_connections(monkeypatch, caplog):
     open_files(100)
     assert set_to == []
     open_files(1000)
-    assert set_to == [(1000 + 2 * ROOM, 4096)]
+    assert set_to == [(1000 + 3 * ROOM, 4096)]
     open_files(10_000)
     assert set_to[1:] == [(4096, 4096)]
-    assert "lower HEARSAY_MAX_CONNECTIONS to 3968" in caplog.text
+    assert "lower HEARSAY_MAX_CONNECTIONS to 3904" in caplog.text
