@@ -14,6 +14,8 @@ from datetime import date
 from functools import cache, reduce
 from typing import Any
 
+from hearsay_estimator.isolation import isolated
+
 __all__ = [
     "Dated",
     "Language",
@@ -147,7 +149,7 @@ def translated(text: str, language: Language) -> str:
 
 def _message(template: tuple[str, ...], arguments: Mapping[str, Any]) -> Message:
     chosen = template[0 if len(template) == 1 or arguments["count"] == 1 else 1]
-    made = Message(chosen.format(**arguments))
+    made = Message(chosen.format(**{name: _kept(each) for name, each in arguments.items()}))
     made.template, made.arguments = template, arguments
     return made
 
@@ -160,7 +162,14 @@ def _chain(template: str, parts: Iterable[str]) -> str:
 
 
 def _told(argument: Any, language: Language) -> Any:
-    return translated(argument, language) if isinstance(argument, str) else argument
+    return (
+        translated(argument, language) if isinstance(argument, Message | Dated) else _kept(argument)
+    )
+
+
+def _kept(argument: Any) -> Any:
+    """A value must not turn the rest of the sentence around; what is a sentence has seen to it."""
+    return isolated(argument) if type(argument) is str else argument
 
 
 def _date(text: Dated, language: Language) -> str:

@@ -1,0 +1,29 @@
+"""Values inside sentences: one that runs from right to left turns nothing around but itself.
+
+The rules are those of Unicode's bidirectional algorithm (UAX 9): a value stands between FIRST
+STRONG ISOLATE and POP DIRECTIONAL ISOLATE, and the marks that would end this, or reorder what
+follows, are shown as replacement characters.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+__all__ = ["isolated"]
+
+_BEGIN, _END = "\N{FIRST STRONG ISOLATE}", "\N{POP DIRECTIONAL ISOLATE}"
+
+_MARKS = dict.fromkeys(
+    (*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\N{REPLACEMENT CHARACTER}"
+)
+"""Embeddings, overrides and isolates: no language needs them inside a value."""
+
+_LEFT_TO_RIGHT = frozenset(("L", "EN", "ES", "ET", "CS", "NSM", "BN", "B", "S", "WS", "ON", ""))
+"""The classes of letters that move nothing around them."""
+
+
+def isolated(value: str) -> str:
+    """The value as it can stand in any sentence; itself, if all of it runs from left to right."""
+    if value.isascii() or all(unicodedata.bidirectional(each) in _LEFT_TO_RIGHT for each in value):
+        return value
+    return f"{_BEGIN}{value.translate(_MARKS)}{_END}"
