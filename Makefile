@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format audit bench docs screenshots clean
+.PHONY: help demo test lint format audit bench docs screenshots texts clean
 
 help: ## Show this help
 	@echo "hearsay: telemetry that cannot be quoted"
@@ -38,6 +38,9 @@ docs: $(VENV)/.dev ## Compute the documentation's comparison of deployed systems
 
 screenshots: $(VENV)/.dev ## Take the documentation's pictures of the dashboard anew
 	$(BIN)/python docs/screenshots.py
+
+texts: $(VENV)/.runtime ## Gather the texts to translate, and bring the catalogues up to date
+	$(BIN)/python -m hearsay_estimator.dashboard.texts
 
 clean: ## Remove the environment and all caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -31,6 +31,7 @@ from hearsay_estimator.finding import Finding
 from hearsay_estimator.hashed import hash_columns
 from hearsay_estimator.intervals import Noise
 from hearsay_estimator.memoized import worth
+from hearsay_estimator.messages import listed, message
 from hearsay_estimator.significance import adjust_p
 from hearsay_estimator.support import Items
 
@@ -85,8 +86,12 @@ def fits(mechanism: Mechanism[Any], items: Items) -> bool:
     if len(items) * each <= _MOST_CELLS:
         return True
     raise EstimateError(
-        f"{len(items):,} candidates are too many for {mechanism.name}: ask for at most "
-        f"{_MOST_CELLS // each:,} at a time"
+        message(
+            "{count:,} candidates are too many for {mechanism}: ask for at most {most:,} at a time",
+            count=len(items),
+            mechanism=mechanism.name,
+            most=_MOST_CELLS // each,
+        )
     )
 
 
@@ -138,16 +143,23 @@ def _design(channel: Channel, items: Items) -> Design:
 def _warnings(found: Decoding, items: Items) -> Iterator[str]:
     low, _, _ = found.unexplained
     if low > 0:
-        yield (
-            f"the values detected explain {max(found.explained_share, 0):.0%} of the crowd: at "
-            f"least {low:.0%} have others, which are too rare to be told from noise or were "
-            "not asked for"
+        yield message(
+            "the values detected explain {explained:.0%} of the crowd: at least {low:.0%} have "
+            "others, which are too rare to be told from noise or were not asked for",
+            explained=max(found.explained_share, 0),
+            low=low,
         )
     alike = np.flatnonzero(found.same_as != np.arange(len(items)))
     if len(alike):
-        pairs = [f"{items[at]!r} like {items[found.same_as[at]]!r}" for at in alike[:3].tolist()]
-        more = ", ..." if len(alike) > 3 else ""
-        yield (
-            f"{len(alike):,} candidates hash like others in every cohort and share their "
-            f"estimate, which is of both together: {', '.join(pairs)}{more}"
+        pairs: list[str] = [
+            message("{one!r} like {other!r}", one=items[at], other=items[found.same_as[at]])
+            for at in alike[:3].tolist()
+        ]
+        if len(alike) > 3:
+            pairs = [*pairs, "..."]
+        yield message(
+            "{count:,} candidates hash like others in every cohort and share their estimate, "
+            "which is of both together: {pairs}",
+            count=len(alike),
+            pairs=listed(pairs),
         )

@@ -20,6 +20,7 @@ from hearsay_collector.stores import Store, StoreError, StoreUnavailable, store_
 from hearsay_estimator.dashboard import words
 from hearsay_estimator.dashboard.access import for_people, guard
 from hearsay_estimator.dashboard.api import api
+from hearsay_estimator.dashboard.below import told_http
 from hearsay_estimator.dashboard.comparing import comparing
 from hearsay_estimator.dashboard.decodes import Decodes, StillDecoding, TooManyDecodes
 from hearsay_estimator.dashboard.embedding import offer_embedding
@@ -177,7 +178,7 @@ def _error(error: HTTPException) -> ResponseReturnValue:
     code = error.code or 500
     if error.response is not None:
         return error.response
-    title, detail = error.name, error.description
+    title, detail = told_http(error.name), told_http(error.description or "")
     if code == 413:
         detail = message(
             "More than {most:,} bytes were sent, which is the most that is taken here. A longer "

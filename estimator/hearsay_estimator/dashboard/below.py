@@ -5,7 +5,7 @@ from __future__ import annotations
 from hearsay import ValueListError
 from hearsay_estimator.messages import message, recognized, sentence
 
-__all__ = ["list_mistake", "told_forecast", "told_mechanism", "told_reason"]
+__all__ = ["list_mistake", "told_forecast", "told_http", "told_mechanism", "told_reason"]
 
 _MECHANISMS = {
     "subset_selection": sentence("subset selection"),
@@ -53,6 +53,23 @@ _FORECASTS = (
     ),
 )
 
+_OF_HTTP = (
+    sentence("Bad Request"),
+    sentence("Unauthorized"),
+    sentence("Forbidden"),
+    sentence("Not Found"),
+    sentence("Method Not Allowed"),
+    sentence("Request Entity Too Large"),
+    sentence("Internal Server Error"),
+    sentence("Service Unavailable"),
+    sentence("The browser (or proxy) sent a request that this server could not understand."),
+    sentence(
+        "The requested URL was not found on the server. If you entered the URL manually please "
+        "check your spelling and try again."
+    ),
+    sentence("The method is not allowed for the requested URL."),
+)
+
 _SOURCES = (sentence("The list"), sentence("Your list"))
 
 _PLACED = sentence("{source}, line {line}: {mistake}")
@@ -84,6 +101,11 @@ def told_reason(reason: str) -> str:
 def told_forecast(warning: str) -> str:
     """What the expected crowd will not see."""
     return recognized(warning, _FORECASTS)
+
+
+def told_http(text: str) -> str:
+    """The name of an HTTP error, or what Werkzeug says of it; other text as it is."""
+    return message(text) if text in _OF_HTTP else text
 
 
 def list_mistake(error: ValueListError) -> str:

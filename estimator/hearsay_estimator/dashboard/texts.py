@@ -17,6 +17,7 @@ from babel.messages.catalog import Catalog
 from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po, write_po
 
+import hearsay
 from hearsay_estimator.dashboard.language import LANGUAGES, TRANSLATIONS
 
 __all__ = ["ROOT", "brought_up_to_date", "template", "written"]
@@ -50,8 +51,11 @@ def template() -> Catalog:
     for filename, _, text, _, context in sorted(texts, key=lambda each: (each[0], each[1])):
         place = Path(filename).as_posix()
         known = found.get(text if isinstance(text, str) else text[0], context)
-        if known is None or (place, None) not in known.locations:
-            found.add(text, None, [(place, None)], context=context)
+        if known is None or (place, 1) not in known.locations:
+            added = found.add(text, None, [(place, 1)], context=context)
+            if place.endswith(".py"):
+                # A percent sign in a sentence of braces is nothing but one.
+                added.flags.discard("python-format")
     return found
 
 
@@ -60,17 +64,20 @@ def brought_up_to_date(tag: str, texts: Catalog) -> Catalog:
     locale = tag.replace("-", "_")
     with (TRANSLATIONS / f"{locale}.po").open("rb") as file:
         catalog = read_po(file, locale=locale)
-    created = catalog.creation_date
+    kept = catalog.creation_date
     catalog.update(texts, no_fuzzy_matching=True)
     catalog.obsolete.clear()
-    catalog.creation_date = created
+    catalog.creation_date = catalog.revision_date = kept
+    catalog.project, catalog.version = "hearsay", hearsay.__version__
+    catalog.last_translator = catalog.language_team = LANGUAGES[tag].name
+    catalog.msgid_bugs_address = ""
     return catalog
 
 
 def written(catalog: Catalog, *, header: bool = True) -> bytes:
     """The catalogue as a file holds it."""
     file = io.BytesIO()
-    write_po(file, catalog, width=100, omit_header=not header)
+    write_po(file, catalog, width=100, omit_header=not header, include_lineno=False)
     return file.getvalue()
 
 

@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 
-import numpy as np
-
 from hearsay import windows
 from hearsay_estimator.comparison import points
 from hearsay_estimator.estimate import Estimate
