@@ -36,6 +36,7 @@ from hearsay_estimator.dashboard.source import Source
 from hearsay_estimator.dashboard.tokens import parse_tokens
 from hearsay_estimator.dashboard.waiting import waiting_page, waiting_problem
 from hearsay_estimator.errors import EstimateError
+from hearsay_estimator.isolation import isolated
 from hearsay_estimator.messages import message
 
 __all__ = ["CONTENT_SECURITY_POLICY", "MAX_FORM", "create_app"]
@@ -122,6 +123,7 @@ def create_app(
         window=words.window,
         values_below_noise=words.values_below_noise,
         changes_below_noise=words.changes_below_noise,
+        isolated=isolated,
     )
     app.jinja_env.globals["version"] = hearsay.__version__
     if settings.trusted_proxies:

@@ -57,6 +57,7 @@ class Reader(HTMLParser):
         self.tags: set[str] = set()
         self.handlers: list[str] = []
         self.text = ""
+        self.parts: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.add(tag)
@@ -64,6 +65,7 @@ class Reader(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.text += data
+        self.parts.append(data.strip())
 
 
 @pytest.fixture
@@ -122,6 +124,17 @@ def test_a_page_shows_every_text_as_it_is(client: FlaskClient) -> None:
     page.feed(client.get("/metric/hostile").text)
     for text in (DESCRIPTION, OWNER, *VALUES):
         assert text in page.text
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_value_turns_no_sentence_around(client: FlaskClient, path: str) -> None:
+    """A mark that reorders what follows stands in no text but that of the value itself; in
+    sentences and names of pictures it is replaced."""
+    page = Reader()
+    page.feed(client.get(path).text)
+    assert {part for part in page.parts if "\u202e" in part} <= {VALUES[4], DESCRIPTION}
+    if path == "/metric/hostile":
+        assert "\u2068\ufffd\ufffddesrever\ufffd\u2069: " in page.text
 
 
 def test_a_picture_is_well_formed(client: FlaskClient) -> None:
