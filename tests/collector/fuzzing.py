@@ -51,7 +51,7 @@ NOW = 1_795_262_400.0
 MAX_REPORTS, MAX_RECORDS = 40, 200
 CHUNK = 1_000
 """Batches between two comparisons of the tallies."""
-SECONDS = 60
+SECONDS = 300
 """A chunk that takes longer hangs."""
 MEGABYTES = 600
 """A process that grows beyond this keeps what it was sent."""
