@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias, cast
 
@@ -20,7 +20,8 @@ from hearsay_collector.app import RECEPTION, create_app
 from hearsay_collector.bodies import IntakeError, read_body, too_large
 from hearsay_collector.group import Done, GroupCommit
 from hearsay_collector.guard import Guard
-from hearsay_collector.intake import Batch, Receipt
+from hearsay_collector.incoming import Gone, Incoming, Message, Receive, Scope
+from hearsay_collector.intake import Receipt
 from hearsay_collector.metrics import QUEUE
 from hearsay_collector.problems import problem_of
 from hearsay_collector.reception import Reception
@@ -28,9 +29,6 @@ from hearsay_collector.settings import Settings
 
 __all__ = ["Collector", "app"]
 
-Scope: TypeAlias = MutableMapping[str, Any]
-Message: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 _PATH = "/v1/reports"
@@ -42,8 +40,7 @@ _SAMPLE_SECONDS = 1.0
 """How often the bytes that wait are written down for the metrics."""
 
 
-class _Gone(Exception):
-    """The client closed the connection before its body was complete."""
+_CLOSE = (b"connection", b"close")
 
 
 class Collector:
@@ -99,19 +96,22 @@ class Collector:
 
     async def _elsewhere(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = False
+        incoming = Incoming(scope, receive)
 
         async def sending(message: Message) -> None:
             nonlocal started
+            if not started and not await incoming.pass_over(self.guard.max_request):
+                message = {**message, "headers": [*message["headers"], _CLOSE]}
             started = True
             await send(message)
 
         try:
-            await self._flask(cast(Any, scope), cast(Any, receive), cast(Any, sending))
+            await self._flask(cast(Any, scope), cast(Any, incoming), cast(Any, sending))
         except Exception as error:
             # The server would log the traceback, with what was sent.
             answer = problem_of(error)
             if not started:
-                await _send(send, answer)
+                await _send(sending, answer)
 
     def admit(self, client: tuple[str, int] | None, headers: Iterable[tuple[bytes, bytes]]) -> None:
         """Let the sender of a batch in: the peer, and the header with names in lower case.
@@ -161,17 +161,23 @@ class Collector:
         Raises:
             IntakeError, StoreError: nothing of it is counted.
         """
-        loop = asyncio.get_running_loop()
-        batch = await loop.run_in_executor(self._readers, self._read, media_type, encoding, body)
-        return await self._group.take(batch)
-
-    def _read(self, media_type: str, encoding: str, body: bytes) -> Batch:
-        limit = self._reception.limit(media_type)
-        plain = read_body(io.BytesIO(body), encoding, limit) if encoding else body
-        return self._reception.read(media_type, plain)
+        run = asyncio.get_running_loop().run_in_executor
+        grown = 0
+        try:
+            if encoding:
+                limit = self._reception.limit(media_type)
+                body = await run(self._readers, read_body, io.BytesIO(body), encoding, limit)
+                # What waits for its commit is as large as this, however little was sent.
+                grown = len(body)
+                self.hold(grown)
+            batch = await run(self._readers, self._reception.read, media_type, body)
+            return await self._group.take(batch)
+        finally:
+            self.release(grown)
 
     async def _reports(self, scope: Scope, receive: Receive, send: Send) -> None:
         held = 0
+        incoming = Incoming(scope, receive)
 
         def hold(size: int) -> None:
             nonlocal held
@@ -179,26 +185,26 @@ class Collector:
             self.hold(size)
 
         try:
-            await self._admit(scope, receive)
-            media_type, encoding = _headers(scope)
-            body = await _collect(receive, self._reception.limit(media_type), hold)
+            self.admit(scope.get("client"), scope["headers"])
+            media_type, encoding, length = _headers(scope)
+            limit = self._reception.limit(media_type)
+            if length > limit:
+                raise too_large(limit)
+            body = await incoming.collect(limit, hold)
             answer = accepted(await self._take(media_type, encoding, body))
-        except _Gone:
+        except Gone:
             return
         except Exception as error:
             answer = problem_of(error)
         finally:
             self.release(held)
-        cors = self._reception.cors
-        await _send(send, answer, cors.headers(_origin(scope)) if cors is not None else None)
-
-    async def _admit(self, scope: Scope, receive: Receive) -> None:
-        try:
-            self.admit(scope.get("client"), scope["headers"])
-        except IntakeError:
-            # What was not read when the connection closes would take the answer with it.
-            await _pass_over(receive, max(self._settings.max_body, self._settings.max_binary_body))
-            raise
+        more = [] if await incoming.pass_over(self.guard.max_request) else [_CLOSE]
+        if self._reception.cors is not None:
+            found = self._reception.cors.headers(_origin(scope))
+            more += [
+                (name.lower().encode(), text.encode("latin-1")) for name, text in found.items()
+            ]
+        await _send(send, answer, more)
 
     async def _take(self, media_type: str, encoding: str, body: bytes) -> Receipt:
         if len(body) <= _INLINE:
@@ -208,28 +214,23 @@ class Collector:
         return await self.settle(media_type, encoding, body)
 
 
-def _headers(scope: Scope) -> tuple[str, str]:
-    """The media type, in lower case and without parameters, and the content encoding."""
-    media_type = encoding = b""
+def _headers(scope: Scope) -> tuple[str, str, int]:
+    """The media type, in lower case and without parameters, the content encoding, and the
+    length that the body will have, or 0."""
+    media_type = encoding = length = b""
     for name, value in scope["headers"]:
         # Of a header that comes twice nothing is right.
         if name == b"content-type":
             media_type = value if not media_type else media_type + b"," + value
         elif name == b"content-encoding":
             encoding = value if not encoding else encoding + b"," + value
+        elif name == b"content-length":
+            length = value
     return (
         media_type.decode("latin-1").partition(";")[0].strip().lower(),
         encoding.decode("latin-1"),
+        int(length) if length.isdigit() else 0,
     )
-
-
-async def _pass_over(receive: Receive, limit: int) -> None:
-    """Read a body, up to about that many bytes, and forget it."""
-    more = True
-    while more and limit > 0:
-        message = await receive()
-        limit -= len(message.get("body", b""))
-        more = message.get("more_body", False)
 
 
 def _origin(scope: Scope) -> str:
@@ -237,29 +238,9 @@ def _origin(scope: Scope) -> str:
     return b",".join(found).decode("latin-1")
 
 
-async def _collect(receive: Receive, limit: int, hold: Callable[[int], None]) -> bytes:
-    """The body as it was sent, of at most `limit` bytes."""
-    pieces: list[bytes] = []
-    left = limit
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise _Gone
-        piece: bytes = message.get("body", b"")
-        left -= len(piece)
-        if left < 0:
-            raise too_large(limit)
-        hold(len(piece))
-        pieces.append(piece)
-        if not message.get("more_body", False):
-            return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-
-async def _send(send: Send, answer: Answer, more: Mapping[str, str] | None = None) -> None:
+async def _send(send: Send, answer: Answer, more: Iterable[tuple[bytes, bytes]] = ()) -> None:
     length = (b"content-length", b"%d" % len(answer.body))
-    headers = [length, *head(answer.content_type, answer.retry_after, answer.status)]
-    for name, text in (more or {}).items():
-        headers.append((name.lower().encode(), text.encode("latin-1")))
+    headers = [length, *head(answer.content_type, answer.retry_after, answer.status), *more]
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     await send({"type": "http.response.body", "body": answer.body})
 

@@ -35,6 +35,7 @@ class _Exchange:
         "disconnected",
         "keep_alive",
         "more_body",
+        "refusal",
         "response_complete",
     )
     message_event = asyncio.Event()
@@ -45,6 +46,7 @@ class _Exchange:
         self.keep_alive = keep_alive
         self.body = b""
         self.more_body = True
+        self.refusal: Exception | None = None
         self.response_complete = False
         self.disconnected = False
 
@@ -67,7 +69,9 @@ class Connection(GuardedConnection):
     def on_headers_complete(self) -> None:
         if self.url == _URL and self._is_plain():
             self.check_header()
-            self.cycle = _Exchange(self, self.parser.should_keep_alive())  # type: ignore[assignment]
+            # HTTP/1.0 would want to hear that the connection stays, where it may.
+            stays = self.parser.should_keep_alive() and self.parser.get_http_version() != "1.0"
+            self.cycle = _Exchange(self, stays)  # type: ignore[assignment]
         else:
             super().on_headers_complete()
 
@@ -76,6 +80,9 @@ class Connection(GuardedConnection):
         if self._collector is None or self.parser.get_method() != b"POST":
             return False
         if self.cycle is not None and not self.cycle.response_complete:
+            return False
+        if self.flow.write_paused:
+            # The client does not read. The app's own way waits for it, and reads no more.
             return False
         limit = self.limit_concurrency
         if limit is not None and max(len(self.connections), len(self.tasks)) >= limit:
@@ -98,22 +105,28 @@ class Connection(GuardedConnection):
         exchange = self.cycle
         if not isinstance(exchange, _Exchange):
             super().on_body(body)
-        elif not exchange.response_complete:
+        elif exchange.refusal is None:
             assert self._collector is not None
             exchange.body += body
             try:
                 self._collector.hold(len(body))
             except Exception as error:
-                self.answer(exchange, problem_of(error))
+                # Told when all has come: what is not read when a connection closes takes the
+                # answer with it.
+                exchange.refusal = error
+                self._collector.release(len(exchange.body))
+                exchange.body = b""
 
     def on_message_complete(self) -> None:
         exchange = self.cycle
         if not isinstance(exchange, _Exchange):
             super().on_message_complete()
-        elif not exchange.response_complete:
+        else:
             assert self._collector is not None
             exchange.more_body = False
             try:
+                if exchange.refusal is not None:
+                    raise exchange.refusal
                 self._collector.admit(self.client, self.headers)
                 if self._collector.offer(exchange.body, exchange.done):
                     return

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import threading
 import time
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
@@ -103,10 +105,13 @@ def test_a_request_in_single_bytes(client, batch):
     assert found[0][2]["accepted"] == 1
 
 
-@pytest.mark.parametrize("version", [b"HTTP/1.0", b"HTTP/1.1"])
-def test_a_connection_that_is_to_be_closed(client, batch, version):
+@pytest.mark.parametrize(
+    ("version", "wish"),
+    [(b"HTTP/1.0", b"close"), (b"HTTP/1.0", b"keep-alive"), (b"HTTP/1.1", b"close")],
+)
+def test_a_connection_that_is_to_be_closed(client, batch, version, wish):
     """A client that asks for it, or speaks HTTP/1.0, gets its answer and then the end."""
-    close = batch(b"Connection: close\r\n").replace(b"HTTP/1.1", version, 1)
+    close = batch(b"Connection: %s\r\n" % wish).replace(b"HTTP/1.1", version, 1)
 
     async def talk():
         reader, _ = connection = await asyncio.open_connection(*client.address)
@@ -192,3 +197,49 @@ def test_a_bug_behind_the_short_way(client, batch, monkeypatch, caplog):
     assert [status for status, _, _ in found] == [500, 200]
     assert found[0][2]["type"] == "urn:hearsay:problem:internal"
     assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_client_that_does_not_read(serve, registry, store, batch):
+    """Whoever sends and reads no answers is not listened to any more, long before the answers
+    fill the memory: not even if each is a refusal, which waits for nothing."""
+    settings = replace(SETTINGS, ingest_keys=(bytes(32),))
+    client = serve(create_app(settings, store, registry), settings)
+    asked = batch() * 100
+
+    async def pour():
+        _, writer = await asyncio.open_connection(*client.address)
+        writer.transport.pause_reading()
+        most = 0
+        for _ in range(300):
+            writer.write(asked)
+            await asyncio.sleep(0)
+            for connection in client.state.connections:
+                most = max(most, connection.transport.get_write_buffer_size())
+        writer.transport.abort()
+        return most
+
+    assert client.loop.run_until_complete(pour()) < 1 << 20
+
+
+@pytest.mark.parametrize("close", [b"", b"Connection: close\r\n"])
+def test_a_full_queue(serve, registry, store, batch, close):
+    """A batch that finds the queue full is told so when all of it has come, and holds nothing."""
+    client = serve(create_app(SETTINGS, store, registry), replace(SETTINGS, queue=100))
+    whole = batch(close)
+    (found,) = talk(client, whole[:-20], whole[-20:], answers=1)
+    assert (found[0], found[1]["retry-after"]) == (503, "1")
+    assert found[2]["type"] == "urn:hearsay:problem:queue-full"
+    assert client.app._held == 0
+
+
+def test_a_batch_that_grows(serve, registry, store, new_id):
+    """Of a compressed batch all that it has become is counted while it waits for its commit."""
+    client = serve(create_app(SETTINGS, store, registry), replace(SETTINGS, queue=50_000))
+    for size, status in ((20_000, 202), (200_000, 503), (20_000, 202)):
+        body = json.dumps({"batch": new_id(), "reports": []}).encode() + b" " * size
+        packed = gzip.compress(body)
+        assert len(packed) < 1000
+        head = b"POST /v1/reports HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
+        head += b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed)
+        assert talk(client, head + packed, answers=1)[0][0] == status
+        assert client.app._held == 0

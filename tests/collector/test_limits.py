@@ -292,6 +292,57 @@ def test_far_too_many_connections(narrow, connect):
     assert narrow.process.poll() is None
 
 
+@pytest.mark.parametrize("close", [b"", b"Connection: close\r\n"])
+@pytest.mark.parametrize("size", [150_000, 1_000_000])
+@pytest.mark.parametrize(
+    ("path", "kind", "status"),
+    [(b"reports", b"application/json", 413), (b"reports", b"text/plain", 415),
+     (b"nothing", b"text/plain", 404)],
+)  # fmt: skip
+def test_a_refusal_reaches_who_sends_on(collector, connect, close, size, path, kind, status):
+    """A client whose body is refused before it has come, and that reads the answer after it has
+    sent all, gets the answer and no broken connection. Beyond what a request may hold at all, the
+    answer is 413."""
+    connection = connect()
+    connection.sendall(
+        b"POST /v1/%s HTTP/1.1\r\nHost: h\r\n%sContent-Type: %s\r\nContent-Length: %d\r\n\r\n"
+        % (path, close, kind, size)
+    )
+    for _ in range(10):
+        time.sleep(0.02)
+        connection.sendall(b" " * (size // 10))
+    time.sleep(0.05)
+    got, header, document = answer(connection)
+    assert got == document["status"] == (status if size < 190_000 else 413)
+    assert ("connection" in header) == (bool(close) or size > 190_000)
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "length", "status"),
+    [(b"reports", b"application/json", 1 << 20, 413), (b"reports", b"text/plain", 100, 415),
+     (b"nothing", b"text/plain", 100, 404)],
+)  # fmt: skip
+def test_a_body_that_is_not_wanted(collector, connect, path, kind, length, status):
+    """A client that asks before it sends a body (100-continue) which would be refused is told so
+    at once, and the connection ends: what it sends next can be no body."""
+    connection = connect()
+    connection.sendall(
+        b"POST /v1/%s HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Type: %s\r\n"
+        b"Content-Length: %d\r\n\r\n" % (path, kind, length)
+    )
+    got, header, _ = answer(connection)
+    assert (got, header["connection"], connection.recv(1)) == (status, "close", b"")
+
+
+def test_a_body_that_is_wanted(collector, connect, body):
+    """A client that asks before it sends a good batch is told to go on."""
+    connection, text = connect(), body()
+    connection.sendall(whole(text, b"Expect: 100-continue\r\n").removesuffix(text))
+    assert connection.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
+    connection.sendall(text)
+    assert answer(connection)[0] == 202
+
+
 def test_probes_have_room_of_their_own(new_collector, until):
     """While clients take every connection and more, probes and figures at the private address
     are answered; and that has room for so many and no more."""
