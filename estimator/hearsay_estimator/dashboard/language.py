@@ -32,8 +32,8 @@ TRANSLATIONS = Path(__file__).parent / "translations"
 ENGLISH = Language("en", "English", gettext.NullTranslations())
 
 _NAMES = {"zh-Hans": "简体中文"}
-_ASKED = {"en": "en", "zh-Hans": "zh-Hans", "zh-CN": "zh-Hans", "zh-SG": "zh-Hans", "zh": "zh-Hans"}
-"""What browsers ask for -> the language that it is given."""
+_ASKED = {"en": "en", "zh": "zh-Hans"}
+"""What browsers ask for, whatever the region or script -> what they are given."""
 
 _PARAMETER = "lang"
 _COOKIE = "hearsay_language"
@@ -92,8 +92,11 @@ def _asked() -> Language:
     for tag in (request.args.get(_PARAMETER, ""), request.cookies.get(_COOKIE, "")):
         if tag in LANGUAGES:
             return LANGUAGES[tag]
-    found = request.accept_languages.best_match(list(_ASKED), "en")
-    return LANGUAGES[_ASKED[found]]
+    for tag, quality in request.accept_languages:
+        found = _ASKED.get(tag.partition("-")[0].lower())
+        if found is not None and quality > 0:
+            return LANGUAGES[found]
+    return ENGLISH
 
 
 def _say_which(response: Response) -> Response:

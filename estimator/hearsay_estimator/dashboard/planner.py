@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 import numpy as np
@@ -237,7 +237,8 @@ def _example(
         seen=seen,
         held=held,
     )
-    return answered, bar_chart(answered, limit=_BARS, truth=truth), found
+    chart = bar_chart(answered, limit=_BARS, truth=truth)
+    return answered, replace(chart, title=message("simulated: estimated shares")), found
 
 
 def _metric(numbers: Mapping[str, float], size: int) -> Metric:

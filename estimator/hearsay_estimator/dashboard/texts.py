@@ -8,10 +8,12 @@ test then asks for.
 
 from __future__ import annotations
 
+import ast
 import io
 import sys
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
+from typing import IO, Any
 
 from babel.messages.catalog import Catalog
 from babel.messages.extract import extract_from_dir
@@ -20,13 +22,29 @@ from babel.messages.pofile import read_po, write_po
 import hearsay
 from hearsay_estimator.dashboard.language import LANGUAGES, TRANSLATIONS
 
-__all__ = ["ROOT", "brought_up_to_date", "template", "written"]
+__all__ = ["brought_up_to_date", "files", "template"]
 
-ROOT = Path(__file__).parents[1]
+_ROOT = Path(__file__).parents[1]
 """Where texts are looked for."""
 
-_METHODS = [
-    ("**.py", "python"),
+
+def _of_python(
+    file: IO[bytes], keywords: Container[str], comment_tags: object, options: object
+) -> Iterator[tuple[int, str, tuple[str | None, ...], list[str]]]:
+    """Calls in a module that have texts as arguments, also inside the arguments of others, which
+    Babel's own method does not see."""
+    for node in ast.walk(ast.parse(file.read())):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            texts = tuple(
+                value if isinstance(value := getattr(each, "value", None), str) else None
+                for each in node.args
+            )
+            if node.func.id in keywords and any(texts):
+                yield node.lineno, node.func.id, texts, []
+
+
+_METHODS: list[tuple[str, Any]] = [
+    ("**.py", _of_python),
     ("**/templates/**.html", "jinja2.ext.babel_extract"),
     ("**/templates/**.svg", "jinja2.ext.babel_extract"),
 ]
@@ -47,7 +65,7 @@ _KEYWORDS = {
 def template() -> Catalog:
     """All texts in English, each with the files that say it."""
     found = Catalog(project="hearsay", charset="utf-8")
-    texts = extract_from_dir(ROOT, _METHODS, _OPTIONS, keywords=_KEYWORDS)
+    texts = extract_from_dir(_ROOT, _METHODS, _OPTIONS, keywords=_KEYWORDS)
     for filename, _, text, _, context in sorted(texts, key=lambda each: (each[0], each[1])):
         place = Path(filename).as_posix()
         known = found.get(text if isinstance(text, str) else text[0], context)
