@@ -164,6 +164,42 @@ def test_two_collectors_and_a_death(
     assert (tmp_path / "nginx.log").read_text() == ""
 
 
+def test_what_nginx_refuses_is_a_problem(new_nginx, trust, new_collector):
+    """A path that is not there, a body too large, a flood and collectors that are gone are problem
+    documents of nginx's; a problem of the collector's passes as it is. All say when to come
+    back, where that helps."""
+    collector = new_collector(HEARSAY_WORKERS="1")
+    address = collector.address.removeprefix("http://")
+    port, _ = new_nginx(address, address)
+
+    def problem(connection, method, path, body=None):
+        connection.request(method, path, body, {"Content-Type": "application/json"})
+        with connection.getresponse() as response:
+            header, document = response.headers, json.loads(response.read())
+        assert header["Content-Type"] == "application/problem+json"
+        assert (document["status"], header["Cache-Control"]) == (response.status, "no-store")
+        assert header["Strict-Transport-Security"]
+        code = document["type"].removeprefix("urn:hearsay:problem:")
+        return response.status, code, header["Retry-After"]
+
+    with closing(trust(port)) as connection:
+        assert problem(connection, "GET", "/nothing") == (404, "http-404", None)
+        assert problem(connection, "POST", "/v1/reports", b"{") == (400, "not-json", None)
+        large = b"x" * ((1 << 22) + 1)
+        assert problem(connection, "POST", "/v1/reports", large) == (413, "body-too-large", None)
+    with closing(trust(port)) as connection:
+        for _ in range(400):
+            status, code, wait = problem(connection, "POST", "/v1/reports", b"{")
+            if status != 400:
+                break
+    assert (status, code, wait) == (429, "too-many-requests", "10")
+    collector.stop()
+    time.sleep(0.2)
+    with closing(trust(port)) as connection:
+        found = problem(connection, "POST", "/v1/reports", b"{}")
+    assert found == (503, "store-unavailable", "5")
+
+
 def test_nothing_of_the_sender_goes_on(new_nginx, trust, tmp_path):
     """Behind nginx nobody learns an address, a cookie, an agent or a header of the sender's own;
     what the protocol needs goes through; and nginx itself writes nothing down."""
