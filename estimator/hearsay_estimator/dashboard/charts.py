@@ -165,8 +165,8 @@ def bar_chart(
 ) -> BarChart:
     """The bars of an estimate, largest first or as declared, of which `limit` keeps the largest.
 
-    Of the two halves of a boolean a limit of 1 keeps "true", on a scale to 100 %: the other
-    half says the same again. With `consistent` the bars are the consistent shares; the
+    Of the two halves of a boolean a limit of 1 keeps "true", on a scale to 100 % or to what
+    reaches beyond: the other half says the same again. With `consistent` the bars are the consistent shares; the
     intervals stay those of the unbiased ones, which alone have any. `truth`, shape (d,), is
     marked beside them.
     """
@@ -232,9 +232,11 @@ def _draw(
     shares = estimate.consistent if consistent else estimate.share
     bottom, top, ticks = _scale(
         min(0.0, float(estimate.low[scaled].min())),
-        1.0
-        if _is_boolean(estimate)
-        else float(max(estimate.high[scaled].max(), shares[scaled].max())),
+        max(
+            1.0 if _is_boolean(estimate) else 0.0,
+            float(estimate.high[scaled].max()),
+            float(shares[scaled].max()),
+        ),
     )
     scale = Scale(bottom, top)
     detected = estimate.detected

@@ -64,6 +64,14 @@ def test_a_boolean_keeps_its_order_and_the_whole_scale() -> None:
     assert chart.ticks[-1].at == 100
 
 
+def test_a_share_above_all_stays_inside_the_plot() -> None:
+    """Noise can take a share and its interval beyond 100 %: then the scale goes there too."""
+    result = estimated([800, 200], 1000, ("true", "false"))
+    assert result.share[0] > 1
+    (bar,) = bar_chart(result, limit=1).bars
+    assert 0 <= bar.start <= bar.at <= bar.high <= 100
+
+
 def test_noise_is_told_apart() -> None:
     """A bar is noise exactly where the adjusted p-value does not detect the value."""
     result = estimated([5000, 1750, 1650, 1600], 10_000)
