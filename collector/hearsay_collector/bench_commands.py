@@ -18,6 +18,7 @@ from rich.table import Table
 from hearsay import HearsayError, Registry
 from hearsay_collector.bench import Load, Outcome, run
 from hearsay_collector.bench_reports import PREFIX, MadeUp, choose
+from hearsay_collector.numeric import Real
 
 __all__ = ["bench"]
 
@@ -42,7 +43,7 @@ def bench() -> None:
 @click.option(
     "--metric", "names", multiple=True, help=f"Metrics to report; default: those named {PREFIX}*."
 )
-@click.option("--seconds", type=click.FloatRange(0.1, 3600), default=10, show_default=True)
+@click.option("--seconds", type=Real(0.1, 3600), default=10, show_default=True)
 @click.option(
     "--requests",
     type=click.IntRange(1, 10_000_000),
@@ -53,7 +54,7 @@ def bench() -> None:
 @click.option("--connections", type=click.IntRange(1, 1024), default=32, show_default=True)
 @click.option(
     "--rate",
-    type=click.FloatRange(0, 1_000_000),
+    type=Real(0, 1_000_000),
     default=0,
     metavar="N",
     help="Requests per second in all; without it, as many as the connections can.",

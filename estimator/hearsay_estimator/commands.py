@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, ParamSpec, TypeVar
 import click
 
 from hearsay import HearsayError
+from hearsay_collector.numeric import Real
 
 if TYPE_CHECKING:
     from hearsay import Metric
@@ -38,6 +39,8 @@ ALARM = 4
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
+# Less than a device in a billion: below that, nothing that a plan says is a number any more.
+_part = Real(1e-9, 1)
 _day = click.DateTime(["%Y-%m-%d"])
 _registry = click.option(
     "--registry",
@@ -63,7 +66,7 @@ _level = click.option(
     "--level",
     default=0.95,
     show_default=True,
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=Real(0, 1, min_open=True, max_open=True),
     help="Of the intervals; 1 minus it is the level of detection.",
 )
 _adjust = click.option(
@@ -79,7 +82,7 @@ _fakes = click.option(
     default=0.01,
     show_default=True,
     show_envvar=True,
-    type=click.FloatRange(0, 1),
+    type=Real(0, 1),
     help="The part of all reports that the poisoning budget takes to be fake.",
 )
 _alarm = click.option(
@@ -88,7 +91,7 @@ _alarm = click.option(
     default=0.001,
     show_default=True,
     show_envvar=True,
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=Real(0, 1, min_open=True, max_open=True),
     help="How often honest reports may be called anomalous.",
 )
 _json = click.option("--json", "form", flag_value="json", help="Print JSON and nothing else.")
@@ -341,37 +344,42 @@ def _print(answer: Estimate, form: str | None) -> None:
 
 
 @click.command()
-@click.option("--size", required=True, type=click.IntRange(2), help="How many values.")
+@click.option("--size", required=True, type=click.IntRange(2, 10**9), help="How many values.")
 @click.option(
     "--epsilon",
     required=True,
-    type=click.FloatRange(0, min_open=True),
+    type=Real(0.001),
     help="What one report may reveal at most.",
 )
-@click.option("--devices", required=True, type=click.IntRange(1), help="How many devices.")
+@click.option("--devices", required=True, type=click.IntRange(1, 10**12), help="How many devices.")
 @click.option(
     "--share",
-    type=click.FloatRange(0, 1, min_open=True),
+    type=_part,
     help="The share of interest; 1/size if not given.",
 )
 @click.option(
     "--half-width",
     default=0.01,
     show_default=True,
-    type=click.FloatRange(0, 1, min_open=True),
+    type=_part,
     help="The half width wished for the 95 % interval.",
 )
 @click.option(
     "--sample-rate",
     default=1.0,
     show_default=True,
-    type=click.FloatRange(0, 1, min_open=True),
+    type=_part,
     help="The chance that a device answers in a window.",
 )
 @click.option(
     "--lifetime-epsilon",
-    type=click.FloatRange(0, min_open=True),
-    help="What all answers of a device may reveal together.",
+    type=Real(0.001, 10_000),
+    help="What all answers of a device may reveal together; with --memoize, all of one value.",
+)
+@click.option(
+    "--memoize",
+    is_flag=True,
+    help='Plan for devices that keep their noise (longitudinal = "memoize").',
 )
 @click.option("--mechanism", default="auto", show_default=True, help="As the registry names it.")
 @_fakes
@@ -385,6 +393,7 @@ def plan(
     half_width: float,
     sample_rate: float,
     lifetime_epsilon: float | None,
+    memoize: bool,
     mechanism: str,
     fakes: float,
     form: str | None,
@@ -392,6 +401,8 @@ def plan(
     """Say what a metric will be able to see, before it is declared."""
     from hearsay_estimator import planning
 
+    if memoize and lifetime_epsilon is None:
+        raise click.UsageError("--memoize needs --lifetime-epsilon: it is what a memo may reveal")
     made = planning.plan(
         size,
         epsilon,
@@ -401,6 +412,7 @@ def plan(
         half_width=half_width,
         sample_rate=sample_rate,
         lifetime_epsilon=lifetime_epsilon,
+        memoize=memoize,
         fakes=fakes,
     )
     if form == "json":
@@ -423,7 +435,7 @@ def plan(
     "--zipf",
     default=1.0,
     show_default=True,
-    type=click.FloatRange(0),
+    type=Real(0, 100),
     help="The values' shares fall as 1 / rank**ZIPF.",
 )
 @click.option(

@@ -192,6 +192,18 @@ def _plan_lines(plan: Plan) -> Iterator[tuple[str, str]]:
     half, share = f"{_percent(plan.half_width)} %", f"{_percent(plan.share)} %"
     yield f"for ±{half}", f"{plan.devices_for_half_width:,} devices (95 % interval at {share})"
     yield f"to detect {share}", f"{plan.devices_to_detect:,} devices"
+    if plan.memory is not None:
+        memory = plan.memory
+        yield (
+            "memory",
+            f"all reports of one value reveal at most {memory.memo_epsilon!r}; each further one "
+            f"of any history adds at most {memory.fresh_epsilon!r}",
+        )
+        yield (
+            "over many windows",
+            f"never below a standard error of {_percent(memory.lasting_std_error)} % at a share "
+            f"of {_percent(plan.share)} %, if the same devices answer",
+        )
     if plan.lifetime is not None:
         yield (
             "lifetime",

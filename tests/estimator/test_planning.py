@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import date
 
 import numpy as np
 import pytest
 
-from hearsay import Scheme, SchemeError
+from hearsay import Metric, Scheme, SchemeError
 from hearsay.forecast import (
     detectable_share,
     reports_for_half_width,
@@ -16,9 +17,10 @@ from hearsay.forecast import (
     std_error,
     usable,
 )
-from hearsay.mechanisms import design
+from hearsay.mechanisms import Memoizing, design
 from hearsay.mechanisms.choice import loss
 from hearsay_estimator.estimate import estimate
+from hearsay_estimator.memoized import repeated_noise, repeats
 from hearsay_estimator.planning import plan
 from hearsay_estimator.sampling import sample_tally
 
@@ -133,6 +135,53 @@ def test_sampling_and_lifetime() -> None:
     assert some.lifetime is not None
     assert (some.lifetime.answers, some.lifetime.windows) == (8, pytest.approx(400))
     assert full.lifetime is None
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "basic_rappor", "memoized_local_hashing"])
+def test_memory_is_planned_as_it_is_declared(mechanism: str) -> None:
+    """The plan is that of the scheme which a metric with memory has, its three epsilons too; the
+    lasting error is what the note on memory says of very many windows of the same devices."""
+    metric = Metric(
+        name="plan",
+        type="category",
+        description="",
+        owner="",
+        expires=date.max,
+        epsilon=1.0,
+        lifetime_epsilon=4.0,
+        values=tuple("abcdefgh"),
+        longitudinal="memoize",
+        mechanism=mechanism,
+        sample_rate=0.5,
+    )
+    inside = metric.scheme.mechanism
+    assert isinstance(inside, Memoizing)
+    made = plan(
+        *(8, 1.0, 10_000),
+        mechanism=mechanism,
+        lifetime_epsilon=4.0,
+        memoize=True,
+        sample_rate=0.5,
+        share=0.2,
+    )
+    assert (made.mechanism, made.parameters) == (inside.name, inside.parameters())
+    assert made.lifetime is None
+    assert made.memory is not None
+    assert made.memory.memo_epsilon == inside.lifetime_epsilon <= 4.0
+    assert made.memory.fresh_epsilon == inside.fresh_epsilon
+    assert made.std_error == std_error(inside, 0.2, 5_000)
+    windows = [5_000] * 100_000
+    again = repeats(windows, 0.5)
+    noise = repeated_noise(inside, sum(windows), 1, again)
+    found = float(np.sqrt(noise.at(np.array([0.2])))[0])
+    assert made.memory.lasting_std_error == pytest.approx(found, rel=1e-3)
+
+
+def test_memory_needs_a_lifetime() -> None:
+    """Without the bound of a memo, or with one below a report's, there is no plan."""
+    for lifetime in (None, 0.5, 1.0):
+        with pytest.raises(SchemeError, match="lifetime_epsilon"):
+            plan(8, 1.0, 1000, memoize=True, lifetime_epsilon=lifetime)
 
 
 def test_plan_is_json() -> None:

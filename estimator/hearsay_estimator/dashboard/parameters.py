@@ -100,6 +100,7 @@ class PlanParameters(Common, frozen=True, kw_only=True):
     half_width: _Part = 0.01
     sample_rate: _Part = 1.0
     lifetime_epsilon: Annotated[float, Meta(ge=0.001, le=10_000)] | None = None
+    memoize: bool = False
     mechanism: str = AUTO
 
 

@@ -15,6 +15,7 @@ from typing import ParamSpec, TypeVar
 import click
 
 from hearsay import HearsayError
+from hearsay_collector.numeric import Real
 
 # numpy and rich take longer to import than `hearsay --help` should.
 
@@ -33,7 +34,7 @@ _params = click.option(
     type=_file,
     help="params.csv: the header k,h,m,p,q,f and a line of values.",
 )
-_open_share = click.FloatRange(0, 1, min_open=True, max_open=True)
+_open_share = Real(0, 1, min_open=True, max_open=True)
 
 
 def _reported(command: Callable[_P, _R]) -> Callable[_P, _R]:

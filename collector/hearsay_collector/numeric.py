@@ -1,0 +1,22 @@
+"""Numbers on the command line: real ones, in a range; neither nan nor infinite."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import click
+
+__all__ = ["Real"]
+
+
+class Real(click.FloatRange):
+    """A float in a range. Click's own takes nan for a number within any."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        return number
