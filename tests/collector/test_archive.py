@@ -19,6 +19,8 @@ from hearsay_collector.importing import load
 from hearsay_collector.stores import StoreError, StoreUnavailable, open_store
 from hearsay_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
 
+STORES = ["sqlite", "redis", "cluster"]
+
 WINDOWS = ["2026-11-01", "2026-11-19", "2026-11-20", "2026-W46", "2026-11"]
 
 GOLDEN = """\

@@ -27,6 +27,8 @@ from hearsay_collector.stores import open_store
 
 from .devices import Devices, post
 
+STORES = ["sqlite", "redis", "cluster"]
+
 
 @pytest.fixture
 def lonely_redis(new_redis):

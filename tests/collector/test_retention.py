@@ -18,6 +18,8 @@ from hearsay_collector.settings import Settings
 from hearsay_collector.stores import StoreError, StoreUnavailable, open_store
 from hearsay_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
 
+STORES = ["sqlite", "redis", "cluster"]
+
 DAY = 86_400.0
 
 

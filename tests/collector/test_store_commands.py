@@ -14,6 +14,8 @@ from hearsay_collector.stores import StoreUnavailable, open_store
 from hearsay_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
 from hearsay_collector.stores.sqlite import SqliteStore
 
+STORES = ["sqlite", "redis", "cluster"]
+
 
 @pytest.fixture
 def run(home):

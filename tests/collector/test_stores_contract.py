@@ -25,6 +25,8 @@ from hearsay_collector.stores.base import (
     shard_of,
 )
 
+STORES = ["sqlite", "redis", "cluster"]
+
 DAY = 86_400.0
 WINDOW = "2026-11-20"
 
