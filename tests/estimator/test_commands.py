@@ -129,6 +129,17 @@ def test_plan() -> None:
     assert made["detectable_share"] == pytest.approx(0.0248, abs=5e-5)
 
 
+def test_plan_with_memory() -> None:
+    """--memoize plans for devices that keep their noise, and says what a lifetime is for then."""
+    arguments = ["--size", "5", "--epsilon", "1", "--devices", "10000", "--memoize"]
+    told = CliRunner().invoke(plan, [*arguments, "--lifetime-epsilon", "4"]).output
+    assert "memoized_subset_selection" in told
+    assert "any history adds at most" in told
+    lacking = CliRunner().invoke(plan, arguments)
+    assert lacking.exit_code == 2
+    assert "--lifetime-epsilon" in lacking.output
+
+
 @pytest.mark.parametrize(
     ("option", "value"),
     [

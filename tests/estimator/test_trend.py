@@ -6,13 +6,13 @@ import csv
 import io
 import json
 from collections.abc import Callable
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
-from hearsay import MetricError, Registry, Scheme
+from hearsay import MetricError, Registry, Scheme, windows
 from hearsay_collector.stores.base import Store
 from hearsay_collector.tally import Tally
 from hearsay_estimator.commands import NO_DATA
@@ -20,7 +20,7 @@ from hearsay_estimator.commands import trend as command
 from hearsay_estimator.comparison import compare
 from hearsay_estimator.errors import EstimateError
 from hearsay_estimator.estimate import estimate
-from hearsay_estimator.trend import MOST_PERIODS, trend
+from hearsay_estimator.trend import MOST_PERIODS, _count, trend
 
 DAYS = {"2026-10-30": 400, "2026-11-16": 300, "2026-11-17": 500, "2026-11-20": 700}
 """Day -> firefox's support among 1,000 reports. The 16th is a Monday."""
@@ -166,3 +166,13 @@ def test_no_data_has_its_own_exit_code(ask: Callable[..., Result]) -> None:
     assert result.exit_code == NO_DATA
     assert json.loads(result.stdout)["periods"] == []
     assert "--store" in result.stderr
+
+
+@pytest.mark.parametrize("by", ["day", "week", "month"])
+def test_periods_are_counted_as_they_are_named(by: windows.Kind) -> None:
+    """The number of periods is that of their labels, wherever a range begins and ends."""
+    for begin in range(0, 800, 13):
+        for length in (0, 1, 5, 6, 7, 8, 27, 31, 366):
+            first = date(2023, 12, 25) + timedelta(days=begin)
+            last = first + timedelta(days=length)
+            assert _count(by, first, last) == len(windows.span(by, first, last))
