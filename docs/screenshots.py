@@ -41,6 +41,8 @@ PICTURES = (
     ("dashboard-compare", "/metric/browser/compare", 1200, None, "light", 1),
     ("dashboard-planner", "/plan", 1200, None, "light", 1),
     ("dashboard-phone", "/metric/dark_mode", 390, 844, "light", 2),
+    # The last: the choice of a language is remembered. It takes a font with Chinese letters.
+    ("dashboard-chinese", "/metric/browser?lang=zh-Hans", 1200, None, "light", 1),
 )
 TOKEN = secrets.token_hex(16)
 
