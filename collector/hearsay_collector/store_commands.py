@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-import hashlib
-import json
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime
+from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import click
 
-from hearsay import HearsayError, windows
+from hearsay import windows
+from hearsay_collector.store_tools import (
+    check_metrics,
+    facts,
+    many,
+    midnight,
+    opened_store,
+    origin_of,
+    print_json,
+    print_outcome,
+    print_table,
+    progress,
+    same_store,
+    settings_of,
+    summary,
+    told,
+)
 
 if TYPE_CHECKING:
-    from hearsay_collector.archive import Contents, Selection
-    from hearsay_collector.importing import Outcome
-    from hearsay_collector.settings import Settings
-    from hearsay_collector.stores import Store
+    from hearsay_collector.archive import Selection
 
 # numpy and rich take longer to import than `hearsay --help` should.
 
@@ -61,8 +70,8 @@ def _chosen(command: Callable[_P, _R]) -> Callable[..., _R]:
 
         options["selection"] = Selection(
             frozenset(metrics),
-            None if since is None else _midnight(since),
-            None if before is None else _midnight(before),
+            None if since is None else midnight(since),
+            None if before is None else midnight(before),
         )
         return command(*args, **options)
 
@@ -79,7 +88,7 @@ def store() -> None:
 @_as_json
 def info(address: str | None, as_json: bool) -> None:
     """Show what a store holds: its metrics with their schemes, windows, reports and counters."""
-    with _opened(address) as (opened, kind), _progress("reading", as_json) as advance:
+    with opened_store(address) as (opened, kind), progress("reading", as_json) as advance:
         metrics: list[dict[str, Any]] = []
         published = opened.schemes()
         for number, (metric, schemes) in enumerate(sorted(published.items()), 1):
@@ -101,10 +110,10 @@ def info(address: str | None, as_json: bool) -> None:
             advance(number / len(published))
         document = {"kind": kind, "shards": opened.shards, "schemes": metrics}
     if as_json:
-        _print_json(document)
+        print_json(document)
         return
-    click.echo(f"{kind}, {_many(opened.shards, 'shard')}")
-    _print_table(
+    click.echo(f"{kind}, {many(opened.shards, 'shard')}")
+    print_table(
         [
             (
                 each["metric"],
@@ -129,8 +138,8 @@ def drop(before: datetime, dry_run: bool, address: str | None, yes: bool, as_jso
     """Forget every window that had ended when a day (UTC) began. It cannot be undone."""
     from hearsay_collector.retention import SETTLED
 
-    moment = _midnight(before)
-    with _opened(address) as (opened, _):
+    moment = midnight(before)
+    with opened_store(address) as (opened, _):
         found = [
             (metric, fingerprint, label)
             for metric, schemes in sorted(opened.schemes().items())
@@ -139,7 +148,7 @@ def drop(before: datetime, dry_run: bool, address: str | None, yes: bool, as_jso
             if windows.end(label) <= moment
         ]
         metrics = sorted({metric for metric, _, _ in found})
-        text = f"{_many(len(found), 'tally', 'tallies')} of {_many(len(metrics), 'metric')}"
+        text = f"{many(len(found), 'tally', 'tallies')} of {many(len(metrics), 'metric')}"
         if not dry_run and found:
             if moment > time.time() - SETTLED:
                 click.echo(
@@ -153,11 +162,11 @@ def drop(before: datetime, dry_run: bool, address: str | None, yes: bool, as_jso
             opened.drop(moment)
     if as_json:
         tallies = [dict(zip(("metric", "scheme", "window"), each, strict=True)) for each in found]
-        _print_json({"dropped": not dry_run, "before": f"{before:%Y-%m-%d}", "tallies": tallies})
+        print_json({"dropped": not dry_run, "before": f"{before:%Y-%m-%d}", "tallies": tallies})
         return
     for metric in metrics:
         labels = sorted({label for name, _, label in found if name == metric}, key=windows.start)
-        click.echo(f"{metric}: {labels[0]} to {labels[-1]}, {_many(len(labels), 'window')}")
+        click.echo(f"{metric}: {labels[0]} to {labels[-1]}, {many(len(labels), 'window')}")
     click.echo(f"{text} {'would go' if dry_run else 'dropped'}")
 
 
@@ -188,13 +197,13 @@ def export_tallies(
 
     if file.exists() and not force:
         raise click.ClickException(f"{file} is there already: name another file, or --force")
-    with _opened(address) as (opened, _), _progress("exporting", as_json) as advance:
-        _check_metrics(selection, opened.schemes())
+    with opened_store(address) as (opened, _), progress("exporting", as_json) as advance:
+        check_metrics(selection, opened.schemes())
         contents = export(opened, file, selection, origin=origin or "", advance=advance)
     if as_json:
-        _print_json({"file": str(file), "bytes": file.stat().st_size, **_facts(contents)})
+        print_json({"file": str(file), "bytes": file.stat().st_size, **facts(contents)})
     else:
-        click.echo(f"{file}: {_summary(contents)}")
+        click.echo(f"{file}: {summary(contents)}")
 
 
 @store.command("import")
@@ -215,20 +224,20 @@ def import_tallies(
     from hearsay_collector.archive import check
     from hearsay_collector.importing import load
 
-    with _told(), _progress("importing", as_json) as advance:
+    with told(), progress("importing", as_json) as advance:
         if dry_run:
             contents, outcome = check(file, advance=advance), None
-            _check_metrics(selection, dict(contents.schemes))
+            check_metrics(selection, dict(contents.schemes))
         else:
-            with _opened(address) as (opened, _):
+            with opened_store(address) as (opened, _):
                 outcome = load(file, opened, time.time(), selection, advance=advance)
             contents = outcome.contents
     if outcome is not None:
-        _print_outcome(outcome, str(file), as_json)
+        print_outcome(outcome, str(file), as_json)
     elif as_json:
-        _print_json({"file": str(file), **_facts(contents)})
+        print_json({"file": str(file), **facts(contents)})
     else:
-        click.echo(f"{file} is sound: {_summary(contents)}")
+        click.echo(f"{file} is sound: {summary(contents)}")
 
 
 @store.command()
@@ -254,150 +263,19 @@ def merge(
     from hearsay_collector.archive import export
     from hearsay_collector.importing import load
 
-    with _told():
-        here, there = _settings(address, None), _settings(source, prefix)
-        if (here.store, here.redis_prefix) == (there.store, there.redis_prefix):
+    with told():
+        here, there = settings_of(address, None), settings_of(source, prefix)
+        if same_store(here, there):
             raise click.ClickException("this is the same store: all of it would count twice")
     with (
-        _opened(address) as (opened, _),
-        _opened(source, prefix) as (other, _),
+        opened_store(address) as (opened, _),
+        opened_store(source, prefix) as (other, _),
         tempfile.TemporaryDirectory(prefix="hearsay-merge-") as folder,
-        _progress("merging", as_json) as advance,
+        progress("merging", as_json) as advance,
     ):
-        _check_metrics(selection, other.schemes())
+        check_metrics(selection, other.schemes())
         file = Path(folder) / "tallies.gz"
-        origin = origin or _origin_of(source, prefix)
+        origin = origin or origin_of(source, prefix)
         export(other, file, selection, origin=origin, advance=lambda share: advance(share / 2))
         outcome = load(file, opened, time.time(), advance=lambda share: advance(0.5 + share / 2))
-    _print_outcome(outcome, "the other store", as_json)
-
-
-@contextmanager
-def _opened(address: str | None, prefix: str | None = None) -> Iterator[tuple[Store, str]]:
-    """The store at that address, or where the environment says, with its kind."""
-    from hearsay_collector.stores import store_of
-
-    with _told():
-        settings = _settings(address, prefix)
-        opened = store_of(settings)
-        try:
-            yield opened, settings.store.partition(":")[0]
-        finally:
-            opened.close()
-
-
-def _settings(address: str | None, prefix: str | None) -> Settings:
-    from hearsay_collector.settings import Settings
-
-    settings = Settings.from_env()
-    return dataclasses.replace(
-        settings, store=address or settings.store, redis_prefix=prefix or settings.redis_prefix
-    )
-
-
-@contextmanager
-def _told() -> Iterator[None]:
-    """Errors of ours and of the file system become one line, and exit code 1."""
-    try:
-        yield
-    except HearsayError as error:
-        raise click.ClickException(f"{error}{_hint(error)}") from error
-    except OSError as error:
-        raise click.ClickException(f"{error.filename}: {error.strerror}") from error
-
-
-def _hint(error: HearsayError) -> str:
-    from hearsay_collector.stores import StoreUnavailable
-
-    if isinstance(error, StoreUnavailable):
-        return ": try again later; what an import or a merge has added is not added twice"
-    return ""
-
-
-@contextmanager
-def _progress(text: str, quiet: bool) -> Iterator[Callable[[float], None]]:
-    """A bar in a terminal that goes away when it is full; nothing elsewhere."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    console = Console(stderr=True)
-    if quiet or not console.is_terminal:
-        yield lambda share: None
-        return
-    with Progress(console=console, transient=True) as bar:
-        task = bar.add_task(text, total=1.0)
-        yield lambda share: bar.update(task, completed=share)
-
-
-def _origin_of(address: str, prefix: str | None) -> str:
-    """A name for a store that follows from its address, without the password in it."""
-    kind, _, rest = address.partition("://")
-    text = f"{kind}://{rest.rpartition('@')[2]} {prefix or ''}"
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
-def _check_metrics(selection: Selection, known: dict[str, Any]) -> None:
-    if unknown := sorted(selection.metrics - known.keys()):
-        listed = ", ".join(sorted(known)) or "none"
-        raise click.ClickException(f"no metric {', '.join(unknown)} here; there is: {listed}")
-
-
-def _facts(contents: Contents) -> dict[str, Any]:
-    return {
-        "origin": contents.origin,
-        "schemes": len(contents.schemes),
-        "tallies": contents.tallies,
-        "rows": contents.rows,
-        "reports": contents.reports,
-        "sha256": contents.digest,
-    }
-
-
-def _summary(contents: Contents) -> str:
-    return (
-        f"{_many(contents.reports, 'report')} in {_many(contents.tallies, 'tally', 'tallies')} of "
-        f"{_many(len(contents.schemes), 'scheme')}"
-    )
-
-
-def _print_outcome(outcome: Outcome, source: str, as_json: bool) -> None:
-    if as_json:
-        _print_json({
-            "added": {"rows": outcome.rows, "reports": outcome.reports},
-            "known": {"rows": outcome.known_rows, "reports": outcome.known_reports},
-            "source": _facts(outcome.contents),
-        })  # fmt: skip
-    elif not outcome.known_rows:
-        click.echo(f"added {_many(outcome.reports, 'report')} of {source}")
-    elif not outcome.rows:
-        click.echo(f"nothing was added: all of {source} is in the store already")
-    else:
-        click.echo(
-            f"added {_many(outcome.reports, 'report')} of {source}; "
-            f"{_many(outcome.known_reports, 'report')} had been added before"
-        )
-
-
-def _print_table(rows: list[tuple[str, ...]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    for heading in ("metric", "scheme", "windows", "from", "reports", "counters"):
-        right = heading in ("windows", "reports", "counters")
-        table.add_column(heading, justify="right" if right else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    Console().print(table)
-
-
-def _print_json(document: dict[str, Any]) -> None:
-    click.echo(json.dumps(document, indent=2, ensure_ascii=False))
-
-
-def _many(number: int, one: str, more: str = "") -> str:
-    return f"{number:,} {one if number == 1 else more or one + 's'}"
-
-
-def _midnight(day: datetime) -> float:
-    return day.replace(tzinfo=UTC).timestamp()
+    print_outcome(outcome, "the other store", as_json)

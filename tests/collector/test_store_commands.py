@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -154,6 +155,11 @@ def test_merge(filled, run, home, tmp_path, scheme):
 def test_a_store_is_not_merged_into_itself(filled, run, home, scheme):
     """Nothing is counted twice by naming the same store as both."""
     assert "same store" in run("merge", home.url, code=1).output
+    if home.kind == "sqlite":
+        path = home.url.removeprefix("sqlite:///")
+        parts = Path(path)
+        other = f"sqlite:///{parts.parent}/../{parts.parent.name}/{parts.name}"
+        assert "same store" in run("merge", other, code=1).output
     days = ["2026-11-01", "2026-11-02", "2026-11-20"]
     assert filled.tally("browser", scheme.fingerprint, days).reports == 6
 
