@@ -37,9 +37,10 @@ def marker():
 
 @pytest.fixture
 def place(request, tmp_path, new_redis):
-    """A store of each kind: its settings, and all that it holds by now, as bytes."""
+    """A store of each kind: its settings, all that it holds by now, as bytes, and the server to
+    take away, if there is one."""
     if request.param == "sqlite":
-        return {"HEARSAY_STORE": f"sqlite:///{tmp_path / 'store.db'}"}, lambda: b""
+        return {"HEARSAY_STORE": f"sqlite:///{tmp_path / 'store.db'}"}, lambda: b"", None
     server = new_redis()
 
     def held():
@@ -49,7 +50,7 @@ def place(request, tmp_path, new_redis):
         files = [each.read_bytes() for each in server.folder.rglob("*") if each.is_file()]
         return text.encode() + b"".join(files)
 
-    return {"HEARSAY_STORE": server.url}, held
+    return {"HEARSAY_STORE": server.url}, held, server
 
 
 def free_ports():
@@ -152,8 +153,9 @@ def requests_of(marker, key, good, binary):
 @pytest.mark.parametrize("place", ["sqlite", "redis"], indirect=True)
 def test_no_marker_stays(new_collector, registry, new_id, place, command, marker, tmp_path):
     """Markers in every header, path, query, field and body, sent well and badly, from an address
-    of their own, are in no output, log, file, key, value, figure or answer to somebody else."""
-    environ, held = place
+    of their own, while the store is there and while it is not, are in no output, log, file, key,
+    value, figure or answer to somebody else."""
+    environ, held, server = place
     key = f"{marker}-ingest-key"
     (tmp_path / "tmp").mkdir()
     port, metrics_port = free_ports()
@@ -198,6 +200,14 @@ def test_no_marker_stays(new_collector, registry, new_id, place, command, marker
     statuses = [status for each in requests_of(marker, key, good, binary) for status in send(each)]
     assert {b"202", b"400", b"401", b"404", b"405", b"413", b"415", b"431"} <= set(statuses)
     assert command or b"408" in statuses
+
+    if server is not None:
+        # What fails in the store takes paths of its own through the code.
+        server.kill()
+        lost = [status for each in requests_of(marker, key, good, binary) for status in send(each)]
+        assert b"503" in lost
+        server.start()
+        assert "store-lost" in collector.log
 
     # Whoever asks now learns nothing of them.
     others = []
