@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -65,6 +65,7 @@ class Catalogue:
         self._store = store
         self._clock = clock
         self._lock = threading.Lock()
+        self._failure: StoreUnavailable | None = None
         self._schemes: Mapping[str, Mapping[str, Scheme]] | None = None
         self._refreshed = 0.0
         self._published = 0.0
@@ -124,15 +125,30 @@ class Catalogue:
         known = self._known().get(metric, {})
         if fingerprint not in known:
             # Another collector, with a newer registry, may have published it meanwhile.
-            with self._lock:
+            with self._asking():
                 if abs(self._clock() - self._refreshed) >= _REFRESH_SECONDS:
                     self._refresh()
             known = self._known().get(metric, {})
         return known.get(fingerprint)
 
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        """One asks the store at a time, and its failure is that of all who waited meanwhile:
+        if each found out for itself, the last would wait for the patience of all of them."""
+        before = self._failure
+        with self._lock:
+            failure = self._failure
+            if failure is not None and failure is not before:
+                raise StoreUnavailable(str(failure), failure.retry_after)
+            try:
+                yield
+            except StoreUnavailable as error:
+                self._failure = error
+                raise
+
     def _known(self) -> Mapping[str, Mapping[str, Scheme]]:
         if self._schemes is None:
-            with self._lock:
+            with self._asking():
                 if self._schemes is None:
                     # No tally may exist before its scheme can be read back.
                     self._store.publish({each.name: [each.scheme] for each in self._registry})

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import operator
+import threading
+import time
 from collections import Counter
 from contextlib import closing, suppress
 
@@ -338,6 +340,37 @@ def test_schemes_of_other_collectors_are_found(registry, store, metrics, new_id,
     assert intake.read(text).rejected[0].reason == "unknown_scheme"
     clock.now += 1
     assert not intake.read(text).rejected
+
+
+def test_many_ask_a_store_that_does_not_answer(registry, clock):
+    """Those who wait while another asks a store in vain fail together with it: the last of many
+    does not wait as many times as long."""
+    asked, told, answer = [], [], threading.Event()
+
+    class Away:
+        def publish(self, schemes):
+            asked.append(schemes)
+            assert answer.wait(30)
+            raise StoreUnavailable("away")
+
+    intake = Intake(registry, Away(), clock=clock)
+
+    def prepare():
+        with pytest.raises(StoreUnavailable) as caught:
+            intake.prepare()
+        told.append(str(caught.value))
+
+    crowd = [threading.Thread(target=prepare) for _ in range(8)]
+    for each in crowd:
+        each.start()
+    time.sleep(0.3)
+    answer.set()
+    for each in crowd:
+        each.join(60)
+    assert told == ["away"] * 8
+    assert len(asked) < 8
+    prepare()
+    assert told == ["away"] * 9
 
 
 def test_a_store_that_is_down_at_first(registry, clock, new_id, tmp_path):
