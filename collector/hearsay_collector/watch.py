@@ -24,6 +24,7 @@ class WatchedStore(Store):
         self._store = store
         self._lock = threading.Lock()
         self._lost_at: float | None = None
+        self._published: dict[str, set[str]] = {}
 
     @property
     def shards(self) -> int:
@@ -45,8 +46,12 @@ class WatchedStore(Store):
         listed = {metric: list(each) for metric, each in schemes.items()}
         with self._contact():
             self._store.publish(listed)
-        tell("info", "published", f"published the schemes of {len(listed)} metrics",
-             metrics=len(listed))  # fmt: skip
+        schemes_of = {name: {each.fingerprint for each in listed[name]} for name in listed}
+        # The same is published again every minute, which is nobody's news.
+        if schemes_of != self._published:
+            self._published = schemes_of
+            tell("info", "published", f"published the schemes of {len(listed)} metrics",
+                 metrics=len(listed))  # fmt: skip
 
     def schemes(self) -> dict[str, dict[str, Scheme]]:
         with self._contact():

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import urllib.request
+from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
 
@@ -19,6 +20,8 @@ import hearsay_collector
 from hearsay_collector.events import EventFormatter, listen, tell
 from hearsay_collector.logs import DiscreetLogger
 from hearsay_collector.settings import Settings
+from hearsay_collector.stores import open_store
+from hearsay_collector.watch import WatchedStore
 
 
 @pytest.fixture
@@ -104,6 +107,18 @@ def test_every_line_is_an_event(tmp_path, metrics):
     assert events[0]["settings"]["HEARSAY_LOG_FORMAT"] == "json"
     assert "HEARSAY_STORE" not in events[0]["settings"]
     assert events[1]["metrics"] == 3
+
+
+def test_what_is_published_again_is_no_news(tmp_path, registry, caplog):
+    """Schemes are published every minute, and told of when they are others than before."""
+    caplog.set_level("INFO", "hearsay_collector")
+    one = {"browser": [registry["browser"].scheme]}
+    both = {**one, "dark_mode": [registry["dark_mode"].scheme]}
+    with closing(WatchedStore(open_store(f"sqlite:///{tmp_path / 'store.db'}"))) as store:
+        for schemes in (one, one, both, both):
+            store.publish(schemes)
+    told = [each for each in caplog.records if getattr(each, "event", "") == "published"]
+    assert [each.fields["metrics"] for each in told] == [1, 2]
 
 
 def test_settings_in_force_hold_no_secret():
