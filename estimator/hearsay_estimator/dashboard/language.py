@@ -22,7 +22,7 @@ from jinja2 import pass_eval_context
 from jinja2.nodes import EvalContext
 from markupsafe import Markup
 
-from hearsay_estimator.messages import Language, translated
+from hearsay_estimator.messages import Dated, Language, Message, translated
 
 __all__ = ["ENGLISH", "LANGUAGES", "TRANSLATIONS", "current_language", "offer_languages", "told"]
 
@@ -85,7 +85,8 @@ def current_language() -> Language:
 
 def told(text: Any) -> Any:
     """A message in the language of the page; anything else as it is."""
-    return translated(text, current_language()) if isinstance(text, str) else text
+    # Most of a page is no message: asking for its language each time took a sixth of an overview.
+    return translated(text, current_language()) if isinstance(text, (Message, Dated)) else text
 
 
 def _asked() -> Language:
