@@ -251,6 +251,46 @@ def test_shards_are_added_and_apart(redis_server, scheme, new_id, noon):
         assert total(store, scheme) == 0
 
 
+def test_a_version_is_of_all_shards_and_of_headers_alone(redis_server, scheme, new_id, noon):
+    """A fold into any shard makes another version, in the eyes of each reader; nothing but the
+    first bytes of tallies is asked for."""
+    windows = ["2026-11-19", "2026-11-20"]
+    with opened(redis_server, "versions", shards=4) as store:
+        store.publish({"m": [scheme]})
+        with opened(redis_server, "versions") as reader:
+            known = [reader.version("m", scheme.fingerprint, windows)]
+            for batch in [new_id() for _ in range(40)]:
+                store.fold(commit(scheme, batch, shard_of(batch, 4)), noon)
+                known.append(reader.version("m", scheme.fingerprint, windows))
+            assert len(set(known)) == 41
+            with redis.Redis.from_url(redis_server.url) as client:
+                client.config_resetstat()
+                assert reader.version("m", scheme.fingerprint, windows) == known[-1]
+                used = client.info("commandstats")
+            assert used.pop("cmdstat_getrange")["calls"] == 8
+            assert set(used) <= {"cmdstat_info", "cmdstat_config|resetstat"}
+
+
+def test_a_version_of_what_a_server_lost_does_not_come_back(redis_server, scheme, new_id, noon):
+    """Where a server went back to an older copy, as many commits as before make another version."""
+    with (
+        opened(redis_server, "lost") as store,
+        redis.Redis.from_url(redis_server.url) as client,
+    ):
+        store.publish({"m": [scheme]})
+
+        def version():
+            store.fold(commit(scheme, new_id(), 0), noon)
+            return store.version("m", scheme.fingerprint, ["2026-11-20"])
+
+        version()
+        (key,) = client.keys("lost:*tally*")
+        copy = client.dump(key)
+        gone = version()
+        client.restore(key, 0, copy, replace=True)
+        assert version() != gone
+
+
 def test_the_number_of_shards_cannot_change(redis_server, scheme):
     """A retry must meet the shard that knows its id, so another number is refused."""
     with opened(redis_server, "fixed", shards=4) as store:
