@@ -30,6 +30,7 @@ from hearsay.worker import Worker
 
 if TYPE_CHECKING:
     from hearsay.outbox import Batch
+    from hearsay.owner_texts import OwnerLanguage
     from hearsay.recording import Record
     from hearsay.sent import SentReport
 
@@ -163,6 +164,10 @@ class Client:
 
     def sent(self) -> list[SentReport]:
         """What this device has reported, or is about to, in words; the newest first."""
+        return self._sent("en")
+
+    def _sent(self, language: OwnerLanguage) -> list[SentReport]:
+        from hearsay.owner_texts import OWNER_TEXTS
         from hearsay.sent import describe_entries
 
         if not self._has_state():
@@ -170,14 +175,15 @@ class Client:
         entries = self._troubles.guard(self._device.entries)
         if self._closed:
             self._state.close()
-        return describe_entries(entries or [], self.registry)
+        return describe_entries(entries or [], self.registry, OWNER_TEXTS[language])
 
     def owner_page(
         self,
         *,
-        app: str = "this app",
+        app: str | None = None,
         opt_out_url: str | None = None,
         erase_url: str | None = None,
+        language: OwnerLanguage = "en",
     ) -> str:
         """A page of HTML for the owner of the device: what was sent, what it reveals, what
         waits, and what the ledger has left. `hearsay.owner` says what the addresses are.
@@ -187,7 +193,7 @@ class Client:
         """
         from hearsay import owner
 
-        reports, ledger, waiting = self.sent(), None, 0
+        reports, ledger, waiting = self._sent(language), None, 0
         if self._has_state():
             found = self._troubles.guard(lambda: self._device.owned())
             ledger, waiting = found if found is not None else (None, 0)
@@ -201,6 +207,7 @@ class Client:
             app=app,
             opt_out_url=opt_out_url,
             erase_url=erase_url,
+            language=language,
         )
 
     @property

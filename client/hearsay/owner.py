@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from hearsay import open_windows
 from hearsay.ledger import Ledger
+from hearsay.owner_texts import OWNER_TEXTS, OwnerLanguage, OwnerTexts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -78,9 +79,10 @@ def owner_page(
     waiting: int,
     *,
     sending: bool,
-    app: str = "this app",
+    app: str | None = None,
     opt_out_url: str | None = None,
     erase_url: str | None = None,
+    language: OwnerLanguage = "en",
 ) -> str:
     """The page, as HTML.
 
@@ -89,21 +91,29 @@ def owner_page(
         ledger: what it has told, metric by metric.
         waiting: how many values wait for their window to end.
         sending: whether the app reports anything now.
-        app: what the app is called.
+        app: what the app is called, if it has a name.
         opt_out_url, erase_url: where "switch off" and "erase" lead. A web address, or a path,
             is sent a form by POST; an address of the app's own scheme is a link. What is not
             given is not on the page.
+        language: that of the page; `reports` come in theirs.
 
     Raises:
         ValueError: an address would run a script.
     """
+    texts = OWNER_TEXTS[language]
+    name = escape(texts.this_app if app is None else app)
     return _PAGE.substitute(
-        app=escape(app),
-        state=_STATE[sending].format(app=escape(app)),
-        actions=_action(opt_out_url, _SWITCH_OFF) + _action(erase_url, _ERASE),
-        waiting=_waiting(reports, waiting),
-        reports=_reports([each for each in reports if each.status != "queued"]),
-        ledger=_ledger(ledger),
+        language=texts.language,
+        title=texts.title.format(app=name),
+        state=(texts.on if sending else texts.off).format(app=name),
+        noise=texts.noise,
+        actions=_action(opt_out_url, texts.switch_off) + _action(erase_url, texts.erase),
+        waiting_title=texts.waiting,
+        waiting=_waiting(reports, waiting, texts),
+        reported_title=texts.reported,
+        reports=_reports([each for each in reports if each.status != "queued"], texts),
+        ledger_title=texts.ledger,
+        ledger=_ledger(ledger, texts),
     )
 
 
@@ -118,39 +128,42 @@ def _action(url: str | None, text: str) -> str:
     return f'<a class="button" href="{escape(url)}">{text}</a>'
 
 
-def _waiting(reports: Sequence[SentReport], waiting: int) -> str:
+def _waiting(reports: Sequence[SentReport], waiting: int, texts: OwnerTexts) -> str:
     queued = [each for each in reports if each.status == "queued"]
     parts = []
     if waiting == 1:
-        parts.append(_ONE_WAITS)
+        parts.append(texts.one_waits)
     elif waiting:
-        parts.append(_MANY_WAIT.format(count=f"{waiting:,}"))
+        parts.append(texts.many_wait.format(count=f"{waiting:,}"))
     if queued:
-        parts.append(_QUEUED)
-    text = "".join(f"<p>{part}</p>" for part in parts or [_NOTHING_WAITS])
-    return text + (_reports(queued) if queued else "")
+        parts.append(texts.queued)
+    text = "".join(f"<p>{part}</p>" for part in parts or [texts.nothing_waits])
+    return text + (_reports(queued, texts) if queued else "")
 
 
-def _reports(reports: Sequence[SentReport]) -> str:
+def _reports(reports: Sequence[SentReport], texts: OwnerTexts) -> str:
     if not reports:
-        return f"<p>{_NOTHING_SENT}</p>"
+        return f"<p>{texts.nothing_sent}</p>"
     items = []
     for each in reports[:_LISTED_REPORTS]:
-        status = _STATUS[each.status]
+        status = texts.statuses[each.status]
         if each.reason is not None:
-            status += f": {escape(each.reason)}"
+            status = texts.refused.format(status=status, reason=escape(each.reason))
+        words = texts.words.format(words=each.words[:1].upper() + each.words[1:])
+        about = texts.about.format(
+            metric=escape(each.metric), window=escape(each.window), status=status
+        )
         items.append(
             f"<li><h3>{escape(each.description or each.metric)}</h3>"
-            f'<p class="said">{escape(each.words[:1].upper() + each.words[1:])}.</p>'
-            f'<p class="facts">{escape(each.metric)}, {escape(each.window)}; {status}</p>'
-            f"{_likelihoods(each)}</li>"
+            f'<p class="said">{escape(words)}</p><p class="facts">{about}</p>'
+            f"{_likelihoods(each, texts)}</li>"
         )
     more = len(reports) - _LISTED_REPORTS
-    rest = f"<p>{_MORE.format(count=f'{more:,}')}</p>" if more > 0 else ""
+    rest = f"<p>{texts.more.format(count=f'{more:,}')}</p>" if more > 0 else ""
     return f"<ul>{''.join(items)}</ul>{rest}"
 
 
-def _likelihoods(report: SentReport) -> str:
+def _likelihoods(report: SentReport, texts: OwnerTexts) -> str:
     if not report.likelihoods:
         return ""
     rows = "".join(
@@ -159,20 +172,21 @@ def _likelihoods(report: SentReport) -> str:
         for each in report.likelihoods
     )
     return (
-        f'<details><summary>{_HOW_OFTEN}</summary><table><thead><tr><th scope="col">{_IF_TRUE}'
-        f'</th><th scope="col">{_SAME}</th></tr></thead><tbody>{rows}</tbody></table></details>'
+        f"<details><summary>{texts.how_often}</summary><table><thead><tr>"
+        f'<th scope="col">{texts.if_true}</th><th scope="col">{texts.same}</th></tr></thead>'
+        f"<tbody>{rows}</tbody></table></details>"
     )
 
 
-def _ledger(ledger: Iterable[Account]) -> str:
+def _ledger(ledger: Iterable[Account], texts: OwnerTexts) -> str:
     rows = []
     for each in ledger:
         if each.declared is None:
-            left = _NOT_KNOWN
+            left = texts.not_known
         elif not each.declared:
-            left = _NOT_ASKED
+            left = texts.not_asked
         elif each.left is None:
-            left = _UNTIL_EXPIRY
+            left = texts.until_expiry
         else:
             left = f"{each.left:,}"
         rows.append(
@@ -180,12 +194,12 @@ def _ledger(ledger: Iterable[Account]) -> str:
             f"<td>{each.answers:,}</td><td>{left}</td><td>{_certainty(each.spent)}</td></tr>"
         )
     if not rows:
-        return f"<p>{_NO_LEDGER}</p>"
-    heads = "".join(f'<th scope="col">{head}</th>' for head in _LEDGER_HEADS)
+        return f"<p>{texts.no_ledger}</p>"
+    heads = "".join(f'<th scope="col">{head}</th>' for head in texts.ledger_heads)
     return (
         f'<div class="scroll" role="region" aria-labelledby="ledger" tabindex="0"><table>'
         f"<thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
-        f"<p>{_LEDGER_NOTE}</p>"
+        f"<p>{texts.ledger_note}</p>"
     )
 
 
@@ -197,59 +211,16 @@ def _certainty(spent: Fraction) -> str:
     return f"{min(100.0, math.ceil(chance * 10 - 1e-9) / 10):.1f}"
 
 
-_STATE = {
-    True: "Reporting is on: {app} reports what is listed here, and nothing else.",
-    False: "Reporting is off: {app} reports nothing.",
-}
-_SWITCH_OFF = "Switch reporting off"
-_ERASE = "Erase what waits here"
-_ONE_WAITS = (
-    "1 true value waits on this device until its day, week or month has ended. Then noise is added "
-    "to it, the value is deleted, and only the noisy report can be sent."
-)
-_MANY_WAIT = (
-    "{count} true values wait on this device until their day, week or month has ended. Then noise "
-    "is added to each, the value is deleted, and only the noisy report can be sent."
-)
-_QUEUED = "These reports are ready and have not been sent yet:"
-_NOTHING_WAITS = "Nothing waits to be sent."
-_NOTHING_SENT = "This device has not reported anything yet."
-_MORE = "And {count} older ones."
-_STATUS = {
-    "queued": "waits to be sent",
-    "sent": "sent",
-    "rejected": "refused by the collector",
-    "dropped": "dropped without being sent",
-}
-_HOW_OFTEN = "How often your device would have said exactly this"
-_IF_TRUE = "If this were true"
-_SAME = "It would say the same"
-_NOT_KNOWN = "not known without its metrics.toml"
-_NOT_ASKED = "not asked any more"
-_UNTIL_EXPIRY = "until the question expires"
-_NO_LEDGER = "Nothing has been told yet."
-_LEDGER_HEADS = (
-    "Question",
-    "Answers given",
-    "Answers left",
-    "An even guess is now right at most, of 100 times",
-)
-_LEDGER_NOTE = (
-    "Before any answer an even guess is right 50 times of 100. The last column holds for whoever "
-    "has kept every answer of this device and knows everything else. When no answers are left, "
-    "the device stops for good."
-)
-
 _PAGE = Template(
     """<!doctype html>
-<html lang="en">
+<html lang="$language">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta http-equiv="Content-Security-Policy"
  content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'">
-<title>What $app has reported</title>
+<title>$title</title>
 <style>
 :root { color-scheme: light dark; --ground: #fafaf8; --surface: #fff; --ink: #1b1c1a;
  --soft: #5d5f5a; --line: #e6e5e0; --accent: #0f766e; }
@@ -284,16 +255,15 @@ thead th { color: var(--soft); border-bottom: 1px solid var(--line); }
 </head>
 <body>
 <main>
-<h1>What $app has reported</h1>
+<h1>$title</h1>
 <p>$state</p>
-<p>Your device adds its own noise to every answer before it is sent, so that no single report
-says anything reliable about you.</p>
+<p>$noise</p>
 <div class="actions">$actions</div>
-<h2>Waiting</h2>
+<h2>$waiting_title</h2>
 $waiting
-<h2>Reported</h2>
+<h2>$reported_title</h2>
 $reports
-<h2 id="ledger">What it adds up to</h2>
+<h2 id="ledger">$ledger_title</h2>
 $ledger
 </main>
 </body>

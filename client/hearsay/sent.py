@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from hearsay.mechanisms import Mechanism, Memoizing, Packing, Report
+from hearsay.owner_texts import ENGLISH, OwnerTexts
 from hearsay.scheme import Scheme
 from hearsay.wire import Answer, unpack_columns
 
@@ -66,8 +67,10 @@ class SentReport:
         }
 
 
-def describe_entries(entries: Iterable[Entry], registry: Registry | None) -> list[SentReport]:
-    """The outbox in words, in the order given.
+def describe_entries(
+    entries: Iterable[Entry], registry: Registry | None, texts: OwnerTexts = ENGLISH
+) -> list[SentReport]:
+    """The outbox in the words of a language, in the order given.
 
     The registry serves schemes whose definition was too long to be kept.
     """
@@ -78,7 +81,7 @@ def describe_entries(entries: Iterable[Entry], registry: Registry | None) -> lis
         key = (answer.metric, answer.scheme)
         if key not in schemes:
             schemes[key] = _scheme(entry, registry)
-        words, likelihoods = _explain(schemes[key], answer)
+        words, likelihoods = _explain(schemes[key], answer, texts)
         reports.append(
             SentReport(
                 answer.metric,
@@ -102,13 +105,11 @@ def _scheme(entry: Entry, registry: Registry | None) -> Scheme | None:
     return None
 
 
-def _explain(scheme: Scheme | None, answer: Answer) -> tuple[str, tuple[Likelihood, ...]]:
+def _explain(
+    scheme: Scheme | None, answer: Answer, texts: OwnerTexts
+) -> tuple[str, tuple[Likelihood, ...]]:
     if scheme is None:
-        return (
-            "a randomized report under parameters that this app does not use any more, "
-            "so it cannot be put in words",
-            (),
-        )
+        return texts.unknown_scheme, ()
     mechanism = scheme.mechanism
     row = mechanism.rows[answer.row]
     report = Report(answer.row, unpack_columns(row, answer.columns))
@@ -119,46 +120,34 @@ def _explain(scheme: Scheme | None, answer: Answer) -> tuple[str, tuple[Likeliho
         )
         levels = sorted({each.probability for each in likelihoods}, reverse=True)
         if len(levels) == 2:
-            return _two_levels(likelihoods, levels) + _memory(mechanism), likelihoods
+            return _memory(mechanism, _two_levels(likelihoods, levels, texts), texts), likelihoods
     else:
         likelihoods = ()
     if row.packing is Packing.INDEX:
-        said = f"your device sent the number {report.columns:,} of {row.width:,}"
+        said = texts.number.format(said=report.columns, width=row.width)
     else:
-        said = f"your device marked {report.columns.bit_count():,} of {row.width:,} numbers"
-    return (
-        f"{said}; whatever is true, it would send exactly this at most "
-        f"{float(mechanism.odds):.3g} times as often for one value as for any other"
-        f"{_memory(mechanism)}",
-        likelihoods,
-    )
+        said = texts.marked.format(said=report.columns.bit_count(), width=row.width)
+    said = texts.odds.format(said=said, odds=float(mechanism.odds))
+    return _memory(mechanism, said, texts), likelihoods
 
 
-def _memory(mechanism: Mechanism[Any]) -> str:
-    """What is to be added where the device remembers."""
+def _memory(mechanism: Mechanism[Any], said: str, texts: OwnerTexts) -> str:
+    """What is said, and what is to be added where the device remembers."""
     if not isinstance(mechanism, Memoizing):
-        return ""
-    return (
-        "; it keeps one noisy memory of each value and adds fresh noise for each report, so "
-        "that all reports of a value together, however many, are at most "
-        f"{float(mechanism.lifetime_odds):.3g} times as likely for it as for another; when the "
-        "value changes, reports may show that it did"
-    )
+        return said
+    return texts.memory.format(said=said, odds=float(mechanism.lifetime_odds))
 
 
-def _two_levels(likelihoods: tuple[Likelihood, ...], levels: list[Fraction]) -> str:
-    high, low = levels
-    named = [each.value for each in likelihoods if each.probability == high]
+def _two_levels(
+    likelihoods: tuple[Likelihood, ...], levels: list[Fraction], texts: OwnerTexts
+) -> str:
+    high, low = map(_percent, levels)
+    named = [each.value for each in likelihoods if each.probability == levels[0]]
     if len(named) == 1:
-        return (
-            f"your device said “{named[0]}”; it would say so {_percent(high)} of the time "
-            f"if that were true and {_percent(low)} if it were not"
-        )
-    listed = ", ".join(f"“{value}”" for value in named[:-1])
-    return (
-        f"your device named {listed} and “{named[-1]}”; it would name exactly these "
-        f"{_percent(high)} of the time if one of them were true and {_percent(low)} if none were"
-    )
+        return texts.named_one.format(value=named[0], high=high, low=low)
+    *first, last = (f"“{value}”" for value in named)
+    values = texts.and_last.join((texts.and_next.join(first), last))
+    return texts.named_several.format(values=values, high=high, low=low)
 
 
 def _percent(share: Fraction) -> str:

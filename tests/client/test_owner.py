@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import asdict
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from click.testing import CliRunner
 from hearsay import Client, Registry
 from hearsay.commands import sent
 from hearsay.owner import Account, owner_page
+from hearsay.owner_texts import OWNER_TEXTS
 from hearsay.sent import Likelihood, SentReport
 from hearsay.state import State
 
@@ -212,3 +214,36 @@ def test_erasing_keeps_the_ledger(told: Client, registry: Registry, tmp_path: Pa
         assert connection.execute("SELECT sum(answers) FROM ledger").fetchone() == (2,)
     assert not state.switched_off
     state.close()
+
+
+def test_the_page_can_be_in_chinese(told: Client) -> None:
+    """Every sentence of the page is in the language that the app asks for; the device's own
+    account in the terminal stays in English."""
+    page = told.owner_page(language="zh-Hans", opt_out_url="/off", erase_url="acme:erase")
+    assert '<html lang="zh-Hans">' in page
+    text = Visible(page).text
+    assert "本应用上报了什么" in text
+    assert "您的设备说" in text
+    words = set(re.findall(r"[A-Za-z_]{2,}", text))
+    declared = {"browser", "chrome", "firefox", "safari", "edge", "other", "dark_mode"}
+    assert words <= declared | {"The", "in", "use", "Dark", "mode", "is", "on"}
+    assert told.sent()[0].words.startswith("your device said")
+
+
+def test_the_texts_of_every_language_fill_in_the_same() -> None:
+    """No language leaves out a number, a name, or a sentence."""
+    english = asdict(OWNER_TEXTS["en"])
+    for texts in OWNER_TEXTS.values():
+        for name, told in asdict(texts).items():
+            ours = english[name]
+            pairs = [(ours, told)] if isinstance(ours, str) else _pairs(ours, told)
+            for one, other in pairs:
+                assert other
+                assert set(re.findall(r"{[^}]*}", one)) == set(re.findall(r"{[^}]*}", other))
+
+
+def _pairs(ours: Any, told: Any) -> list[tuple[str, str]]:
+    if isinstance(ours, dict):
+        assert ours.keys() == told.keys()
+        return [(ours[key], told[key]) for key in ours]
+    return list(zip(ours, told, strict=True))

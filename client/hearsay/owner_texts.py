@@ -1,0 +1,218 @@
+"""What the owner of a device is told, in each language: the sentences of the page and of what
+every report reveals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["ENGLISH", "OWNER_TEXTS", "OwnerLanguage", "OwnerTexts"]
+
+OwnerLanguage: TypeAlias = Literal["en", "zh-Hans"]
+"""A language of the page, as BCP 47 has it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnerTexts:
+    """The sentences in one language. What stands in braces is filled in."""
+
+    language: OwnerLanguage
+    this_app: str
+    """What the app is called if it does not say."""
+
+    # The page.
+    title: str
+    noise: str
+    waiting: str
+    reported: str
+    ledger: str
+    on: str
+    off: str
+    switch_off: str
+    erase: str
+    one_waits: str
+    many_wait: str
+    queued: str
+    nothing_waits: str
+    nothing_sent: str
+    more: str
+    statuses: Mapping[str, str]
+    refused: str
+    """A status with the reason for it."""
+    about: str
+    """A report's metric, window and status."""
+    words: str
+    """What is said of a report, as a sentence."""
+    how_often: str
+    if_true: str
+    same: str
+    not_known: str
+    not_asked: str
+    until_expiry: str
+    no_ledger: str
+    ledger_heads: tuple[str, str, str, str]
+    ledger_note: str
+
+    # What a report reveals.
+    unknown_scheme: str
+    number: str
+    marked: str
+    odds: str
+    memory: str
+    named_one: str
+    named_several: str
+    and_next: str
+    """Between values that are named, but before the last."""
+    and_last: str
+
+
+ENGLISH = OwnerTexts(
+    language="en",
+    this_app="this app",
+    title="What {app} has reported",
+    noise=(
+        "Your device adds its own noise to every answer before it is sent, so that no single "
+        "report\nsays anything reliable about you."
+    ),
+    waiting="Waiting",
+    reported="Reported",
+    ledger="What it adds up to",
+    on="Reporting is on: {app} reports what is listed here, and nothing else.",
+    off="Reporting is off: {app} reports nothing.",
+    switch_off="Switch reporting off",
+    erase="Erase what waits here",
+    one_waits=(
+        "1 true value waits on this device until its day, week or month has ended. Then noise is "
+        "added to it, the value is deleted, and only the noisy report can be sent."
+    ),
+    many_wait=(
+        "{count} true values wait on this device until their day, week or month has ended. Then "
+        "noise is added to each, the value is deleted, and only the noisy report can be sent."
+    ),
+    queued="These reports are ready and have not been sent yet:",
+    nothing_waits="Nothing waits to be sent.",
+    nothing_sent="This device has not reported anything yet.",
+    more="And {count} older ones.",
+    statuses={
+        "queued": "waits to be sent",
+        "sent": "sent",
+        "rejected": "refused by the collector",
+        "dropped": "dropped without being sent",
+    },
+    refused="{status}: {reason}",
+    about="{metric}, {window}; {status}",
+    words="{words}.",
+    how_often="How often your device would have said exactly this",
+    if_true="If this were true",
+    same="It would say the same",
+    not_known="not known without its metrics.toml",
+    not_asked="not asked any more",
+    until_expiry="until the question expires",
+    no_ledger="Nothing has been told yet.",
+    ledger_heads=(
+        "Question",
+        "Answers given",
+        "Answers left",
+        "An even guess is now right at most, of 100 times",
+    ),
+    ledger_note=(
+        "Before any answer an even guess is right 50 times of 100. The last column holds for "
+        "whoever has kept every answer of this device and knows everything else. When no answers "
+        "are left, the device stops for good."
+    ),
+    unknown_scheme=(
+        "a randomized report under parameters that this app does not use any more, "
+        "so it cannot be put in words"
+    ),
+    number="your device sent the number {said:,} of {width:,}",
+    marked="your device marked {said:,} of {width:,} numbers",
+    odds=(
+        "{said}; whatever is true, it would send exactly this at most {odds:.3g} times as often "
+        "for one value as for any other"
+    ),
+    memory=(
+        "{said}; it keeps one noisy memory of each value and adds fresh noise for each report, so "
+        "that all reports of a value together, however many, are at most {odds:.3g} times as "
+        "likely for it as for another; when the value changes, reports may show that it did"
+    ),
+    named_one=(
+        "your device said “{value}”; it would say so {high} of the time if that were true and "
+        "{low} if it were not"
+    ),
+    named_several=(
+        "your device named {values}; it would name exactly these {high} of the time if one of "
+        "them were true and {low} if none were"
+    ),
+    and_next=", ",
+    and_last=" and ",
+)
+
+_CHINESE = OwnerTexts(
+    language="zh-Hans",
+    this_app="本应用",
+    title="{app}上报了什么",
+    noise="您的设备在发送之前给每个回答加入自己的噪声，因此任何一份上报都不能可靠地说明您的情况。",
+    waiting="等待中",
+    reported="已上报",
+    ledger="合计",
+    on="上报已开启：{app}只上报这里列出的内容，别无其他。",
+    off="上报已关闭：{app}不上报任何内容。",
+    switch_off="关闭上报",
+    erase="删除在此等待的内容",
+    one_waits=(
+        "有 1 个真实值在此设备上等待，直到它所属的日、周或月结束。届时会给它加入噪声，删除该值，"
+        "只有带噪声的上报才能发送。"
+    ),
+    many_wait=(
+        "有 {count} 个真实值在此设备上等待，直到它们所属的日、周或月结束。届时会给每个值加入噪声，"
+        "删除该值，只有带噪声的上报才能发送。"
+    ),
+    queued="以下上报已就绪，尚未发送：",
+    nothing_waits="没有等待发送的内容。",
+    nothing_sent="此设备还没有上报过任何内容。",
+    more="另有 {count} 份较早的上报。",
+    statuses={
+        "queued": "等待发送",
+        "sent": "已发送",
+        "rejected": "被收集器拒绝",
+        "dropped": "未发送即丢弃",
+    },
+    refused="{status}：{reason}",
+    about="{metric}，{window}；{status}",
+    words="{words}。",
+    how_often="您的设备有多大可能恰好这样说",
+    if_true="如果这是真的",
+    same="它会同样这样说",
+    not_known="没有 metrics.toml，无法得知",
+    not_asked="不再询问",
+    until_expiry="直到问题到期",
+    no_ledger="还没有透露任何内容。",
+    ledger_heads=("问题", "已作回答", "剩余回答", "现在对半猜测在 100 次中至多猜对的次数"),
+    ledger_note=(
+        "在任何回答之前，对半猜测在 100 次中猜对 50 次。最后一列适用于保存了此设备的每个回答并且"
+        "知道其他一切的人。没有剩余回答时，设备永久停止。"
+    ),
+    unknown_scheme="一份随机化的上报，其参数本应用已不再使用，因此无法用文字说明",
+    number="您的设备在 {width:,} 个数中发送了第 {said:,} 个",
+    marked="您的设备在 {width:,} 个数中标记了 {said:,} 个",
+    odds=(
+        "{said}；无论真实情况如何，它恰好这样发送的可能性，对一个值至多是对其他值的 {odds:.3g} 倍"
+    ),
+    memory=(
+        "{said}；它为每个值保留一份带噪声的记忆，每次上报再加入新的噪声，因此同一个值的所有上报"
+        "合在一起，无论多少份，对它的可能性至多是对另一个值的 {odds:.3g} 倍；当值改变时，上报"
+        "可能会显示出这一点"
+    ),
+    named_one="您的设备说“{value}”；如果这是真的，它有 {high} 的可能这样说，否则有 {low}",
+    named_several=(
+        "您的设备说出了{values}；如果其中之一为真，它有 {high} 的可能恰好说出这些，否则有 {low}"
+    ),
+    and_next="、",
+    and_last="和",
+)
+
+OWNER_TEXTS: Mapping[OwnerLanguage, OwnerTexts] = {"en": ENGLISH, "zh-Hans": _CHINESE}
+"""The sentences by language."""
