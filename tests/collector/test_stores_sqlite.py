@@ -51,6 +51,33 @@ def test_commits_are_synced(store, path):
     assert connection.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
 
 
+def test_a_transaction_that_cannot_be_undone(store, one, scheme, noon):
+    """A connection that can neither commit nor roll back is given up: nothing of the commit is
+    kept, and the next one is taken."""
+    commit = one("a" * 32)
+    good = store._file._connection
+
+    class Broken:
+        in_transaction = True
+
+        def close(self):
+            good.close()
+
+        def execute(self, text, *values):
+            if text in ("COMMIT", "ROLLBACK"):
+                raise sqlite3.OperationalError("disk I/O error")
+            return good.execute(text, *values)
+
+        def executemany(self, *call):
+            return good.executemany(*call)
+
+    store._file._connection = Broken()
+    with pytest.raises(StoreError):
+        store.fold(commit, noon)
+    assert store.fold(commit, noon) == frozenset()
+    assert store.tally("m", scheme.fingerprint, [WINDOW]).reports == 1
+
+
 def test_readers_do_not_make_a_file(store, path):
     """A mistyped path is an error for a reader, and leaves no file behind."""
     for read in (store.schemes, store.ping, lambda: store.windows("m", "abc")):

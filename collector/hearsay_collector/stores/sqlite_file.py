@@ -57,6 +57,10 @@ class SqliteFile:
             except BaseException:
                 with suppress(sqlite3.Error):
                     connection.execute("ROLLBACK")
+                if connection.in_transaction:
+                    # Closing ends it too. Kept, it would fail every transaction after it.
+                    connection.close()
+                    self._connection = None
                 raise
 
     def close(self) -> None:
