@@ -142,7 +142,7 @@ def test_pages_picture_the_change_of_a_belief(browser: FlaskClient) -> None:
         assert "before: 50</text>" in picture
         assert "after: at most " in picture
     assert 'width="23.2%"' in pictures[0]
-    for who in ("The network", "The collector&#39;s operator", "The analyst"):
+    for who in ("The network", "The collector's operator", "The analyst"):
         assert f"<dt>{who}</dt>" in page
     folded = page[page.index('<details class="exact">') :]
     assert "The exact numbers" in folded
