@@ -177,6 +177,8 @@ def headline(estimate: Estimate) -> str:
             "No value can be told from noise yet: it takes more answers, or a longer range."
         )
     name, share = estimate.values[first], percent(float(estimate.share[first]), spread)
+    if len(order) == 1:
+        return message("{name} has {share}.", name=name, share=share)
     second = order[1]
     other = estimate.values[second]
     if estimate.low[first] > estimate.high[second]:

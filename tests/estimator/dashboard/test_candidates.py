@@ -86,6 +86,14 @@ def test_an_uploaded_list_is_estimated(client: FlaskClient) -> None:
     assert [row["value"] for row in csv.DictReader(io.StringIO(text))] == ["a.example"]
 
 
+def test_a_single_string_has_no_lead(client: FlaskClient) -> None:
+    """Where one string alone is asked for, its page tells its share."""
+    code, page = upload(client, b"a.example\n")
+    assert code == 200
+    assert "a.example has 7" in page
+    assert "leads" not in page
+
+
 @pytest.mark.parametrize(
     ("data", "advice"),
     [
