@@ -1,9 +1,11 @@
 """What the dashboard's pages cost in server CPU and bytes, beside plain ways in the same run.
 
 50 metrics with 30 days of answers each, one of them over 1,000 values, in SQLite. Pages are
-asked of the WSGI application in this process, as browsers do, with gzip. *Uncached* has no
-estimate at hand; *again* is a reload; *compiling* is the page of an application that has yet to
-compile its templates, as gunicorn's worker does before it answers. The baselines: the
+asked of the WSGI application in this process, as browsers do, with gzip. Two more metrics ask for
+strings, over 20 windows, with 1,000 and with 1,000,000 candidates in the operator's list; their
+pages are asked for again until they are there. *Uncached* has no estimate at hand; *again* is a
+reload; *compiling* is the page of an application that has yet to compile its templates, as
+gunicorn's worker does before it answers. The baselines: the
 estimates alone, read and written as JSON without any page; and the page that lists every value.
 Run: python benchmarks/dashboard.py
 """
@@ -40,6 +42,9 @@ NOW = datetime(2026, 11, 21, 9, tzinfo=UTC).timestamp()
 DAYS = 30
 DEVICES = 20_000
 ROUNDS = 7
+STRINGS = {"site": 1_000, "domain": 1_000_000}
+STRING_WINDOWS = 20
+STRING_ROUNDS = 2
 PAGES = (
     ("overview, 50 metrics", "/"),
     ("metric, 1,000 values", "/metric/large"),
@@ -49,6 +54,10 @@ PAGES = (
     ("comparison, 1,000 values", "/metric/large/compare?from=2026-11-11&to=2026-11-20"),
     ("planner", "/plan"),
     ("chart of 1,000 values as PNG", "/metric/large.png"),
+)
+STRING_PAGES = (
+    ("strings, 1,000 candidates, 20 windows", "/metric/site"),
+    ("strings, 1,000,000 candidates, 20 windows", "/metric/domain"),
 )
 
 
@@ -67,19 +76,29 @@ def registry() -> Registry:
         lines.append(numbers)
     values = json.dumps([f"value number {each}" for each in range(1000)])
     lines += ["[metrics.large]", 'type = "category"', 'description = "Which of many?"']
-    return Registry.parse("\n".join([*lines, f"values = {values}", numbers]))
+    lines += [f"values = {values}", numbers]
+    for name in STRINGS:
+        lines += [f"[metrics.{name}]", 'type = "string"', 'description = "Which site?"', numbers]
+    return Registry.parse("\n".join(lines))
+
+
+def candidates(name: str) -> list[str]:
+    return [f"s{rank}.example" for rank in range(STRINGS[name])]
 
 
 def fill(store: Store, declared: Registry) -> None:
     store.publish({metric.name: [metric.scheme] for metric in declared})
     rng = np.random.default_rng(1)
     for metric in declared:
-        assert metric.values is not None
-        shares = zipf_shares(len(metric.values), 1.1)
-        for ago in range(1, DAYS + 1):
+        # Of strings as many are in use as a device may meet; the list names many more.
+        values = None if metric.values else candidates(metric.name)[:1_000]
+        shares = zipf_shares(len(metric.values or values or ()), 1.1)
+        for ago in range(1, (DAYS if metric.values else STRING_WINDOWS) + 1):
             day = (TODAY - timedelta(days=ago)).isoformat()
             counts = rng.multinomial(DEVICES, shares)
-            tally = sample_tally(metric.scheme, counts, rng, metric=metric.name, window=day)
+            tally = sample_tally(
+                metric.scheme, counts, rng, values=values, metric=metric.name, window=day
+            )
             increments = {}
             for number, row in enumerate(tally.rows):
                 columns = np.flatnonzero(row.cells)
@@ -96,11 +115,10 @@ def milliseconds(call: Callable[[], object]) -> float:
     return (time.process_time() - begin) * 1000
 
 
-def visitor(store: Store, declared: Registry) -> FlaskClient:
+def visitor(store: Store, declared: Registry, folder: str = "") -> FlaskClient:
     """A signed-in browser at an application that has answered nothing yet."""
-    app: Flask = create_app(
-        Settings(dashboard_token=TOKEN), store=store, registry=declared, clock=lambda: NOW
-    )
+    settings = Settings(dashboard_token=TOKEN, candidates_dir=folder)
+    app: Flask = create_app(settings, store=store, registry=declared, clock=lambda: NOW)
     client = app.test_client()
     client.post("/login", data={"token": TOKEN})
     client.environ_base["HTTP_ACCEPT_ENCODING"] = "gzip"
@@ -108,7 +126,8 @@ def visitor(store: Store, declared: Registry) -> FlaskClient:
 
 
 def ask(client: FlaskClient, path: str) -> bytes:
-    answer = client.get(path)
+    while (answer := client.get(path)).status_code == 202:
+        time.sleep(0.2)
     assert answer.status_code == 200, answer.status
     return answer.data
 
@@ -125,10 +144,23 @@ def measure(store: Store, declared: Registry, path: str) -> list[str]:
         warm.application.extensions["hearsay_source"] = source
         uncached.append(milliseconds(lambda warm=warm: ask(warm, path)))
         again.append(milliseconds(lambda warm=warm: ask(warm, path)))
-    sent = ask(warm, path)
+    return row((uncached, again), ask(warm, path), first)
+
+
+def measure_strings(store: Store, declared: Registry, path: str, folder: str) -> list[str]:
+    """Without the time of templates, which is that of the other pages."""
+    uncached, again = [], []
+    for _ in range(STRING_ROUNDS):
+        client = visitor(store, declared, folder)
+        uncached.append(milliseconds(lambda client=client: ask(client, path)))
+        again += [milliseconds(lambda client=client: ask(client, path)) for _ in range(ROUNDS)]
+    return row((uncached, again), ask(client, path))
+
+
+def row(figures: tuple[list[float], ...], sent: bytes, first: float | None = None) -> list[str]:
     whole = gzip.decompress(sent) if sent[:2] == b"\x1f\x8b" else sent
-    figures = [f"{each:.0f}" for each in (min(uncached), min(again), first)]
-    return [*figures, f"{len(sent) / 1000:,.1f}", f"{len(whole) / 1000:,.1f}"]
+    told = [f"{min(each):.0f}" for each in figures] + ["" if first is None else f"{first:.0f}"]
+    return [*told, f"{len(sent) / 1000:,.1f}", f"{len(whole) / 1000:,.1f}"]
 
 
 def estimates(store: Store, declared: Registry, names: list[str]) -> None:
@@ -145,8 +177,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         store, declared = open_store(f"sqlite:///{Path(folder)}/tallies.db"), registry()
         fill(store, declared)
+        for name in STRINGS:
+            Path(folder, f"{name}.txt").write_text("\n".join(candidates(name)), encoding="utf-8")
+        closed = [metric.name for metric in declared if metric.values]
         for label, names in (
-            ("baseline: 50 estimates as JSON, no page", list(declared.metrics)),
+            ("baseline: 50 estimates as JSON, no page", closed),
             ("baseline: the estimate of 1,000 values as JSON", ["large"]),
         ):
             least = min(
@@ -156,6 +191,8 @@ def main() -> None:
             table.add_row(label, f"{least:.0f}", "", "", "", "")
         for label, path in PAGES:
             table.add_row(label, *measure(store, declared, path))
+        for label, path in STRING_PAGES:
+            table.add_row(label, *measure_strings(store, declared, path, folder))
         store.close()
     Console(width=110).print(table)
 
