@@ -120,7 +120,13 @@ class Guard:
         self._timer = None
         now = loop.time()
         for connection in (*self._connections, *self._private):
-            connection.look(now)
+            try:
+                connection.look(now)
+            except Exception as error:
+                # One that cannot be looked at must not keep the others from being ended.
+                problem_of(error)
+                self.leave(connection)
+                connection.transport.abort()
         if self._connections or self._private:
             self._timer = loop.call_later(_LOOK_SECONDS, self._look, loop)
 

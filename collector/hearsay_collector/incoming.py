@@ -30,7 +30,10 @@ class Incoming:
         self._lock = asyncio.Lock()
         self._more = True
         # Such a client waits for a word before it sends its body: asking for that says it.
-        self._waits = any(name == b"expect" for name, _ in scope["headers"])
+        self._waits = any(
+            name == b"expect" and value.lower() == b"100-continue"
+            for name, value in scope["headers"]
+        )
 
     async def __call__(self) -> Message:
         async with self._lock:

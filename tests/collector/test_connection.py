@@ -14,6 +14,7 @@ import pytest
 
 from hearsay import windows
 from hearsay_collector.app import create_app
+from hearsay_collector.guard import GuardedConnection
 from hearsay_collector.settings import Settings
 from hearsay_collector.stores import open_store
 
@@ -219,6 +220,35 @@ def test_a_client_that_does_not_read(serve, registry, store, batch):
         return most
 
     assert client.loop.run_until_complete(pour()) < 1 << 20
+
+
+def test_a_connection_that_cannot_be_looked_at(serve, registry, store, monkeypatch, caplog):
+    """A bug in ending one slow connection ends that one, and the others' time is kept all the
+    same."""
+    settings = replace(SETTINGS, request_timeout=1)
+    client = serve(create_app(settings, store, registry), settings)
+    refuse, broken = GuardedConnection.refuse, []
+
+    def fails_once(connection, why):
+        if not broken:
+            broken.append(connection)
+            raise ZeroDivisionError
+        refuse(connection, why)
+
+    monkeypatch.setattr(GuardedConnection, "refuse", fails_once)
+
+    async def wait():
+        both = [await asyncio.open_connection(*client.address) for _ in range(2)]
+        for _, writer in both:
+            writer.write(HEALTH[:-2])
+        found = await asyncio.gather(*(reader.read() for reader, _ in both), return_exceptions=True)
+        for _, writer in both:
+            writer.close()
+        return found
+
+    found = client.loop.run_until_complete(asyncio.wait_for(wait(), 30))
+    assert sum(isinstance(each, bytes) and each.startswith(b"HTTP/1.1 408") for each in found) == 1
+    assert "ZeroDivisionError" in caplog.text
 
 
 @pytest.mark.parametrize("close", [b"", b"Connection: close\r\n"])
