@@ -127,6 +127,10 @@ def test_guarantees_and_plans_are_told(program: FlaskClient) -> None:
     made = program.get(f"/api/v1/plan?{query}").json
     assert made["lifetime"]["answers"] == 8
     assert made["usable"]
+    assert made["memory"] is None
+    kept = program.get(f"/api/v1/plan?{query}&memoize=true").json
+    assert kept["lifetime"] is None
+    assert kept["memory"]["memo_epsilon"] <= kept["memory"]["lifetime_epsilon"] == 8
 
 
 def test_an_answer_that_has_not_changed_is_not_sent_again(
@@ -229,6 +233,8 @@ def test_the_form_is_negotiated(program: FlaskClient) -> None:
         ("/metrics/browser/trend?by=hour", 400, "invalid-parameter", "hour"),
         ("/metrics/browser/trend?from=2016-11-30&by=day", 400, "about:blank", "weeks or months"),
         ("/plan?size=10", 400, "invalid-parameter", "epsilon"),
+        ("/plan?size=10&epsilon=1&devices=9&memoize=true", 400, "about:blank", "lifetime_epsilon"),
+        ("/plan?size=10&epsilon=1&devices=9&memoize=maybe", 400, "invalid-parameter", "memoize"),
         ("/plan?size=10&epsilon=1&devices=9&mechanism=magic", 400, "about:blank", "magic"),
     ],
 )
