@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import random
 import threading
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 
 import pytest
@@ -273,3 +274,53 @@ def test_a_batch_that_grows(serve, registry, store, new_id):
         head += b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed)
         assert talk(client, head + packed, answers=1)[0][0] == status
         assert client.app._held == 0
+
+
+def test_nothing_is_held_in_the_end(serve, registry, store, batch, new_id):
+    """Whatever clients send, well or badly, whole or cut, together or one by one, and however
+    they leave: in the end no byte is held, no connection is watched, and others are served.
+    400 connections with a fixed seed."""
+    settings = replace(SETTINGS, queue=20_000, max_body=4096, max_binary_body=4096, max_header=4096)
+    client = serve(create_app(settings, store, registry), settings)
+    chance = random.Random(5)
+    head = b"POST /v1/reports HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
+
+    def gzipped():
+        packed = gzip.compress(json.dumps({"batch": new_id(), "reports": []}).encode() * 20)
+        return head + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed) + packed
+
+    pieces = (
+        batch,
+        lambda: batch(b"X-A: 1\r\nConnection: close\r\n"),
+        lambda: batch(b"Expect: 100-continue\r\n"),
+        lambda: batch(b"Origin: https://a.example\r\n"),
+        lambda: HEALTH,
+        gzipped,
+        lambda: head + b"Transfer-Encoding: chunked\r\n\r\n5\r\n{    \r\n0\r\n\r\n",
+        lambda: head + b"Content-Length: 3000\r\n\r\n" + b" " * 3000,
+        lambda: head + b"Content-Length: 9000\r\n\r\n" + b" " * 9000,
+        lambda: b"nonsense\r\n\r\n",
+        lambda: head + b"X-Long: " + b"x" * 5000 + b"\r\n\r\n",
+    )
+
+    async def one():
+        reader, writer = await asyncio.open_connection(*client.address)
+        sent = b"".join(chance.choice(pieces)() for _ in range(chance.randint(1, 6)))
+        if chance.random() < 0.5:
+            sent = sent[: chance.randrange(len(sent))]
+        writer.write(sent)
+        if chance.random() < 0.6:
+            with suppress(TimeoutError, ConnectionError):
+                await asyncio.wait_for(reader.read(1 << 16), chance.random() / 20)
+        writer.transport.abort() if chance.random() < 0.5 else writer.close()
+
+    async def all_of_them():
+        for _ in range(20):
+            await asyncio.gather(*(one() for _ in range(20)))
+        guard = client.app.guard
+        while client.app._held or guard._connections or client.state.tasks:
+            await asyncio.sleep(0.01)
+
+    client.loop.run_until_complete(asyncio.wait_for(all_of_them(), 100))
+    assert talk(client, batch(), answers=1)[0][0] == 202
+    assert client.app._held == 0
