@@ -7,17 +7,23 @@ that has begun; here both end, with a problem document where one can still be un
 from __future__ import annotations
 
 import asyncio
-import http
 import logging
 import resource
 from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from hearsay_collector.answers import SECURITY_HEADERS
 from hearsay_collector.bodies import IntakeError
 from hearsay_collector.events import tell
 from hearsay_collector.problems import problem_of
+from hearsay_collector.refusals import (
+    full,
+    header_too_large,
+    not_http,
+    request_too_large,
+    too_slow,
+    wire,
+)
 from hearsay_collector.settings import Settings
 
 __all__ = ["PIPELINED", "ROOM", "Guard", "GuardedConnection", "open_files"]
@@ -156,7 +162,7 @@ class GuardedConnection(HttpToolsProtocol):
         if over > ROOM:
             transport.abort()
         elif over > 0:
-            self.refuse(_full())
+            self.refuse(full())
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._guard.leave(self)
@@ -170,9 +176,9 @@ class GuardedConnection(HttpToolsProtocol):
         super().data_received(data)
         if self._received > self._guard.max_header and not self._refused:
             if self._in_header():
-                self.refuse(_header_too_large(self._guard))
+                self.refuse(header_too_large(self._guard.max_headers, self._guard.max_header))
             elif self._received > self._guard.max_request:
-                self.refuse(_request_too_large())
+                self.refuse(request_too_large())
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -186,11 +192,11 @@ class GuardedConnection(HttpToolsProtocol):
         if self.parser.should_upgrade() and any(name in _BODY for name, _ in self.headers):
             # The parser takes what follows for the other protocol, not for a body: a proxy in
             # front, which does not, could be made to see another request than we do.
-            self._refusal = _not_http()
+            self._refusal = not_http()
             raise self._refusal
         if len(self.pipeline) >= PIPELINED:
             # The connection ends: whoever sends so many ahead can send the rest again.
-            raise _full()
+            raise full()
         super().on_headers_complete()
 
     def check_header(self) -> None:
@@ -201,12 +207,12 @@ class GuardedConnection(HttpToolsProtocol):
             and len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
             > guard.max_header
         ):
-            self._refusal = _header_too_large(guard)
+            self._refusal = header_too_large(guard.max_headers, guard.max_header)
             raise self._refusal
 
     def send_400_response(self, msg: str) -> None:
         """What uvicorn calls when the parser, or something that it calls, gives up."""
-        self.refuse(self._refusal or _not_http())
+        self.refuse(self._refusal or not_http())
 
     def refuse(self, why: IntakeError) -> None:
         """Answer with the problem, if the client can know what it belongs to, and hang up."""
@@ -226,7 +232,7 @@ class GuardedConnection(HttpToolsProtocol):
             self.transport.close()
             return
         self.flow.resume_reading()
-        self.transport.write(_wire(why))
+        self.transport.write(wire(why))
         if self.transport.can_write_eof():
             self.transport.write_eof()
         else:
@@ -240,7 +246,7 @@ class GuardedConnection(HttpToolsProtocol):
         if now - (self._begun if state == "reading" else self._changed) < limit:
             return
         if state == "reading" and self._received:
-            self.refuse(_too_slow(self._guard))
+            self.refuse(too_slow(self._guard.timeout))
         elif state in ("reading", "idle"):
             self.transport.close()
         else:
@@ -262,63 +268,3 @@ class GuardedConnection(HttpToolsProtocol):
     def _in_header(self) -> bool:
         """Whether a header has begun and not ended, or nothing has come at all."""
         return self.cycle is self._before
-
-
-def _wire(why: IntakeError) -> bytes:
-    answer = problem_of(why)
-    fields = {
-        "Content-Type": answer.content_type,
-        "Content-Length": str(len(answer.body)),
-        "Connection": "close",
-        **SECURITY_HEADERS,
-    }
-    if answer.retry_after is not None:
-        fields["Retry-After"] = str(round(answer.retry_after))
-    lines = [f"HTTP/1.1 {answer.status} {http.HTTPStatus(answer.status).phrase}"]
-    lines += [f"{name}: {text}" for name, text in fields.items()]
-    return "\r\n".join([*lines, "", ""]).encode() + answer.body
-
-
-def _full() -> IntakeError:
-    return IntakeError(
-        "too-many-connections",
-        503,
-        "Too many connections",
-        "the collector has as many connections as it can serve: send the batch again later, "
-        "unchanged",
-        retry_after=5.0,
-    )
-
-
-def _header_too_large(guard: Guard) -> IntakeError:
-    return IntakeError(
-        "header-too-large",
-        431,
-        "Header too large",
-        f"a header may have up to {guard.max_headers} lines and {guard.max_header} bytes, "
-        "the request line included",
-    )
-
-
-def _request_too_large() -> IntakeError:
-    return IntakeError(
-        "body-too-large",
-        413,
-        "Body too large",
-        "a request may not be longer than its body's limit allows: send several batches",
-    )
-
-
-def _too_slow(guard: Guard) -> IntakeError:
-    return IntakeError(
-        "too-slow",
-        408,
-        "Too slow",
-        f"a request must arrive whole within {guard.timeout:g} seconds: send it again, unchanged",
-    )
-
-
-def _not_http() -> IntakeError:
-    return IntakeError(
-        "not-http", 400, "Not HTTP", "send HTTP/1.1, as RFC 9112 has it, and ask for no upgrade"
-    )

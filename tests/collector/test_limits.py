@@ -430,7 +430,7 @@ def test_files_for_all_connections(monkeypatch, caplog):
     set_to = []
     monkeypatch.setattr(resource, "getrlimit", lambda _: (256, 4096))
     monkeypatch.setattr(resource, "setrlimit", lambda _, limits: set_to.append(limits))
-    open_files(100)
+    open_files(50)
     assert set_to == []
     open_files(1000)
     assert set_to == [(1000 + 3 * ROOM, 4096)]
