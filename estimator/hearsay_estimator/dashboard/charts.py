@@ -166,9 +166,9 @@ def bar_chart(
     """The bars of an estimate, largest first or as declared, of which `limit` keeps the largest.
 
     Of the two halves of a boolean a limit of 1 keeps "true", on a scale to 100 % or to what
-    reaches beyond: the other half says the same again. With `consistent` the bars are the consistent shares; the
-    intervals stay those of the unbiased ones, which alone have any. `truth`, shape (d,), is
-    marked beside them.
+    reaches beyond: the other half says the same again. With `consistent` the bars are the
+    consistent shares; the intervals stay those of the unbiased ones, which alone have any.
+    `truth`, shape (d,), is marked beside them.
     """
     order = _order(estimate)
     shown = order if limit is None else order[:limit]

@@ -221,7 +221,7 @@ def _example(
 ) -> tuple[Estimate, BarChart | None, str]:
     """One window's answers of an invented crowd, whose shares fall as 1 / rank."""
     rng = np.random.default_rng(_SEED)
-    values = tuple(f"value {rank}" for rank in range(1, size + 1))
+    values = tuple(message("value {rank}", rank=rank) for rank in range(1, size + 1))
     scheme = Scheme("category", design(AUTO, size, epsilon), values)
     counts = rng.multinomial(devices, zipf_shares(size, 1.0))
     answered = estimate(sample_tally(scheme, rng.binomial(counts, rate), rng), scheme)

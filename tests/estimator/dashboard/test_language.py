@@ -187,7 +187,7 @@ def english(page: str) -> list[str]:
     found = []
     for said in words.said:
         told = re.sub(r"`[^`]*`|“[^”]*”", "", said)
-        told = re.sub(r"\bm\d(\.txt)?\b|(2026-)?W\d+|value \d+|\d+e[-+]?\d+|\d[kMB]\b", "", told)
+        told = re.sub(r"\bm\d(\.txt)?\b|(2026-)?W\d+|\d+e[-+]?\d+|\d[kMB]\b", "", told)
         for word in re.findall(r"[A-Za-z][\w-]+", told):
             if word not in NAMES and word not in ("true", "false"):
                 found.append(said.strip())
