@@ -9,7 +9,7 @@ import sqlite3
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
@@ -17,6 +17,7 @@ from hearsay.errors import HearsayError, RegistryError, StateError
 from hearsay.forecast import forecast
 from hearsay.mechanisms import AUTO, choice
 from hearsay.metric import Metric
+from hearsay.owner_texts import OWNER_TEXTS, OwnerLanguage
 from hearsay.problem import Problem
 from hearsay.registry import Registry
 
@@ -79,6 +80,13 @@ def lint(path: Path, explain: bool, as_json: bool) -> None:
     help="Write a page for a browser, with what the ledger has left.",
 )
 @click.option(
+    "--language",
+    type=click.Choice(get_args(OwnerLanguage)),
+    default="en",
+    show_default=True,
+    help="The language of that page.",
+)
+@click.option(
     "--switch-off",
     "switch",
     flag_value="off",
@@ -91,6 +99,7 @@ def sent(
     state_dir: Path | None,
     registry_path: Path | None,
     page: Path | None,
+    language: OwnerLanguage,
     switch: str | None,
     erase: bool,
     as_json: bool,
@@ -108,7 +117,7 @@ def sent(
             _change(directory, switch, erase=erase)
             return
         if page is not None:
-            page.write_text(_page(directory, registry), encoding="utf-8")
+            page.write_text(_page(directory, registry, language), encoding="utf-8")
             click.echo(f"The page is in {page}.")
             return
         reports = _read_reports(directory, registry)
@@ -280,7 +289,7 @@ def _change(directory: Path, switch: str | None, *, erase: bool) -> None:
         click.echo("Values, memories and reports on this device are erased; the ledger stays.")
 
 
-def _page(directory: Path, registry: Registry | None) -> str:
+def _page(directory: Path, registry: Registry | None, language: OwnerLanguage) -> str:
     from hearsay import outbox, owner
     from hearsay.sent import describe_entries
     from hearsay.state import State
@@ -294,7 +303,8 @@ def _page(directory: Path, registry: Registry | None) -> str:
         sending = not state.switched_off
     finally:
         state.close()
-    return owner.owner_page(describe_entries(entries, registry), ledger, waiting, sending=sending)
+    reports = describe_entries(entries, registry, OWNER_TEXTS[language])
+    return owner.owner_page(reports, ledger, waiting, sending=sending, language=language)
 
 
 def _print_reports(reports: list[SentReport]) -> None:

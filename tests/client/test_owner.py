@@ -167,6 +167,10 @@ def test_the_command_writes_the_page(told: Client, tmp_path: Path) -> None:
     page = Visible(path.read_text(encoding="utf-8")).text
     assert page.count("Your device said") + page.count("Your device named") == 2
     assert "not known without its metrics.toml" in page
+    assert run("--state-dir", tmp_path / "state", "--html", path, "--language", "zh-Hans")
+    page = Visible(path.read_text(encoding="utf-8")).text
+    assert page.count("您的设备说") == 2
+    assert "没有 metrics.toml，无法得知" in page
 
 
 def test_switching_off_ends_reports_for_good(
