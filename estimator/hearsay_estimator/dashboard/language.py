@@ -10,7 +10,6 @@ from __future__ import annotations
 import gettext
 import io
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -41,7 +40,6 @@ _COOKIE_SECONDS = 365 * 86_400
 _TRANSLATED = frozenset({"text/html", "image/svg+xml", "image/png"})
 
 
-@cache
 def _read(tag: str) -> Language:
     with (TRANSLATIONS / f"{tag.replace('-', '_')}.po").open("rb") as file:
         catalog = read_po(file, locale=tag.replace("-", "_"))
