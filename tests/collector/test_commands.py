@@ -156,9 +156,14 @@ def test_a_worker_that_dies_is_replaced(new_collector, home, body, until):
     collector = new_collector(**home.environ)
     fetch(f"{collector.address}/healthz")
     pid = collector.process.pid
-    workers = [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    assert len(workers) == 2
-    for worker in workers:
+
+    def workers():
+        found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return [int(each) for each in found]
+
+    # One that answers may be there before the other one is made.
+    until(lambda: len(workers()) == 2, "the second worker is not made")
+    for worker in workers():
         os.kill(worker, signal.SIGKILL)
 
     def served():

@@ -175,6 +175,12 @@ class Decodes:
         found: _T = job.future.result()
         return found
 
+    def forget(self, name: bytes) -> None:
+        """Whoever asked has been given what is known now: what a job of that name finds, or has
+        found, must not be given to the next one, who may ask later."""
+        with self._lock:
+            self._jobs.pop(name, None)
+
     def _wait(self, job: _Job[Any], patience: float) -> bool:
         """Whether the job is done before patience ends, or all seats for waiting are taken."""
         seated = patience > _SHORT and self._seats.acquire(blocking=False)

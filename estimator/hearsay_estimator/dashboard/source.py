@@ -117,10 +117,13 @@ class Source:
         if metric.values is not None:
             return work()
         # What is known is not kept waiting by long calculations of something else.
-        with suppress(_Unknown):
-            return self._point(metric, days, candidates, asked, level, adjust, known=True)
         name = digest("estimate", metric.scheme.fingerprint, metric.name, days, asked)
-        return self.decodes.job(digest(name, level, adjust), work, self.patience)
+        job = digest(name, level, adjust)
+        with suppress(_Unknown):
+            found = self._point(metric, days, candidates, asked, level, adjust, known=True)
+            self.decodes.forget(job)
+            return found
+        return self.decodes.job(job, work, self.patience)
 
     def trend(
         self,
@@ -162,10 +165,13 @@ class Source:
 
         if metric.values is not None:
             return work()
-        with suppress(_Unknown):
-            return work(known=True)
         name = digest("trend", metric.scheme.fingerprint, metric.name, days, asked)
-        return self.decodes.job(digest(name, by, level), work, self.patience)
+        job = digest(name, by, level)
+        with suppress(_Unknown):
+            found = work(known=True)
+            self.decodes.forget(job)
+            return found
+        return self.decodes.job(job, work, self.patience)
 
     def version(
         self, metric: Metric, days: DayRange, candidates: Sequence[str] | None = None
