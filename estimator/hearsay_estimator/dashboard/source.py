@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from flask import current_app, g, request
 from werkzeug.exceptions import NotFound
@@ -50,6 +50,15 @@ class Versioned(Generic[_T]):
 
     answer: _T
     version: bytes
+
+
+class _Work(Protocol[_T]):
+    """Finds an answer; it tells how far it is, and of what is not known raises `_Unknown` if
+    only that was asked for."""
+
+    def __call__(
+        self, progress: Progress | None = None, known: bool = False
+    ) -> Versioned[_T]: ...
 
 
 @dataclass(frozen=True)
@@ -111,19 +120,10 @@ class Source:
         """The estimate with its version; of strings, that of the candidates."""
         asked = digest_of_candidates(candidates)
 
-        def work(progress: Progress | None = None) -> Versioned[Estimate]:
-            return self._point(metric, days, candidates, asked, level, adjust)
+        def work(progress: Progress | None = None, known: bool = False) -> Versioned[Estimate]:
+            return self._point(metric, days, candidates, asked, level, adjust, known=known)
 
-        if metric.values is not None:
-            return work()
-        # What is known is not kept waiting by long calculations of something else.
-        name = digest("estimate", metric.scheme.fingerprint, metric.name, days, asked)
-        job = digest(name, level, adjust)
-        with suppress(_Unknown):
-            found = self._point(metric, days, candidates, asked, level, adjust, known=True)
-            self.decodes.forget(job)
-            return found
-        return self.decodes.job(job, work, self.patience)
+        return self._at_leisure(metric, work, "estimate", days, asked, level, adjust)
 
     def trend(
         self,
@@ -163,10 +163,18 @@ class Source:
             answer = self._trend(metric, days, by, candidates, level, point, progress)
             return Versioned(answer, digest(answer.memory, *versions))
 
+        return self._at_leisure(metric, work, "trend", days, asked, by, level)
+
+    def _at_leisure(self, metric: Metric, work: _Work[_T], *asked: object) -> Versioned[_T]:
+        """What `work` finds: of strings in the background, as decoding them may take long.
+
+        Raises:
+            StillDecoding, TooManyDecodes: it takes longer than one may wait.
+        """
         if metric.values is not None:
             return work()
-        name = digest("trend", metric.scheme.fingerprint, metric.name, days, asked)
-        job = digest(name, by, level)
+        job = digest(metric.name, metric.scheme.fingerprint, *asked)
+        # What is known is not kept waiting by long calculations of something else.
         with suppress(_Unknown):
             found = work(known=True)
             self.decodes.forget(job)
