@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from hearsay_collector.intake import Batch, Intake, Receipt
 from hearsay_collector.problems import problem_of
-from hearsay_collector.stores.base import StoreUnavailable
+from hearsay_collector.stores.base import StoreUnavailable, shard_of
 
 __all__ = ["Done", "GroupCommit", "settle"]
 
@@ -121,14 +121,15 @@ def settle(intake: Intake, batches: Sequence[Batch]) -> list[Receipt | Exception
     away, nothing is tried again: all of its batches that are not folded by then fail alike,
     and those of the other shards do not.
     """
-    shards: dict[int, list[int]] = {}
     try:
-        for place, batch in enumerate(batches):
-            shards.setdefault(intake.shard(batch), []).append(place)
+        number = intake.shards
     except Exception as error:
         return [error] * len(batches)
-    if len(shards) == 1:
+    if number == 1:
         return _settle(intake, batches)
+    shards: dict[int, list[int]] = {}
+    for place, batch in enumerate(batches):
+        shards.setdefault(shard_of(batch.id, number), []).append(place)
     outcomes: dict[int, Receipt | Exception] = {}
     for places in shards.values():
         settled = _settle(intake, [batches[place] for place in places])

@@ -216,13 +216,14 @@ class Intake:
             {reason: len(indices) for reason, _, indices in bad if len(indices)},
         )
 
-    def shard(self, batch: Batch) -> int:
-        """The shard of the store that remembers this batch.
+    @property
+    def shards(self) -> int:
+        """Those of the store.
 
         Raises:
-            StoreUnavailable: nobody can say how many shards there are.
+            StoreUnavailable: nobody can say how many there are.
         """
-        return shard_of(batch.id, self._store.shards)
+        return self._store.shards
 
     def take(self, batches: Sequence[Batch]) -> list[Receipt]:
         """Fold the batches, each exactly once, and return a receipt for each of them.

@@ -16,12 +16,11 @@ from hearsay_collector.stores import StoreError, StoreUnavailable
 class FakeIntake:
     """Remembers which batches were taken together; `trouble` may raise for some."""
 
+    shards = 1
+
     def __init__(self, trouble=lambda ids: None):
         self.groups = []
         self.trouble = trouble
-
-    def shard(self, batch):
-        return batch.id.isupper()
 
     def take(self, batches):
         ids = [batch.id for batch in batches]
@@ -223,6 +222,7 @@ def test_a_shard_that_is_away_fails_alone():
             raise error
 
     intake = FakeIntake(trouble)
+    intake.shards = 2
     outcomes = settle(intake, batches("a", "B", "c", "D"))
     assert outcomes == [Receipt("a", 1, 0, ()), error, Receipt("c", 1, 0, ()), error]
     assert intake.groups == [["a", "c"], ["B", "D"]]
@@ -231,8 +231,13 @@ def test_a_shard_that_is_away_fails_alone():
 def test_a_store_that_does_not_say_its_shards_fails_all():
     """When nobody knows how many shards there are, no batch is taken and none waits for ever."""
     error = StoreUnavailable("down")
-    intake = FakeIntake()
-    intake.shard = lambda batch: (_ for _ in ()).throw(error)
+
+    class Silent(FakeIntake):
+        @property
+        def shards(self):
+            raise error
+
+    intake = Silent()
     assert settle(intake, batches("a", "b")) == [error, error]
     assert intake.groups == []
 
