@@ -1,14 +1,16 @@
-"""What the collector answers, apart from the server that sends it."""
+"""What the collector answers, and how that travels."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from functools import lru_cache
+from http import HTTPStatus
 from typing import NamedTuple
 
 from hearsay_collector.intake import Receipt
 
-__all__ = ["AUTHENTICATE", "SECURITY_HEADERS", "Answer", "accepted", "head"]
+__all__ = ["SECURITY_HEADERS", "Answer", "accepted", "head", "wire"]
 
 SECURITY_HEADERS = {
     "Cache-Control": "no-store",
@@ -18,7 +20,7 @@ SECURITY_HEADERS = {
 }
 """What every answer carries, unless it says otherwise."""
 
-AUTHENTICATE = 'Bearer realm="hearsay"'
+_AUTHENTICATE = 'Bearer realm="hearsay"'
 """What WWW-Authenticate says beside a 401 (RFC 9110, 11.6.1)."""
 
 
@@ -44,7 +46,7 @@ def head(
     if retry_after is not None:
         headers.append((b"retry-after", b"%d" % max(1, round(retry_after))))
     if status == 401:
-        headers.append((b"www-authenticate", AUTHENTICATE.encode()))
+        headers.append((b"www-authenticate", _AUTHENTICATE.encode()))
     return tuple(headers)
 
 
@@ -63,3 +65,24 @@ def accepted(receipt: Receipt) -> Answer:
     if receipt.refused is not None:
         document["refused"] = dict(receipt.refused)
     return Answer(202, json.dumps(document).encode())
+
+
+def wire(answer: Answer, keep_alive: bool, given: Iterable[tuple[bytes, bytes]] = ()) -> bytes:
+    """A response in HTTP/1.1; `given` are the headers that the server adds to every one."""
+    start = _start(answer.status, answer.content_type, answer.retry_after, keep_alive, *given)
+    return b"%s%d\r\n\r\n%s" % (start, len(answer.body), answer.body)
+
+
+@lru_cache(maxsize=64)
+def _start(
+    status: int,
+    content_type: str,
+    retry_after: float | None,
+    keep_alive: bool,
+    *given: tuple[bytes, bytes],
+) -> bytes:
+    lines = [b"HTTP/1.1 %d %s" % (status, HTTPStatus(status).phrase.encode())]
+    lines += [b"%s: %s" % each for each in (*given, *head(content_type, retry_after, status))]
+    if not keep_alive:
+        lines.append(b"connection: close")
+    return b"\r\n".join([*lines, b"content-length: "])

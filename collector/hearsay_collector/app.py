@@ -17,7 +17,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from hearsay import Metric, Registry
-from hearsay_collector.answers import AUTHENTICATE, SECURITY_HEADERS, Answer, accepted
+from hearsay_collector.answers import SECURITY_HEADERS, Answer, accepted, head
 from hearsay_collector.bodies import read_body
 from hearsay_collector.intake import Intake
 from hearsay_collector.metrics import count_answer, served
@@ -156,12 +156,9 @@ def _json(document: dict[str, Any], status: int = 200) -> Response:
 
 
 def _response(answer: Answer) -> Response:
-    response = Response(answer.body, answer.status, content_type=answer.content_type)
-    if answer.retry_after is not None:
-        response.headers["Retry-After"] = str(max(1, round(answer.retry_after)))
-    if answer.status == 401:
-        response.headers["WWW-Authenticate"] = AUTHENTICATE
-    return response
+    headers = head(answer.content_type, answer.retry_after, answer.status)
+    named = [(name.decode(), text.decode()) for name, text in headers]
+    return Response(answer.body, answer.status, named)
 
 
 def _http_error(error: HTTPException) -> Response:

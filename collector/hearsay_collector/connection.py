@@ -8,11 +8,9 @@ does the parsing of HTTP in either case.
 from __future__ import annotations
 
 import asyncio
-from functools import lru_cache
-from http import HTTPStatus
 from typing import Any
 
-from hearsay_collector.answers import Answer, accepted, head
+from hearsay_collector.answers import Answer, accepted, wire
 from hearsay_collector.asgi import Collector
 from hearsay_collector.guard import GuardedConnection
 from hearsay_collector.intake import Receipt
@@ -165,7 +163,7 @@ class Connection(GuardedConnection):
         exchange.response_complete = True
         if exchange.disconnected or self.transport.is_closing():
             return
-        self.transport.write(_wire(answer, self.server_state.default_headers, exchange.keep_alive))
+        self.transport.write(wire(answer, exchange.keep_alive, self.server_state.default_headers))
         if not exchange.keep_alive:
             self.server_state.total_requests += 1
             self.transport.close()
@@ -174,24 +172,3 @@ class Connection(GuardedConnection):
         else:
             # The guard sees when it has been idle for long enough.
             self.server_state.total_requests += 1
-
-
-def _wire(answer: Answer, given: list[tuple[bytes, bytes]], keep_alive: bool) -> bytes:
-    """A response as it travels; `given` are the headers that the server adds to every one."""
-    start = _start(answer.status, answer.content_type, answer.retry_after, tuple(given), keep_alive)
-    return b"%s%d\r\n\r\n%s" % (start, len(answer.body), answer.body)
-
-
-@lru_cache(maxsize=64)
-def _start(
-    status: int,
-    content_type: str,
-    retry_after: float | None,
-    given: tuple[tuple[bytes, bytes], ...],
-    keep_alive: bool,
-) -> bytes:
-    lines = [b"HTTP/1.1 %d %s" % (status, HTTPStatus(status).phrase.encode())]
-    lines += [b"%s: %s" % each for each in (*given, *head(content_type, retry_after, status))]
-    if not keep_alive:
-        lines.append(b"connection: close")
-    return b"\r\n".join([*lines, b"content-length: "])

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from hearsay_collector.answers import wire
 from hearsay_collector.bodies import IntakeError
 from hearsay_collector.events import tell
 from hearsay_collector.problems import problem_of
@@ -22,7 +23,6 @@ from hearsay_collector.refusals import (
     not_http,
     request_too_large,
     too_slow,
-    wire,
 )
 from hearsay_collector.settings import Settings
 
@@ -232,7 +232,7 @@ class GuardedConnection(HttpToolsProtocol):
             self.transport.close()
             return
         self.flow.resume_reading()
-        self.transport.write(wire(why))
+        self.transport.write(wire(problem_of(why), keep_alive=False))
         if self.transport.can_write_eof():
             self.transport.write_eof()
         else:

@@ -1,30 +1,10 @@
-"""Why a connection is refused before its request reaches the app, and how that travels."""
+"""Why a connection is refused before its request reaches the app."""
 
 from __future__ import annotations
 
-import http
-
-from hearsay_collector.answers import SECURITY_HEADERS
 from hearsay_collector.bodies import IntakeError
-from hearsay_collector.problems import problem_of
 
-__all__ = ["full", "header_too_large", "not_http", "request_too_large", "too_slow", "wire"]
-
-
-def wire(why: IntakeError) -> bytes:
-    """The answer as it travels; the connection closes after it."""
-    answer = problem_of(why)
-    fields = {
-        "Content-Type": answer.content_type,
-        "Content-Length": str(len(answer.body)),
-        "Connection": "close",
-        **SECURITY_HEADERS,
-    }
-    if answer.retry_after is not None:
-        fields["Retry-After"] = str(round(answer.retry_after))
-    lines = [f"HTTP/1.1 {answer.status} {http.HTTPStatus(answer.status).phrase}"]
-    lines += [f"{name}: {text}" for name, text in fields.items()]
-    return "\r\n".join([*lines, "", ""]).encode() + answer.body
+__all__ = ["full", "header_too_large", "not_http", "request_too_large", "too_slow"]
 
 
 def full() -> IntakeError:
