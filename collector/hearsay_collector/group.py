@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeAlias
 
 from hearsay_collector.intake import Batch, Intake, Receipt
-from hearsay_collector.problems import problem_of
+from hearsay_collector.problems import tell_unexpected
 from hearsay_collector.stores.base import StoreUnavailable, shard_of
 
 __all__ = ["Done", "GroupCommit", "settle"]
@@ -107,7 +107,7 @@ class GroupCommit:
                 done(outcome)
             except Exception as error:
                 # One answer that fails must not keep the others back.
-                problem_of(error)
+                tell_unexpected(error)
         self._busy = bool(self._waiting)
         if self._waiting:
             loop = asyncio.get_running_loop()

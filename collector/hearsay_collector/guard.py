@@ -16,7 +16,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from hearsay_collector.answers import wire
 from hearsay_collector.bodies import IntakeError
 from hearsay_collector.events import tell
-from hearsay_collector.problems import problem_of
+from hearsay_collector.problems import problem_of, tell_unexpected
 from hearsay_collector.refusals import (
     full,
     header_too_large,
@@ -130,7 +130,7 @@ class Guard:
                 connection.look(now)
             except Exception as error:
                 # One that cannot be looked at must not keep the others from being ended.
-                problem_of(error)
+                tell_unexpected(error)
                 self.leave(connection)
                 connection.transport.abort()
         if self._connections or self._private:

@@ -10,7 +10,7 @@ from hearsay_collector.events import places, tell
 from hearsay_collector.metrics import count_answer
 from hearsay_collector.stores.base import StoreError, StoreUnavailable
 
-__all__ = ["problem", "problem_of"]
+__all__ = ["problem", "problem_of", "tell_unexpected"]
 
 
 def problem(
@@ -48,9 +48,14 @@ def problem_of(error: Exception) -> Answer:
             "Store refused",
             "the operator finds the reason in the collector's log",
         )
-    # Neither the message nor the values of a traceback: both may hold what was sent.
-    kind, where = type(error).__name__, places(error)
-    tell("error", "unexpected-error", f"unexpected {kind} at {where}", error=f"{kind} at {where}")
+    tell_unexpected(error)
     return problem(
         "internal", 500, "Internal error", "the collector has a bug; the batch may be sent again"
     )
+
+
+def tell_unexpected(error: Exception) -> None:
+    """Tell the operator of a bug, where there is nobody to answer."""
+    # Neither the message nor the values of a traceback: both may hold what was sent.
+    kind, where = type(error).__name__, places(error)
+    tell("error", "unexpected-error", f"unexpected {kind} at {where}", error=f"{kind} at {where}")
