@@ -14,10 +14,10 @@
 --
 -- KEYS  the seed of the slots, generations (new ids go into the first), then for each tally
 --       the index of its windows and itself
--- ARGV  the seed by which the slots were named, number of generations, seconds that a new one lives, highest counter, ids in the
---       first level, deepest level, the stamp, slots and tags of the ids, and for each tally its
---       window, the header that was read ('' if there was none, '+' to add runs), and the
---       new string or the runs
+-- ARGV  the seed by which the slots were named, number of generations, seconds that a new one
+--       lives, highest counter, ids in the first level, deepest level, the stamp, slots and
+--       tags of the ids, and for each tally its window, the header that was read ('' if there
+--       was none, '+' to add runs), and the new string or the runs
 -- A run is u32 first counter, u32 length, then as many u32 counts.
 --
 -- Returns {0} when the commit is in, {1, positions of the ids that were seen},
