@@ -12,7 +12,6 @@ from __future__ import annotations
 import hmac
 import threading
 from collections.abc import Sequence
-from hashlib import sha256
 from urllib.parse import urlencode, urlsplit
 
 from flask import Blueprint, Flask, Request, current_app, g, redirect, render_template, request
@@ -23,7 +22,7 @@ from werkzeug.exceptions import Forbidden, Unauthorized
 
 from hearsay import Metric
 from hearsay_estimator.dashboard.problems import Problem
-from hearsay_estimator.dashboard.tokens import ApiToken, find_token
+from hearsay_estimator.dashboard.tokens import ApiToken, digest_of_token, find_token
 from hearsay_estimator.messages import message
 
 __all__ = ["API", "access", "for_people", "guard", "may_read", "require"]
@@ -56,14 +55,14 @@ class _Door:
     """Compares tokens, and lets a login link through once."""
 
     def __init__(self, token: str, login_link: bool, tokens: Sequence[ApiToken]) -> None:
-        self._digest = _digest(token)
+        self._digest = digest_of_token(token)
         self._tokens = tuple(tokens)
         self._link_left = login_link
         self._lock = threading.Lock()
 
     def opens(self, token: str) -> bool:
         # Digests have one length, so the comparison tells nothing about the token's.
-        return hmac.compare_digest(_digest(token), self._digest)
+        return hmac.compare_digest(digest_of_token(token), self._digest)
 
     def holder(self, token: str) -> ApiToken | None:
         """The token of the read API that this is."""
@@ -239,7 +238,3 @@ def _signed_in() -> bool:
 def _door() -> _Door:
     door: _Door = current_app.extensions["hearsay_door"]
     return door
-
-
-def _digest(token: str) -> bytes:
-    return sha256(token.encode("utf-8", "surrogatepass")).digest()
