@@ -19,7 +19,7 @@ from hearsay_estimator.memoized import repeats
 from hearsay_estimator.messages import message
 from hearsay_estimator.significance import Adjustment
 
-__all__ = ["Part", "Question", "Selection", "find_metric", "read", "select"]
+__all__ = ["Part", "Question", "Selection", "check_days", "find_metric", "read", "select"]
 
 _DAY = 86_400.0
 
@@ -157,14 +157,7 @@ def select(
 ) -> Selection:
     """What `read` rests on, with the same errors."""
     declared = find_metric(registry, metric)
-    if first is not None and last is not None and last < first:
-        raise EstimateError(
-            message(
-                "the range ends ({last}) before it begins ({first}): swap them",
-                last=last,
-                first=first,
-            )
-        )
+    check_days(first, last)
     current = declared.scheme.fingerprint
     published = store.schemes().get(metric, {})
     schemes: dict[str, Scheme] = {current: declared.scheme, **published}
@@ -178,6 +171,22 @@ def select(
             within = tuple(label for label in labels if _within(label, declared, first, last))
             chosen.append(_Chosen(scheme, fingerprint in published, within, asked))
     return Selection(store, declared, tuple(chosen))
+
+
+def check_days(first: date | None, last: date | None) -> None:
+    """Refuse a range of days that ends before it begins.
+
+    Raises:
+        EstimateError: it does.
+    """
+    if first is not None and last is not None and last < first:
+        raise EstimateError(
+            message(
+                "the range ends ({last}) before it begins ({first}): swap them",
+                last=last,
+                first=first,
+            )
+        )
 
 
 def find_metric(registry: Registry, name: str) -> Metric:

@@ -21,7 +21,7 @@ from hearsay_estimator.comparison import Comparison, compare, has_memory, plain
 from hearsay_estimator.errors import EstimateError
 from hearsay_estimator.estimate import Estimate
 from hearsay_estimator.messages import message, sentence
-from hearsay_estimator.reading import find_metric, read
+from hearsay_estimator.reading import check_days, find_metric, read
 
 __all__ = ["GROUPS", "MOST_PERIODS", "Period", "Point", "Progress", "Trend", "trend"]
 
@@ -179,14 +179,7 @@ def trend(
                 groups=" or ".join(GROUPS[declared.window]),
             )
         )
-    if first is not None and last is not None and last < first:
-        raise EstimateError(
-            message(
-                "the range ends ({last}) before it begins ({first}): swap them",
-                last=last,
-                first=first,
-            )
-        )
+    check_days(first, last)
     memory = has_memory(store, declared)
     stored = _stored(store, declared)
     if not stored:
