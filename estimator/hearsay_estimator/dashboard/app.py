@@ -20,7 +20,7 @@ from hearsay_collector.stores import Store, StoreError, StoreUnavailable, store_
 from hearsay_estimator.dashboard import words
 from hearsay_estimator.dashboard.access import for_people, guard
 from hearsay_estimator.dashboard.api import api
-from hearsay_estimator.dashboard.below import told_http
+from hearsay_estimator.dashboard.below import list_mistake, told_http
 from hearsay_estimator.dashboard.comparing import comparing
 from hearsay_estimator.dashboard.decodes import Decodes, StillDecoding, TooManyDecodes
 from hearsay_estimator.dashboard.embedding import offer_embedding
@@ -106,7 +106,7 @@ def create_app(
     app.register_error_handler(EstimateError, _cannot)
     app.register_error_handler(RangeError, _cannot)
     app.register_error_handler(SchemeError, _cannot)
-    app.register_error_handler(ValueListError, _cannot)
+    app.register_error_handler(ValueListError, _bad_list)
     app.register_error_handler(StillDecoding, _still_decoding)
     app.register_error_handler(TooManyDecodes, _still_decoding)
     app.register_error_handler(StoreError, _store_trouble)
@@ -208,6 +208,11 @@ def _error(error: HTTPException) -> ResponseReturnValue:
 def _cannot(error: HearsayError) -> ResponseReturnValue:
     """What was asked has no answer; the message says what to ask instead."""
     return _error(BadRequest(str(error)))
+
+
+def _bad_list(error: ValueListError) -> ResponseReturnValue:
+    """A list of strings has a mistake, which is told in the language of the page."""
+    return _error(BadRequest(list_mistake(error)))
 
 
 def _still_decoding(error: StillDecoding | TooManyDecodes) -> ResponseReturnValue:

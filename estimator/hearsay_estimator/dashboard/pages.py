@@ -28,7 +28,7 @@ from hearsay_estimator.estimate import Estimate
 from hearsay_estimator.messages import message
 from hearsay_estimator.trend import GROUPS, Trend
 
-__all__ = ["download", "pages"]
+__all__ = ["asked_view", "download", "pages"]
 
 pages = Blueprint("pages", __name__)
 
@@ -62,7 +62,7 @@ def overview() -> ResponseReturnValue:
 @pages.get("/metric/<name>")
 def metric_page(name: str) -> ResponseReturnValue:
     """One metric: its chart, its trend, its table and its privacy label."""
-    source, metric, view = _asked(name)
+    source, metric, view = asked_view(name)
     mistake, candidates = None, None
     try:
         candidates = source.candidates(metric)
@@ -74,7 +74,7 @@ def metric_page(name: str) -> ResponseReturnValue:
 @pages.post("/metric/<name>")
 def metric_upload(name: str) -> ResponseReturnValue:
     """The same of strings that are named by a file in the request, which is not kept."""
-    source, metric, view = _asked(name)
+    source, metric, view = asked_view(name)
     if metric.values is not None:
         raise BadRequest(message("{name} lists its values; it takes no others.", name=name))
     file = request.files.get("candidates")
@@ -148,13 +148,13 @@ def _page(
 @pages.get("/metric/<name>.<any(csv, json):form>")
 def metric_file(name: str, form: str) -> ResponseReturnValue:
     """The estimate as a file."""
-    return _estimate_file(_estimate(*_asked(name)), form)
+    return _estimate_file(_estimate(*asked_view(name)), form)
 
 
 @pages.get("/metric/<name>/trend.<any(csv, json):form>")
 def trend_file(name: str, form: str) -> ResponseReturnValue:
     """The trend of every value as a file."""
-    source, metric, view = _asked(name)
+    source, metric, view = asked_view(name)
     candidates = _candidates(source, metric)
     found: Trend = source.trend(
         metric, view.days, view.by or grouping(metric, view.days), candidates
@@ -164,17 +164,15 @@ def trend_file(name: str, form: str) -> ResponseReturnValue:
     return _json(found.to_dict(), f"{name}-trend.json")
 
 
-def _asked(name: str) -> tuple[Source, Metric, View]:
+def asked_view(name: str) -> tuple[Source, Metric, View]:
+    """The metric of that name, in the view that the request asks for."""
     source, metric = current_source(), declared_metric(name)
     return source, metric, read_view(request.args, metric, source.clock())
 
 
 def _candidates(source: Source, metric: Metric) -> list[str] | None:
     """What the operator has listed; None where the metric itself lists its values."""
-    try:
-        candidates = source.candidates(metric)
-    except ValueListError as error:
-        raise BadRequest(list_mistake(error)) from None
+    candidates = source.candidates(metric)
     if metric.values is None and candidates is None:
         raise BadRequest(
             message(

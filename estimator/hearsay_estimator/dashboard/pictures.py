@@ -10,12 +10,12 @@ from flask import Blueprint, Response, render_template, request
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest
 
-from hearsay import Metric, ValueListError
-from hearsay_estimator.dashboard.below import list_mistake
+from hearsay import Metric
 from hearsay_estimator.dashboard.charts import bar_chart
-from hearsay_estimator.dashboard.source import Source, current_source, declared_metric
+from hearsay_estimator.dashboard.pages import asked_view
+from hearsay_estimator.dashboard.source import Source
 from hearsay_estimator.dashboard.timeline import timeline
-from hearsay_estimator.dashboard.view import View, read_view
+from hearsay_estimator.dashboard.view import View
 from hearsay_estimator.estimate import Estimate
 from hearsay_estimator.messages import message
 
@@ -36,7 +36,7 @@ _BARS = 40
 @pictures.get("/metric/<name>.<any(svg, png):form>")
 def metric_picture(name: str, form: str) -> ResponseReturnValue:
     """The chart of one metric."""
-    source, metric, view = _asked(name)
+    source, metric, view = asked_view(name)
     estimate = _estimate(source, metric, view)
     chart = bar_chart(
         estimate,
@@ -51,7 +51,7 @@ def metric_picture(name: str, form: str) -> ResponseReturnValue:
 @pictures.get("/metric/<name>/trend.<any(svg, png):form>")
 def trend_picture(name: str, form: str) -> ResponseReturnValue:
     """The trend of one of its values."""
-    source, metric, view = _asked(name)
+    source, metric, view = asked_view(name)
     estimate = _estimate(source, metric, view)
     found = timeline(source, metric, view, estimate)
     if found is None:
@@ -92,17 +92,8 @@ def _scale() -> int:
     return int(text)
 
 
-def _asked(name: str) -> tuple[Source, Metric, View]:
-    source, metric = current_source(), declared_metric(name)
-    return source, metric, read_view(request.args, metric, source.clock())
-
-
 def _estimate(source: Source, metric: Metric, view: View) -> Estimate:
-    try:
-        candidates = source.candidates(metric)
-    except ValueListError as error:
-        raise BadRequest(list_mistake(error)) from None
-    estimate = source.estimate(metric, view.days, candidates)
+    estimate = source.estimate(metric, view.days, source.candidates(metric))
     if estimate is None:
         raise BadRequest(
             message(

@@ -56,9 +56,7 @@ class _Work(Protocol[_T]):
     """Finds an answer; it tells how far it is, and of what is not known raises `_Unknown` if
     only that was asked for."""
 
-    def __call__(
-        self, progress: Progress | None = None, known: bool = False
-    ) -> Versioned[_T]: ...
+    def __call__(self, progress: Progress | None = None, known: bool = False) -> Versioned[_T]: ...
 
 
 @dataclass(frozen=True)
