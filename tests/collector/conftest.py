@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import itertools
+import json
 import os
 import secrets
 import shutil
@@ -27,7 +28,7 @@ from uvicorn.server import ServerState
 from werkzeug.datastructures import Headers
 from werkzeug.test import EnvironBuilder, TestResponse
 
-from hearsay import Registry, Scheme, mechanisms
+from hearsay import Registry, Scheme, mechanisms, windows
 from hearsay.mechanisms import Mechanism, Packing, Row
 from hearsay_collector.asgi import Collector as AsgiCollector
 from hearsay_collector.connection import Connection
@@ -311,6 +312,18 @@ def new_id() -> Callable[[], str]:
     """Makes batch ids that never repeat."""
     counter = itertools.count(1)
     return lambda: f"{next(counter) * 0x9E3779B97F4A7C15 % (1 << 128):032x}"
+
+
+@pytest.fixture
+def new_body(registry: Registry, new_id: Callable[[], str]) -> Callable[[], bytes]:
+    """Makes good batches of one report, by the real clock."""
+    report = {
+        "metric": "browser",
+        "scheme": registry["browser"].scheme.fingerprint,
+        "window": windows.window_at("day", time.time() - 86_400),
+        "columns": 1,
+    }
+    return lambda: json.dumps({"batch": new_id(), "reports": [report]}).encode()
 
 
 @dataclass

@@ -164,18 +164,6 @@ def test_origins():
 
 
 @pytest.fixture
-def batch(registry, new_id):
-    """Makes good batches of one report, by the real clock."""
-    report = {
-        "metric": "browser",
-        "scheme": registry["browser"].scheme.fingerprint,
-        "window": windows.window_at("day", time.time() - 86_400),
-        "columns": 1,
-    }
-    return lambda: json.dumps({"batch": new_id(), "reports": [report]}).encode()
-
-
-@pytest.fixture
 def client(serve, registry, store):
     """Makes a client of a collector with the settings given, behind each kind of server."""
     return lambda **settings: serve(
@@ -193,10 +181,10 @@ def post(client, body, **options):
     return client.post("/v1/reports", data=body, content_type="application/json", **options)
 
 
-def test_a_collector_with_keys(client, batch):
+def test_a_collector_with_keys(client, new_body):
     """Without a key: 401, a challenge, and nothing counted; with one: 202. The rest stays open."""
     client = client(ingest_keys=hashed(KEY))
-    body = batch()
+    body = new_body()
     for headers in ({}, {"X-Hearsay-Key": "wrong-key-of-the-app"}):
         refused = post(client, body, headers=headers)
         assert (refused.status_code, refused.content_type) == (401, "application/problem+json")
@@ -204,17 +192,17 @@ def test_a_collector_with_keys(client, batch):
         assert refused.headers["WWW-Authenticate"] == 'Bearer realm="hearsay"'
         assert refused.headers["X-Content-Type-Options"] == "nosniff"
     assert post(client, body, headers={"Authorization": f"Bearer {KEY}"}).json["accepted"] == 1
-    assert post(client, batch(), headers={"X-Hearsay-Key": KEY}).json["accepted"] == 1
+    assert post(client, new_body(), headers={"X-Hearsay-Key": KEY}).json["accepted"] == 1
     assert client.get("/v1/registry").status_code == client.get("/healthz").status_code == 200
 
 
-def test_a_collector_with_a_rate(client, batch):
+def test_a_collector_with_a_rate(client, new_body):
     """Beyond the rate: 429 with the time to come back; the same batch is taken from elsewhere,
     and X-Forwarded-For does not help anybody who is not behind a trusted proxy."""
     client = client(rate="2/day")
     from_there = {"environ_base": {"REMOTE_ADDR": "203.0.113.7"}}
-    assert [post(client, batch(), **from_there).status_code for _ in range(2)] == [202, 202]
-    body = batch()
+    assert [post(client, new_body(), **from_there).status_code for _ in range(2)] == [202, 202]
+    body = new_body()
     refused = post(client, body, **from_there, headers={"X-Forwarded-For": "198.51.100.1"})
     assert refused.status_code == 429
     assert refused.json["type"] == "urn:hearsay:problem:too-many-requests"
@@ -223,17 +211,19 @@ def test_a_collector_with_a_rate(client, batch):
     assert post(client, body, **elsewhere).json["accepted"] == 1
 
 
-def test_a_rate_behind_a_proxy(client, batch):
+def test_a_rate_behind_a_proxy(client, new_body):
     """With a trusted proxy, its clients' networks have a rate each."""
     client = client(rate="1/day", trusted_proxies=1)
     seen = [
-        post(client, batch(), headers={"X-Forwarded-For": f"198.51.100.1, {address}"}).status_code
+        post(
+            client, new_body(), headers={"X-Forwarded-For": f"198.51.100.1, {address}"}
+        ).status_code
         for address in ("203.0.113.7", "203.0.113.8", "203.0.114.7", "2001:db8::1")
     ]
     assert seen == [202, 429, 202, 202]
 
 
-def test_pages_of_listed_origins_may_send(client, batch):
+def test_pages_of_listed_origins_may_send(client, new_body):
     """Preflight and answer, good or bad, carry the permission for a listed origin alone; no
     other route does."""
     client = client(cors_origins=("https://app.example",))
@@ -242,7 +232,7 @@ def test_pages_of_listed_origins_may_send(client, batch):
     assert preflight.status_code == 200
     assert preflight.headers["Access-Control-Allow-Methods"] == "POST"
     assert preflight.headers["Access-Control-Max-Age"] == "86400"
-    for body in (batch(), b"not a batch"):
+    for body in (new_body(), b"not a batch"):
         answer = post(client, body, headers=ours)
         assert answer.headers["Access-Control-Allow-Origin"] == "https://app.example"
         assert answer.headers["Vary"] == "Origin"

@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import socket
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -15,7 +14,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from hearsay import windows
 from hearsay_collector import commands
 from hearsay_collector.commands import collect
 
@@ -32,14 +30,8 @@ def fetch(url, body=None):
 
 
 @pytest.fixture
-def body(registry, new_id):
-    report = {
-        "metric": "browser",
-        "scheme": registry["browser"].scheme.fingerprint,
-        "window": windows.window_at("day", time.time() - 86_400),
-        "columns": 1,
-    }
-    return json.dumps({"batch": new_id(), "reports": [report]}).encode()
+def body(new_body):
+    return new_body()
 
 
 def test_it_serves_and_ends(new_collector, home, body):

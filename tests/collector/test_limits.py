@@ -10,7 +10,6 @@ from contextlib import ExitStack, closing, suppress
 
 import pytest
 
-from hearsay import windows
 from hearsay_collector.guard import PIPELINED, ROOM, open_files
 
 from .conftest import free_port
@@ -61,18 +60,6 @@ def connect(request):
             return connection
 
         yield connect
-
-
-@pytest.fixture
-def body(registry, new_id):
-    """Makes good batches of one report, by the real clock."""
-    report = {
-        "metric": "browser",
-        "scheme": registry["browser"].scheme.fingerprint,
-        "window": windows.window_at("day", time.time() - 86_400),
-        "columns": 1,
-    }
-    return lambda: json.dumps({"batch": new_id(), "reports": [report]}).encode()
 
 
 def whole(body, *lines):
@@ -147,11 +134,11 @@ def test_a_header_without_end(collector, connect):
     assert sent < 1 << 24
 
 
-def test_a_header_within_the_limits(collector, connect, body):
+def test_a_header_within_the_limits(collector, connect, new_body):
     """A header of nearly the limit is no trouble, and each request has its own."""
     connection = connect()
     for _ in range(5):
-        connection.sendall(whole(body(), b"X-Long: " + b"x" * 1700 + b"\r\n"))
+        connection.sendall(whole(new_body(), b"X-Long: " + b"x" * 1700 + b"\r\n"))
         assert answer(connection)[0] == 202
 
 
@@ -198,7 +185,7 @@ def test_a_request_that_trickles(collector, connect, part):
     refused(connection, 408, "too-slow")
 
 
-def test_slow_clients_do_not_stay(narrow, connect, body, until):
+def test_slow_clients_do_not_stay(narrow, connect, new_body, until):
     """Clients that hold all connections with half a header are gone after the timeout, and a
     good one is served."""
     slow = [connect() for _ in range(5)]
@@ -207,7 +194,7 @@ def test_slow_clients_do_not_stay(narrow, connect, body, until):
 
     def served():
         with closing(connect()) as good:
-            good.sendall(whole(body()))
+            good.sendall(whole(new_body()))
             return answer(good)[0] == 202
 
     until(served, "nobody else is served")
@@ -215,11 +202,11 @@ def test_slow_clients_do_not_stay(narrow, connect, body, until):
         refused(each, 408, "too-slow")
 
 
-def test_silence_is_closed(collector, connect, body):
+def test_silence_is_closed(collector, connect, new_body):
     """A connection that says nothing is closed, before its first request and after one; blank
     lines are silence too."""
     silent, idle = connect(), connect()
-    idle.sendall(whole(body()))
+    idle.sendall(whole(new_body()))
     assert answer(idle)[0] == 202
     with suppress(ConnectionError):
         for _ in range(60):
@@ -258,11 +245,11 @@ def test_a_slow_reader_does_not_stay(collector, connect, until):
     until(cut, "a client that does not read stays")
 
 
-def test_too_many_connections(narrow, connect, body, until):
+def test_too_many_connections(narrow, connect, new_body, until):
     """Beyond the limit: 503 with the time to come back; when one has gone, there is room."""
     held = [connect() for _ in range(5)]
     for each in held:
-        each.sendall(whole(body()))
+        each.sendall(whole(new_body()))
         assert answer(each)[0] == 202
     header = refused(connect(), 503, "too-many-connections")
     assert header["retry-after"] == "5"
@@ -270,7 +257,7 @@ def test_too_many_connections(narrow, connect, body, until):
 
     def served():
         with closing(connect()) as good:
-            good.sendall(whole(body()))
+            good.sendall(whole(new_body()))
             return answer(good)[0] == 202
 
     until(served, "there is no room again")
@@ -334,9 +321,9 @@ def test_a_body_that_is_not_wanted(collector, connect, path, kind, length, statu
     assert (got, header["connection"], connection.recv(1)) == (status, "close", b"")
 
 
-def test_a_body_that_is_wanted(collector, connect, body):
+def test_a_body_that_is_wanted(collector, connect, new_body):
     """A client that asks before it sends a good batch is told to go on."""
-    connection, text = connect(), body()
+    connection, text = connect(), new_body()
     connection.sendall(whole(text, b"Expect: 100-continue\r\n").removesuffix(text))
     assert connection.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
     connection.sendall(text)
@@ -386,24 +373,24 @@ def test_too_many_pipelined_requests(collector, connect):
     assert answers(asked * 3 * PIPELINED + last) <= PIPELINED
 
 
-def test_answers_to_pipelined_requests_keep_their_order(collector, connect, body):
+def test_answers_to_pipelined_requests_keep_their_order(collector, connect, new_body):
     """What is refused is never answered before a request that is still at work: the client gets
     the first answer, or none."""
     connection = connect()
-    connection.sendall(whole(body()) + b"nonsense\r\n\r\n")
+    connection.sendall(whole(new_body()) + b"nonsense\r\n\r\n")
     with suppress(ConnectionError):
         got = connection.recv(1 << 16)
         assert got == b"" or got.startswith(b"HTTP/1.1 202")
 
 
-def test_an_upgrade_is_not_offered(collector, connect, body):
+def test_an_upgrade_is_not_offered(collector, connect, new_body):
     """A request that asks for another protocol is served by this one, or refused if it has a
     body, which the parser would pass over."""
     connection, upgrade = connect(), b"Connection: Upgrade\r\nUpgrade: h2c\r\n"
     connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: h\r\n" + upgrade + b"\r\n")
     assert answer(connection)[2] == {"status": "ok"}
     connection = connect()
-    connection.sendall(whole(body(), upgrade))
+    connection.sendall(whole(new_body(), upgrade))
     refused(connection, 400, "not-http")
 
 
