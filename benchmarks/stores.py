@@ -28,38 +28,13 @@ from rich.table import Table
 from hearsay import Registry, Scheme
 from hearsay_collector.stores import Store, open_store
 from hearsay_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from ingest import METRICS
 
 NOW = 1_795_262_400.0
 WINDOW = "2026-11-20"
 IDS = 64
 """Ids in a commit: a tick's batches."""
 
-METRICS = """
-schema = 1
-[defaults]
-owner = "benchmarks@acme.example"
-expires = 2999-12-31
-[metrics.city]
-type = "category"
-description = "One column of few."
-epsilon = 4.0
-lifetime_epsilon = 8.0
-values = [{few}]
-[metrics.town]
-type = "category"
-description = "One column of many."
-epsilon = 2.0
-lifetime_epsilon = 8.0
-values = [{many}]
-[metrics.site]
-type = "string"
-description = "RAPPOR: 64 cohorts of 128 bits."
-epsilon = 2.0
-lifetime_epsilon = 8.0
-mechanism = "one_time_rappor"
-""".replace("{few}", ", ".join(f'"v{number}"' for number in range(16))).replace(
-    "{many}", ", ".join(f'"v{number}"' for number in range(3_000))
-)
 SCHEMES = {metric.name: metric.scheme for metric in Registry.parse(METRICS)}
 
 DRAW = np.random.default_rng(1)
