@@ -121,13 +121,29 @@ def axe() -> str:
     return source.read_text(encoding="utf-8")
 
 
+@pytest.fixture
+def dashboard_page(
+    command: list[str], start: Callable[[list[str]], subprocess.Popen[str]]
+) -> Callable[[], str]:
+    """Starts the dashboard that `environ` describes, and finds its address."""
+
+    def find() -> str:
+        dashboard = start([*command, "dashboard"])
+        assert dashboard.stdout is not None
+        for line in dashboard.stdout:
+            if found := re.search(r"http://127\.0\.0\.1:\d+", line):
+                return found[0]
+        raise AssertionError("the dashboard printed no address")
+
+    return find
+
+
 SHOWCASE_TOKEN = "a token of the tests"
 
 
 @pytest.fixture
 def showcase_page(
-    command: list[str],
-    start: Callable[[list[str]], subprocess.Popen[str]],
+    dashboard_page: Callable[[], str],
     environ: dict[str, str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -145,9 +161,4 @@ def showcase_page(
     )
     environ.setdefault("HEARSAY_DASHBOARD_FRAME_ANCESTORS", "https://wiki.acme.example")
     del sys.modules["showcase"]
-    dashboard = start([*command, "dashboard"])
-    assert dashboard.stdout is not None
-    for line in dashboard.stdout:
-        if found := re.search(r"http://127\.0\.0\.1:\d+", line):
-            return found[0]
-    raise AssertionError("the dashboard printed no address")
+    return dashboard_page()

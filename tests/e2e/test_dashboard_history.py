@@ -3,52 +3,19 @@ filters, strings and the planner."""
 
 from __future__ import annotations
 
-import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
-
 from .browsing import follow
+from .conftest import SHOWCASE_TOKEN
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
-TOKEN = "a token of the tests"
-DOCS = Path(__file__).parents[2] / "docs"
-
-
-@pytest.fixture
-def page(
-    command: list[str],
-    start: Callable[[list[str]], subprocess.Popen[str]],
-    environ: dict[str, str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> str:
-    """The address of a dashboard over the crowds that the documentation's pictures show."""
-    monkeypatch.syspath_prepend(str(DOCS))
-    import showcase
-
-    environ.update(
-        showcase.build(tmp_path),
-        HEARSAY_DASHBOARD_TOKEN=TOKEN,
-        HEARSAY_DASHBOARD_BIND="127.0.0.1:0",
-    )
-    del sys.modules["showcase"]
-    dashboard = start([*command, "dashboard"])
-    assert dashboard.stdout is not None
-    for line in dashboard.stdout:
-        if found := re.search(r"http://127\.0\.0\.1:\d+", line):
-            return found[0]
-    raise AssertionError("the dashboard printed no address")
-
 
 def test_a_person_follows_a_change(
-    page: str, open_browser: Callable[[bool], Chrome], tmp_path: Path
+    showcase_page: str, open_browser: Callable[[bool], Chrome], tmp_path: Path
 ) -> None:
     """Filter the overview, open a metric, see its trend by week, choose a value, compare two
     periods, name strings by a file, and plan a metric; nothing is blocked by the policy."""
@@ -59,8 +26,8 @@ def test_a_person_follows_a_change(
     def one(selector: str) -> str:
         return browser.find_element("css selector", selector).text
 
-    browser.get(page)
-    browser.find_element("id", "token").send_keys(TOKEN)
+    browser.get(showcase_page)
+    browser.find_element("id", "token").send_keys(SHOWCASE_TOKEN)
     follow(browser, "css selector", "form button")
     browser.find_element("id", "q").send_keys("dark")
     follow(browser, "css selector", ".filters button")
@@ -80,14 +47,14 @@ def test_a_person_follows_a_change(
     browser.find_element("css selector", "details summary").click()
     assert "95 % CI" in one(".steps")
 
-    browser.get(f"{page}/metric/browser")
+    browser.get(f"{showcase_page}/metric/browser")
     follow(browser, "css selector", ".choices li:nth-child(4) a")
     assert one("#trend") == "Over time: firefox"
     follow(browser, "link text", "Compare periods")
     assert "95 % CI" in one("h2.headline") or "No change" in one("h2.headline")
     assert len(browser.find_elements("css selector", "tbody tr")) == 6
 
-    browser.get(f"{page}/metric/search_engine")
+    browser.get(f"{showcase_page}/metric/search_engine")
     assert one("h2.headline").startswith("google.com leads")
     names = tmp_path / "names.txt"
     names.write_text("ecosia.org\nnobody.example\n")

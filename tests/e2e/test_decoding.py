@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -37,8 +35,7 @@ lifetime_epsilon = 8.0
 
 @pytest.fixture
 def page(
-    command: list[str],
-    start: Callable[[list[str]], subprocess.Popen[str]],
+    dashboard_page: Callable[[], str],
     environ: dict[str, str],
     tmp_path: Path,
 ) -> str:
@@ -77,12 +74,7 @@ def page(
         HEARSAY_DASHBOARD_LOGIN_LINK="1",
         HEARSAY_DASHBOARD_BIND="127.0.0.1:0",
     )
-    dashboard = start([*command, "dashboard"])
-    assert dashboard.stdout is not None
-    for line in dashboard.stdout:
-        if found := re.search(r"http://127\.0\.0\.1:\d+", line):
-            return found[0]
-    raise AssertionError("the dashboard printed no address")
+    return dashboard_page()
 
 
 def test_a_million_strings_are_waited_for(
