@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TextIO
 
 from hearsay import HearsayError
 
@@ -16,6 +19,7 @@ __all__ = ["ServiceError", "collector", "dashboard"]
 
 _LISTENING = " listening at "
 _PATIENCE = 10.0
+_EVERYDAY = re.compile(r"\S+ info ")
 
 
 class ServiceError(HearsayError):
@@ -46,11 +50,14 @@ def _service(
     environ = {name: text for name, text in os.environ.items() if not name.startswith("HEARSAY_")}
     arguments = [command, "--registry", str(registry), "--store", store, "--bind", bind]
     with ExitStack() as stack:
+        log = stack.enter_context(tempfile.TemporaryFile("w+"))
+        stack.callback(_tell, log)
         child = stack.enter_context(
             subprocess.Popen(  # noqa: S603  (this very interpreter, and arguments of ours)
                 [sys.executable, "-c", "from hearsay.cli import main; main()", *arguments],
                 env={**environ, **settings},
                 stdout=subprocess.PIPE,
+                stderr=log,
                 text=True,
                 # Ctrl-C is for the demo, which ends its children in order.
                 process_group=0,
@@ -67,6 +74,12 @@ def _address(child: subprocess.Popen[str], command: str) -> str:
         if _LISTENING in line:
             return line.partition(_LISTENING)[2].strip()
     raise ServiceError(f"`hearsay {command}` did not start; its message stands above")
+
+
+def _tell(log: TextIO) -> None:
+    """What a service has logged, but for the events of every day: they would bury the demo."""
+    log.seek(0)
+    sys.stderr.writelines(line for line in log if not _EVERYDAY.match(line))
 
 
 def _end(child: subprocess.Popen[str]) -> None:
