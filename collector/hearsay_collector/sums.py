@@ -11,13 +11,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["DENSE", "count_bitmaps", "count_indices"]
+__all__ = ["count_bitmaps", "count_indices"]
 
-DENSE = 16
+_DENSE = 16
 """A table up to so many times the batch is counted densely: sorting costs more beyond."""
 
-_FEW_BITS = 1 << 16
-"""Bits that are unpacked rather than added: fewer are not worth a step of the adder."""
+_FEW_BYTES = 1 << 12
+_FEW_ROWS = 4
+"""Bytes, or bitmaps, that are unpacked rather than added: fewer are not worth a step of the
+adder, and the bits of more are no longer near the processor."""
 
 _BLOCK_BYTES = 1 << 22
 """Bytes of bitmaps that are added at once: the steps' intermediate results stay small."""
@@ -30,7 +32,7 @@ def count_indices(
 
     `indices` has shape (n,), each from 0 to `size` - 1.
     """
-    if size <= DENSE * len(indices):
+    if size <= _DENSE * len(indices):
         counts = np.bincount(indices, minlength=1).astype(np.int64, copy=False)
         touched = np.flatnonzero(counts).astype(np.int64, copy=False)
         return touched, counts[touched]
@@ -51,22 +53,26 @@ def count_bitmaps(bitmaps: NDArray[np.uint8], width: int) -> NDArray[np.int64]:
 
 
 def _count(bitmaps: NDArray[np.uint8], width: int) -> NDArray[np.int64]:
-    few = max(8, _FEW_BITS // (8 * bitmaps.shape[1]))
+    few = max(_FEW_ROWS, _FEW_BYTES // bitmaps.shape[1])
     counts = np.zeros(width, np.int64)
-    words = bitmaps
-    if len(words) > few:
-        words = np.zeros((len(bitmaps), -(-bitmaps.shape[1] // 8) * 8), np.uint8)
-        words[:, : bitmaps.shape[1]] = bitmaps
-        words = words.view(np.uint64)
+    words: NDArray[np.uint8] | NDArray[np.uint64] = bitmaps
+    if len(bitmaps) > few:
+        if bitmaps.shape[1] % 8:
+            padded = np.zeros((len(bitmaps), -(-bitmaps.shape[1] // 8) * 8), np.uint8)
+            padded[:, : bitmaps.shape[1]] = bitmaps
+            bitmaps = padded
+        words = np.ascontiguousarray(bitmaps).view(np.uint64)
     weight = 0
     while len(words):
         carries = []
         while len(words) > few:
             third = len(words) // 3
             one, two, three = words[:third], words[third : 2 * third], words[2 * third : 3 * third]
-            either = one ^ two
-            carries.append((one & two) | (either & three))
-            words = np.concatenate((either ^ three, words[3 * third :]))
+            either, both = one ^ two, one & two
+            both |= either & three
+            either ^= three
+            carries.append(both)
+            words = np.concatenate((either, words[3 * third :]))
         bits = np.unpackbits(words.view(np.uint8), axis=1, count=width, bitorder="little")
         for first in range(0, len(bits), 255):
             # So few fit into a byte, and bytes are added many at a time.
