@@ -33,7 +33,8 @@ class Answer(NamedTuple):
     retry_after: float | None = None
 
 
-_PLAIN = b'{"batch": "%s", "accepted": %d, "duplicate": %d, "rejected": []}'
+_PLAIN = b'{"batch": "%s", "accepted": %d, "duplicate": %d, "rejected": []%s}'
+_NONE_REFUSED = b', "refused": {}'
 
 
 @lru_cache(maxsize=64)
@@ -52,10 +53,11 @@ def head(
 
 def accepted(receipt: Receipt) -> Answer:
     """202: the batch is folded, and this is what was counted of it."""
-    if not receipt.rejected and receipt.refused is None:
+    if not receipt.rejected and not receipt.refused:
         # Nearly every batch: its id is hexadecimal, so nothing is left to be escaped.
         numbers = receipt.accepted, receipt.duplicate
-        return Answer(202, _PLAIN % (receipt.batch.encode(), *numbers))
+        more = b"" if receipt.refused is None else _NONE_REFUSED
+        return Answer(202, _PLAIN % (receipt.batch.encode(), *numbers, more))
     document: dict[str, object] = {
         "batch": receipt.batch,
         "accepted": receipt.accepted,

@@ -17,6 +17,7 @@ from flask import Flask
 
 from hearsay_collector.answers import Answer, accepted, head
 from hearsay_collector.app import RECEPTION, create_app
+from hearsay_collector.binary import MEDIA_TYPE
 from hearsay_collector.bodies import IntakeError, read_body, too_large
 from hearsay_collector.group import Done, GroupCommit
 from hearsay_collector.guard import Guard
@@ -24,7 +25,7 @@ from hearsay_collector.incoming import Gone, Incoming, Message, Receive, Scope
 from hearsay_collector.intake import Receipt
 from hearsay_collector.metrics import QUEUE
 from hearsay_collector.problems import problem_of
-from hearsay_collector.reception import Reception
+from hearsay_collector.reception import JSON, Reception
 from hearsay_collector.settings import Settings
 
 __all__ = ["Collector", "app"]
@@ -32,7 +33,7 @@ __all__ = ["Collector", "app"]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 _PATH = "/v1/reports"
-_INLINE = 1 << 15
+_INLINE = {JSON: 1 << 15, MEDIA_TYPE: 1 << 18}
 """Bytes of a body that is read on the event loop: about a millisecond of work. A larger one
 is read in a thread, where it holds nobody up."""
 
@@ -57,8 +58,10 @@ class Collector:
         self._group = GroupCommit(self._reception.intake, settings.tick / 1000)
         self.guard = Guard(settings)
         self._held = 0
-        self.short = min(_INLINE, settings.max_body)
-        """Most bytes of a body of JSON that `offer` takes."""
+        self.short = {
+            each: min(most, self._reception.limit(each)) for each, most in _INLINE.items()
+        }
+        """Most bytes of a body of each media type that `offer` takes."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] == "POST" and scope["path"] == _PATH:
@@ -142,14 +145,15 @@ class Collector:
         """The bytes wait no longer."""
         self._held -= size
 
-    def offer(self, body: bytes, done: Done) -> bool:
-        """Take a body of plain JSON, if that needs no waiting; `done` is told as by `add`.
+    def offer(self, media_type: str, body: bytes, done: Done) -> bool:
+        """Take a body that is not compressed, if that needs no waiting; `done` is told as by
+        `GroupCommit.add`.
 
         It has at most `short` bytes.
 
         False says nothing of the body, and `done` is not told: ask `settle`.
         """
-        batch = self._reception.intake.glance(body)
+        batch = self._reception.glance(media_type, "", body)
         if batch is None:
             return False
         self._group.add(batch, done)
@@ -207,7 +211,7 @@ class Collector:
         await _send(send, answer, more)
 
     async def _take(self, media_type: str, encoding: str, body: bytes) -> Receipt:
-        if len(body) <= _INLINE:
+        if len(body) <= _INLINE[media_type]:
             batch = self._reception.glance(media_type, encoding, body)
             if batch is not None:
                 return await self._group.take(batch)

@@ -29,17 +29,20 @@ from numpy.typing import NDArray
 
 from hearsay import WireError
 from hearsay.mechanisms import Packing, Report, Row
-from hearsay_collector.folding import stretches
+from hearsay_collector.folding import Block, stretches
 from hearsay_collector.stores.base import Increment
-from hearsay_collector.sums import DENSE, count_bitmaps, count_indices
+from hearsay_collector.sums import count_bitmaps, count_indices
 
-__all__ = ["MEDIA_TYPE", "BinaryBatch", "Summed", "decode", "encode", "sum_records"]
+__all__ = ["MEDIA_TYPE", "BinaryBatch", "Layout", "Summed", "decode", "encode", "sum_records"]
 
 MEDIA_TYPE = "application/vnd.hearsay.batch"
 
 _MAGIC = b"HSYB"
 _VERSION = 1
 _NONE = np.zeros(0, np.int64)
+_DENSE = 4
+"""Columns for each number in a batch, up to which it is summed as a block."""
+
 _SPREAD = 4
 """Rows are added side by side if that takes at most so many times the room of the batch."""
 
@@ -58,11 +61,13 @@ class BinaryBatch(NamedTuple):
 
 
 class Summed(NamedTuple):
-    """What a batch adds to each row, and which records are left out of that.
+    """What a batch adds to rows, and which records are left out of that.
 
-    `bad_rows` and `bad_columns` are the indices of those records, ascending.
+    A row is in `increments` or in one of the `blocks`, or nothing is added to it. `bad_rows`
+    and `bad_columns` are the indices of those records, ascending.
     """
 
+    blocks: list[Block[int]]
     increments: dict[int, Increment]
     bad_rows: NDArray[np.int64]
     bad_columns: NDArray[np.int64]
@@ -72,7 +77,8 @@ def encode(
     batch_id: str, metric: str, scheme: str, window: str, rows: Sequence[Row], reports: list[Report]
 ) -> bytes:
     """The body of a binary batch; the reports fit into the rows."""
-    row_bytes, column_bytes = _layout(rows)
+    layout = Layout(rows)
+    row_bytes, column_bytes = layout.row_bytes, layout.column_bytes
     names = [text.encode("ascii") for text in (metric, scheme, window)]
     header = _HEADER.pack(
         *(_MAGIC, _VERSION, bytes.fromhex(batch_id), *map(len, names)),
@@ -107,46 +113,57 @@ def decode(body: bytes) -> BinaryBatch:
     return BinaryBatch(batch_id.hex(), metric, scheme, window, row_bytes, records)
 
 
-def sum_records(batch: BinaryBatch, rows: Sequence[Row]) -> Summed:
+class Layout:
+    """How the records of a scheme with these rows are laid out.
+
+    `row_bytes` of a record name its row, and `column_bytes` hold its columns; `kinds` are the
+    numbers of the rows that are alike.
+    """
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self.rows = len(rows)
+        self.row_bytes = _bytes_for(len(rows)) if len(rows) > 1 else 0
+        kinds: dict[Row, list[int]] = {}
+        for number, row in enumerate(rows):
+            kinds.setdefault(row, []).append(number)
+        self.kinds = tuple((row, tuple(numbers)) for row, numbers in kinds.items())
+        self.column_bytes = max(map(_column_bytes, kinds))
+
+
+def sum_records(batch: BinaryBatch, layout: Layout) -> Summed:
     """Validate all records and add up the good ones, without a loop over them.
 
     Raises:
-        WireError: `malformed_batch`: the records are not laid out for these rows.
+        WireError: `malformed_batch`: the records are not laid out so.
     """
-    row_bytes, column_bytes = _layout(rows)
     count, width = batch.records.shape
+    row_bytes, column_bytes = layout.row_bytes, layout.column_bytes
     if (batch.row_bytes, width - batch.row_bytes) != (row_bytes, column_bytes):
         raise _malformed(
             f"records of this scheme have {row_bytes} bytes of row and {column_bytes} of columns"
         )
-    named = _numbers(batch.records[:, :row_bytes]) if row_bytes else np.zeros(count, np.int64)
-    known = named < len(rows)
-    kinds: dict[Row, list[int]] = {}
-    for number, row in enumerate(rows):
-        kinds.setdefault(row, []).append(number)
-    increments: dict[int, Increment] = {}
-    bad = [_NONE]
-    for row, numbers in kinds.items():
-        if len(kinds) == 1 and known.all():
+    if row_bytes:
+        named = _numbers(batch.records[:, :row_bytes])
+    else:
+        named = np.zeros(count, np.uint8)
+    unknown = np.flatnonzero(named >= layout.rows) if row_bytes else _NONE
+    summed = Summed([], {}, unknown, _NONE)
+    bad = []
+    for row, numbers in layout.kinds:
+        if len(layout.kinds) == 1 and not len(unknown):
             # Nearly every batch: all of its rows are alike, and none of its records is bad.
-            slots, columns = named, batch.records[:, row_bytes:]
-            good = _good(row, columns)
-            places = _NONE if good.all() else np.arange(count)
+            places, slots, columns = None, named, batch.records[:, row_bytes:]
         else:
             places = np.flatnonzero(np.isin(named, numbers))
             slots = np.searchsorted(numbers, named[places])
             columns = batch.records[places, row_bytes:]
-            good = _good(row, columns)
-        if len(places):
-            bad.append(places[~good])
-            slots, columns = slots[good], columns[good]
-        increments.update(_sum(row, numbers, slots, columns))
-    return Summed(increments, np.flatnonzero(~known), np.sort(np.concatenate(bad)))
-
-
-def _layout(rows: Sequence[Row]) -> tuple[int, int]:
-    """Bytes of a record that name its row, and that hold its columns."""
-    return _bytes_for(len(rows)) if len(rows) > 1 else 0, max(map(_column_bytes, rows))
+        values, good = _read(row, columns)
+        if good is not None:
+            bad.append(np.flatnonzero(~good) if places is None else places[~good])
+            slots, values = slots[good], values[good]
+        if len(slots):
+            _sum(summed, row, numbers, slots, values)
+    return summed._replace(bad_columns=np.sort(np.concatenate(bad))) if bad else summed
 
 
 def _column_bytes(row: Row) -> int:
@@ -172,58 +189,85 @@ def _pack(row: Row, columns: int) -> bytes:
     return columns.to_bytes(row.report_bytes, "little")
 
 
-def _numbers(data: NDArray[np.uint8]) -> NDArray[np.int64]:
+def _numbers(data: NDArray[np.uint8]) -> NDArray[np.integer]:
     """Little-endian numbers of up to four bytes: the last axis is one number's."""
     size = data.shape[-1]
     if size in (1, 2, 4):
-        packed = np.ascontiguousarray(data).view(f"<u{size}")[..., 0]
-        return packed.astype(np.int64)
+        return np.ascontiguousarray(data).view(f"<u{size}")[..., 0]
     numbers = data[..., 0].astype(np.int64)
     for place in range(1, size):
         numbers |= data[..., place].astype(np.int64) << (8 * place)
     return numbers
 
 
-def _good(row: Row, data: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """Which of these columns a device could have sent for the row; shape (n,)."""
+def _read(
+    row: Row, data: NDArray[np.uint8]
+) -> tuple[NDArray[np.integer], NDArray[np.bool_] | None]:
+    """The columns of records, and which of these a device could have sent for the row; None
+    says all.
+
+    The columns of bitmaps have shape (n, bytes), those of numbers (n, columns).
+    """
     size = _column_bytes(row)
-    good = np.ones(len(data), np.bool_)
+    tests = []
     if data.shape[1] > size:
-        good &= ~data[:, size:].any(axis=1)
+        tests.append(~data[:, size:].any(axis=1))
         data = data[:, :size]
-    if row.packing is not Packing.BITMAP:
-        numbers = _indices(row, data)
-        good &= numbers[:, -1] < row.width
-        if numbers.shape[1] > 1:
-            good &= (np.diff(numbers, axis=1) > 0).all(axis=1)
-        return good
-    if row.width % 8:
-        good &= data[:, -1] >> (row.width % 8) == 0
-    if row.columns is not None:
-        whole = np.ascontiguousarray(data)
-        words = whole.view(np.uint64) if size % 8 == 0 else whole
-        good &= np.bitwise_count(words).sum(axis=1, dtype=np.int64) == row.columns
-    return good
+    values: NDArray[np.integer]
+    if row.packing is Packing.BITMAP:
+        values = whole = np.ascontiguousarray(data)
+        if row.width % 8:
+            tests.append(data[:, -1] >> (row.width % 8) == 0)
+        if row.columns is not None:
+            words = whole.view(np.uint64) if size % 8 == 0 else whole
+            tests.append(np.bitwise_count(words).sum(axis=1, dtype=np.int64) == row.columns)
+    else:
+        columns = (row.columns or 1) if row.packing is Packing.LIST else 1
+        values = _numbers(data.reshape(len(data), columns, size // columns))
+        tests.append(values[:, -1] < row.width)
+        if columns > 1:
+            tests.append((values[:, 1:] > values[:, :-1]).all(axis=1))
+    if all(test.all() for test in tests):
+        return values, None
+    return values, np.logical_and.reduce(tests)
 
 
 def _sum(
-    row: Row, numbers: list[int], slots: NDArray[np.int64], data: NDArray[np.uint8]
-) -> Iterator[tuple[int, Increment]]:
-    """The sums of rows that are alike; record i names the row `numbers[slots[i]]`."""
-    reports = np.bincount(slots, minlength=len(numbers))
+    summed: Summed,
+    row: Row,
+    numbers: tuple[int, ...],
+    slots: NDArray[np.integer],
+    values: NDArray[np.integer],
+) -> None:
+    """Add the sums of rows that are alike; record i names the row `numbers[slots[i]]`."""
+    one = len(numbers) == 1
+    reports = np.array([len(slots)]) if one else np.bincount(slots, minlength=len(numbers))
     if row.packing is Packing.BITMAP:
-        counts = _count_slots(slots, reports, np.ascontiguousarray(data[:, : row.report_bytes]))
-        yield from _stretches(row, numbers, reports, counts[:, : row.width])
-        return
-    indices = _indices(row, data[:, : _column_bytes(row)])
-    if len(numbers) > 1:
-        indices = indices + slots[:, None] * row.width
-    size = row.width * len(numbers)
-    if size <= DENSE * indices.size:
-        counts = np.bincount(indices.ravel(), minlength=size).astype(np.int64, copy=False)
-        yield from _stretches(row, numbers, reports, counts.reshape(len(numbers), row.width))
-        return
-    touched, counts = count_indices(indices.ravel(), size)
+        counts = _count_slots(slots, reports, values.view(np.uint8))[:, : row.width]
+    else:
+        size = row.width * len(numbers)
+        indices = values.ravel() if one else (values + slots[:, None] * np.int64(row.width)).ravel()
+        if size > _DENSE * indices.size:
+            summed.increments.update(_sparse(row, numbers, reports, indices, size))
+            return
+        counts = np.bincount(indices, minlength=size).reshape(len(numbers), row.width)
+    if len(numbers) <= len(slots):
+        summed.blocks.append(Block(numbers, reports, counts))
+    else:
+        # So few reports must not hold the room of all rows until they are folded.
+        named = np.flatnonzero(reports)
+        found = stretches(row.width, reports[named].tolist(), counts[named])
+        summed.increments.update(zip([numbers[each] for each in named], found, strict=True))
+
+
+def _sparse(
+    row: Row,
+    numbers: tuple[int, ...],
+    reports: NDArray[np.int64],
+    indices: NDArray[np.integer],
+    size: int,
+) -> Iterator[tuple[int, Increment]]:
+    touched, counts = count_indices(indices, size)
     ends = np.searchsorted(touched, np.arange(1, len(numbers) + 1) * row.width)
     first = 0
     for slot, last in enumerate(ends.tolist()):
@@ -234,18 +278,8 @@ def _sum(
         first = last
 
 
-def _stretches(
-    row: Row, numbers: list[int], reports: NDArray[np.intp], counts: NDArray[np.int64]
-) -> Iterator[tuple[int, Increment]]:
-    named = np.flatnonzero(reports)
-    for slot, increment in zip(
-        named.tolist(), stretches(row.width, reports[named].tolist(), counts[named]), strict=True
-    ):
-        yield numbers[slot], increment
-
-
 def _count_slots(
-    slots: NDArray[np.int64], reports: NDArray[np.intp], bitmaps: NDArray[np.uint8]
+    slots: NDArray[np.integer], reports: NDArray[np.int64], bitmaps: NDArray[np.uint8]
 ) -> NDArray[np.int64]:
     """The counts of each row, from bitmaps that are mixed among them; shape (rows, bits)."""
     size = bitmaps.shape[1]
@@ -269,12 +303,6 @@ def _count_slots(
         mine = ordered[starts[slot] : starts[slot] + reports[slot]]
         counts[slot] = count_bitmaps(mine, counts.shape[1])
     return counts
-
-
-def _indices(row: Row, data: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """The columns of records that are packed as numbers; shape (n, columns)."""
-    columns = (row.columns or 1) if row.packing is Packing.LIST else 1
-    return _numbers(data.reshape(len(data), columns, data.shape[1] // columns))
 
 
 def _malformed(message: str) -> WireError:

@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from hearsay import Metric, Registry, Scheme, WindowError, windows
 from hearsay.mechanisms import Row
+from hearsay_collector.binary import Layout
 from hearsay_collector.stores.base import (
     ID_RETENTION,
     Store,
@@ -50,6 +51,18 @@ class Place:
     keys: tuple[TallyRowKey, ...]
     opens: float
     closes: float
+
+    @cached_property
+    def layout(self) -> Layout:
+        """How binary batches lay these rows out."""
+        return Layout(self.rows)
+
+    @cached_property
+    def blocks(self) -> dict[tuple[int, ...], tuple[TallyRowKey, ...]]:
+        """The names of the rows in each block of a binary batch."""
+        return {
+            numbers: tuple(self.keys[row] for row in numbers) for _, numbers in self.layout.kinds
+        }
 
 
 class Catalogue:

@@ -1,8 +1,8 @@
 """One HTTP connection of uvicorn's, with a short way for what most requests are.
 
-A small, plain batch of JSON is read, counted and answered by callbacks, without the task and
-the messages that an ASGI call takes. Everything else goes uvicorn's own way, to the app; so
-does the parsing of HTTP in either case.
+A small batch of JSON and a binary one are read, counted and answered by callbacks, without the
+task and the messages that an ASGI call takes. Everything else goes uvicorn's own way, to the
+app; so does the parsing of HTTP in either case.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from hearsay_collector.problems import problem_of
 __all__ = ["Connection"]
 
 _URL = b"/v1/reports"
-_JSON = "application/json"
 _UNUSUAL = frozenset((b"content-encoding", b"transfer-encoding", b"expect", b"origin", b"upgrade"))
 """Headers that mean more than the short way knows of."""
 
@@ -28,21 +27,25 @@ class _Exchange:
     """A request on the short way. uvicorn knows it as the connection's cycle, by these names."""
 
     __slots__ = (
-        "body",
         "connection",
         "disconnected",
+        "held",
         "keep_alive",
+        "media_type",
         "more_body",
+        "pieces",
         "refusal",
         "response_complete",
     )
     message_event = asyncio.Event()
     """uvicorn tells a cycle of its end by this; nobody waits for it here."""
 
-    def __init__(self, connection: Connection, keep_alive: bool) -> None:
+    def __init__(self, connection: Connection, media_type: str, keep_alive: bool) -> None:
         self.connection = connection
+        self.media_type = media_type
         self.keep_alive = keep_alive
-        self.body = b""
+        self.pieces: list[bytes] = []
+        self.held = 0
         self.more_body = True
         self.refusal: Exception | None = None
         self.response_complete = False
@@ -65,39 +68,43 @@ class Connection(GuardedConnection):
         self.access_log = False
 
     def on_headers_complete(self) -> None:
-        if self.url == _URL and self._is_plain():
+        media_type = self._plain_type() if self.url == _URL else None
+        if media_type is not None:
             self.check_header()
             # HTTP/1.0 would want to hear that the connection stays, where it may.
             stays = self.parser.should_keep_alive() and self.parser.get_http_version() != "1.0"
-            self.cycle = _Exchange(self, stays)  # type: ignore[assignment]
+            self.cycle = _Exchange(self, media_type, stays)  # type: ignore[assignment]
         else:
             super().on_headers_complete()
 
-    def _is_plain(self) -> bool:
-        """Whether this is a small batch of plain JSON, and the only request under way."""
+    def _plain_type(self) -> str | None:
+        """The media type of a batch that takes the short way: one that is not compressed, not
+        large, and in the only request under way."""
         if self._collector is None or self.parser.get_method() != b"POST":
-            return False
+            return None
         if self.cycle is not None and not self.cycle.response_complete:
-            return False
+            return None
         if self.flow.write_paused:
             # The client does not read. The app's own way waits for it, and reads no more.
-            return False
+            return None
         limit = self.limit_concurrency
         if limit is not None and max(len(self.connections), len(self.tasks)) >= limit:
-            return False
-        length = typed = False
+            return None
+        length = media_type = None
         for name, value in self.headers:
             if name == b"content-type":
-                if value != b"application/json" or typed:
-                    return False
-                typed = True
+                if media_type is not None:
+                    return None
+                media_type = value.decode("latin-1")
             elif name == b"content-length":
-                if len(value) > 5 or int(value) > self._collector.short:
-                    return False
-                length = True
+                if len(value) > 9:
+                    return None
+                length = int(value)
             elif name in _UNUSUAL:
-                return False
-        return typed and length
+                return None
+        if media_type is None or length is None:
+            return None
+        return media_type if length <= self._collector.short.get(media_type, -1) else None
 
     def on_body(self, body: bytes) -> None:
         exchange = self.cycle
@@ -105,15 +112,15 @@ class Connection(GuardedConnection):
             super().on_body(body)
         elif exchange.refusal is None:
             assert self._collector is not None
-            exchange.body += body
+            exchange.pieces.append(body)
+            exchange.held += len(body)
             try:
                 self._collector.hold(len(body))
             except Exception as error:
                 # Told when all has come: what is not read when a connection closes takes the
                 # answer with it.
                 exchange.refusal = error
-                self._collector.release(len(exchange.body))
-                exchange.body = b""
+                self._release(exchange)
 
     def on_message_complete(self) -> None:
         exchange = self.cycle
@@ -126,19 +133,21 @@ class Connection(GuardedConnection):
                 if exchange.refusal is not None:
                     raise exchange.refusal
                 self._collector.admit(self.client, self.headers)
-                if self._collector.offer(exchange.body, exchange.done):
+                pieces, exchange.pieces = exchange.pieces, []
+                body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+                if self._collector.offer(exchange.media_type, body, exchange.done):
                     return
             except Exception as error:
                 self.answer(exchange, problem_of(error))
                 return
-            task = self.loop.create_task(self._slowly(exchange))
+            task = self.loop.create_task(self._slowly(exchange, body))
             task.add_done_callback(self.tasks.discard)
             self.tasks.add(task)
 
-    async def _slowly(self, exchange: _Exchange) -> None:
+    async def _slowly(self, exchange: _Exchange, body: bytes) -> None:
         assert self._collector is not None
         try:
-            answer = accepted(await self._collector.settle(_JSON, "", exchange.body))
+            answer = accepted(await self._collector.settle(exchange.media_type, "", body))
         except Exception as error:
             answer = problem_of(error)
         self.answer(exchange, answer)
@@ -147,9 +156,7 @@ class Connection(GuardedConnection):
         exchange = self.cycle
         if isinstance(exchange, _Exchange) and exchange.more_body:
             # Nobody will answer what never came whole.
-            assert self._collector is not None
-            self._collector.release(len(exchange.body))
-            exchange.body = b""
+            self._release(exchange)
         super().connection_lost(exc)
         # A connection and its last request name each other, here and where the guard looks.
         # Without that, what they hold is free at once and need not be searched for.
@@ -157,9 +164,7 @@ class Connection(GuardedConnection):
 
     def answer(self, exchange: _Exchange, answer: Answer) -> None:
         """Write the one answer of a request, if somebody is still there to read it."""
-        assert self._collector is not None
-        self._collector.release(len(exchange.body))
-        exchange.body = b""
+        self._release(exchange)
         exchange.response_complete = True
         if exchange.disconnected or self.transport.is_closing():
             return
@@ -172,3 +177,9 @@ class Connection(GuardedConnection):
         else:
             # The guard sees when it has been idle for long enough.
             self.server_state.total_requests += 1
+
+    def _release(self, exchange: _Exchange) -> None:
+        """Let go of what has come of a body, which waits no longer."""
+        assert self._collector is not None
+        self._collector.release(exchange.held)
+        exchange.held, exchange.pieces = 0, []

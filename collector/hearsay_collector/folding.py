@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from hearsay.mechanisms import Packing, Row
 from hearsay_collector.stores.base import Increment, TallyRowKey
 from hearsay_collector.sums import count_bitmaps
 
-__all__ = ["Accepted", "increments", "merged", "stretches"]
+__all__ = ["Accepted", "Block", "increments", "merged", "stretches"]
 
 _BLOCK_BITS = 1 << 22
 """Bits of bitmaps laid side by side at once: hostile batches of wide rows must not fill the
@@ -27,6 +27,21 @@ _FULL = 4
 
 _SMALL_BITS = 1 << 13
 """Bits of a row's bitmaps up to which it is summed together with other rows."""
+
+
+RowName = TypeVar("RowName")
+
+
+class Block(NamedTuple, Generic[RowName]):
+    """What is added to rows of one width: `reports`, of shape (rows,), and `counts` of each of
+    their columns, of shape (rows, width).
+
+    Batches of one tally have the same blocks, which are added as they are.
+    """
+
+    rows: tuple[RowName, ...]
+    reports: NDArray[np.int64]
+    counts: NDArray[np.int64]
 
 
 class Accepted(NamedTuple):
@@ -67,13 +82,37 @@ def increments(reports: Sequence[Accepted]) -> dict[TallyRowKey, Increment]:
     return sums
 
 
-def merged(parts: Iterable[Mapping[TallyRowKey, Increment]]) -> dict[TallyRowKey, Increment]:
-    """The sum of several sums."""
+def merged(
+    parts: Iterable[Mapping[TallyRowKey, Increment]], blocks: Iterable[Block[TallyRowKey]] = ()
+) -> dict[TallyRowKey, Increment]:
+    """The sum of several sums; a row is in one block of each batch, always of the same rows."""
     found: defaultdict[TallyRowKey, list[Increment]] = defaultdict(list)
-    for part in parts:
+    for part in (*parts, *map(_spread, _together(blocks))):
         for key, increment in part.items():
             found[key].append(increment)
     return {key: each[0] if len(each) == 1 else _add(each) for key, each in found.items()}
+
+
+def _together(blocks: Iterable[Block[TallyRowKey]]) -> Iterator[Block[TallyRowKey]]:
+    """The blocks of each tally as one."""
+    alike: defaultdict[TallyRowKey, list[Block[TallyRowKey]]] = defaultdict(list)
+    for block in blocks:
+        alike[block.rows[0]].append(block)
+    for first, *others in alike.values():
+        if others:
+            # Not into the first: a commit that fails is tried again, batch by batch.
+            first = first._replace(reports=first.reports.copy(), counts=first.counts.copy())
+        for other in others:
+            np.add(first.reports, other.reports, out=first.reports)
+            np.add(first.counts, other.counts, out=first.counts)
+        yield first
+
+
+def _spread(block: Block[TallyRowKey]) -> dict[TallyRowKey, Increment]:
+    named = np.flatnonzero(block.reports)
+    rows = [block.rows[each] for each in named.tolist()]
+    found = stretches(block.counts.shape[1], block.reports[named].tolist(), block.counts[named])
+    return dict(zip(rows, found, strict=True))
 
 
 def stretches(width: int, reports: Iterable[int], counts: NDArray[np.int64]) -> Iterator[Increment]:

@@ -21,9 +21,9 @@ from hearsay import Registry, WireError
 from hearsay.wire import check_batch_id, unpack_columns
 from hearsay_collector.binary import BinaryBatch, decode, sum_records
 from hearsay_collector.bodies import IntakeError, parse
-from hearsay_collector.catalogue import SKEW, Catalogue, Refused
+from hearsay_collector.catalogue import SKEW, Catalogue, Place, Refused
 from hearsay_collector.common import CommonReports
-from hearsay_collector.folding import Accepted, increments, merged
+from hearsay_collector.folding import Accepted, Block, increments, merged
 from hearsay_collector.metrics import count_receipts
 from hearsay_collector.stores.base import Commit, Increment, Store, TallyRowKey, shard_of
 from hearsay_collector.typed import decode_typed
@@ -45,6 +45,10 @@ REASONS = (
 
 _FIELDS = {"metric", "scheme", "window", "row", "columns"}
 
+_FEW_ROWS, _FEW_KINDS = 256, 4
+"""Rows of a scheme, and kinds of them, up to which a batch is summed in the time that its
+records take."""
+
 _NAMED = 100
 """Rejections of a binary batch that are named; all of them are counted."""
 
@@ -61,22 +65,25 @@ class Rejection:
 class Batch(NamedTuple):
     """A batch that has been read: what may be counted, and what may not.
 
-    The good reports of a binary batch are `summed` already. Of its bad ones the first hundred
-    are in `rejected`, and `refused` counts all of them by reason.
+    The good reports of a binary batch are summed already, in `summed` and `blocks`. Of its bad
+    ones the first hundred are in `rejected`, and `refused` counts all of them by reason.
     """
 
     id: str
     accepted: tuple[Accepted, ...]
     rejected: tuple[Rejection, ...]
     summed: Mapping[TallyRowKey, Increment] = MappingProxyType({})
+    blocks: tuple[Block[TallyRowKey], ...] = ()
     refused: Mapping[str, int] | None = None
 
     @property
     def reports(self) -> int:
         """How many reports may be counted."""
-        if not self.summed:
-            return len(self.accepted)
-        return len(self.accepted) + sum(each.reports for each in self.summed.values())
+        return (
+            len(self.accepted)
+            + sum(each.reports for each in self.summed.values())
+            + sum(int(each.reports.sum()) for each in self.blocks)
+        )
 
 
 class Receipt(NamedTuple):
@@ -176,6 +183,22 @@ class Intake:
                 rejected.append(Rejection(index, refused.reason, refused.detail))
         return Batch(batch_id, tuple(accepted), tuple(rejected))
 
+    def glance_binary(self, body: bytes) -> Batch | None:
+        """What `read_binary` returns, if that takes no longer than there are bytes to look at.
+
+        It never asks the store, and so never waits. None says nothing: ask `read_binary`.
+        """
+        try:
+            batch = decode(body)
+            named = batch.metric, batch.scheme, batch.window
+            place = self._catalogue.remembered(*named, self._clock())
+            if place is None or len(place.rows) > _FEW_ROWS or len(place.layout.kinds) > _FEW_KINDS:
+                return None
+            _check_number(len(batch.records), self._max_binary_reports)
+            return _sum(batch, place)
+        except (WireError, IntakeError):
+            return None
+
     def read_binary(self, body: bytes) -> Batch:
         """Decode a binary body, validate its records and add the good ones up.
 
@@ -185,36 +208,12 @@ class Intake:
         try:
             batch = decode(body)
             _check_number(len(batch.records), self._max_binary_reports)
-            return self._sum(batch)
-        except WireError as error:
-            raise _malformed(str(error)) from None
-
-    def _sum(self, batch: BinaryBatch) -> Batch:
-        now = self._clock()
-        try:
-            place = self._catalogue.find(batch.metric, batch.scheme, batch.window, now)
+            named = batch.metric, batch.scheme, batch.window
+            return _sum(batch, self._catalogue.find(*named, self._clock()))
         except Refused as refused:
             return _all_refused(batch, refused)
-        summed = sum_records(batch, place.rows)
-        bad: list[tuple[str, str, NDArray[np.int64]]] = [
-            ("bad_row", _row_detail(len(place.rows)), summed.bad_rows),
-            ("bad_columns", "the columns are none that this row can have", summed.bad_columns),
-        ]
-        named = sorted(
-            (
-                Rejection(index, reason, detail)
-                for reason, detail, indices in bad
-                for index in indices[:_NAMED].tolist()
-            ),
-            key=lambda rejection: rejection.index,
-        )
-        return Batch(
-            batch.id,
-            (),
-            tuple(named[:_NAMED]),
-            {place.keys[row]: each for row, each in summed.increments.items()},
-            {reason: len(indices) for reason, _, indices in bad if len(indices)},
-        )
+        except WireError as error:
+            raise _malformed(str(error)) from None
 
     @property
     def shards(self) -> int:
@@ -263,7 +262,9 @@ class Intake:
             parts = [batch.summed for batch in left.values() if batch.summed]
             reports = chain.from_iterable(batch.accepted for batch in left.values())
             parts.append(increments(list(reports)))
-            seen = self._store.fold(Commit(tuple(left), merged(parts), shard), self._clock())
+            blocks = chain.from_iterable(batch.blocks for batch in left.values())
+            commit = Commit(tuple(left), merged(parts, blocks), shard)
+            seen = self._store.fold(commit, self._clock())
             if not seen:
                 break
             for batch_id in seen:
@@ -301,11 +302,35 @@ class Intake:
         return Accepted(place.keys[row], place.rows[row], columns)
 
 
+def _sum(batch: BinaryBatch, place: Place) -> Batch:
+    summed = sum_records(batch, place.layout)
+    bad: list[tuple[str, str, NDArray[np.int64]]] = [
+        ("bad_row", _row_detail(len(place.rows)), summed.bad_rows),
+        ("bad_columns", "the columns are none that this row can have", summed.bad_columns),
+    ]
+    named = sorted(
+        (
+            Rejection(index, reason, detail)
+            for reason, detail, indices in bad
+            for index in indices[:_NAMED].tolist()
+        ),
+        key=lambda rejection: rejection.index,
+    )
+    return Batch(
+        batch.id,
+        (),
+        tuple(named[:_NAMED]),
+        {place.keys[row]: each for row, each in summed.increments.items()},
+        tuple(Block(place.blocks[rows], *sums) for rows, *sums in summed.blocks),
+        {reason: len(indices) for reason, _, indices in bad if len(indices)},
+    )
+
+
 def _all_refused(batch: BinaryBatch, refused: Refused) -> Batch:
     """What every record names cannot be counted."""
     count = len(batch.records)
     named = (Rejection(i, refused.reason, refused.detail) for i in range(min(count, _NAMED)))
-    return Batch(batch.id, (), tuple(named), {}, {refused.reason: count} if count else {})
+    return Batch(batch.id, (), tuple(named), {}, (), {refused.reason: count} if count else {})
 
 
 def _row_detail(rows: int) -> str:

@@ -9,9 +9,9 @@ from hearsay_collector.cors import Cors
 from hearsay_collector.intake import Batch, Intake
 from hearsay_collector.settings import Settings
 
-__all__ = ["Reception"]
+__all__ = ["JSON", "Reception"]
 
-_JSON = "application/json"
+JSON = "application/json"
 
 
 class Reception:
@@ -21,7 +21,7 @@ class Reception:
         self.intake = intake
         self.admission = Admission.of(settings)
         self.cors = Cors.of(settings)
-        self._limits = {_JSON: settings.max_body, MEDIA_TYPE: settings.max_binary_body}
+        self._limits = {JSON: settings.max_body, MEDIA_TYPE: settings.max_binary_body}
 
     def limit(self, media_type: str) -> int:
         """The most bytes that a body of this type may have, before and after decompression.
@@ -37,7 +37,7 @@ class Reception:
                 "http-415",
                 415,
                 "Unsupported Media Type",
-                f"send Content-Type: {_JSON}, or {MEDIA_TYPE} for a binary batch",
+                f"send Content-Type: {JSON}, or {MEDIA_TYPE} for a binary batch",
             )
         return limit
 
@@ -53,6 +53,8 @@ class Reception:
 
     def glance(self, media_type: str, encoding: str, body: bytes) -> Batch | None:
         """The batch, if it can be read at once and without waiting; else None."""
-        if media_type == _JSON and not encoding:
+        if encoding:
+            return None
+        if media_type == JSON:
             return self.intake.glance(body)
-        return None
+        return self.intake.glance_binary(body) if media_type == MEDIA_TYPE else None

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from hearsay import WireError
 from hearsay.mechanisms import Packing, Report, Row
-from hearsay_collector.binary import decode, encode, sum_records
+from hearsay_collector.binary import Layout, decode, encode, sum_records
+from hearsay_collector.folding import merged
 
 VECTORS = json.loads((Path(__file__).parents[2] / "client" / "vectors" / "binary.json").read_text())
 
@@ -23,10 +24,14 @@ def rows_of(case):
     return [Row(each["width"], Packing(each["packing"]), each["columns"]) for each in case["rows"]]
 
 
+def increments_of(summed):
+    return merged([summed.increments], summed.blocks)
+
+
 def sums_of(summed):
     """row -> (reports, column -> count), of the columns that are added to."""
     sums = {}
-    for row, each in summed.increments.items():
+    for row, each in increments_of(summed).items():
         pairs = zip(map(int, each.columns), map(int, each.counts), strict=True)
         sums[row] = each.reports, {column: count for column, count in pairs if count}
     return sums
@@ -45,7 +50,7 @@ def test_valid_vectors(case):
     assert encode(*names, rows, reports).hex() == case["body"]
     batch = decode(bytes.fromhex(case["body"]))
     assert [batch.id, batch.metric, batch.scheme, batch.window] == names
-    summed = sum_records(batch, rows)
+    summed = sum_records(batch, Layout(rows))
     assert not len(summed.bad_rows)
     assert not len(summed.bad_columns)
     truth = {}
@@ -60,18 +65,18 @@ def test_valid_vectors(case):
 def test_malformed_vectors(case):
     """A body that is no binary batch, or not one for these rows, is refused as a whole."""
     with pytest.raises(WireError) as caught:
-        sum_records(decode(bytes.fromhex(case["body"])), rows_of(case))
+        sum_records(decode(bytes.fromhex(case["body"])), Layout(rows_of(case)))
     assert caught.value.reason == "malformed_batch"
 
 
 @pytest.mark.parametrize("case", VECTORS["rejected"], ids=lambda case: case["why"])
 def test_rejected_vectors(case):
     """Records that no device could have sent are left out, each by its index, and no others."""
-    summed = sum_records(decode(bytes.fromhex(case["body"])), rows_of(case))
+    summed = sum_records(decode(bytes.fromhex(case["body"])), Layout(rows_of(case)))
     assert summed.bad_rows.tolist() == case["bad_row"]
     assert summed.bad_columns.tolist() == case["bad_columns"]
     rejected = len(case["bad_row"]) + len(case["bad_columns"])
-    accepted = sum(each.reports for each in summed.increments.values())
+    accepted = sum(each.reports for each in increments_of(summed).values())
     assert accepted == case["count"] - rejected
 
 
@@ -103,8 +108,8 @@ def layouts(draw):
 def test_no_records(packing, number):
     """A batch without records is a batch."""
     rows = [Row(8, packing, 1)] * number
-    summed = sum_records(decode(encode("0" * 32, "m", "s", "2026-11-20", rows, [])), rows)
-    assert summed.increments == {}
+    summed = sum_records(decode(encode("0" * 32, "m", "s", "2026-11-20", rows, [])), Layout(rows))
+    assert increments_of(summed) == {}
     assert len(summed.bad_rows) == len(summed.bad_columns) == 0
 
 
@@ -117,7 +122,7 @@ def test_what_is_encoded_is_counted(layout):
         *("0" * 32, "m", "s", "2026-11-20", rows),
         [Report(row, as_columns(rows[row], columns)) for row, columns in reports],
     )
-    summed = sum_records(decode(body), rows)
+    summed = sum_records(decode(body), Layout(rows))
     assert len(summed.bad_rows) + len(summed.bad_columns) == 0
     truth = {
         number: (
@@ -145,12 +150,12 @@ def test_no_bytes_escape(layout, data):
         body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
     with suppress(WireError):
         batch = decode(bytes(body))
-        summed = sum_records(batch, rows)
-        accepted = sum(each.reports for each in summed.increments.values())
+        summed = sum_records(batch, Layout(rows))
+        accepted = sum(each.reports for each in increments_of(summed).values())
         bad = np.concatenate((summed.bad_rows, summed.bad_columns))
         assert len(np.unique(bad)) == len(bad)
         assert accepted + len(bad) == len(batch.records)
-        for row, each in summed.increments.items():
+        for row, each in increments_of(summed).items():
             assert 0 <= row < len(rows)
             assert max(each.columns, default=0) < rows[row].width
 
@@ -173,4 +178,4 @@ def test_rows_of_many_and_few(skew):
         )
         for number in set(named)
     }
-    assert sums_of(sum_records(decode(body), rows)) == truth
+    assert sums_of(sum_records(decode(body), Layout(rows))) == truth

@@ -14,14 +14,16 @@ from dataclasses import replace
 import pytest
 
 from hearsay import windows
+from hearsay.mechanisms import Report
 from hearsay_collector.app import create_app
+from hearsay_collector.binary import MEDIA_TYPE, encode
 from hearsay_collector.guard import GuardedConnection
 from hearsay_collector.settings import Settings
 from hearsay_collector.stores import open_store
 
 pytestmark = pytest.mark.parametrize("serve", ["socket"], indirect=True)
 
-SETTINGS = Settings(tick=0)
+SETTINGS = Settings(tick=0, max_binary_reports=1_000_000)
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"
 
 
@@ -105,6 +107,29 @@ def test_a_request_in_single_bytes(client, batch):
     found = talk(client, *(whole[place : place + 1] for place in range(len(whole))), answers=1)
     assert found[0][0] == 202
     assert found[0][2]["accepted"] == 1
+
+
+@pytest.mark.parametrize("number", [3, 60_000, 300_000])
+def test_binary_batches(client, registry, store, new_id, number):
+    """Binary batches of every size are counted once each, alone and one behind the other: read
+    on the event loop, in a thread, and by way of the app."""
+    scheme = registry["browser"].scheme
+    window = windows.window_at("day", time.time() - 86_400)
+    names = "browser", scheme.fingerprint, window, scheme.mechanism.rows
+    head = f"POST /v1/reports HTTP/1.1\r\nHost: h\r\nContent-Type: {MEDIA_TYPE}\r\n"
+
+    def request():
+        body = encode(new_id(), *names, [Report(0, 1)] * number)
+        return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+
+    first = request()
+    found = talk(client, first[:100], first[100:], first, request() + request(), answers=4)
+    assert [status for status, _, _ in found] == [202] * 4
+    told = [(document["accepted"], document["duplicate"]) for _, _, document in found]
+    assert told == [(number, 0), (0, number), (number, 0), (number, 0)]
+    assert all(document["refused"] == {} for _, _, document in found)
+    assert store.tally("browser", scheme.fingerprint, [window]).reports == 3 * number
+    assert client.app._held == 0
 
 
 @pytest.mark.parametrize(

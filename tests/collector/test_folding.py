@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hearsay.mechanisms import Packing, Row
 from hearsay_collector import folding
-from hearsay_collector.folding import Accepted, increments, merged
+from hearsay_collector.folding import Accepted, Block, increments, merged
 from hearsay_collector.stores.base import Increment, TallyKey, TallyRowKey
 
 
@@ -90,6 +91,27 @@ def test_sums_of_sums(width):
     assert both[key(1)] is alone
     assert (both[key(0)].width, both[key(0)].reports) == (width, 5)
     assert counted(both[key(0)]) == {2: 4, 7: 1, 9: 1}
+
+
+def test_sums_of_blocks():
+    """Blocks of the same rows are added as they are, beside other sums, and stay what they were;
+    rows of which nobody sent a report are left out."""
+    rows = key(0), key(1), key(2)
+    blocks = [
+        Block(rows, np.array([2, 1, 0]), np.array([[1, 2], [0, 1], [0, 0]])),
+        Block(rows, np.array([1, 0, 0]), np.array([[1, 0], [0, 0], [0, 0]])),
+        Block((key(3),), np.array([4]), np.array([[0, 0, 0, 0, 0, 0, 0, 0, 4]])),
+    ]
+    kept = [[each.reports.copy(), each.counts.copy()] for each in blocks]
+    found = merged([{key(1): Increment(2, 1, (0,), (1,))}], blocks)
+    assert {name: (each.width, each.reports, counted(each)) for name, each in found.items()} == {
+        key(0): (2, 3, {0: 2, 1: 2}),
+        key(1): (2, 2, {0: 1, 1: 1}),
+        key(3): (9, 4, {8: 4}),
+    }
+    for block, (reports, counts) in zip(blocks, kept, strict=True):
+        assert np.array_equal(block.reports, reports)
+        assert np.array_equal(block.counts, counts)
 
 
 def test_one_report_that_many_send():

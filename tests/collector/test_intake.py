@@ -450,6 +450,29 @@ def test_a_binary_batch_is_counted(intake, store, registry, new_id):
     assert tally.reports == 5
 
 
+def test_a_glance_at_a_binary_batch(intake, store, registry, new_id, clock, monkeypatch):
+    """A glance reads what the strict reader does, in tallies that were met before, while they
+    take reports; and leaves to it what is wrong, too much, or of many rows."""
+    browser = registry["browser"]
+    good = binary_body(browser, new_id(), [wire.Report(0, 1), wire.Report(0, 4)])
+    assert intake.glance_binary(good) is None
+    slow = intake.read_binary(good)
+    monkeypatch.setattr(store, "schemes", None)
+    quick = intake.glance_binary(good)
+    assert (quick.id, quick.reports, quick.rejected, quick.refused) == (slow.id, 2, (), {})
+    assert [each.accepted for each in intake.take([quick])] == [2]
+    assert intake.glance_binary(good[:-1]) is None
+    assert intake.glance_binary(binary_body(browser, new_id(), [])).reports == 0
+    monkeypatch.setattr(intake, "_max_binary_reports", 1)
+    assert intake.glance_binary(good) is None
+    monkeypatch.undo()
+    monkeypatch.setattr("hearsay_collector.intake._FEW_ROWS", 0)
+    assert intake.glance_binary(good) is None
+    monkeypatch.undo()
+    clock.now = end("2026-11-20") + ID_RETENTION - SKEW + 1
+    assert intake.glance_binary(good) is None
+
+
 def test_bad_records_are_named_and_counted(intake, store, registry, new_id):
     """Bad records are left out; the first hundred are named, and all are counted by reason."""
     country = registry["country"]
