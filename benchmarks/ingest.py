@@ -32,7 +32,7 @@ from rich.table import Table
 
 from hearsay import Metric, Registry, windows, wire
 from hearsay.mechanisms import Report
-from hearsay_collector.binary import MEDIA_TYPE, encode
+from hearsay_collector.batches.binary import MEDIA_TYPE, encode
 from hearsay_collector.stores import open_store
 
 CONNECTIONS = 512

@@ -17,16 +17,16 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from hearsay import Metric, Registry
-from hearsay_collector.answers import SECURITY_HEADERS, Answer, accepted, head
-from hearsay_collector.bodies import read_body
+from hearsay_collector.batches.bodies import read_body
 from hearsay_collector.intake import Intake
-from hearsay_collector.metrics import count_answer, served
-from hearsay_collector.problems import problem, problem_of
-from hearsay_collector.reception import Reception
-from hearsay_collector.retention import keep
+from hearsay_collector.operation.metrics import count_answer, served
+from hearsay_collector.operation.watch import WatchedStore
+from hearsay_collector.serving.answers import SECURITY_HEADERS, Answer, accepted, head
+from hearsay_collector.serving.problems import problem, problem_of
+from hearsay_collector.serving.reception import Reception
 from hearsay_collector.settings import Settings
 from hearsay_collector.stores import Store, store_of
-from hearsay_collector.watch import WatchedStore
+from hearsay_collector.upkeep.retention import keep
 
 __all__ = ["RECEPTION", "create_app"]
 

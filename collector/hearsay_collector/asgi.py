@@ -15,17 +15,17 @@ from typing import Any, TypeAlias, cast
 from a2wsgi import WSGIMiddleware
 from flask import Flask
 
-from hearsay_collector.answers import Answer, accepted, head
 from hearsay_collector.app import RECEPTION, create_app
-from hearsay_collector.binary import MEDIA_TYPE
-from hearsay_collector.bodies import IntakeError, read_body, too_large
-from hearsay_collector.group import Done, GroupCommit
-from hearsay_collector.guard import Guard
-from hearsay_collector.incoming import Gone, Incoming, Message, Receive, Scope
-from hearsay_collector.intake import Receipt
-from hearsay_collector.metrics import QUEUE
-from hearsay_collector.problems import problem_of
-from hearsay_collector.reception import JSON, Reception
+from hearsay_collector.batches.batch import Receipt
+from hearsay_collector.batches.binary import MEDIA_TYPE
+from hearsay_collector.batches.bodies import IntakeError, read_body, too_large
+from hearsay_collector.operation.metrics import QUEUE
+from hearsay_collector.serving.answers import Answer, accepted, head
+from hearsay_collector.serving.group import Done, GroupCommit
+from hearsay_collector.serving.guard import Guard
+from hearsay_collector.serving.incoming import Gone, Incoming, Message, Receive, Scope
+from hearsay_collector.serving.problems import problem_of
+from hearsay_collector.serving.reception import JSON, Reception
 from hearsay_collector.settings import Settings
 
 __all__ = ["Collector", "app"]

@@ -8,7 +8,7 @@ import sys
 import click
 
 from hearsay import HearsayError, Registry
-from hearsay_collector.events import announce
+from hearsay_collector.operation.events import announce
 from hearsay_collector.settings import Settings
 from hearsay_collector.stores import StoreUnavailable, store_of
 

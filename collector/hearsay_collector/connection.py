@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from hearsay_collector.answers import Answer, accepted, wire
 from hearsay_collector.asgi import Collector
-from hearsay_collector.guard import GuardedConnection
-from hearsay_collector.intake import Receipt
-from hearsay_collector.problems import problem_of
+from hearsay_collector.batches.batch import Receipt
+from hearsay_collector.serving.answers import Answer, accepted, wire
+from hearsay_collector.serving.guard import GuardedConnection
+from hearsay_collector.serving.problems import problem_of
 
 __all__ = ["Connection"]
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 import hearsay
-from hearsay_collector import metrics_folder
-from hearsay_collector.events import announce, tell
-from hearsay_collector.logs import DiscreetLogger
+from hearsay_collector.operation import metrics_folder
+from hearsay_collector.operation.events import announce, tell
+from hearsay_collector.operation.logs import DiscreetLogger
 from hearsay_collector.settings import Settings
 
 _settings = Settings.from_env()
@@ -43,7 +43,7 @@ control_socket_disable = True
 def on_starting(server: Any) -> None:
     """Make room for the connections, now that there is a log to say so in."""
     # Imported here, because it brings what counts, for which the folder above must be there.
-    from hearsay_collector.guard import open_files
+    from hearsay_collector.serving.guard import open_files
 
     open_files(_settings.max_connections)
 

@@ -9,39 +9,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hearsay import Registry, WireError
 from hearsay.wire import check_batch_id, unpack_columns
-from hearsay_collector.binary import BinaryBatch, decode, sum_records
-from hearsay_collector.bodies import IntakeError, parse
-from hearsay_collector.catalogue import SKEW, Catalogue, Place, Refused
-from hearsay_collector.common import CommonReports
-from hearsay_collector.folding import Accepted, Block, increments, merged
-from hearsay_collector.metrics import count_receipts
-from hearsay_collector.stores.base import Commit, Increment, Store, TallyRowKey, shard_of
-from hearsay_collector.typed import decode_typed
+from hearsay_collector.batches.batch import Batch, Receipt, Rejection
+from hearsay_collector.batches.binary import BinaryBatch, decode, sum_records
+from hearsay_collector.batches.bodies import IntakeError, parse
+from hearsay_collector.batches.catalogue import Catalogue, Place, Refused
+from hearsay_collector.batches.common import CommonReports
+from hearsay_collector.batches.folding import Accepted, Block, increments, merged
+from hearsay_collector.batches.typed import decode_typed
+from hearsay_collector.operation.metrics import count_receipts
+from hearsay_collector.stores.base import Commit, Store, shard_of
 
-__all__ = ["REASONS", "SKEW", "Batch", "Intake", "Receipt", "Rejection"]
-
-REASONS = (
-    "malformed",
-    "unknown_metric",
-    "bad_window",
-    "expired_metric",
-    "window_not_closed",
-    "window_too_old",
-    "unknown_scheme",
-    "bad_row",
-    "bad_columns",
-)
-"""Why a report can be rejected, in the order in which it is looked at."""
+__all__ = ["Intake"]
 
 _FIELDS = {"metric", "scheme", "window", "row", "columns"}
 
@@ -51,53 +37,6 @@ records take."""
 
 _NAMED = 100
 """Rejections of a binary batch that are named; all of them are counted."""
-
-
-@dataclass(frozen=True)
-class Rejection:
-    """A report that was not counted: its place in the batch, a reason code and its meaning."""
-
-    index: int
-    reason: str
-    detail: str
-
-
-class Batch(NamedTuple):
-    """A batch that has been read: what may be counted, and what may not.
-
-    The good reports of a binary batch are summed already, in `summed` and `blocks`. Of its bad
-    ones the first hundred are in `rejected`, and `refused` counts all of them by reason.
-    """
-
-    id: str
-    accepted: tuple[Accepted, ...]
-    rejected: tuple[Rejection, ...]
-    summed: Mapping[TallyRowKey, Increment] = MappingProxyType({})
-    blocks: tuple[Block[TallyRowKey], ...] = ()
-    refused: Mapping[str, int] | None = None
-
-    @property
-    def reports(self) -> int:
-        """How many reports may be counted."""
-        return (
-            len(self.accepted)
-            + sum(each.reports for each in self.summed.values())
-            + sum(int(each.reports.sum()) for each in self.blocks)
-        )
-
-
-class Receipt(NamedTuple):
-    """What became of a batch. Its accepted reports are in the tallies, durably, by now.
-
-    Either `accepted` or `duplicate` is 0: a batch is counted as a whole, or was before.
-    `refused` is how many were rejected for each reason, of a binary batch.
-    """
-
-    batch: str
-    accepted: int
-    duplicate: int
-    rejected: tuple[Rejection, ...]
-    refused: Mapping[str, int] | None = None
 
 
 class Intake:

@@ -35,7 +35,7 @@ from hearsay.mechanisms import (
     design,
     design_string,
 )
-from hearsay_collector.folding import Accepted, increments
+from hearsay_collector.batches.folding import Accepted, increments
 from hearsay_collector.stores.base import TallyKey, TallyRowKey
 from hearsay_estimator.cohort_decoder import decode
 from hearsay_estimator.estimate import estimate

@@ -35,10 +35,11 @@ from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
 
 from hearsay import Registry, Scheme, wire
 from hearsay.mechanisms import Packing, Report, Row
-from hearsay_collector.binary import MEDIA_TYPE, encode
-from hearsay_collector.bodies import IntakeError, read_body
-from hearsay_collector.intake import Batch, Intake
-from hearsay_collector.reception import Reception
+from hearsay_collector.batches.batch import Batch
+from hearsay_collector.batches.binary import MEDIA_TYPE, encode
+from hearsay_collector.batches.bodies import IntakeError, read_body
+from hearsay_collector.intake import Intake
+from hearsay_collector.serving.reception import Reception
 from hearsay_collector.settings import Settings
 from hearsay_collector.stores.base import Commit, Store
 from hearsay_collector.tally import Tally

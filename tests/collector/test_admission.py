@@ -12,10 +12,10 @@ import pytest
 
 import hearsay
 from hearsay import windows
-from hearsay_collector.admission import Admission, client_address, network_of
 from hearsay_collector.app import create_app
-from hearsay_collector.bodies import IntakeError
-from hearsay_collector.cors import Cors
+from hearsay_collector.batches.bodies import IntakeError
+from hearsay_collector.serving.admission import Admission, client_address, network_of
+from hearsay_collector.serving.cors import Cors
 from hearsay_collector.settings import Settings
 from hearsay_collector.stores import open_store
 
@@ -84,7 +84,7 @@ def test_a_network_has_its_rate():
 
 def test_counts_are_bounded(monkeypatch):
     """However many networks there are, no more than a fixed number of counts is held."""
-    monkeypatch.setattr("hearsay_collector.admission._MOST_NETWORKS", 10)
+    monkeypatch.setattr("hearsay_collector.serving.admission._MOST_NETWORKS", 10)
     admission = Admission(Settings(rate="1/day"))
     for number in range(250):
         admission.admit(f"203.0.{number}.1", "", "")

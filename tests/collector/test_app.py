@@ -15,7 +15,7 @@ import pytest
 from hearsay import Registry, Scheme, windows
 from hearsay.mechanisms import Packing, Report, Row
 from hearsay_collector.app import create_app
-from hearsay_collector.binary import MEDIA_TYPE, encode
+from hearsay_collector.batches.binary import MEDIA_TYPE, encode
 from hearsay_collector.settings import Settings
 from hearsay_collector.stores import StoreError, StoreUnavailable, open_store
 

@@ -13,11 +13,11 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from hearsay_collector import importing
-from hearsay_collector.archive import ArchiveError, Selection, check, export
-from hearsay_collector.importing import load
 from hearsay_collector.stores import StoreError, StoreUnavailable, open_store
 from hearsay_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from hearsay_collector.upkeep import importing
+from hearsay_collector.upkeep.archive import ArchiveError, Selection, check, export
+from hearsay_collector.upkeep.importing import load
 
 STORES = ["sqlite", "redis", "cluster"]
 

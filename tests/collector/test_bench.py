@@ -13,9 +13,9 @@ import pytest
 from click.testing import CliRunner
 
 from hearsay import Registry, windows
-from hearsay_collector.bench import Load, Outcome, run
-from hearsay_collector.bench_commands import bench
-from hearsay_collector.bench_reports import BenchError, MadeUp, choose, open_window
+from hearsay_collector.bench.commands import bench
+from hearsay_collector.bench.load import Load, Outcome, run
+from hearsay_collector.bench.reports import BenchError, MadeUp, choose, open_window
 from hearsay_collector.intake import Intake
 from hearsay_collector.stores import open_store
 

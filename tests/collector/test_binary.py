@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from hearsay import WireError
 from hearsay.mechanisms import Packing, Report, Row
-from hearsay_collector.binary import Layout, decode, encode, sum_records
-from hearsay_collector.folding import merged
+from hearsay_collector.batches.binary import Layout, decode, encode, sum_records
+from hearsay_collector.batches.folding import merged
 
 VECTORS = json.loads((Path(__file__).parents[2] / "client" / "vectors" / "binary.json").read_text())
 

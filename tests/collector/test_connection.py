@@ -16,8 +16,8 @@ import pytest
 from hearsay import windows
 from hearsay.mechanisms import Report
 from hearsay_collector.app import create_app
-from hearsay_collector.binary import MEDIA_TYPE, encode
-from hearsay_collector.guard import GuardedConnection
+from hearsay_collector.batches.binary import MEDIA_TYPE, encode
+from hearsay_collector.serving.guard import GuardedConnection
 from hearsay_collector.settings import Settings
 from hearsay_collector.stores import open_store
 

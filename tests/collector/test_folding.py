@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hearsay.mechanisms import Packing, Row
-from hearsay_collector import folding
-from hearsay_collector.folding import Accepted, Block, increments, merged
+from hearsay_collector.batches import folding
+from hearsay_collector.batches.folding import Accepted, Block, increments, merged
 from hearsay_collector.stores.base import Increment, TallyKey, TallyRowKey
 
 

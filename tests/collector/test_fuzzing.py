@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hearsay_collector import folding
+from hearsay_collector.batches import folding
 from hearsay_collector.intake import Intake
 
 from . import fuzzing

@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 
 from hearsay import Registry, wire
 from hearsay.windows import end
-from hearsay_collector import binary
-from hearsay_collector import catalogue as module
-from hearsay_collector.bodies import IntakeError
-from hearsay_collector.intake import REASONS, SKEW, Intake
+from hearsay_collector.batches import binary
+from hearsay_collector.batches import catalogue as module
+from hearsay_collector.batches.batch import REASONS
+from hearsay_collector.batches.bodies import IntakeError
+from hearsay_collector.batches.catalogue import SKEW
+from hearsay_collector.intake import Intake
 from hearsay_collector.stores import StoreUnavailable, open_store
 from hearsay_collector.stores.base import ID_RETENTION
 

@@ -10,7 +10,7 @@ from contextlib import ExitStack, closing, suppress
 
 import pytest
 
-from hearsay_collector.guard import PIPELINED, ROOM, open_files
+from hearsay_collector.serving.guard import PIPELINED, ROOM, open_files
 
 from .conftest import free_port
 

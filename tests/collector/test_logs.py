@@ -17,11 +17,11 @@ import pytest
 from gunicorn.config import Config
 
 import hearsay_collector
-from hearsay_collector.events import EventFormatter, listen, tell
-from hearsay_collector.logs import DiscreetLogger
+from hearsay_collector.operation.events import EventFormatter, listen, tell
+from hearsay_collector.operation.logs import DiscreetLogger
+from hearsay_collector.operation.watch import WatchedStore
 from hearsay_collector.settings import Settings
 from hearsay_collector.stores import open_store
-from hearsay_collector.watch import WatchedStore
 
 
 @pytest.fixture

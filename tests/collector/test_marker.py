@@ -18,7 +18,7 @@ import redis
 
 from hearsay import windows
 from hearsay.mechanisms import Report
-from hearsay_collector.binary import MEDIA_TYPE, encode
+from hearsay_collector.batches.binary import MEDIA_TYPE, encode
 
 PEER = "127.0.0.77"
 """The address from which the marked requests come; nothing else here uses it."""

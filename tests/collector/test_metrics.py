@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import hearsay
 from hearsay import windows
-from hearsay_collector.intake import REASONS
+from hearsay_collector.batches.batch import REASONS
 
 TYPE = {"Content-Type": "application/json"}
 

@@ -23,9 +23,9 @@ from schemathesis.specs.openapi.checks import (
 )
 
 import hearsay_collector
-from hearsay_collector import binary
 from hearsay_collector.app import create_app
-from hearsay_collector.intake import REASONS
+from hearsay_collector.batches import binary
+from hearsay_collector.batches.batch import REASONS
 from hearsay_collector.settings import Settings
 
 SOURCES = Path(hearsay_collector.__file__).parent
@@ -67,7 +67,7 @@ def test_every_route_is_described_and_no_other(registry, store):
 def test_every_problem_is_described_and_no_other():
     """The codes are those in the code, each with its status, and each of an operation's answers
     names the codes of its status."""
-    sources = "\n".join(file.read_text(encoding="utf-8") for file in SOURCES.glob("*.py"))
+    sources = "\n".join(file.read_text(encoding="utf-8") for file in SOURCES.rglob("*.py"))
     calls = re.findall(r"(?:IntakeError|problem)\(\s*\"([a-z0-9-]+)\",\s*(\d{3})", sources)
     told = {code: int(status) for code, status in calls} | {"http-404": 404, "http-405": 405}
     assert {code: each["status"] for code, each in DOCUMENT["x-problems"].items()} == told

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import hearsay_collector
-from hearsay_collector.binary import MEDIA_TYPE
-from hearsay_collector.intake import REASONS
+from hearsay_collector.batches.batch import REASONS
+from hearsay_collector.batches.binary import MEDIA_TYPE
 
 PAGE = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text(encoding="utf-8")
 SOURCES = Path(hearsay_collector.__file__).parent
@@ -22,7 +22,7 @@ def test_every_problem_is_named():
     """Each code that the collector answers with stands on the page."""
     calls = r"(?:IntakeError|problem)\(\s*\"([a-z0-9-]+)\""
     codes = {
-        code for file in SOURCES.glob("*.py") for code in re.findall(calls, file.read_text("utf-8"))
+        code for file in SOURCES.rglob("*.py") for code in re.findall(calls, file.read_text("utf-8"))
     }
     assert {"not-json", "queue-full", "store-unavailable", "http-415"} <= codes
     assert not {code for code in codes if f"`{code}`" not in PAGE}

@@ -9,14 +9,14 @@ import pytest
 import redis
 
 from hearsay import wire
-from hearsay_collector import retention
 from hearsay_collector.app import create_app
-from hearsay_collector.catalogue import Catalogue
+from hearsay_collector.batches.catalogue import Catalogue
 from hearsay_collector.intake import Intake
-from hearsay_collector.retention import Retention
 from hearsay_collector.settings import Settings
 from hearsay_collector.stores import StoreError, StoreUnavailable, open_store
 from hearsay_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from hearsay_collector.upkeep import retention
+from hearsay_collector.upkeep.retention import Retention
 
 STORES = ["sqlite", "redis", "cluster"]
 

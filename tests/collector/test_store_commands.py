@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 from hearsay import windows
-from hearsay_collector import store_commands
 from hearsay_collector.stores import StoreUnavailable, open_store
 from hearsay_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
 from hearsay_collector.stores.sqlite import SqliteStore
+from hearsay_collector.upkeep import commands as store_commands
 
 STORES = ["sqlite", "redis", "cluster"]
 

@@ -12,8 +12,9 @@ from contextlib import closing
 import pytest
 
 from hearsay import wire
-from hearsay_collector.group import settle
-from hearsay_collector.intake import Intake, Receipt
+from hearsay_collector.batches.batch import Receipt
+from hearsay_collector.intake import Intake
+from hearsay_collector.serving.group import settle
 from hearsay_collector.stores import StoreUnavailable, driver, open_store
 from hearsay_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey, shard_of
 

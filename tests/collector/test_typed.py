@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from hearsay import WireError
 from hearsay.mechanisms import Packing, Report, Row
 from hearsay.wire import pack_columns, unpack_columns
-from hearsay_collector import common
-from hearsay_collector.catalogue import Place
-from hearsay_collector.common import CommonReports
+from hearsay_collector.batches import common
+from hearsay_collector.batches.catalogue import Place
+from hearsay_collector.batches.common import CommonReports
+from hearsay_collector.batches.typed import TypedReport, read_columns
 from hearsay_collector.stores.base import TallyKey, TallyRowKey
-from hearsay_collector.typed import TypedReport, read_columns
 
 ROWS = [
     Row(5, Packing.INDEX),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hearsay_collector.logs import DiscreetLogger
+from hearsay_collector.operation.logs import DiscreetLogger
 from hearsay_estimator.dashboard.settings import Settings
 
 bind = Settings.from_env().dashboard_bind

@@ -13,10 +13,10 @@ from click.testing import CliRunner
 from flask.testing import FlaskClient
 
 from hearsay import Registry
-from hearsay_collector.store_commands import store as store_command
 from hearsay_collector.stores import Store, open_store
 from hearsay_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
 from hearsay_collector.tally import Tally
+from hearsay_collector.upkeep.commands import store as store_command
 from hearsay_estimator.dashboard import create_app
 from hearsay_estimator.dashboard.settings import Settings
 from hearsay_estimator.reading import read

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hearsay.mechanisms import Packing, Row
+from hearsay_collector.batches.sums import count_bitmaps
 from hearsay_collector.stores.base import Increment, TallyRowKey
-from hearsay_collector.sums import count_bitmaps
 
 __all__ = ["Accepted", "Block", "increments", "merged", "stretches"]
 

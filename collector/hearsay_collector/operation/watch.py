@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from hearsay import Scheme
-from hearsay_collector import metrics
-from hearsay_collector.events import tell
+from hearsay_collector.operation import metrics
+from hearsay_collector.operation.events import tell
 from hearsay_collector.stores.base import Commit, Store, StoreUnavailable
 from hearsay_collector.tally import Tally
 

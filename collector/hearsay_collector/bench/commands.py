@@ -16,8 +16,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from hearsay import HearsayError, Registry
-from hearsay_collector.bench import Load, Outcome, run
-from hearsay_collector.bench_reports import PREFIX, MadeUp, choose
+from hearsay_collector.bench.load import Load, Outcome, run
+from hearsay_collector.bench.reports import PREFIX, MadeUp, choose
 from hearsay_collector.numeric import Real
 
 __all__ = ["bench"]

@@ -8,7 +8,7 @@ from functools import lru_cache
 from http import HTTPStatus
 from typing import NamedTuple
 
-from hearsay_collector.intake import Receipt
+from hearsay_collector.batches.batch import Receipt
 
 __all__ = ["SECURITY_HEADERS", "Answer", "accepted", "head", "wire"]
 

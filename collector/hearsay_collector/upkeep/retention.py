@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 
 from hearsay import HearsayError
-from hearsay_collector.events import tell
+from hearsay_collector.operation.events import tell
 from hearsay_collector.stores.base import ID_RETENTION, Store, StoreUnavailable
 
 __all__ = ["SETTLED", "Retention", "keep"]

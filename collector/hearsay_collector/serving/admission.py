@@ -20,7 +20,7 @@ import limits
 from limits.storage import Storage
 from limits.strategies import FixedWindowRateLimiter
 
-from hearsay_collector.bodies import IntakeError
+from hearsay_collector.batches.bodies import IntakeError
 from hearsay_collector.settings import Settings
 
 __all__ = ["Admission", "client_address", "network_of"]

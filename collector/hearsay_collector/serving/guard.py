@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from hearsay_collector.answers import wire
-from hearsay_collector.bodies import IntakeError
-from hearsay_collector.events import tell
-from hearsay_collector.problems import problem_of, tell_unexpected
-from hearsay_collector.refusals import (
+from hearsay_collector.batches.bodies import IntakeError
+from hearsay_collector.operation.events import tell
+from hearsay_collector.serving.answers import wire
+from hearsay_collector.serving.problems import problem_of, tell_unexpected
+from hearsay_collector.serving.refusals import (
     full,
     header_too_large,
     not_http,

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from hearsay import HearsayError, Metric, Registry, windows
 from hearsay.wire import Answer, encode_batch, new_batch_id, pack_columns
-from hearsay_collector.catalogue import SKEW
+from hearsay_collector.batches.catalogue import SKEW
 from hearsay_collector.stores.base import ID_RETENTION
 
 __all__ = ["PREFIX", "BenchError", "MadeUp", "choose", "open_window"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from hearsay_collector.answers import Answer
-from hearsay_collector.bodies import IntakeError
-from hearsay_collector.events import places, tell
-from hearsay_collector.metrics import count_answer
+from hearsay_collector.batches.bodies import IntakeError
+from hearsay_collector.operation.events import places, tell
+from hearsay_collector.operation.metrics import count_answer
+from hearsay_collector.serving.answers import Answer
 from hearsay_collector.stores.base import StoreError, StoreUnavailable
 
 __all__ = ["problem", "problem_of", "tell_unexpected"]

@@ -1,6 +1,6 @@
 """Which tally a report may add to: the registry, the published schemes and the calendar.
 
-Names are looked up in the order in which `intake.REASONS` lists why they are refused.
+Names are looked up in the order in which `batch.REASONS` lists why they are refused.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 
 from hearsay import Metric, Registry, Scheme, WindowError, windows
 from hearsay.mechanisms import Row
-from hearsay_collector.binary import Layout
+from hearsay_collector.batches.binary import Layout
 from hearsay_collector.stores.base import (
     ID_RETENTION,
     Store,

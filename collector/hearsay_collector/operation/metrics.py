@@ -10,7 +10,6 @@ import os
 import platform
 from collections import Counter as Tallied
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, make_wsgi_app
@@ -19,11 +18,9 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 import hearsay
-from hearsay_collector.metrics_folder import VARIABLE
+from hearsay_collector.batches.batch import Receipt
+from hearsay_collector.operation.metrics_folder import VARIABLE
 from hearsay_collector.stores.base import Commit, Store, StoreError
-
-if TYPE_CHECKING:
-    from hearsay_collector.intake import Receipt
 
 __all__ = [
     "QUEUE",

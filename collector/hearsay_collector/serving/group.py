@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeAlias
 
-from hearsay_collector.intake import Batch, Intake, Receipt
-from hearsay_collector.problems import tell_unexpected
+from hearsay_collector.batches.batch import Batch, Receipt
+from hearsay_collector.intake import Intake
+from hearsay_collector.serving.problems import tell_unexpected
 from hearsay_collector.stores.base import StoreUnavailable, shard_of
 
 __all__ = ["Done", "GroupCommit", "settle"]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 import click
 
 from hearsay import windows
-from hearsay_collector.store_tools import (
+from hearsay_collector.upkeep.tools import (
     check_metrics,
     facts,
     many,
@@ -31,7 +31,7 @@ from hearsay_collector.store_tools import (
 )
 
 if TYPE_CHECKING:
-    from hearsay_collector.archive import Selection
+    from hearsay_collector.upkeep.archive import Selection
 
 # numpy and rich take longer to import than `hearsay --help` should.
 
@@ -66,7 +66,7 @@ def _chosen(command: Callable[_P, _R]) -> Callable[..., _R]:
         before: datetime | None,
         **options: Any,
     ) -> _R:
-        from hearsay_collector.archive import Selection
+        from hearsay_collector.upkeep.archive import Selection
 
         options["selection"] = Selection(
             frozenset(metrics),
@@ -136,7 +136,7 @@ def info(address: str | None, as_json: bool) -> None:
 @_as_json
 def drop(before: datetime, dry_run: bool, address: str | None, yes: bool, as_json: bool) -> None:
     """Forget every window that had ended when a day (UTC) began. It cannot be undone."""
-    from hearsay_collector.retention import SETTLED
+    from hearsay_collector.upkeep.retention import SETTLED
 
     moment = midnight(before)
     with opened_store(address) as (opened, _):
@@ -193,7 +193,7 @@ def export_tallies(
     A store that takes reports goes on while it is read: choose windows that take none any more
     (--before a week ago), or what comes later is not in the file.
     """
-    from hearsay_collector.archive import export
+    from hearsay_collector.upkeep.archive import export
 
     if file.exists() and not force:
         raise click.ClickException(f"{file} is there already: name another file, or --force")
@@ -221,8 +221,8 @@ def import_tallies(
     file in the last seven days is not added again, so an import that broke off is completed by
     the same command.
     """
-    from hearsay_collector.archive import check
-    from hearsay_collector.importing import load
+    from hearsay_collector.upkeep.archive import check
+    from hearsay_collector.upkeep.importing import load
 
     with told(), progress("importing", as_json) as advance:
         if dry_run:
@@ -260,8 +260,8 @@ def merge(
     The other store is only read. HEARSAY_REDIS_USER and what belongs to it is for both; where
     that does not fit, export and import a file.
     """
-    from hearsay_collector.archive import export
-    from hearsay_collector.importing import load
+    from hearsay_collector.upkeep.archive import export
+    from hearsay_collector.upkeep.importing import load
 
     with told():
         here, there = settings_of(address, None), settings_of(source, prefix)

@@ -17,16 +17,6 @@ import msgspec
 import numpy as np
 
 from hearsay import Scheme
-from hearsay_collector.archive import (
-    EVERYTHING,
-    Advance,
-    ArchiveError,
-    Contents,
-    Row,
-    Selection,
-    check,
-    rows,
-)
 from hearsay_collector.stores.base import (
     Commit,
     Increment,
@@ -36,6 +26,16 @@ from hearsay_collector.stores.base import (
     shard_of,
 )
 from hearsay_collector.stores.definitions import Unpublished
+from hearsay_collector.upkeep.archive import (
+    EVERYTHING,
+    Advance,
+    ArchiveError,
+    Contents,
+    Row,
+    Selection,
+    check,
+    rows,
+)
 
 __all__ = ["Outcome", "load"]
 

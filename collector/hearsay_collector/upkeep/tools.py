@@ -17,10 +17,10 @@ import click
 from hearsay import HearsayError
 
 if TYPE_CHECKING:
-    from hearsay_collector.archive import Contents, Selection
-    from hearsay_collector.importing import Outcome
     from hearsay_collector.settings import Settings
     from hearsay_collector.stores import Store
+    from hearsay_collector.upkeep.archive import Contents, Selection
+    from hearsay_collector.upkeep.importing import Outcome
 
 # numpy and rich take longer to import than `hearsay --help` should.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from gunicorn.glogging import Logger  # type: ignore[import-untyped]
 
-from hearsay_collector.events import listen
+from hearsay_collector.operation.events import listen
 from hearsay_collector.settings import Settings
 
 __all__ = ["DiscreetLogger"]

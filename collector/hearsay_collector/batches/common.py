@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from hearsay import WireError
 from hearsay.mechanisms import Packing
 from hearsay.wire import unpack_columns
-from hearsay_collector.catalogue import Catalogue
-from hearsay_collector.folding import Accepted
-from hearsay_collector.typed import TypedReport, read_columns
+from hearsay_collector.batches.catalogue import Catalogue
+from hearsay_collector.batches.folding import Accepted
+from hearsay_collector.batches.typed import TypedReport, read_columns
 
 __all__ = ["CommonReports"]
 

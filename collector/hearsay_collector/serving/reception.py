@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from hearsay_collector.admission import Admission
-from hearsay_collector.binary import MEDIA_TYPE
-from hearsay_collector.bodies import IntakeError
-from hearsay_collector.cors import Cors
-from hearsay_collector.intake import Batch, Intake
+from hearsay_collector.batches.batch import Batch
+from hearsay_collector.batches.binary import MEDIA_TYPE
+from hearsay_collector.batches.bodies import IntakeError
+from hearsay_collector.intake import Intake
+from hearsay_collector.serving.admission import Admission
+from hearsay_collector.serving.cors import Cors
 from hearsay_collector.settings import Settings
 
 __all__ = ["JSON", "Reception"]

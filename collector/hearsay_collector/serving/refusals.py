@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hearsay_collector.bodies import IntakeError
+from hearsay_collector.batches.bodies import IntakeError
 
 __all__ = ["full", "header_too_large", "not_http", "request_too_large", "too_slow"]
 

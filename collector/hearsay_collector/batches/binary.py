@@ -29,9 +29,9 @@ from numpy.typing import NDArray
 
 from hearsay import WireError
 from hearsay.mechanisms import Packing, Report, Row
-from hearsay_collector.folding import Block, stretches
+from hearsay_collector.batches.folding import Block, stretches
+from hearsay_collector.batches.sums import count_bitmaps, count_indices
 from hearsay_collector.stores.base import Increment
-from hearsay_collector.sums import count_bitmaps, count_indices
 
 __all__ = ["MEDIA_TYPE", "BinaryBatch", "Layout", "Summed", "decode", "encode", "sum_records"]
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, TypeAlias
 
-from hearsay_collector.bodies import too_large
+from hearsay_collector.batches.bodies import too_large
 
 __all__ = ["Gone", "Incoming", "Message", "Receive", "Scope"]
 

@@ -1,0 +1,1 @@
+"""A load for a collector of one's own."""

@@ -1,0 +1,1 @@
+"""What an operator sees of a collector at work: its events, its log, its metrics."""

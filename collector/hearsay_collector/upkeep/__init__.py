@@ -1,0 +1,1 @@
+"""What is done to a store besides folding: dropping, exporting, importing, merging tallies."""
