@@ -41,7 +41,7 @@ from hearsay.mechanisms import (
 from hearsay.mechanisms.choice import loss
 from hearsay.randomness import PRECISION, below
 from hearsay_collector.tally import Tally
-from hearsay_estimator import subset_selection
+from hearsay_estimator.decoders import subset_selection
 from hearsay_estimator.estimate import estimate
 from oracles import peers
 from oracles.tables import Cell, Goal, Measured, Result

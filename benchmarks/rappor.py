@@ -32,8 +32,8 @@ from rich.progress import track
 from rich.table import Table
 from scipy.stats import norm
 
-from hearsay_estimator.cohort_decoder import decode
-from hearsay_estimator.cohort_design import Design
+from hearsay_estimator.cohorts.decoder import decode
+from hearsay_estimator.cohorts.design import Design
 
 COHORTS, BITS, HASHES = 64, 128, 2
 P01, P11 = 0.5625, 0.6875

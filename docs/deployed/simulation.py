@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from deployed.systems import HEARSAY_STRING, RAPPOR, System
 from hearsay import Scheme
 from hearsay.mechanisms import AUTO, design_string
-from hearsay_estimator.cohort_decoder import decode
-from hearsay_estimator.cohort_design import Design
+from hearsay_estimator.cohorts.decoder import decode
+from hearsay_estimator.cohorts.design import Design
 from hearsay_estimator.estimate import estimate
 from hearsay_estimator.intervals import FloatArray, Noise, debias
 from hearsay_estimator.population import zipf_shares

@@ -37,7 +37,7 @@ from hearsay.mechanisms import (
 )
 from hearsay_collector.batches.folding import Accepted, increments
 from hearsay_collector.stores.base import TallyKey, TallyRowKey
-from hearsay_estimator.cohort_decoder import decode
+from hearsay_estimator.cohorts.decoder import decode
 from hearsay_estimator.estimate import estimate
 from hearsay_estimator.rappor.encoding import Reading, encode
 from hearsay_estimator.sampling import sample_tally

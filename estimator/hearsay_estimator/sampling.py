@@ -29,7 +29,7 @@ from hearsay.mechanisms import (
     UnaryEncoding,
 )
 from hearsay_collector.tally import Tally, TallyRow
-from hearsay_estimator import (
+from hearsay_estimator.decoders import (
     bloom,
     hadamard_response,
     hashed,
@@ -37,8 +37,8 @@ from hearsay_estimator import (
     subset_selection,
     unary_encoding,
 )
+from hearsay_estimator.decoders.support import Items
 from hearsay_estimator.errors import EstimateError
-from hearsay_estimator.support import Items
 
 __all__ = ["SAMPLERS", "Sampler", "sample_tally"]
 

@@ -22,7 +22,9 @@ def test_every_problem_is_named():
     """Each code that the collector answers with stands on the page."""
     calls = r"(?:IntakeError|problem)\(\s*\"([a-z0-9-]+)\""
     codes = {
-        code for file in SOURCES.rglob("*.py") for code in re.findall(calls, file.read_text("utf-8"))
+        code
+        for file in SOURCES.rglob("*.py")
+        for code in re.findall(calls, file.read_text("utf-8"))
     }
     assert {"not-json", "queue-full", "store-unavailable", "http-415"} <= codes
     assert not {code for code in codes if f"`{code}`" not in PAGE}

@@ -21,7 +21,7 @@ from hearsay.mechanisms import (
     SubsetSelection,
 )
 from hearsay.randomness import PRECISION
-from hearsay_estimator.change_pattern import alternation_loss, reports_that_show
+from hearsay_estimator.privacy.change_pattern import alternation_loss, reports_that_show
 
 ONE = 1 << PRECISION
 EVEN = math.floor(ONE * math.exp(2) / (math.exp(2) + 1))

@@ -17,9 +17,9 @@ from hearsay.mechanisms import SubsetSelection
 from hearsay_collector.tally import Tally, empty_tally
 from hearsay_estimator import decoders
 from hearsay_estimator.combination import combine
+from hearsay_estimator.decoders.support import Support
 from hearsay_estimator.errors import EstimateError
 from hearsay_estimator.estimate import COLUMNS, Estimate, estimate
-from hearsay_estimator.support import Support
 
 TOP_KEYS = {
     "metric",

@@ -14,13 +14,12 @@ from hearsay.mechanisms import (
     ProjectiveGeometry,
     SubsetSelection,
 )
-from hearsay_estimator import hashed
-from hearsay_estimator.decoders import support_counts
+from hearsay_estimator.decoders import hashed, support_counts
+from hearsay_estimator.decoders.hashed import hash_places
+from hearsay_estimator.decoders.support import Support
 from hearsay_estimator.estimate import HASHED_CAUTION, estimate
-from hearsay_estimator.hashed import hash_places
 from hearsay_estimator.sampling import sample_tally
 from hearsay_estimator.significance import adjust_p
-from hearsay_estimator.support import Support
 
 SPACE = ProjectiveGeometry.best(2.0, 2000, 4000, lambda space: space.q / (space.p - space.q) ** 2)
 MECHANISM = HashedProjectiveGeometry("city", 4, SPACE)

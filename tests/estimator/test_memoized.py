@@ -29,9 +29,9 @@ from hearsay.transport import Reply
 from hearsay_collector.intake import Intake
 from hearsay_collector.stores.base import Store
 from hearsay_collector.tally import Tally, TallyRow
-from hearsay_estimator import subset_selection
+from hearsay_estimator.decoders import subset_selection
+from hearsay_estimator.decoders.hashed import hash_places
 from hearsay_estimator.estimate import Estimate, estimate
-from hearsay_estimator.hashed import hash_places
 from hearsay_estimator.intervals import Noise
 from hearsay_estimator.memoized import memo_channel, repeated_noise, repeats, worth
 from hearsay_estimator.reading import read

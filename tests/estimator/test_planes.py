@@ -36,8 +36,7 @@ from hearsay.mechanisms import (
 )
 from hearsay.mechanisms.projective_geometry import points
 from hearsay.randomness import PRECISION
-from hearsay_estimator import hashed, planes, projective_geometry
-from hearsay_estimator.decoders import support_counts
+from hearsay_estimator.decoders import hashed, planes, projective_geometry, support_counts
 from hearsay_estimator.sampling import SAMPLERS, sample_tally
 
 ONE = 1 << PRECISION

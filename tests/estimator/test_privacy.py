@@ -16,7 +16,7 @@ from hearsay.exact import exp_below
 from hearsay.mechanisms import Memoizing
 from hearsay_estimator.commands import privacy
 from hearsay_estimator.privacy import Bound, Guarantee, guarantee, together
-from hearsay_estimator.privacy_words import chance, factor, pace, rounded_up
+from hearsay_estimator.privacy.words import chance, factor, pace, rounded_up
 
 HEAD = """
 schema = 1

@@ -10,10 +10,9 @@ from hearsay.mechanisms import ProjectiveGeometry
 from hearsay.mechanisms.projective_geometry import points
 from hearsay.randomness import PRECISION
 from hearsay_collector.tally import Tally, TallyRow
-from hearsay_estimator import projective_geometry
-from hearsay_estimator.decoders import support_counts
+from hearsay_estimator.decoders import projective_geometry, support_counts
+from hearsay_estimator.decoders.projective_geometry import MAX_REPORTS, space_support
 from hearsay_estimator.errors import EstimateError
-from hearsay_estimator.projective_geometry import MAX_REPORTS, space_support
 
 SPACES = [(2, 2), (2, 5), (2, 8), (3, 2), (3, 4), (5, 3), (7, 3), (11, 2), (13, 3), (523, 2)]
 

@@ -14,7 +14,7 @@ from scipy import stats
 
 from hearsay import Scheme
 from hearsay.mechanisms import Report, SubsetSelection
-from hearsay_estimator import subset_selection
+from hearsay_estimator.decoders import subset_selection
 from hearsay_estimator.errors import EstimateError
 from hearsay_estimator.sampling import SAMPLERS, sample_tally
 

@@ -19,7 +19,9 @@ from hearsay_collector.settings import SettingsError
 from hearsay_collector.stores import Store, StoreError, StoreUnavailable, store_of
 from hearsay_estimator.dashboard import words
 from hearsay_estimator.dashboard.access import for_people, guard
+from hearsay_estimator.dashboard.access.tokens import parse_tokens
 from hearsay_estimator.dashboard.api import api
+from hearsay_estimator.dashboard.api.representations import GZIPPED
 from hearsay_estimator.dashboard.below import list_mistake, told_http
 from hearsay_estimator.dashboard.comparing import comparing
 from hearsay_estimator.dashboard.decodes import Decodes, StillDecoding, TooManyDecodes
@@ -30,10 +32,8 @@ from hearsay_estimator.dashboard.pictures import pictures
 from hearsay_estimator.dashboard.planner import planner
 from hearsay_estimator.dashboard.problems import Problem
 from hearsay_estimator.dashboard.ranges import RangeError
-from hearsay_estimator.dashboard.representations import GZIPPED
 from hearsay_estimator.dashboard.settings import Settings
 from hearsay_estimator.dashboard.source import Source
-from hearsay_estimator.dashboard.tokens import parse_tokens
 from hearsay_estimator.dashboard.waiting import waiting_page, waiting_problem
 from hearsay_estimator.errors import EstimateError
 from hearsay_estimator.isolation import isolated

@@ -11,7 +11,7 @@ from werkzeug.exceptions import BadRequest
 from hearsay import Metric, ValueListError
 from hearsay_estimator.comparison import Comparison, compare, has_memory
 from hearsay_estimator.dashboard.below import list_mistake
-from hearsay_estimator.dashboard.changes import change_chart, change_headline, change_lines
+from hearsay_estimator.dashboard.charts.changes import change_chart, change_headline, change_lines
 from hearsay_estimator.dashboard.pages import download
 from hearsay_estimator.dashboard.privacy import even_guess
 from hearsay_estimator.dashboard.ranges import DayRange, before, read_range

@@ -14,8 +14,8 @@ from hearsay import HearsayError, Metric, Scheme, SchemeError
 from hearsay.mechanisms import AUTO, MAX_EPSILON, design
 from hearsay_estimator.dashboard.below import told_mechanism, told_reason
 from hearsay_estimator.dashboard.charts import BarChart, bar_chart
+from hearsay_estimator.dashboard.charts.reach import ReachChart, reach_chart, share_text
 from hearsay_estimator.dashboard.privacy import PrivacyLabel, label_of
-from hearsay_estimator.dashboard.reach_chart import ReachChart, reach_chart, share_text
 from hearsay_estimator.dashboard.words import number
 from hearsay_estimator.estimate import Estimate, estimate
 from hearsay_estimator.messages import message, sentence

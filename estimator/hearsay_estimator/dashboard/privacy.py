@@ -9,7 +9,7 @@ from functools import lru_cache
 from hearsay import Metric
 from hearsay_estimator.dashboard.below import told_mechanism
 from hearsay_estimator.privacy import Bound, guarantee, learned_by
-from hearsay_estimator.privacy_words import chance, factor, pace, rounded_up
+from hearsay_estimator.privacy.words import chance, factor, pace, rounded_up
 
 __all__ = ["Exact", "Figures", "PrivacyLabel", "even_guess", "label_of", "privacy_label"]
 

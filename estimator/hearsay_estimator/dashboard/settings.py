@@ -8,7 +8,7 @@ from pathlib import Path
 
 import hearsay_collector.settings
 from hearsay_estimator.anomalies import ALARM_LEVEL
-from hearsay_estimator.dashboard.tokens import parse_tokens
+from hearsay_estimator.dashboard.access.tokens import parse_tokens
 from hearsay_estimator.poisoning import FAKES
 
 __all__ = ["MIN_TOKEN_LENGTH", "Settings"]

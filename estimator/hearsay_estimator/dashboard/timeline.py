@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hearsay import Metric, windows
+from hearsay_estimator.dashboard.charts.trend import TrendChart, trend_chart
 from hearsay_estimator.dashboard.ranges import DayRange
 from hearsay_estimator.dashboard.source import Source
-from hearsay_estimator.dashboard.trend_chart import TrendChart, trend_chart
 from hearsay_estimator.dashboard.view import View
 from hearsay_estimator.dashboard.words import percent, window
 from hearsay_estimator.estimate import Estimate

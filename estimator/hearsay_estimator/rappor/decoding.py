@@ -11,7 +11,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from hearsay_estimator.cohort_decoder import Decoding, decode
+from hearsay_estimator.cohorts.decoder import Decoding, decode
 from hearsay_estimator.intervals import FloatArray
 from hearsay_estimator.rappor.counts_file import Counts, read_counts
 from hearsay_estimator.rappor.map_file import CandidateMap, read_map

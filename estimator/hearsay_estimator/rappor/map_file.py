@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hearsay_estimator.cohort_design import Design
+from hearsay_estimator.cohorts.design import Design
 from hearsay_estimator.rappor.errors import RapporFileError
 from hearsay_estimator.rappor.params import Params
 from hearsay_estimator.rappor.text import decode_text, read_bytes

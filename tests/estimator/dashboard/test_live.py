@@ -23,7 +23,7 @@ from click.testing import CliRunner
 
 from hearsay import Registry
 from hearsay_collector.stores import open_store
-from hearsay_estimator.dashboard.token_command import token as token_command
+from hearsay_estimator.dashboard.access.token_command import token as token_command
 
 from .conftest import REGISTRY, fill
 

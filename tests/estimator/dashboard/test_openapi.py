@@ -20,15 +20,15 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-import hearsay_estimator.dashboard
 from hearsay import Registry
 from hearsay_collector.stores import Store
-from hearsay_estimator.dashboard import parameters
-from hearsay_estimator.dashboard.tokens import SCOPES
+from hearsay_estimator.dashboard import api
+from hearsay_estimator.dashboard.access.tokens import SCOPES
+from hearsay_estimator.dashboard.api import parameters
 
 from .conftest import TOKEN, fill
 
-FILE = Path(hearsay_estimator.dashboard.__file__).with_name("openapi.json")
+FILE = Path(api.__file__).with_name("openapi.json")
 DOCUMENT: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
 HEADERS = {"Authorization": f"Bearer {TOKEN}", "Accept-Encoding": "identity"}
 CHECKS = [

@@ -14,7 +14,7 @@ from hearsay import Registry
 from hearsay.forecast import detectable_share
 from hearsay.mechanisms import design
 from hearsay_estimator.commands import plan
-from hearsay_estimator.dashboard.reach_chart import reach_chart, share_text
+from hearsay_estimator.dashboard.charts.reach import reach_chart, share_text
 
 
 def test_the_page_says_what_the_command_says(browser: FlaskClient) -> None:

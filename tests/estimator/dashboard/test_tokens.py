@@ -15,9 +15,8 @@ from hearsay import Registry
 from hearsay_collector.settings import SettingsError
 from hearsay_collector.stores import Store
 from hearsay_estimator.dashboard import create_app
-from hearsay_estimator.dashboard.settings import Settings
-from hearsay_estimator.dashboard.token_command import token as command
-from hearsay_estimator.dashboard.tokens import (
+from hearsay_estimator.dashboard.access.token_command import token as command
+from hearsay_estimator.dashboard.access.tokens import (
     SCOPES,
     ApiToken,
     digest_of_token,
@@ -25,6 +24,7 @@ from hearsay_estimator.dashboard.tokens import (
     parse_tokens,
     token_lines,
 )
+from hearsay_estimator.dashboard.settings import Settings
 
 from .conftest import NOW, REGISTRY, TOKEN
 
@@ -176,7 +176,7 @@ def test_all_tokens_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
         compared.append(one)
         return one == other
 
-    monkeypatch.setattr("hearsay_estimator.dashboard.tokens.hmac.compare_digest", watched)
+    monkeypatch.setattr("hearsay_estimator.dashboard.access.tokens.hmac.compare_digest", watched)
     tokens = [ApiToken(name, digest_of_token(name), frozenset({"plan"})) for name in "abc"]
     found = find_token(tokens, "a")
     assert found is tokens[0]

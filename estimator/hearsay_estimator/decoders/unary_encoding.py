@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hearsay.mechanisms import BasicRappor, UnaryEncoding
 from hearsay_collector.tally import TallyRow
-from hearsay_estimator.support import Items
+from hearsay_estimator.decoders.support import Items
 
 __all__ = ["sample_rows"]
 

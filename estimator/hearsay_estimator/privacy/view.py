@@ -16,7 +16,7 @@ from hearsay_estimator.privacy import (
     learned_by,
     not_covered,
 )
-from hearsay_estimator.privacy_words import chance, factor, pace, rounded_up
+from hearsay_estimator.privacy.words import chance, factor, pace, rounded_up
 
 __all__ = ["guarantee_view", "together_view"]
 

@@ -6,7 +6,7 @@ import json
 
 import click
 
-from hearsay_estimator.dashboard.tokens import (
+from hearsay_estimator.dashboard.access.tokens import (
     SCOPES,
     ApiToken,
     digest_of_token,

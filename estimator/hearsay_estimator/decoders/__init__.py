@@ -27,10 +27,10 @@ from hearsay.mechanisms import (
     UnaryEncoding,
 )
 from hearsay_collector.tally import Tally
-from hearsay_estimator import hadamard_response, hashed, projective_geometry
+from hearsay_estimator.decoders import hadamard_response, hashed, projective_geometry
+from hearsay_estimator.decoders.support import Decoder, Items, Support
 from hearsay_estimator.errors import EstimateError
 from hearsay_estimator.messages import message
-from hearsay_estimator.support import Decoder, Items, Support
 
 __all__ = ["DECODERS", "asked_items", "support_counts"]
 

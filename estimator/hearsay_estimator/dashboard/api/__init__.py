@@ -14,7 +14,7 @@ from hearsay import windows
 from hearsay_estimator import planning
 from hearsay_estimator.comparison import compare, has_memory
 from hearsay_estimator.dashboard.access import may_read, require
-from hearsay_estimator.dashboard.asking import (
+from hearsay_estimator.dashboard.api.asking import (
     MAX_CELLS,
     MAX_VALUES,
     asked_candidates,
@@ -22,9 +22,8 @@ from hearsay_estimator.dashboard.asking import (
     asked_range,
     bound,
 )
-from hearsay_estimator.dashboard.listing import LISTED, chosen, listed, named
-from hearsay_estimator.dashboard.overview import read_filters
-from hearsay_estimator.dashboard.parameters import (
+from hearsay_estimator.dashboard.api.listing import LISTED, chosen, listed, named
+from hearsay_estimator.dashboard.api.parameters import (
     ComparisonParameters,
     DeclaredParameters,
     EstimateParameters,
@@ -34,9 +33,7 @@ from hearsay_estimator.dashboard.parameters import (
     TrendParameters,
     read_parameters,
 )
-from hearsay_estimator.dashboard.problems import Problem
-from hearsay_estimator.dashboard.ranges import before, read_range
-from hearsay_estimator.dashboard.representations import (
+from hearsay_estimator.dashboard.api.representations import (
     etag,
     filter_csv,
     form_of,
@@ -45,6 +42,9 @@ from hearsay_estimator.dashboard.representations import (
     to_csv,
     unchanged,
 )
+from hearsay_estimator.dashboard.overview import read_filters
+from hearsay_estimator.dashboard.problems import Problem
+from hearsay_estimator.dashboard.ranges import before, read_range
 from hearsay_estimator.dashboard.source import current_source
 from hearsay_estimator.dashboard.timeline import grouping
 from hearsay_estimator.dashboard.versions import digest_of_candidates

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from hearsay.mechanisms import HadamardResponse
 from hearsay_collector.tally import Tally, TallyRow
-from hearsay_estimator.planes import Planes, sample_points
-from hearsay_estimator.support import Items, Support
+from hearsay_estimator.decoders.planes import Planes, sample_points
+from hearsay_estimator.decoders.support import Items, Support
 
 __all__ = ["decode", "matrix_support", "sample_rows"]
 

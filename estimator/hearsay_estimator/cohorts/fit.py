@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hearsay_estimator.cohort_design import Design
-from hearsay_estimator.cohort_table import CohortTable
+from hearsay_estimator.cohorts.design import Design
+from hearsay_estimator.cohorts.table import CohortTable
 from hearsay_estimator.intervals import FloatArray
 
 __all__ = ["Fit", "covariance", "joint_fit", "scores", "singly"]

@@ -36,13 +36,13 @@ from hearsay.mechanisms import (
     UnaryEncoding,
 )
 from hearsay_collector.tally import Tally, TallyRow
-from hearsay_estimator import (
+from hearsay_estimator.decoders import (
     hadamard_response,
     projective_geometry,
     subset_selection,
     unary_encoding,
 )
-from hearsay_estimator.support import Items, Support
+from hearsay_estimator.decoders.support import Items, Support
 from hearsay_estimator.tails import chi_square_tail
 
 __all__ = [

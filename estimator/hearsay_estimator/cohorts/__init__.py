@@ -3,7 +3,7 @@
 RAPPOR and cohort local hashing, with memory or without, hash strings to so few columns that
 common strings collide with all others in some cohorts. Counting each candidate's supporters
 by itself would add those of its neighbours, an error that no number of reports removes;
-`hearsay_estimator.cohort_decoder` tells the candidates apart instead.
+`hearsay_estimator.cohorts.decoder` tells the candidates apart instead.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from hearsay.mechanisms import (
     Rappor,
 )
 from hearsay_collector.tally import Tally
-from hearsay_estimator.cohort_decoder import STRICTNESS, Decoding, decode
-from hearsay_estimator.cohort_design import Design
+from hearsay_estimator.cohorts.decoder import STRICTNESS, Decoding, decode
+from hearsay_estimator.cohorts.design import Design
+from hearsay_estimator.decoders.hashed import hash_columns
+from hearsay_estimator.decoders.support import Items
 from hearsay_estimator.errors import EstimateError
 from hearsay_estimator.finding import Finding
-from hearsay_estimator.hashed import hash_columns
 from hearsay_estimator.intervals import Noise
 from hearsay_estimator.memoized import worth
 from hearsay_estimator.messages import listed, message
 from hearsay_estimator.significance import adjust_p
-from hearsay_estimator.support import Items
 
 __all__ = ["COHORTS", "decode_cohorts", "fits"]
 

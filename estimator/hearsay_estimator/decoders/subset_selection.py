@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from hearsay.mechanisms import MemoizedSubsetSelection, SubsetSelection
 from hearsay_collector.tally import TallyRow
-from hearsay_estimator.support import Items
+from hearsay_estimator.decoders.support import Items
 
 __all__ = ["sample_rows"]
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from hearsay.mechanisms import OneTimeRappor, Rappor
 from hearsay_collector.tally import TallyRow
-from hearsay_estimator.hashed import hash_columns
-from hearsay_estimator.support import Items
+from hearsay_estimator.decoders.hashed import hash_columns
+from hearsay_estimator.decoders.support import Items
 
 __all__ = ["sample_rows"]
 

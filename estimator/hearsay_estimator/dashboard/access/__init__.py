@@ -21,8 +21,8 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import Forbidden, Unauthorized
 
 from hearsay import Metric
+from hearsay_estimator.dashboard.access.tokens import ApiToken, digest_of_token, find_token
 from hearsay_estimator.dashboard.problems import Problem
-from hearsay_estimator.dashboard.tokens import ApiToken, digest_of_token, find_token
 from hearsay_estimator.messages import message
 
 __all__ = ["API", "access", "for_people", "guard", "may_read", "require"]

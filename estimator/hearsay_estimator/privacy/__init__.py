@@ -21,8 +21,8 @@ from typing import Any
 
 from hearsay import Metric, Registry
 from hearsay.mechanisms import MemoizedLocalHashing, Memoizing
-from hearsay_estimator.change_pattern import alternation_loss, reports_that_show
 from hearsay_estimator.messages import message
+from hearsay_estimator.privacy.change_pattern import alternation_loss, reports_that_show
 
 __all__ = [
     "BEYOND",

@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hearsay_estimator.cohort_design import Design
-from hearsay_estimator.cohort_fit import Fit, covariance, joint_fit, scores, singly
-from hearsay_estimator.cohort_table import CohortTable, Winsor
+from hearsay_estimator.cohorts.design import Design
+from hearsay_estimator.cohorts.fit import Fit, covariance, joint_fit, scores, singly
+from hearsay_estimator.cohorts.table import CohortTable, Winsor
 from hearsay_estimator.intervals import FloatArray
 
 __all__ = ["STRICTNESS", "Decoding", "decode"]

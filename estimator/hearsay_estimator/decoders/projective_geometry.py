@@ -31,10 +31,10 @@ from numpy.typing import NDArray
 from hearsay.mechanisms import ProjectiveGeometry
 from hearsay.mechanisms.projective_geometry import points
 from hearsay_collector.tally import Tally, TallyRow
+from hearsay_estimator.decoders.planes import Planes, sample_points
+from hearsay_estimator.decoders.support import Items, Support
 from hearsay_estimator.errors import EstimateError
 from hearsay_estimator.messages import message
-from hearsay_estimator.planes import Planes, sample_points
-from hearsay_estimator.support import Items, Support
 
 __all__ = ["MAX_REPORTS", "decode", "sample_rows", "space_support"]
 
