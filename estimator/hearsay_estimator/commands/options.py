@@ -122,6 +122,12 @@ def progress(description: str) -> Iterator[None]:
 
 
 def read_candidates(metric: Metric, path: Path | None) -> list[str] | None:
+    """The strings to look for, one on each line of that file; None for a metric with a list.
+
+    Raises:
+        click.UsageError: the metric takes any string, and no file says which to look for.
+        ValueListError: the file cannot be read, or its text cannot be taken.
+    """
     if path is None:
         if metric.values is None:
             raise click.UsageError(

@@ -6,25 +6,19 @@ sense, 3 when nothing has been reported yet.
 
 from __future__ import annotations
 
-import functools
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import ParamSpec, TypeVar
 
 import click
 
-from hearsay import HearsayError
 from hearsay_collector.numeric import Real
+from hearsay_estimator.commands.options import reported
 
 # numpy and rich take longer to import than `hearsay --help` should.
 
 __all__ = ["rappor"]
 
 _NO_DATA = 3
-
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
 
 _file = click.Path(path_type=Path)
 _params = click.option(
@@ -35,19 +29,6 @@ _params = click.option(
     help="params.csv: the header k,h,m,p,q,f and a line of values.",
 )
 _open_share = Real(0, 1, min_open=True, max_open=True)
-
-
-def _reported(command: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Show hearsay's errors as the command line does: their message, and exit 1."""
-
-    @functools.wraps(command)
-    def run(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        try:
-            return command(*args, **kwargs)
-        except HearsayError as error:
-            raise click.ClickException(str(error)) from error
-
-    return run
 
 
 @click.group()
@@ -83,7 +64,7 @@ def rappor() -> None:
 )
 @click.option("--json", "form", flag_value="json", help="Print JSON and nothing else.")
 @click.option("--csv", "form", flag_value="csv", help="Print CSV and nothing else.")
-@_reported
+@reported
 def decode(
     params_file: Path, counts_file: Path, map_file: Path, fdr: float, level: float, form: str | None
 ) -> None:
@@ -115,7 +96,7 @@ def decode(
     type=_file,
     help="The strings to look for, one on each line.",
 )
-@_reported
+@reported
 def hash_(params_file: Path, candidates_file: Path) -> None:
     """Print the map.csv of candidate strings, hashed as google/rappor's clients do."""
     from hearsay_estimator.rappor.hashing import read_candidates, write_map
@@ -135,7 +116,7 @@ def hash_(params_file: Path, candidates_file: Path) -> None:
 )
 @click.option("--reports", "form", flag_value="reports", default="reports", help="[default]")
 @click.option("--counts", "form", flag_value="counts", help="Print counts.csv instead of reports.")
-@_reported
+@reported
 def encode(params_file: Path, values_file: Path, form: str) -> None:
     """Simulate the clients that hold these values, and print their reports.
 
