@@ -5,7 +5,14 @@ from __future__ import annotations
 from hearsay import ValueListError
 from hearsay_estimator.messages import message, recognized, sentence
 
-__all__ = ["list_mistake", "told_forecast", "told_http", "told_mechanism", "told_reason"]
+__all__ = [
+    "list_mistake",
+    "told_forecast",
+    "told_http",
+    "told_mechanism",
+    "told_reason",
+    "told_scheme_mistake",
+]
 
 _MECHANISMS = {
     "subset_selection": sentence("subset selection"),
@@ -31,6 +38,25 @@ _REASONS = (
     sentence(
         "subset selection would need {length} bytes a report, above {most}; projective geometry "
         "needs {bytes} and loses little"
+    ),
+    sentence(
+        "subset selection of a memo has {loss} times the least possible variance, in {length} "
+        "bytes a report"
+    ),
+    sentence(
+        "subset selection of a memo would need {length} bytes a report, above {most}; cohort "
+        "local hashing needs {bytes}"
+    ),
+    sentence(
+        "under lifetime epsilon {epsilon} subset selection of a memo would have {loss} times the "
+        "least variance; cohort local hashing loses less"
+    ),
+)
+
+_MEMO_BOUNDS = (
+    sentence(
+        "lifetime_epsilon is what one memo may reveal: it must be above epsilon {epsilon} and at "
+        "most {most}, not {lifetime}"
     ),
 )
 
@@ -96,6 +122,11 @@ def told_mechanism(name: str) -> str:
 def told_reason(reason: str) -> str:
     """Why a mechanism is chosen."""
     return recognized(reason, _REASONS)
+
+
+def told_scheme_mistake(mistake: str) -> str:
+    """Why no mechanism can be built."""
+    return recognized(mistake, _MEMO_BOUNDS)
 
 
 def told_forecast(warning: str) -> str:

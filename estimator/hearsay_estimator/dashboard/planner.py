@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
+from typing import Any
 
 import numpy as np
 from flask import Blueprint, render_template, request
 from flask.typing import ResponseReturnValue
 
 from hearsay import HearsayError, Metric, Scheme, SchemeError
-from hearsay.mechanisms import AUTO, MAX_EPSILON, design
-from hearsay_estimator.dashboard.below import told_mechanism, told_reason
+from hearsay.mechanisms import MAX_EPSILON, Mechanism
+from hearsay_estimator.dashboard.below import told_mechanism, told_reason, told_scheme_mistake
 from hearsay_estimator.dashboard.charts import BarChart, bar_chart
 from hearsay_estimator.dashboard.charts.reach import ReachChart, reach_chart, share_text
 from hearsay_estimator.dashboard.privacy import PrivacyLabel, label_of
@@ -21,6 +22,7 @@ from hearsay_estimator.estimate import Estimate, estimate
 from hearsay_estimator.messages import message, sentence
 from hearsay_estimator.planning import Plan, plan
 from hearsay_estimator.population import zipf_shares
+from hearsay_estimator.privacy.words import rounded_up
 from hearsay_estimator.sampling import sample_tally
 
 __all__ = ["planner"]
@@ -98,13 +100,16 @@ _NUMBER = sentence("Write a number above {lowest:g} up to {highest:,}.")
 def planner_page() -> ResponseReturnValue:
     """The form and, if its numbers make sense, what they lead to."""
     fields, numbers = _read(request.args)
+    memoize = "memoize" in request.args
     outcome, mistake = None, None
     if numbers is not None:
         try:
-            outcome = _outcome(numbers)
+            outcome = _outcome(numbers, memoize)
         except HearsayError as error:
-            mistake = str(error)
-    page = render_template("plan.html", fields=fields, outcome=outcome, mistake=mistake)
+            mistake = told_scheme_mistake(str(error))
+    page = render_template(
+        "plan.html", fields=fields, memoize=memoize, outcome=outcome, mistake=mistake
+    )
     return page, 200 if outcome is not None else 400
 
 
@@ -126,7 +131,7 @@ def _read(arguments: Mapping[str, str]) -> tuple[list[Field], dict[str, float] |
     return fields, numbers if len(numbers) == len(fields) else None
 
 
-def _outcome(numbers: Mapping[str, float]) -> Outcome:
+def _outcome(numbers: Mapping[str, float], memoize: bool) -> Outcome:
     size, devices = int(numbers["size"]), int(numbers["devices"])
     epsilon, rate = numbers["epsilon"], numbers["sample_rate"]
     if numbers["lifetime_epsilon"] < epsilon:
@@ -143,18 +148,21 @@ def _outcome(numbers: Mapping[str, float]) -> Outcome:
         share=_SHARE,
         sample_rate=rate,
         lifetime_epsilon=numbers["lifetime_epsilon"],
+        memoize=memoize,
     )
-    answered, example, found = _example(size, epsilon, devices, rate)
+    metric = _metric(numbers, size, memoize)
+    mechanism = metric.scheme.mechanism
+    answered, example, found = _example(mechanism, size, devices, rate)
     return Outcome(
         plan=made,
         verdict=_verdict(made),
         facts=_facts(made),
-        reach=reach_chart(design(AUTO, size, epsilon), size, rate, devices),
+        reach=reach_chart(mechanism, size, rate, devices),
         example=example,
         estimate=answered,
         found=found,
-        toml=_toml(numbers, size),
-        label=label_of(_metric(numbers, size)),
+        toml=_toml(numbers, size, memoize),
+        label=label_of(metric),
     )
 
 
@@ -168,8 +176,6 @@ def _verdict(made: Plan) -> str:
 
 
 def _facts(made: Plan) -> tuple[tuple[str, str, str], ...]:
-    lifetime = made.lifetime
-    assert lifetime is not None
     return (
         (
             message("Answers in a window"),
@@ -186,14 +192,7 @@ def _facts(made: Plan) -> tuple[tuple[str, str, str], ...]:
             message("{devices:,} devices", devices=made.devices_for_half_width),
             message("in the 95% interval of a share of 1%"),
         ),
-        (
-            message("Answers of a device"),
-            number(lifetime.answers),
-            message(
-                "until its budget is spent, over about {windows:,} windows",
-                windows=round(lifetime.windows),
-            ),
-        ),
+        *_over_time(made),
         (
             message("{fakes:.3g}% fake devices", fakes=100 * made.fakes),
             message("{gain:.2f} points", gain=100 * made.fakes_gain),
@@ -216,13 +215,43 @@ def _facts(made: Plan) -> tuple[tuple[str, str, str], ...]:
     )
 
 
+def _over_time(made: Plan) -> Iterator[tuple[str, str, str]]:
+    if made.lifetime is not None:
+        yield (
+            message("Answers of a device"),
+            number(made.lifetime.answers),
+            message(
+                "until its budget is spent, over about {windows:,} windows",
+                windows=round(made.lifetime.windows),
+            ),
+        )
+    if made.memory is not None:
+        yield (
+            message("Answers of a device"),
+            message("any number"),
+            message(
+                "all of one value reveal at most ε {memo}; each further one, of whatever "
+                "history, adds at most ε {fresh}",
+                memo=rounded_up(made.memory.memo_epsilon, 2),
+                fresh=rounded_up(made.memory.fresh_epsilon, 2),
+            ),
+        )
+        yield (
+            message("Over many windows"),
+            message("±{error:.2g} points", error=100 * made.memory.lasting_std_error),
+            message(
+                "the standard error of a share of 1% stays above this, if the same devices answer"
+            ),
+        )
+
+
 def _example(
-    size: int, epsilon: float, devices: int, rate: float
+    mechanism: Mechanism[Any], size: int, devices: int, rate: float
 ) -> tuple[Estimate, BarChart | None, str]:
     """One window's answers of an invented crowd, whose shares fall as 1 / rank."""
     rng = np.random.default_rng(_SEED)
     values = tuple(message("value {rank}", rank=rank) for rank in range(1, size + 1))
-    scheme = Scheme("category", design(AUTO, size, epsilon), values)
+    scheme = Scheme("category", mechanism, values)
     counts = rng.multinomial(devices, zipf_shares(size, 1.0))
     answered = estimate(sample_tally(scheme, rng.binomial(counts, rate), rng), scheme)
     if not answered.n:
@@ -241,7 +270,7 @@ def _example(
     return answered, replace(chart, title=message("simulated: estimated shares")), found
 
 
-def _metric(numbers: Mapping[str, float], size: int) -> Metric:
+def _metric(numbers: Mapping[str, float], size: int, memoize: bool) -> Metric:
     """The metric that these numbers would declare."""
     return Metric(
         name="my_metric",
@@ -253,10 +282,11 @@ def _metric(numbers: Mapping[str, float], size: int) -> Metric:
         lifetime_epsilon=float(numbers["lifetime_epsilon"]),
         values=tuple(map(str, range(size))),
         sample_rate=float(numbers["sample_rate"]),
+        longitudinal="memoize" if memoize else "fresh",
     )
 
 
-def _toml(numbers: Mapping[str, float], size: int) -> str:
+def _toml(numbers: Mapping[str, float], size: int, memoize: bool) -> str:
     """The numbers as a metric declares them."""
     return "\n".join(
         (
@@ -267,5 +297,6 @@ def _toml(numbers: Mapping[str, float], size: int) -> str:
             f"lifetime_epsilon = {float(numbers['lifetime_epsilon'])!r}",
             f"sample_rate = {float(numbers['sample_rate'])!r}",
             f"devices = {int(numbers['devices'])}",
+            *(['longitudinal = "memoize"'] if memoize else []),
         )
     )

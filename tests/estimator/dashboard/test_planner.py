@@ -15,6 +15,7 @@ from hearsay.forecast import detectable_share
 from hearsay.mechanisms import design
 from hearsay_estimator.commands import plan
 from hearsay_estimator.dashboard.charts.reach import reach_chart, share_text
+from hearsay_estimator.privacy.words import rounded_up
 
 
 def test_the_page_says_what_the_command_says(browser: FlaskClient) -> None:
@@ -31,6 +32,52 @@ def test_the_page_says_what_the_command_says(browser: FlaskClient) -> None:
     assert f"Shares of {share_text(made['detectable_share'])} or more stand out" in page
     assert "10,000" in page
     assert made["reason"] in page
+
+
+@pytest.mark.parametrize("size", [2, 20, 3_000])
+def test_memory_is_planned(browser: FlaskClient, size: int) -> None:
+    """With the box ticked the page says what a memo reveals, as `hearsay plan --memoize` does,
+    and declares it; the box stays ticked."""
+    query = f"size={size}&epsilon=1&lifetime_epsilon=8&devices=50000&sample_rate=0.2"
+    fresh, page = (browser.get(f"/plan?{query}{more}").text for more in ("", "&memoize=1"))
+    options = ["--size", str(size), "--epsilon", "1", "--devices", "50000", "--sample-rate", "0.2"]
+    options += ["--lifetime-epsilon", "8", "--memoize", "--share", "0.01", "--json"]
+    made = json.loads(CliRunner().invoke(plan, options).stdout)
+    memory = made["memory"]
+    assert f"reveal at most ε {rounded_up(memory['memo_epsilon'], 2)};" in page
+    assert f"adds at most ε {rounded_up(memory['fresh_epsilon'], 2)}" in page
+    assert f"±{100 * memory['lasting_std_error']:.2g} points" in page
+    assert f"{made['devices_to_detect']:,} devices" in page
+    assert re.search(r'name="memoize" value="1" checked', page)
+    found = re.search(r"<pre><code>(\[metrics.*?)</code></pre>", page, re.DOTALL)
+    assert found is not None
+    values = json.dumps([str(number) for number in range(size)])
+    text = found[1].replace("&#34;", '"').replace("[...]", values)
+    rest = 'description = "?"\nowner = "me"\nexpires = 2027-06-30\n'
+    metric = Registry.parse(f"schema = 1\n{text}\n{rest}")["my_metric"]
+    assert metric.longitudinal == "memoize"
+    assert metric.scheme.mechanism.name == made["mechanism"]
+    for text in ("longitudinal", "any number", " checked"):
+        assert text not in fresh
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "size=20&epsilon=1&lifetime_epsilon=4",
+        "size=10&epsilon=1&lifetime_epsilon=1.2",
+        "size=10000&epsilon=0.5&lifetime_epsilon=1",
+        "epsilon=2&lifetime_epsilon=2",
+    ],
+)
+def test_memory_is_explained_in_chinese(browser: FlaskClient, query: str) -> None:
+    """Why a mechanism with memory is chosen, or none can be, is said in the page's language."""
+    english, chinese = (
+        browser.get(f"/plan?{query}&memoize=1&lang={tag}").text for tag in ("en", "zh-Hans")
+    )
+    said = ("of a memo", "what one memo may reveal")
+    assert any(text in english for text in said)
+    assert not any(text in chinese for text in said)
 
 
 def test_the_example_is_the_same_each_time(browser: FlaskClient) -> None:
@@ -66,6 +113,7 @@ def test_the_declaration_is_a_registry(browser: FlaskClient) -> None:
         ("devices=1e99", "a whole number"),
         ("sample_rate=2", "up to 1"),
         ("epsilon=8&lifetime_epsilon=2", "the larger one"),
+        ("memoize=1&epsilon=2&lifetime_epsilon=2", "lifetime_epsilon"),
         ("size=%3Cscript%3E", "a whole number"),
     ],
 )
