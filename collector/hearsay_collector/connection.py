@@ -70,10 +70,17 @@ class Connection(GuardedConnection):
     def on_headers_complete(self) -> None:
         media_type = self._plain_type() if self.url == _URL else None
         if media_type is not None:
+            assert self._collector is not None
             self.check_header()
             # HTTP/1.0 would want to hear that the connection stays, where it may.
             stays = self.parser.should_keep_alive() and self.parser.get_http_version() != "1.0"
-            self.cycle = _Exchange(self, media_type, stays)  # type: ignore[assignment]
+            exchange = _Exchange(self, media_type, stays)
+            self.cycle = exchange  # type: ignore[assignment]
+            try:
+                self._collector.admit(self.client, self.headers)
+            except Exception as error:
+                # Nothing of its body is kept then.
+                exchange.refusal = error
         else:
             super().on_headers_complete()
 
@@ -132,7 +139,6 @@ class Connection(GuardedConnection):
             try:
                 if exchange.refusal is not None:
                     raise exchange.refusal
-                self._collector.admit(self.client, self.headers)
                 pieces, exchange.pieces = exchange.pieces, []
                 body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
                 if self._collector.offer(exchange.media_type, body, exchange.done):

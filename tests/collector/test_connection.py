@@ -17,6 +17,7 @@ from hearsay import windows
 from hearsay.mechanisms import Report
 from hearsay_collector.app import create_app
 from hearsay_collector.batches.binary import MEDIA_TYPE, encode
+from hearsay_collector.batches.bodies import IntakeError
 from hearsay_collector.serving.guard import GuardedConnection
 from hearsay_collector.settings import Settings
 from hearsay_collector.stores import open_store
@@ -167,6 +168,24 @@ def test_a_body_that_never_ends_is_forgotten(client, batch):
     client.loop.run_until_complete(asyncio.wait_for(leave(), 30))
     assert talk(client, batch(), answers=1)[0][0] == 202
     assert client.app._held == 0
+
+
+def test_nothing_is_kept_of_a_sender_that_is_refused(client, batch, monkeypatch):
+    """Who may not send takes no room from the others while its body comes, and is told so after
+    it; the connection goes on."""
+    held = []
+
+    def refuse(*_):
+        raise IntakeError("no-key", 401, "No key", "send one")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(client.app, "admit", refuse)
+        patch.setattr(client.app, "hold", held.append)
+        whole = batch()
+        found = talk(client, whole[:-20], whole[-20:], HEALTH, answers=2)
+    assert [status for status, _, _ in found] == [401, 200]
+    assert held == []
+    assert talk(client, batch(), answers=1)[0][0] == 202
 
 
 def test_a_client_that_does_not_wait(client, store, batch, registry, monkeypatch):
