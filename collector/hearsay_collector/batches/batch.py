@@ -52,11 +52,12 @@ class Batch(NamedTuple):
     @property
     def reports(self) -> int:
         """How many reports may be counted."""
-        return (
-            len(self.accepted)
-            + sum(each.reports for each in self.summed.values())
-            + sum(int(each.reports.sum()) for each in self.blocks)
-        )
+        number = len(self.accepted)
+        if self.summed:
+            number += sum(each.reports for each in self.summed.values())
+        for block in self.blocks:
+            number += int(block.reports.sum())
+        return number
 
 
 class Receipt(NamedTuple):
