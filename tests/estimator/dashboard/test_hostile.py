@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -88,7 +89,7 @@ def registry() -> Registry:
 
 
 @pytest.fixture
-def client(tmp_path: Path, registry: Registry) -> FlaskClient:
+def client(tmp_path: Path, registry: Registry) -> Iterator[FlaskClient]:
     """A signed-in browser; every value has been answered, the first one most."""
     store: Store = open_store(f"sqlite:///{tmp_path}/tallies.db")
     store.publish({"hostile": [registry["hostile"].scheme]})
@@ -100,7 +101,8 @@ def client(tmp_path: Path, registry: Registry) -> FlaskClient:
     client = app.test_client()
     client.environ_base["HTTP_ACCEPT"] = "text/html,*/*;q=0.8"
     assert client.post("/login", data={"token": TOKEN}).status_code == 303
-    return client
+    yield client
+    store.close()
 
 
 @pytest.mark.parametrize("path", PAGES)
