@@ -53,15 +53,18 @@ class Channel(NamedTuple):
     p11: Fraction
     p01: Fraction
     """How often a report sets a column that the string sets, and one that it does not."""
+    exclusive: bool
+    """Whether each report sets exactly one column."""
 
 
 def _of_bloom(bloom: Bloom, p11: Fraction, p01: Fraction) -> Channel:
-    return Channel(bloom.salt, bloom.cohorts, bloom.k, bloom.h, p11, p01)
+    return Channel(bloom.salt, bloom.cohorts, bloom.k, bloom.h, p11, p01, False)
 
 
 def _of_hashing(mechanism: CohortLocalHashing | MemoizedLocalHashing) -> Channel:
     channel = mechanism.channel
-    return Channel(mechanism.salt, mechanism.hashes, mechanism.width, 1, channel.p, channel.q)
+    sizes = mechanism.hashes, mechanism.width, 1
+    return Channel(mechanism.salt, *sizes, channel.p, channel.q, channel.rows[0].columns == 1)
 
 
 COHORTS: dict[str, Callable[[Any], Channel]] = {
@@ -114,6 +117,7 @@ def decode_cohorts(
         p01,
         p11,
         background=1 - (1 - 1 / channel.columns) ** channel.hashes,
+        exclusive=channel.exclusive,
         fdr=1 - level,
         level=level,
     )

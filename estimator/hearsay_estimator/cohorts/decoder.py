@@ -101,6 +101,7 @@ def decode(
     p11: float,
     *,
     background: float,
+    exclusive: bool = False,
     fdr: float = 0.05,
     level: float = 0.95,
 ) -> Decoding:
@@ -115,6 +116,7 @@ def decode(
         background: density c of a random filter: 1 - (1 - 1/k)**h. It is 0 where nothing
             but the candidates can be encoded and no two of them share a cell (basic
             RAPPOR): each is then estimated by its own cells alone.
+        exclusive: whether each report sets exactly one column, as in local hashing.
         fdr: false discovery rate of `detected`, over all candidates.
         level: of the intervals.
 
@@ -132,7 +134,7 @@ def decode(
     first = np.flatnonzero(same_as == np.arange(len(design)))
     distinct = design if len(first) == len(design) else design.take(first)
     winsor = Winsor.for_cells(design.cells.shape[1])
-    table = CohortTable.of(counts, reports, p01, p11, background, winsor)
+    table = CohortTable.of(counts, reports, p01, p11, background, winsor, exclusive=exclusive)
     if not table.live:
         found = _nothing(len(distinct))
     elif background == 0:

@@ -85,8 +85,11 @@ def covariance(table: CohortTable, design: Design, fit: Fit) -> FloatArray:
 
         N Cov(y_j, y_l) = sum_x share_x X_xj X_xl + u c**2 - E[y_j] E[y_l]
 
-    with u the share that the fit leaves to random filters.
+    with u the share that the fit leaves to random filters. Where a report sets exactly one
+    column, the weights hold all of that already.
     """
+    if table.tied:
+        return fit.inverse * table.winsor.loss
     filters = design.take(fit.selected).filters()
     background = table.background
     linear = fit.inverse @ ((filters - background) * fit.weights[:, None]).T

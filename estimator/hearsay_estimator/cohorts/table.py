@@ -6,10 +6,19 @@ cohort whose true filter sets it::
     y = (t/N - p01) / (p11 - p01),   Var y = r (1-r) / (N (p11-p01)**2),   r = E[t/N]
 
 where p01 and p11 are the probabilities that a report sets a cell which the true filter
-leaves, or sets. Strings that a fit leaves out scatter the cells further. That is a second
-component of variance, `spread`, measured from the residuals so that they are as large as
-they should be (Paule and Mandel, J. Res. NBS 1982); and because one common string lifts
-few cells by much, residuals are winsorized (Huber, Robust Statistics, 1981, chapter 7).
+leaves, or sets.
+
+Where a report sets exactly one column (local hashing) the cells of a cohort share a
+multinomial: N Cov(t/N) = D - r r' with D = diag(r). As r sums to 1, (D - r r') D**-1
+(D - r r') = D - r r': the inverse of D inverts that as well, and residuals sum to 0 in each
+cohort. So least squares may take these cells for independent ones of variance
+r / (N (p11-p01)**2), and each cohort has a degree of freedom less. With r (1-r) intervals
+would be too short, by sqrt(1 - 1/k).
+
+Strings that a fit leaves out scatter the cells further. That is a second component of
+variance, `spread`, measured from the residuals so that they are as large as they should be
+(Paule and Mandel, J. Res. NBS 1982); and because one common string lifts few cells by much,
+residuals are winsorized (Huber, Robust Statistics, 1981, chapter 7).
 """
 
 from __future__ import annotations
@@ -64,7 +73,8 @@ class CohortTable:
     """The cells of a table, cohort by cohort; arrays have shape (m * k,).
 
     `y` is the debiased share of each cell, `reports` the N behind it. `background` is the
-    density of a random filter, which y has where nothing is known.
+    density of a random filter, which y has where nothing is known. `tied` is the number of
+    cohorts whose cells sum to 1 whatever is reported: all or none.
     """
 
     y: FloatArray
@@ -73,6 +83,7 @@ class CohortTable:
     p11: float
     background: float
     winsor: Winsor
+    tied: int = 0
 
     @classmethod
     def of(
@@ -83,11 +94,17 @@ class CohortTable:
         p11: float,
         background: float,
         winsor: Winsor,
+        *,
+        exclusive: bool = False,
     ) -> Self:
-        """From counts of shape (m, k) and reports of shape (m,)."""
+        """From counts of shape (m, k) and reports of shape (m,).
+
+        `exclusive`: each report sets exactly one column.
+        """
         each = np.repeat(reports.astype(np.float64), counts.shape[1])
         rate = np.divide(counts.ravel(), each, out=np.full(len(each), p01), where=each > 0)
-        return cls((rate - p01) / (p11 - p01), each, p01, p11, background, winsor)
+        tied = int(np.count_nonzero(reports)) if exclusive else 0
+        return cls((rate - p01) / (p11 - p01), each, p01, p11, background, winsor, tied)
 
     @property
     def live(self) -> int:
@@ -95,7 +112,7 @@ class CohortTable:
         return int(np.count_nonzero(self.reports))
 
     def variance(self, fit: FloatArray) -> FloatArray:
-        """Binomial variance of y where the model expects `fit`; infinite without reports.
+        """Variance of y where the model expects `fit`; infinite without reports.
 
         It never comes from the raw count: a cell that is high by chance would weigh less,
         and bias the fit.
@@ -103,7 +120,8 @@ class CohortTable:
         n = np.maximum(self.reports, 1.0)
         rate = self.p01 + (self.p11 - self.p01) * np.clip(fit, 0.0, 1.0)
         rate = np.clip(rate, 0.5 / n, 1 - 0.5 / n)
-        variance = rate * (1 - rate) / (n * (self.p11 - self.p01) ** 2)
+        noise = rate if self.tied else rate * (1 - rate)
+        variance = noise / (n * (self.p11 - self.p01) ** 2)
         return np.where(self.reports > 0, variance, np.inf)
 
     def weights(self, fit: FloatArray, parameters: int) -> FloatArray:
@@ -111,14 +129,15 @@ class CohortTable:
         variance = self.variance(fit)
         live = self.reports > 0
         square, floor = (self.y - fit)[live] ** 2, variance[live]
-        target = max(len(floor) - parameters, 1) * self.winsor.square
+        freedom = len(floor) - self.tied - parameters
+        target = max(freedom, 1) * self.winsor.square
         limit = self.winsor.limit**2
 
         def excess(spread: float) -> float:
             return float(np.minimum(square / (floor + spread), limit).sum()) - target
 
         low, high = 0.0, 0.0
-        if len(floor) > parameters and excess(0.0) > 0:
+        if freedom > 0 and excess(0.0) > 0:
             high = float(square.sum()) / target
         while high - low > 1e-3 * high:
             middle = (low + high) / 2
