@@ -36,6 +36,7 @@ class Retention:
         self._days = days
         self._clock = clock
         self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
 
     def apply(self) -> float:
         """Drop what is too old; how many seconds later to do so again."""
@@ -51,11 +52,14 @@ class Retention:
 
     def start(self) -> None:
         """Apply it from now on, the first time within five minutes, until `stop`."""
-        threading.Thread(target=self._run, name="retention", daemon=True).start()
+        self._thread = threading.Thread(target=self._run, name="retention", daemon=True)
+        self._thread.start()
 
     def stop(self) -> None:
-        """Do nothing any more."""
+        """Do nothing any more; what is under way is waited for, as it needs the store."""
         self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
 
     def _run(self) -> None:
         # Processes that start together need not drop together.
