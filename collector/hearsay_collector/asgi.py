@@ -211,7 +211,7 @@ class Collector:
         await _send(send, answer, more)
 
     async def _take(self, media_type: str, encoding: str, body: bytes) -> Receipt:
-        if len(body) <= _INLINE[media_type]:
+        if len(body) <= self.short[media_type]:
             batch = self._reception.glance(media_type, encoding, body)
             if batch is not None:
                 return await self._group.take(batch)

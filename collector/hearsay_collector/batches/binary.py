@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from hearsay import WireError
 from hearsay.mechanisms import Packing, Report, Row
-from hearsay_collector.batches.folding import Block, stretches
+from hearsay_collector.batches.folding import Block, spread
 from hearsay_collector.batches.sums import count_bitmaps, count_indices
 from hearsay_collector.stores.base import Increment
 
@@ -251,13 +251,12 @@ def _sum(
             summed.increments.update(_sparse(row, numbers, reports, indices, size))
             return
         counts = np.bincount(indices, minlength=size).reshape(len(numbers), row.width)
+    block = Block(numbers, reports, counts)
     if len(numbers) <= len(slots):
-        summed.blocks.append(Block(numbers, reports, counts))
+        summed.blocks.append(block)
     else:
         # So few reports must not hold the room of all rows until they are folded.
-        named = np.flatnonzero(reports)
-        found = stretches(row.width, reports[named].tolist(), counts[named])
-        summed.increments.update(zip([numbers[each] for each in named], found, strict=True))
+        summed.increments.update(spread(block))
 
 
 def _sparse(

@@ -13,7 +13,7 @@ from hearsay.mechanisms import Packing, Row
 from hearsay_collector.batches.sums import count_bitmaps
 from hearsay_collector.stores.base import Increment, TallyRowKey
 
-__all__ = ["Accepted", "Block", "increments", "merged", "stretches"]
+__all__ = ["Accepted", "Block", "increments", "merged", "spread"]
 
 _BLOCK_BITS = 1 << 22
 """Bits of bitmaps laid side by side at once: hostile batches of wide rows must not fill the
@@ -87,7 +87,7 @@ def merged(
 ) -> dict[TallyRowKey, Increment]:
     """The sum of several sums; a row is in one block of each batch, always of the same rows."""
     found: defaultdict[TallyRowKey, list[Increment]] = defaultdict(list)
-    for part in (*parts, *map(_spread, _together(blocks))):
+    for part in (*parts, *map(spread, _together(blocks))):
         for key, increment in part.items():
             found[key].append(increment)
     return {key: each[0] if len(each) == 1 else _add(each) for key, each in found.items()}
@@ -108,14 +108,17 @@ def _together(blocks: Iterable[Block[TallyRowKey]]) -> Iterator[Block[TallyRowKe
         yield first
 
 
-def _spread(block: Block[TallyRowKey]) -> dict[TallyRowKey, Increment]:
+def spread(block: Block[RowName]) -> dict[RowName, Increment]:
+    """An increment for each row of a block that any report names."""
     named = np.flatnonzero(block.reports)
     rows = [block.rows[each] for each in named.tolist()]
-    found = stretches(block.counts.shape[1], block.reports[named].tolist(), block.counts[named])
+    found = _stretches(block.counts.shape[1], block.reports[named].tolist(), block.counts[named])
     return dict(zip(rows, found, strict=True))
 
 
-def stretches(width: int, reports: Iterable[int], counts: NDArray[np.int64]) -> Iterator[Increment]:
+def _stretches(
+    width: int, reports: Iterable[int], counts: NDArray[np.int64]
+) -> Iterator[Increment]:
     """The increments of rows from the counts of all of their columns; shape (rows, width)."""
     whole = range(width)
     filled = np.count_nonzero(counts, axis=1).tolist()
@@ -128,7 +131,7 @@ def stretches(width: int, reports: Iterable[int], counts: NDArray[np.int64]) -> 
 
 
 def _stretch(width: int, reports: int, counts: NDArray[np.int64]) -> Increment:
-    return next(stretches(width, [reports], counts[None]))
+    return next(_stretches(width, [reports], counts[None]))
 
 
 def _add(parts: list[Increment]) -> Increment:
@@ -165,7 +168,7 @@ def _sum_together(
         bits = np.unpackbits(bitmaps, axis=1, count=width, bitorder="little")
         starts = np.cumsum([0, *numbers[:-1]])
         counts = np.add.reduceat(bits, starts, axis=0, dtype=np.int64)
-        yield from zip(block, stretches(width, numbers, counts), strict=True)
+        yield from zip(block, _stretches(width, numbers, counts), strict=True)
 
 
 def _sum(width: int, reports: list[int]) -> NDArray[np.int64]:
