@@ -131,11 +131,12 @@ class Intake:
             batch = decode(body)
             named = batch.metric, batch.scheme, batch.window
             place = self._catalogue.remembered(*named, self._clock())
-            if place is None or len(place.rows) > _FEW_ROWS or len(place.layout.kinds) > _FEW_KINDS:
+            if place is None or len(batch.records) > self._max_binary_reports:
                 return None
-            _check_number(len(batch.records), self._max_binary_reports)
+            if len(place.rows) > _FEW_ROWS or len(place.layout.kinds) > _FEW_KINDS:
+                return None
             return _sum(batch, place)
-        except (WireError, IntakeError):
+        except WireError:
             return None
 
     def read_binary(self, body: bytes) -> Batch:
