@@ -8,12 +8,12 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 .PHONY: help demo test lint format audit bench docs screenshots texts clean
 
 help: ## Show this help
-	@echo "hearsay: telemetry that cannot be quoted"
+	@echo "deniable: telemetry that cannot be quoted"
 	@echo
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.runtime ## Collector, dashboard and 50,000 simulated devices, on this machine
-	@$(BIN)/hearsay demo
+	@$(BIN)/deniable demo
 
 test: $(VENV)/.dev ## All tests
 	$(BIN)/python -m pytest $(PYTEST)
@@ -40,7 +40,7 @@ screenshots: $(VENV)/.dev ## Take the documentation's pictures of the dashboard 
 	$(BIN)/python docs/screenshots.py
 
 texts: $(VENV)/.runtime ## Gather the texts to translate, and bring the catalogues up to date
-	$(BIN)/python -m hearsay_estimator.dashboard.texts
+	$(BIN)/python -m deniable_estimator.dashboard.texts
 
 clean: ## Remove the environment and all caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
@@ -48,12 +48,12 @@ clean: ## Remove the environment and all caches
 $(BIN)/python:
 	@echo "Making the environment in $(VENV) ..."
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-	  || { echo "hearsay needs Python 3.11 or newer: make PYTHON=/path/to/python3.11"; exit 1; }
+	  || { echo "deniable needs Python 3.11 or newer: make PYTHON=/path/to/python3.11"; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) install -c constraints.txt --upgrade pip
 
 $(VENV)/.runtime: pyproject.toml constraints.txt | $(BIN)/python
-	@echo "Installing hearsay ..."
+	@echo "Installing deniable ..."
 	@$(PIP) install -c constraints.txt -e '.[all]'
 	@touch $@
 

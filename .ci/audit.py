@@ -3,7 +3,7 @@
     python .ci/audit.py constraints.txt
 
 Fails on a vulnerability. Where the service that knows of them cannot be reached, or does not know
-a package, it says so and fails only with HEARSAY_REQUIRE_AUDIT=1.
+a package, it says so and fails only with DENIABLE_REQUIRE_AUDIT=1.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def main(path: str) -> int:
 
 def _unchecked(complaint: str) -> int:
     print(complaint)
-    if os.environ.get("HEARSAY_REQUIRE_AUDIT") == "1":
+    if os.environ.get("DENIABLE_REQUIRE_AUDIT") == "1":
         return 1
-    print("audit: this is no failure without HEARSAY_REQUIRE_AUDIT=1")
+    print("audit: this is no failure without DENIABLE_REQUIRE_AUDIT=1")
     return 0
 
 

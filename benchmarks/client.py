@@ -17,8 +17,8 @@ from statistics import median
 from rich.console import Console
 from rich.table import Table
 
-from hearsay import Client, Registry
-from hearsay.transport import Reply
+from deniable import Client, Registry
+from deniable.transport import Reply
 
 REGISTRY = """
 schema = 1
@@ -43,8 +43,8 @@ DEVICES = 200
 
 BARE = "pass"
 PATHLIB = "import dataclasses, pathlib, tomllib, json"
-IMPORT = "import hearsay"
-CLIENT = "from hearsay import Client"
+IMPORT = "import deniable"
+CLIENT = "from deniable import Client"
 
 
 def milliseconds(codes: list[str]) -> dict[str, float]:

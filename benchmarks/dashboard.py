@@ -27,14 +27,14 @@ from flask.testing import FlaskClient
 from rich.console import Console
 from rich.table import Table
 
-from hearsay import Registry
-from hearsay_collector.stores import Store, open_store
-from hearsay_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
-from hearsay_estimator.dashboard import create_app
-from hearsay_estimator.dashboard.settings import Settings
-from hearsay_estimator.population import zipf_shares
-from hearsay_estimator.reading import read
-from hearsay_estimator.sampling import sample_tally
+from deniable import Registry
+from deniable_collector.stores import Store, open_store
+from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_estimator.dashboard import create_app
+from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.population import zipf_shares
+from deniable_estimator.reading import read
+from deniable_estimator.sampling import sample_tally
 
 TOKEN = secrets.token_hex(16)
 TODAY = date(2026, 11, 21)
@@ -140,8 +140,8 @@ def measure(store: Store, declared: Registry, path: str) -> list[str]:
         # An application whose templates are compiled is given the empty memory of another.
         warm, empty = visitor(store, declared), visitor(store, declared)
         ask(warm, path)
-        source = empty.application.extensions["hearsay_source"]
-        warm.application.extensions["hearsay_source"] = source
+        source = empty.application.extensions["deniable_source"]
+        warm.application.extensions["deniable_source"] = source
         uncached.append(milliseconds(lambda warm=warm: ask(warm, path)))
         again.append(milliseconds(lambda warm=warm: ask(warm, path)))
     return row((uncached, again), ask(warm, path), first)

@@ -16,12 +16,12 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from hearsay import Scheme
-from hearsay.mechanisms import SubsetSelection
-from hearsay_collector.tally import Tally, TallyRow
-from hearsay_estimator.estimate import estimate
-from hearsay_estimator.population import zipf_shares
-from hearsay_estimator.sampling import sample_tally
+from deniable import Scheme
+from deniable.mechanisms import SubsetSelection
+from deniable_collector.tally import Tally, TallyRow
+from deniable_estimator.estimate import estimate
+from deniable_estimator.population import zipf_shares
+from deniable_estimator.sampling import sample_tally
 
 TALLIES = 300
 _Z = NormalDist().inv_cdf(0.975)
@@ -57,7 +57,7 @@ def naive_estimate(tally: Tally, scheme: Scheme, values: int) -> list[tuple[floa
 
 def time_estimates() -> Table:
     table = Table(title="Estimate of every value, n = 10^6 (seconds)")
-    for name in ("values", "hearsay", "value by value"):
+    for name in ("values", "deniable", "value by value"):
         table.add_column(name, justify="right")
     rng = np.random.default_rng(1)
     for size in (100, 10_000, 1_000_000):
@@ -75,7 +75,7 @@ def time_estimates() -> Table:
 
 def time_tallies() -> Table:
     table = Table(title="Drawing the tally of a crowd, epsilon 1 (seconds)")
-    for name in ("values", "devices", "hearsay", "device by device"):
+    for name in ("values", "devices", "deniable", "device by device"):
         table.add_column(name, justify="right")
     rng = np.random.default_rng(2)
     for size in (2, 100, 1000):

@@ -30,10 +30,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from hearsay import Metric, Registry, windows, wire
-from hearsay.mechanisms import Report
-from hearsay_collector.batches.binary import MEDIA_TYPE, encode
-from hearsay_collector.stores import open_store
+from deniable import Metric, Registry, windows, wire
+from deniable.mechanisms import Report
+from deniable_collector.batches.binary import MEDIA_TYPE, encode
+from deniable_collector.stores import open_store
 
 CONNECTIONS = 512
 BULK = 10_000
@@ -101,8 +101,8 @@ async def app(scope, receive, send):
 """HTTP alone: an app that reads and answers."""
 
 
-EVENT_LOOP = ("hearsay_collector.asgi:app()",)
-FLASK = ("-k", "gthread", "hearsay_collector.wsgi:app")
+EVENT_LOOP = ("deniable_collector.asgi:app()",)
+FLASK = ("-k", "gthread", "deniable_collector.wsgi:app")
 UVICORN = ("-k", "uvicorn_worker.UvicornWorker", "bare:app")
 GUNICORN = ("-k", "asgi", "bare:app")
 
@@ -119,15 +119,21 @@ class Server:
             self.address = probe.getsockname()
         environ = {
             **os.environ,
-            "HEARSAY_REGISTRY": str(folder / "metrics.toml"),
-            "HEARSAY_STORE": store,
-            "HEARSAY_BIND": "{}:{}".format(*self.address),
-            "HEARSAY_WORKERS": "1",
-            "HEARSAY_THREADS": "8",
-            "HEARSAY_MAX_REPORTS": str(BULK),
-            "HEARSAY_MAX_BODY": "16 MiB",
+            "DENIABLE_REGISTRY": str(folder / "metrics.toml"),
+            "DENIABLE_STORE": store,
+            "DENIABLE_BIND": "{}:{}".format(*self.address),
+            "DENIABLE_WORKERS": "1",
+            "DENIABLE_THREADS": "8",
+            "DENIABLE_MAX_REPORTS": str(BULK),
+            "DENIABLE_MAX_BODY": "16 MiB",
         }
-        command = [sys.executable, "-m", "gunicorn", "-c", "python:hearsay_collector.gunicorn_conf"]
+        command = [
+            sys.executable,
+            "-m",
+            "gunicorn",
+            "-c",
+            "python:deniable_collector.gunicorn_conf",
+        ]
         self.process = subprocess.Popen(
             [*command, *app],
             env=environ,

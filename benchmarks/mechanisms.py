@@ -17,7 +17,7 @@ from random import SystemRandom
 from rich.console import Console
 from rich.table import Table
 
-from hearsay.mechanisms import (
+from deniable.mechanisms import (
     STRING_DESIGNS,
     ProjectiveGeometry,
     SubsetSelection,
@@ -88,7 +88,7 @@ def naive_bits(mechanism: UnaryEncoding) -> Callable[[int], list[bool]]:
 
 def main() -> None:
     table = Table(title=f"One report on the device (microseconds, smallest of {ROUNDS} rounds)")
-    for column in ("mechanism", "values", "epsilon", "bytes", "hearsay", "naive"):
+    for column in ("mechanism", "values", "epsilon", "bytes", "deniable", "naive"):
         table.add_column(column, justify="left" if column == "mechanism" else "right")
     cases: list[tuple[str, int, float]] = [
         ("auto", size, epsilon) for size in SIZES for epsilon in EPSILONS

@@ -28,8 +28,8 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 
-from hearsay import Scheme
-from hearsay.mechanisms import (
+from deniable import Scheme
+from deniable.mechanisms import (
     BasicRappor,
     MemoizedLocalHashing,
     MemoizedSubsetSelection,
@@ -38,11 +38,11 @@ from hearsay.mechanisms import (
     Report,
     design_memoized,
 )
-from hearsay.mechanisms.choice import loss
-from hearsay.randomness import PRECISION, below
-from hearsay_collector.tally import Tally
-from hearsay_estimator.decoders import subset_selection
-from hearsay_estimator.estimate import estimate
+from deniable.mechanisms.choice import loss
+from deniable.randomness import PRECISION, below
+from deniable_collector.tally import Tally
+from deniable_estimator.decoders import subset_selection
+from deniable_estimator.estimate import estimate
 from oracles import peers
 from oracles.tables import Cell, Goal, Measured, Result
 
@@ -131,7 +131,7 @@ def averaging(python: Path, devices: int, console: Console) -> Result:
         goal = Goal("within the bound", right[-1] / devices <= bound + slack)
         rows.append(
             {
-                "device": f"hearsay {name}",
+                "device": f"deniable {name}",
                 "lifetime": mechanism.lifetime_epsilon,
                 **_shares(right, devices),
                 "bound": bound,

@@ -15,11 +15,11 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from hearsay import Scheme
-from hearsay.mechanisms import ProjectiveGeometry, SubsetSelection, UnaryEncoding
-from hearsay_collector.tally import Tally, TallyRow
-from hearsay_estimator.estimate import estimate
-from hearsay_estimator.sampling import sample_tally
+from deniable import Scheme
+from deniable.mechanisms import ProjectiveGeometry, SubsetSelection, UnaryEncoding
+from deniable_collector.tally import Tally, TallyRow
+from deniable_estimator.estimate import estimate
+from deniable_estimator.sampling import sample_tally
 
 REPORTS = 100_000
 _Cells = NDArray[np.int64]

@@ -32,8 +32,8 @@ from rich.progress import track
 from rich.table import Table
 from scipy.stats import norm
 
-from hearsay_estimator.cohorts.decoder import decode
-from hearsay_estimator.cohorts.design import Design
+from deniable_estimator.cohorts.decoder import decode
+from deniable_estimator.cohorts.design import Design
 
 COHORTS, BITS, HASHES = 64, 128, 2
 P01, P11 = 0.5625, 0.6875
@@ -208,7 +208,7 @@ def lines(score: Score) -> Iterator[str]:
 
 
 def command(world: World) -> tuple[float, float]:
-    """Seconds and megabytes of `hearsay rappor decode --json` on files of that world."""
+    """Seconds and megabytes of `deniable rappor decode --json` on files of that world."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "params.csv").write_text("k,h,m,p,q,f\n128,2,64,0.5,0.75,0.5\n")
@@ -218,7 +218,7 @@ def command(world: World) -> tuple[float, float]:
         with (folder / "map.csv").open("w") as file:
             for at, row in enumerate(world.positions):
                 file.write(f"candidate{at},{','.join(map(str, (row + offset).ravel().tolist()))}\n")
-        call = [str(Path(sys.executable).with_name("hearsay")), "rappor", "decode", "--json"]
+        call = [str(Path(sys.executable).with_name("deniable")), "rappor", "decode", "--json"]
         for option in ("params", "counts", "map"):
             call += [f"--{option}", str(folder / f"{option}.csv")]
         measured = subprocess.run(
@@ -276,7 +276,7 @@ def main() -> None:
     rng = np.random.default_rng(seed)
     console = Console()
     console.print(f"Seed {seed.entropy}. Goals: 28 found, 5 %, 3.3, 93 to 97 %.\n")
-    both = {"hearsay": ours, "lasso, least squares": published}
+    both = {"deniable": ours, "lasso, least squares": published}
     compare(rng, 10_000, options.runs, both, console)
     compare(rng, 100_000, options.large_runs, both, console)
 

@@ -16,9 +16,9 @@ from typing import Any
 import click
 from rich.console import Console
 
-from hearsay.hashing import hash64
-from hearsay.mechanisms import Rappor
-from hearsay.randomness import PRECISION
+from deniable.hashing import hash64
+from deniable.mechanisms import Rappor
+from deniable.randomness import PRECISION
 from oracles.tables import Cell, Goal, Result
 from oracles.timing import microseconds_each
 
@@ -67,7 +67,7 @@ def times() -> Result:
                 {
                     "RAPPOR, 128 bits": name,
                     "permanent response": memory,
-                    "hearsay, us": ours,
+                    "deniable, us": ours,
                     "bit by bit, us": naive if memory == "drawn" else None,
                     "goal": Goal(f"at most {MICROSECONDS:g}", ours <= MICROSECONDS),
                 }

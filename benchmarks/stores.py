@@ -25,9 +25,9 @@ import redis
 from rich.console import Console
 from rich.table import Table
 
-from hearsay import Registry, Scheme
-from hearsay_collector.stores import Store, open_store
-from hearsay_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable import Registry, Scheme
+from deniable_collector.stores import Store, open_store
+from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
 from ingest import METRICS
 
 NOW = 1_795_262_400.0

@@ -17,7 +17,7 @@ from rich.console import Console
 from deployed.chart import bars
 from deployed.page import page
 from deployed.simulation import Outcome, simulate
-from deployed.systems import HEARSAY_CATEGORY, HEARSAY_STRING, SYSTEMS
+from deployed.systems import DENIABLE_CATEGORY, DENIABLE_STRING, SYSTEMS
 from deployed.timings import times
 
 HERE = Path(__file__).parent
@@ -31,7 +31,7 @@ def main(quick: bool) -> None:
     outcomes: dict[tuple[str, float], Outcome] = {}
     with Console(stderr=True).status("Starting") as status:
         for system in SYSTEMS:
-            if system is not HEARSAY_CATEGORY:
+            if system is not DENIABLE_CATEGORY:
                 for epsilon in system.epsilons:
                     status.update(f"Simulating {system.name}, epsilon {epsilon:.3g} ...")
                     outcomes[system.name, epsilon] = simulate(system, epsilon, runs, SEED)
@@ -40,16 +40,16 @@ def main(quick: bool) -> None:
             status.update(f"Timing {system.name} ...")
             measured[system.name] = times(system)
     groups = []
-    for epsilon in HEARSAY_STRING.epsilons:
-        ours = HEARSAY_STRING.channel(epsilon).variance
+    for epsilon in DENIABLE_STRING.epsilons:
+        ours = DENIABLE_STRING.channel(epsilon).variance
         members = [
-            (system.name, system.channel(epsilon).variance / ours, system is HEARSAY_STRING)
+            (system.name, system.channel(epsilon).variance / ours, system is DENIABLE_STRING)
             for system in SYSTEMS
-            if epsilon in system.epsilons and system is not HEARSAY_CATEGORY
+            if epsilon in system.epsilons and system is not DENIABLE_CATEGORY
         ]
         groups.append((f"epsilon {epsilon:.4g}", members))
     (HERE / "images").mkdir(exist_ok=True)
-    chart = bars("Devices needed for the same error, as a multiple of hearsay's", groups)
+    chart = bars("Devices needed for the same error, as a multiple of deniable's", groups)
     (HERE / "images" / "deployed-systems.svg").write_text(chart, encoding="utf-8")
     (HERE / "deployed-systems.md").write_text(page(outcomes, measured, runs), encoding="utf-8")
 

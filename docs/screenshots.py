@@ -52,12 +52,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         settings = {
             **build(Path(folder)),
-            "HEARSAY_DASHBOARD_TOKEN": TOKEN,
-            "HEARSAY_DASHBOARD_LOGIN_LINK": "1",
-            "HEARSAY_DASHBOARD_BIND": "127.0.0.1:0",
+            "DENIABLE_DASHBOARD_TOKEN": TOKEN,
+            "DENIABLE_DASHBOARD_LOGIN_LINK": "1",
+            "DENIABLE_DASHBOARD_BIND": "127.0.0.1:0",
         }
         dashboard = subprocess.Popen(
-            [sys.executable, "-c", "from hearsay.cli import main; main()", "dashboard"],
+            [sys.executable, "-c", "from deniable.cli import main; main()", "dashboard"],
             stdout=subprocess.PIPE,
             text=True,
             env={**os.environ, **settings},

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
-from hearsay import Metric, Registry
-from hearsay_collector.stores import Store, open_store
-from hearsay_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
-from hearsay_collector.tally import Tally
-from hearsay_estimator.sampling import sample_tally
+from deniable import Metric, Registry
+from deniable_collector.stores import Store, open_store
+from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.tally import Tally
+from deniable_estimator.sampling import sample_tally
 
 __all__ = ["build"]
 
@@ -107,9 +107,9 @@ def build(folder: Path) -> dict[str, str]:
         _report(store, registry, today - timedelta(days=ago), 1 - ago / DAYS, rng)
     store.close()
     return {
-        "HEARSAY_REGISTRY": str(folder / "metrics.toml"),
-        "HEARSAY_STORE": url,
-        "HEARSAY_CANDIDATES_DIR": str(folder / "candidates"),
+        "DENIABLE_REGISTRY": str(folder / "metrics.toml"),
+        "DENIABLE_STORE": url,
+        "DENIABLE_CANDIDATES_DIR": str(folder / "candidates"),
     }
 
 

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from hearsay import Scheme
-from hearsay.mechanisms import AUTO, SubsetSelection, design, explain, total_variance
-from hearsay_estimator.consistency import project
-from hearsay_estimator.decoders import support_counts
-from hearsay_estimator.estimate import estimate
-from hearsay_estimator.intervals import FloatArray, debias
-from hearsay_estimator.population import zipf_shares
-from hearsay_estimator.sampling import sample_tally
+from deniable import Scheme
+from deniable.mechanisms import AUTO, SubsetSelection, design, explain, total_variance
+from deniable_estimator.consistency import project
+from deniable_estimator.decoders import support_counts
+from deniable_estimator.estimate import estimate
+from deniable_estimator.intervals import FloatArray, debias
+from deniable_estimator.population import zipf_shares
+from deniable_estimator.sampling import sample_tally
 from oracles.peers import LIBRARIES, Request
 from oracles.tables import Cell, Goal, Measured, Result
 
@@ -195,7 +195,7 @@ def errors(
         "error",
         "n × mean squared error over the best possible (1 is the best)",
         rows,
-        f"hearsay: n = {n:,}. Peers: their best oracle at this size, with the n and rounds that "
+        f"deniable: n = {n:,}. Peers: their best oracle at this size, with the n and rounds that "
         "they can do.\nmulti-freq-ldpy clips and renormalizes: biased answers that shrink towards "
         "0, so at small n it gets\nbelow the noise, and cannot be compared with unbiased ones; the "
         "table of growing n has both kinds.",
@@ -264,7 +264,7 @@ def floors(
     for size, consistent in [*((size, False) for size in sizes), (1024, True)]:
         scheme = category(size, _FLOOR_EPSILON)
         row: dict[str, Cell] = {
-            "oracle": f"hearsay {scheme.mechanism.name}{', consistent' if consistent else ''}",
+            "oracle": f"deniable {scheme.mechanism.name}{', consistent' if consistent else ''}",
             "values": size,
         }
         figures = []

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hearsay_collector.tally import Tally, TallyRow
-from hearsay_estimator.estimate import estimate
+from deniable_collector.tally import Tally, TallyRow
+from deniable_estimator.estimate import estimate
 from oracles.accuracy import category
 from oracles.timing import cpu_seconds
 

@@ -39,7 +39,7 @@ class Request(NamedTuple):
 def default_place() -> Path:
     """Where the environment is kept unless the caller says otherwise."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "hearsay" / "peers"
+    return Path(cache) / "deniable" / "peers"
 
 
 def prepare(place: Path) -> Path:

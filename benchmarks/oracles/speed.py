@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from hearsay.mechanisms import AUTO, Packing, design, design_string
-from hearsay_estimator.population import zipf_shares
-from hearsay_estimator.sampling import sample_tally
+from deniable.mechanisms import AUTO, Packing, design, design_string
+from deniable_estimator.population import zipf_shares
+from deniable_estimator.sampling import sample_tally
 from oracles.accuracy import ZIPF, Answers, category
 from oracles.peers import LIBRARIES, Request
 from oracles.tables import Cell, Goal, Result, number
@@ -56,7 +56,7 @@ def devices(epsilons: Iterable[float], answers: Answers, quick: bool) -> Result:
                 "values": size,
                 "epsilon": epsilon,
                 "mechanism": mechanism.name,
-                "hearsay, μs": micros,
+                "deniable, μs": micros,
                 "goal": Goal(f"≤ {goal:g}", micros <= goal),
             }
             for library in LIBRARIES:
@@ -75,7 +75,7 @@ def devices(epsilons: Iterable[float], answers: Answers, quick: bool) -> Result:
         "device",
         "One report on the device (CPU μs, smallest of 7 rounds)",
         rows,
-        "hearsay is pure Python over the operating system's randomness, exact to the last bit; "
+        "deniable is pure Python over the operating system's randomness, exact to the last bit; "
         "the peers compare\nfloats from a seeded generator, multi-freq-ldpy in compiled code.",
     )
 
@@ -142,7 +142,7 @@ def folds() -> Result:
                 "values": size,
                 "cells": row.width,
                 "fold": name,
-                "hearsay, ns": nanoseconds,
+                "deniable, ns": nanoseconds,
                 "goal": Goal(f"≤ {FOLD_GOAL:g}", nanoseconds <= FOLD_GOAL),
             }
         )

@@ -7,11 +7,11 @@ from functools import partial
 
 import numpy as np
 
-from hearsay import Scheme
-from hearsay.mechanisms import AUTO, design_string
-from hearsay_estimator.estimate import estimate
-from hearsay_estimator.population import zipf_shares
-from hearsay_estimator.sampling import sample_tally
+from deniable import Scheme
+from deniable.mechanisms import AUTO, design_string
+from deniable_estimator.estimate import estimate
+from deniable_estimator.population import zipf_shares
+from deniable_estimator.sampling import sample_tally
 from oracles.accuracy import ZIPF
 from oracles.tables import Cell, Goal, Measured, Result
 from oracles.timing import cpu_seconds
@@ -69,34 +69,34 @@ def found_strings(runs: int, progress: Callable[[str], None]) -> Result:
         rows += [
             {
                 "figure": f"true strings found in a run, at nominal {100 * level:g} %",
-                "hearsay": _mean(found[level]),
+                "deniable": _mean(found[level]),
                 "goal": Goal(f"≥ {FOUND}", met),
             },
             {
                 "figure": f"false discoveries, pooled, at nominal {100 * level:g} %",
-                "hearsay": pooled,
+                "deniable": pooled,
                 "goal": Goal(f"≤ {FALSE_SHARE}", bool(calibrated)),
             },
         ]
     rows += [
         {
             "figure": "CPU seconds, smallest run",
-            "hearsay": min(seconds),
+            "deniable": min(seconds),
             "goal": Goal(f"≤ {SECONDS:g}", min(seconds) <= SECONDS),
         },
         {
             "figure": "coverage of the 95 % intervals, all candidates",
-            "hearsay": _mean(covered),
+            "deniable": _mean(covered),
             "goal": Goal("0.94 to 0.96", 0.94 <= float(np.mean(covered)) <= 0.96),
         },
         {
             "figure": "root mean squared error of the 30 commonest",
-            "hearsay": _mean(top),
+            "deniable": _mean(top),
             "goal": None,
         },
         {
             "figure": "n × mean squared error over the best possible",
-            "hearsay": _mean(ratio),
+            "deniable": _mean(ratio),
             "goal": None,
         },
     ]

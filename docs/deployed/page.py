@@ -10,8 +10,8 @@ from string import Template
 from deployed.simulation import CANDIDATES, DEVICES, LISTED, TRUE, ZIPF, Outcome
 from deployed.systems import (
     CMS_HASHES,
+    DENIABLE_STRING,
     EMOJI,
-    HEARSAY_STRING,
     RAPPOR,
     RAPPOR_EPSILON,
     SYSTEMS,
@@ -64,8 +64,8 @@ def _settings() -> str:
 
 def _errors() -> str:
     rows = []
-    for epsilon in HEARSAY_STRING.epsilons:
-        ours = HEARSAY_STRING.channel(epsilon).variance
+    for epsilon in DENIABLE_STRING.epsilons:
+        ours = DENIABLE_STRING.channel(epsilon).variance
         e = math.exp(epsilon)
         figures = [
             (system.name, system.channel(epsilon).variance)
@@ -82,7 +82,7 @@ def _errors() -> str:
                     f"{variance / ours:.2f}",
                 ]
             )
-    header = ["system", "epsilon", "standard error, points", "devices needed", "times hearsay's"]
+    header = ["system", "epsilon", "standard error, points", "devices needed", "times deniable's"]
     return _table(header, rows)
 
 

@@ -1,6 +1,6 @@
 """The same population through each system: what is found, how well, and how fast.
 
-hearsay's and RAPPOR's tables are drawn from their exact joint distribution and decoded in
+deniable's and RAPPOR's tables are drawn from their exact joint distribution and decoded in
 full. Apple's published sketches have 67 and 34 million cells; each candidate's support is
 drawn from its own exact distribution over the hash functions instead, and what candidates
 have in common is left out: a handful of devices in each row make it negligible.
@@ -15,17 +15,17 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from deployed.systems import HEARSAY_STRING, RAPPOR, System
-from hearsay import Scheme
-from hearsay.mechanisms import AUTO, design_string
-from hearsay_estimator.cohorts.decoder import decode
-from hearsay_estimator.cohorts.design import Design
-from hearsay_estimator.estimate import estimate
-from hearsay_estimator.intervals import FloatArray, Noise, debias
-from hearsay_estimator.population import zipf_shares
-from hearsay_estimator.rappor.hashing import bloom_bits
-from hearsay_estimator.sampling import sample_tally
-from hearsay_estimator.significance import adjust_p, share_p_values
+from deniable import Scheme
+from deniable.mechanisms import AUTO, design_string
+from deniable_estimator.cohorts.decoder import decode
+from deniable_estimator.cohorts.design import Design
+from deniable_estimator.estimate import estimate
+from deniable_estimator.intervals import FloatArray, Noise, debias
+from deniable_estimator.population import zipf_shares
+from deniable_estimator.rappor.hashing import bloom_bits
+from deniable_estimator.sampling import sample_tally
+from deniable_estimator.significance import adjust_p, share_p_values
+from deployed.systems import DENIABLE_STRING, RAPPOR, System
 
 __all__ = [
     "CANDIDATES",
@@ -79,8 +79,8 @@ def simulate(system: System, epsilon: float, runs: int, seed: int) -> Outcome:
         counts = rng.multinomial(DEVICES, _shares)
         if system.name == "RAPPOR":
             share, detected = _rappor(counts, rng)
-        elif system is HEARSAY_STRING:
-            share, detected = _hearsay(counts, epsilon, f"domains_{run}", rng)
+        elif system is DENIABLE_STRING:
+            share, detected = _deniable(counts, epsilon, f"domains_{run}", rng)
         else:
             share, detected = _apple(system, epsilon, counts, rng)
         found += int((detected & (_truth > 0)).sum())
@@ -92,7 +92,7 @@ def simulate(system: System, epsilon: float, runs: int, seed: int) -> Outcome:
 _Answer = tuple[FloatArray, NDArray[np.bool_]]
 
 
-def _hearsay(
+def _deniable(
     counts: NDArray[np.int64], epsilon: float, salt: str, rng: np.random.Generator
 ) -> _Answer:
     scheme = Scheme("string", design_string(AUTO, salt, epsilon), None)

@@ -8,21 +8,21 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from hearsay.mechanisms import AUTO, Hashed, Mechanism, design, design_string
-from hearsay.mechanisms.hadamard_response import HadamardResponse
-from hearsay.mechanisms.unary_encoding import UnaryEncoding
-from hearsay_estimator.rappor.params import Params
+from deniable.mechanisms import AUTO, Hashed, Mechanism, design, design_string
+from deniable.mechanisms.hadamard_response import HadamardResponse
+from deniable.mechanisms.unary_encoding import UnaryEncoding
+from deniable_estimator.rappor.params import Params
 
 __all__ = [
     "CMS",
     "CMS_HASHES",
     "CMS_PLACES",
+    "DENIABLE_CATEGORY",
+    "DENIABLE_STRING",
     "EMOJI",
     "HCMS",
     "HCMS_HASHES",
     "HCMS_PLACES",
-    "HEARSAY_CATEGORY",
-    "HEARSAY_STRING",
     "RAPPOR",
     "RAPPOR_EPSILON",
     "SYSTEMS",
@@ -137,8 +137,8 @@ def _category_settings() -> str:
 
 CMS = System("Apple CMS", f"m = {CMS_PLACES:,}, k = {CMS_HASHES:,}", _ALL, _cms)
 HCMS = System("Apple HCMS", f"m = {HCMS_PLACES:,}, k = {HCMS_HASHES:,}", _ALL, _hcms)
-HEARSAY_STRING = System("hearsay, any string", "four hashed projective spaces", _ALL, _string)
-HEARSAY_CATEGORY = System(f"hearsay, list of {EMOJI:,}", _category_settings(), _ALL, _category)
+DENIABLE_STRING = System("deniable, any string", "four hashed projective spaces", _ALL, _string)
+DENIABLE_CATEGORY = System(f"deniable, list of {EMOJI:,}", _category_settings(), _ALL, _category)
 SYSTEMS = (
     System(
         "RAPPOR",
@@ -148,6 +148,6 @@ SYSTEMS = (
     ),
     CMS,
     HCMS,
-    HEARSAY_STRING,
-    HEARSAY_CATEGORY,
+    DENIABLE_STRING,
+    DENIABLE_CATEGORY,
 )

@@ -7,22 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from deployed.simulation import CANDIDATES, DEVICES, candidates, rappor_table
-from deployed.systems import (
-    CMS,
-    CMS_HASHES,
-    CMS_PLACES,
-    EMOJI,
-    HCMS,
-    HCMS_HASHES,
-    HCMS_PLACES,
-    HEARSAY_CATEGORY,
-    HEARSAY_STRING,
-    RAPPOR,
-    System,
-)
-from hearsay import Scheme
-from hearsay.mechanisms import (
+from deniable import Scheme
+from deniable.mechanisms import (
     AUTO,
     CountMeanSketch,
     HadamardCountMeanSketch,
@@ -35,12 +21,26 @@ from hearsay.mechanisms import (
     design,
     design_string,
 )
-from hearsay_collector.batches.folding import Accepted, increments
-from hearsay_collector.stores.base import TallyKey, TallyRowKey
-from hearsay_estimator.cohorts.decoder import decode
-from hearsay_estimator.estimate import estimate
-from hearsay_estimator.rappor.encoding import Reading, encode
-from hearsay_estimator.sampling import sample_tally
+from deniable_collector.batches.folding import Accepted, increments
+from deniable_collector.stores.base import TallyKey, TallyRowKey
+from deniable_estimator.cohorts.decoder import decode
+from deniable_estimator.estimate import estimate
+from deniable_estimator.rappor.encoding import Reading, encode
+from deniable_estimator.sampling import sample_tally
+from deployed.simulation import CANDIDATES, DEVICES, candidates, rappor_table
+from deployed.systems import (
+    CMS,
+    CMS_HASHES,
+    CMS_PLACES,
+    DENIABLE_CATEGORY,
+    DENIABLE_STRING,
+    EMOJI,
+    HCMS,
+    HCMS_HASHES,
+    HCMS_PLACES,
+    RAPPOR,
+    System,
+)
 from oracles.timing import cpu_seconds
 
 __all__ = ["REPORTS", "Times", "times"]
@@ -61,10 +61,10 @@ class Times(NamedTuple):
 def times(system: System) -> Times:
     """Measured at the last of the system's epsilons."""
     epsilon = system.epsilons[-1]
-    if system is HEARSAY_CATEGORY:
+    if system is DENIABLE_CATEGORY:
         return _category(epsilon)
-    if system is HEARSAY_STRING:
-        return _hearsay(epsilon)
+    if system is DENIABLE_STRING:
+        return _deniable(epsilon)
     if system in (CMS, HCMS):
         return _sketch(system, epsilon)
     return _rappor()
@@ -79,7 +79,7 @@ def _category(epsilon: float) -> Times:
     return Times(*_device_and_fold(mechanism, items), cpu_seconds(lambda: estimate(tally, scheme)))
 
 
-def _hearsay(epsilon: float) -> Times:
+def _deniable(epsilon: float) -> Times:
     mechanism = design_string(AUTO, "metric", epsilon)
     scheme = Scheme("string", mechanism, None)
     asked = candidates()

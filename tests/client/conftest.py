@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from hearsay import Client, Registry
-from hearsay.transport import Reply
+from deniable import Client, Registry
+from deniable.transport import Reply
 
 REGISTRY = """
 schema = 1
@@ -121,7 +121,7 @@ def make_client(
     What a client would swallow fails the test, unless the test gives its own `on_trouble`.
     """
     monkeypatch.delenv("DO_NOT_TRACK", raising=False)
-    monkeypatch.delenv("HEARSAY_DISABLED", raising=False)
+    monkeypatch.delenv("DENIABLE_DISABLED", raising=False)
     clients: list[Client] = []
     troubles: list[Exception] = []
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from scipy import stats
 
-from hearsay import Client, Registry, TransportError
-from hearsay.mechanisms import (
+from deniable import Client, Registry, TransportError
+from deniable.mechanisms import (
     BasicRappor,
     Bloom,
     MemoizedLocalHashing,
@@ -25,9 +25,9 @@ from hearsay.mechanisms import (
     Report,
     Rounds,
 )
-from hearsay.randomness import PRECISION
-from hearsay.state import MEMORY
-from hearsay.wire import Answer, encode_batch, unpack_columns
+from deniable.randomness import PRECISION
+from deniable.state import MEMORY
+from deniable.wire import Answer, encode_batch, unpack_columns
 
 MakeClient = Callable[..., Client]
 

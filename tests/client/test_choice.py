@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hearsay.mechanisms import ProjectiveGeometry, SubsetSelection, design, explain
-from hearsay.mechanisms.choice import MAX_REPORT_BYTES
+from deniable.mechanisms import ProjectiveGeometry, SubsetSelection, design, explain
+from deniable.mechanisms.choice import MAX_REPORT_BYTES
 
 
 @pytest.mark.parametrize("size", [2, 10, 1024, 2048])

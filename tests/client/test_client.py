@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
-from hearsay import Client, MetricError, Registry, StateError, TransportError
-from hearsay import client as client_module
-from hearsay.state import FILE_NAME
-from hearsay.transport import Reply
+from deniable import Client, MetricError, Registry, StateError, TransportError
+from deniable import client as client_module
+from deniable.state import FILE_NAME
+from deniable.transport import Reply
 
 MakeClient = Callable[..., Client]
 
@@ -132,11 +132,11 @@ def test_opting_out_forgets_all_but_what_was_spent(
     assert len(collector.bodies) == 3  # of three answers in a lifetime two were spent before
 
 
-@pytest.mark.parametrize("variable", ["DO_NOT_TRACK", "HEARSAY_DISABLED"])
+@pytest.mark.parametrize("variable", ["DO_NOT_TRACK", "DENIABLE_DISABLED"])
 def test_the_environment_switches_it_off(
     make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variable: str
 ) -> None:
-    """DO_NOT_TRACK=1 and HEARSAY_DISABLED=1 keep everything from disk; "0" does not."""
+    """DO_NOT_TRACK=1 and DENIABLE_DISABLED=1 keep everything from disk; "0" does not."""
     monkeypatch.setenv(variable, "1")
     client = make_client()
     client.record("browser", "chrome")
@@ -158,7 +158,7 @@ def test_trouble_is_logged_once_and_never_raised(
             client.record("browser", "chrome")
             assert not client.flush()
     assert client.counters["disk"] >= 3
-    (message,) = [record for record in caplog.records if record.name == "hearsay"]
+    (message,) = [record for record in caplog.records if record.name == "deniable"]
     assert "chrome" not in message.getMessage()
     assert client.sent() == []
 
@@ -257,7 +257,7 @@ def test_the_default_place_follows_xdg(
     client.record("browser", "chrome")
     client.flush()
     (path,) = (tmp_path / "xdg").rglob(FILE_NAME)
-    assert path.parent == tmp_path / "xdg" / "hearsay" / "t.acme.example_8443_in"
+    assert path.parent == tmp_path / "xdg" / "deniable" / "t.acme.example_8443_in"
 
 
 def test_sent_says_what_a_report_reveals(make_client: MakeClient, clock: Any) -> None:
@@ -486,8 +486,8 @@ def test_an_app_without_logging_prints_nothing(tmp_path: Path) -> None:
         "expires = 2030-01-01\nepsilon = 1\nlifetime_epsilon = 1\n"
     )
     script = (
-        "import hearsay\n"
-        "c = hearsay.Client('metrics.toml', state_dir='metrics.toml', clock=lambda: 1.79e9)\n"
+        "import deniable\n"
+        "c = deniable.Client('metrics.toml', state_dir='metrics.toml', clock=lambda: 1.79e9)\n"
         "c.record('dark', True)\n"
         "assert not c.flush(30)\n"
         "assert c.counters['disk']\n"
@@ -524,13 +524,13 @@ def test_atexit_brings_records_to_the_disk(tmp_path: Path) -> None:
         "expires = 2030-01-01\nepsilon = 1\nlifetime_epsilon = 1\n"
     )
     script = (
-        "import hearsay\n"
-        f"c = hearsay.Client({str(tmp_path / 'metrics.toml')!r}, state_dir={str(tmp_path)!r},"
+        "import deniable\n"
+        f"c = deniable.Client({str(tmp_path / 'metrics.toml')!r}, state_dir={str(tmp_path)!r},"
         " clock=lambda: 1.79e9)\n"
         "c.record('dark', True)\n"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", script], check=True)
-    from hearsay.state import State
+    from deniable.state import State
 
     state = State(tmp_path)
     with state.transaction() as connection:

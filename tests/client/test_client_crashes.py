@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from hearsay import Client
-from hearsay.state import State
+from deniable import Client
+from deniable.state import State
 
 REGISTRY = """
 schema = 1
@@ -46,10 +46,10 @@ lifetime_epsilon = 2.0
 
 DEVICE = """
 import sys, time
-import hearsay
+import deniable
 folder, endpoint, first, days = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 now = [first * 86400.0]
-client = hearsay.Client(folder + "/metrics.toml", endpoint, folder, clock=lambda: now[0])
+client = deniable.Client(folder + "/metrics.toml", endpoint, folder, clock=lambda: now[0])
 for day in range(days):
     client.record("one", day % 3 == 0)
     client.record("two", "abcd"[day % 4])
@@ -98,7 +98,7 @@ class Sink:
 @pytest.fixture
 def sink(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Sink, str]]:
     """A sink and its address."""
-    for name in ("DO_NOT_TRACK", "HEARSAY_DISABLED", "http_proxy", "HTTP_PROXY", "all_proxy"):
+    for name in ("DO_NOT_TRACK", "DENIABLE_DISABLED", "http_proxy", "HTTP_PROXY", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
     sink = Sink()
 
@@ -225,8 +225,8 @@ def test_processes_merge_their_records(tmp_path: Path) -> None:
     """Records of four processes into one open window are all counted."""
     (tmp_path / "metrics.toml").write_text(REGISTRY)
     script = (
-        "import sys, hearsay\n"
-        "client = hearsay.Client(sys.argv[1] + '/metrics.toml', None, sys.argv[1],"
+        "import sys, deniable\n"
+        "client = deniable.Client(sys.argv[1] + '/metrics.toml', None, sys.argv[1],"
         " clock=lambda: 1.8e9)\n"
         "for _ in range(25):\n"
         "    client.record('one', True)\n"

@@ -20,9 +20,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from hearsay import Client, Registry, TransportError
-from hearsay.ledger import Ledger
-from hearsay.transport import Reply
+from deniable import Client, Registry, TransportError
+from deniable.ledger import Ledger
+from deniable.transport import Reply
 
 REGISTRY = """
 schema = 1

@@ -1,4 +1,4 @@
-"""`hearsay lint` and `hearsay sent`: what they print and how they exit."""
+"""`deniable lint` and `deniable sent`: what they print and how they exit."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from hearsay import Client
-from hearsay.commands import lint, sent
+from deniable import Client
+from deniable.commands import lint, sent
 
 MakeClient = Callable[..., Client]
 REGISTRIES = Path(__file__).parent / "registries"
@@ -136,7 +136,7 @@ def test_sent_finds_the_only_state(
     none = run(sent)
     assert none.exit_code == 1
     assert "--state-dir" in none.output
-    root = tmp_path / "xdg" / "hearsay"
+    root = tmp_path / "xdg" / "deniable"
     root.mkdir(parents=True)
     state_dir.rename(root / "one")
     assert len(json.loads(run(sent, "--json").stdout)) == 1

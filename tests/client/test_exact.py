@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hearsay.exact import exp_below, log_above
+from deniable.exact import exp_below, log_above
 
 epsilons = st.floats(1e-9, 10.0)
 

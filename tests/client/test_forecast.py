@@ -8,8 +8,8 @@ from datetime import date
 import pytest
 from scipy import stats
 
-from hearsay import Metric
-from hearsay.forecast import critical_value, detectable_share, forecast
+from deniable import Metric
+from deniable.forecast import critical_value, detectable_share, forecast
 
 METRIC = Metric(
     name="m",

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from hearsay.errors import SchemeError
-from hearsay.hashing import hash64
-from hearsay.mechanisms import (
+from deniable.errors import SchemeError
+from deniable.hashing import hash64
+from deniable.mechanisms import (
     CohortLocalHashing,
     CountMeanSketch,
     HadamardCountMeanSketch,
@@ -24,7 +24,7 @@ from hearsay.mechanisms import (
     UnaryEncoding,
     design_string,
 )
-from hearsay.randomness import PRECISION
+from deniable.randomness import PRECISION
 
 HALF = 1 << PRECISION - 1
 

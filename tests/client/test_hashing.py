@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from scipy import stats
 
-from hearsay.hashing import hash64, hash_key
+from deniable.hashing import hash64, hash_key
 
 VECTORS = json.loads(
     (Path(__file__).parents[2] / "client" / "vectors" / "hashing.json").read_text()

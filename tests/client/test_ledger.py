@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from hearsay import Client, Registry, StateError, TransportError
-from hearsay.ledger import Ledger
-from hearsay.mechanisms import Memoizing
-from hearsay.state import FILE_NAME, State
+from deniable import Client, Registry, StateError, TransportError
+from deniable.ledger import Ledger
+from deniable.mechanisms import Memoizing
+from deniable.state import FILE_NAME, State
 
 MakeClient = Callable[..., Client]
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from scipy import stats
 
-from hearsay.errors import SchemeError
-from hearsay.exact import exp_below
-from hearsay.mechanisms import (
+from deniable.errors import SchemeError
+from deniable.exact import exp_below
+from deniable.mechanisms import (
     DESIGNS,
     MAX_CELLS,
     STRING_DESIGNS,
@@ -42,7 +42,7 @@ from hearsay.mechanisms import (
     design_string,
     rebuild,
 )
-from hearsay.randomness import PRECISION
+from deniable.randomness import PRECISION
 
 ONE = 1 << PRECISION
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from hearsay import Client, Registry
-from hearsay.ledger import Ledger
-from hearsay.mechanisms import Memoizing
-from hearsay.state import State
+from deniable import Client, Registry
+from deniable.ledger import Ledger
+from deniable.mechanisms import Memoizing
+from deniable.state import State
 
 MakeClient = Callable[..., Client]
 

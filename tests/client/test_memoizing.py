@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from scipy import stats
 
-from hearsay.errors import SchemeError
-from hearsay.exact import exp_below, log_above
-from hearsay.mechanisms import (
+from deniable.errors import SchemeError
+from deniable.exact import exp_below, log_above
+from deniable.mechanisms import (
     MAX_MEMO_EPSILON,
     MEMOIZED_DESIGNS,
     MEMOIZED_STRING_DESIGNS,
@@ -36,8 +36,8 @@ from hearsay.mechanisms import (
     rebuild,
     total_variance,
 )
-from hearsay.mechanisms.choice import MAX_REPORT_BYTES
-from hearsay.randomness import PRECISION
+from deniable.mechanisms.choice import MAX_REPORT_BYTES
+from deniable.randomness import PRECISION
 
 ONE = 1 << PRECISION
 ROUNDS = Rounds(ONE // 2, ONE // 4, ONE * 3 // 4)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hearsay import Client, Registry, open_windows
+from deniable import Client, Registry, open_windows
 
 MakeClient = Callable[..., Client]
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from hearsay import Client, TransportError, outbox
-from hearsay.device import FIRST_BACKOFF, LONGEST_BACKOFF
-from hearsay.transport import Reply
-from hearsay.wire import Answer
+from deniable import Client, TransportError, outbox
+from deniable.device import FIRST_BACKOFF, LONGEST_BACKOFF
+from deniable.transport import Reply
+from deniable.wire import Answer
 
 MakeClient = Callable[..., Client]
 

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from hearsay import Client, Registry
-from hearsay.commands import sent
-from hearsay.owner import Account, owner_page
-from hearsay.owner_texts import OWNER_TEXTS
-from hearsay.sent import Likelihood, SentReport
-from hearsay.state import State
+from deniable import Client, Registry
+from deniable.commands import sent
+from deniable.owner import Account, owner_page
+from deniable.owner_texts import OWNER_TEXTS
+from deniable.sent import Likelihood, SentReport
+from deniable.state import State
 
 MakeClient = Callable[..., Client]
 

@@ -1,4 +1,4 @@
-"""What `pip install hearsay` brings: the built wheel in a bare environment."""
+"""What `pip install deniable` brings: the built wheel in a bare environment."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 RANDOMIZE = """
-import hearsay
-registry = hearsay.Registry.parse('''
+import deniable
+registry = deniable.Registry.parse('''
 schema = 1
 [metrics.drink]
 type = "category"
@@ -57,10 +57,10 @@ def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_sdk_brings_mmh3_and_nothing_else(bare: Path) -> None:
-    """Beside pip's own tools, the environment holds hearsay and mmh3."""
+    """Beside pip's own tools, the environment holds deniable and mmh3."""
     listed = json.loads(run(bare, "-m", "pip", "list", "--format", "json"))
     names = {package["name"] for package in listed} - {"pip", "setuptools"}
-    assert names == {"hearsay", "mmh3"}
+    assert names == {"deniable", "mmh3"}
 
 
 def test_the_sdk_randomizes_a_value(bare: Path) -> None:
@@ -75,8 +75,8 @@ def test_the_sdk_client_records(bare: Path, tmp_path: Path) -> None:
     run(
         bare,
         "-c",
-        "import hearsay\n"
-        f"client = hearsay.Client('{tmp_path}/metrics.toml', state_dir='{tmp_path}')\n"
+        "import deniable\n"
+        f"client = deniable.Client('{tmp_path}/metrics.toml', state_dir='{tmp_path}')\n"
         "client.record('drink', 'tea')\n"
         "client.close()\n",
     )
@@ -86,10 +86,10 @@ def test_the_sdk_client_records(bare: Path, tmp_path: Path) -> None:
 def test_the_command_says_which_extra_it_needs(bare: Path) -> None:
     """Without click the command ends with the extra that brings it."""
     done = subprocess.run(
-        [str(bare.parent / "hearsay"), "lint"], capture_output=True, text=True, check=False
+        [str(bare.parent / "deniable"), "lint"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
-    assert "pip install 'hearsay[cli]'" in done.stderr
+    assert "pip install 'deniable[cli]'" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -97,6 +97,6 @@ def test_the_wheel_holds_types_and_no_tests(wheel: Path) -> None:
     """Every package of the wheel is typed, and nothing else is shipped."""
     names = zipfile.ZipFile(wheel).namelist()
     packages = {name.partition("/")[0] for name in names if ".dist-info" not in name}
-    assert packages == {"hearsay", "hearsay_collector", "hearsay_estimator", "hearsay_demo"}
+    assert packages == {"deniable", "deniable_collector", "deniable_estimator", "deniable_demo"}
     for package in packages:
         assert f"{package}/py.typed" in names

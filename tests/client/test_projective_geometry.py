@@ -7,10 +7,10 @@ from fractions import Fraction
 
 import pytest
 
-from hearsay.errors import SchemeError
-from hearsay.mechanisms import MAX_CELLS, ProjectiveGeometry, total_variance
-from hearsay.mechanisms.projective_geometry import points
-from hearsay.randomness import PRECISION
+from deniable.errors import SchemeError
+from deniable.mechanisms import MAX_CELLS, ProjectiveGeometry, total_variance
+from deniable.mechanisms.projective_geometry import points
+from deniable.randomness import PRECISION
 
 HALF = 1 << PRECISION - 1
 SPACES = [(2, 2), (2, 4), (3, 2), (3, 3), (5, 3), (7, 2), (17, 2), (2, 9)]

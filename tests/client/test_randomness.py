@@ -12,7 +12,7 @@ from fractions import Fraction
 import pytest
 from scipy import stats
 
-from hearsay.randomness import PRECISION, below, coin, flips, subset, system_bits
+from deniable.randomness import PRECISION, below, coin, flips, subset, system_bits
 
 ONE = 1 << PRECISION
 
@@ -195,7 +195,7 @@ def test_a_dense_subset_of_few_is_uniform(monkeypatch: pytest.MonkeyPatch) -> No
     Chi-square at alpha = 1e-6, seed 14, 20,000 draws. The scattering is pushed to
     three different densities, which must not matter.
     """
-    import hearsay.randomness as module
+    import deniable.randomness as module
 
     def dense(size: int, count: int, bits: Callable[[int], int]) -> int:
         raise AssertionError("the sparse way was taken")

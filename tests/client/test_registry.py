@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from hearsay import MetricError, Registry, RegistryError, SchemeError
-from hearsay.declarations import MAX_VALUES
-from hearsay.mechanisms import Memoizing
-from hearsay.metric import MAX_STRING_BYTES
-from hearsay.value_list import MAX_VALUE_BYTES
+from deniable import MetricError, Registry, RegistryError, SchemeError
+from deniable.declarations import MAX_VALUES
+from deniable.mechanisms import Memoizing
+from deniable.metric import MAX_STRING_BYTES
+from deniable.value_list import MAX_VALUE_BYTES
 
 REGISTRIES = Path(__file__).parent / "registries"
 GOOD = REGISTRIES / "good.toml"

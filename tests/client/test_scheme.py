@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from hearsay import Scheme, SchemeError
-from hearsay.mechanisms import SubsetSelection
+from deniable import Scheme, SchemeError
+from deniable.mechanisms import SubsetSelection
 
 VECTORS = json.loads(
     (Path(__file__).parents[2] / "client" / "vectors" / "scheme.json").read_text(encoding="utf-8")

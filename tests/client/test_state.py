@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from hearsay import Client, Metric, Registry, StateError
-from hearsay.ledger import Ledger
-from hearsay.state import FILE_NAME, MEMORY, State, default_directory
+from deniable import Client, Metric, Registry, StateError
+from deniable.ledger import Ledger
+from deniable.state import FILE_NAME, MEMORY, State, default_directory
 
 MakeClient = Callable[..., Client]
 
@@ -103,7 +103,7 @@ def test_a_transaction_is_all_or_nothing(tmp_path: Path) -> None:
 
 def test_a_busy_file_is_no_reason_to_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A lock that another process holds too long raises, and the next transaction may work."""
-    monkeypatch.setattr("hearsay.state._BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("deniable.state._BUSY_SECONDS", 0.05)
     one, two = State(tmp_path), State(tmp_path)
     with one.transaction(), pytest.raises(sqlite3.OperationalError), two.transaction():
         pass
@@ -181,7 +181,7 @@ def test_processes_that_begin_at_once_share_one_file(tmp_path: Path) -> None:
     """Of six processes that create the same state together none fails and none overwrites."""
     script = (
         "import sys, pathlib\n"
-        "from hearsay.state import State\n"
+        "from deniable.state import State\n"
         "sys.stdin.read()\n"
         "state = State(pathlib.Path(sys.argv[1]))\n"
         "with state.transaction() as c:\n"
@@ -264,7 +264,7 @@ def test_an_upgrade_that_fails_leaves_the_older_file(
     _first_version(tmp_path / FILE_NAME)
     with monkeypatch.context() as patched:
         statements = ("CREATE TABLE ledger_cells (x)", "CREATE TABLE ledger_cells (x)")
-        patched.setattr("hearsay.state._MIGRATIONS", {1: statements})
+        patched.setattr("deniable.state._MIGRATIONS", {1: statements})
         state = State(tmp_path)
         with pytest.raises(StateError), state.transaction():
             pass
@@ -283,7 +283,7 @@ def test_another_process_may_be_faster_with_the_upgrade(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process that finds an older file, and at its turn finds it up to date, is content."""
-    import hearsay.state as module
+    import deniable.state as module
 
     _first_version(tmp_path / FILE_NAME)
     one, other = State(tmp_path), State(tmp_path)
@@ -329,7 +329,7 @@ def test_the_default_directory_stays_in_its_root(
 ) -> None:
     """An endpoint names one folder under the root, and cannot climb out of it."""
     monkeypatch.setenv("XDG_STATE_HOME", "/xdg")
-    assert default_directory(endpoint) == Path("/xdg/hearsay") / name
+    assert default_directory(endpoint) == Path("/xdg/deniable") / name
     monkeypatch.setenv("XDG_STATE_HOME", "relative")
     assert default_directory(endpoint).is_absolute()
     assert MEMORY not in str(default_directory(endpoint))

@@ -7,9 +7,9 @@ from decimal import Decimal, localcontext
 
 import pytest
 
-from hearsay.errors import SchemeError
-from hearsay.mechanisms import Packing, SubsetSelection, total_variance
-from hearsay.randomness import PRECISION
+from deniable.errors import SchemeError
+from deniable.mechanisms import Packing, SubsetSelection, total_variance
+from deniable.randomness import PRECISION
 
 
 @pytest.mark.parametrize(

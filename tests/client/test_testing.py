@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from hearsay import Client, MetricError, Registry
-from hearsay.testing import MemoryClient, MemoryRecord
+from deniable import Client, MetricError, Registry
+from deniable.testing import MemoryClient, MemoryRecord
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hearsay.toml_lines import line_of, locate
+from deniable.toml_lines import line_of, locate
 
 TEXT = '''top = 1
 "quoted key" = 2

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-import hearsay
-from hearsay import TransportError
-from hearsay.transport import HttpTransport, Reply, read_reply, retry_seconds
+import deniable
+from deniable import TransportError
+from deniable.transport import HttpTransport, Reply, read_reply, retry_seconds
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -55,7 +55,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, type[Handler]
 
 
 def test_a_request_says_nothing_but_the_batch(server: tuple[str, type[Handler]]) -> None:
-    """It is a POST of JSON to /v1/reports, and its headers name hearsay alone."""
+    """It is a POST of JSON to /v1/reports, and its headers name deniable alone."""
     address, handler = server
     reply = HttpTransport(f"{address}/in/").send(b'{"batch": 1}')
     assert reply == Reply(202, b"{}", None)
@@ -67,7 +67,7 @@ def test_a_request_says_nothing_but_the_batch(server: tuple[str, type[Handler]])
     assert headers == {
         "content-type": "application/json",
         "content-length": "12",
-        "user-agent": f"hearsay/{hearsay.__version__}",
+        "user-agent": f"deniable/{deniable.__version__}",
         "accept-encoding": "identity",
         "connection": "close",
     }

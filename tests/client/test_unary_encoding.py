@@ -6,10 +6,10 @@ import math
 
 import pytest
 
-from hearsay.errors import SchemeError
-from hearsay.mechanisms import UnaryEncoding
-from hearsay.mechanisms.unary_encoding import MAX_SIZE
-from hearsay.randomness import PRECISION
+from deniable.errors import SchemeError
+from deniable.mechanisms import UnaryEncoding
+from deniable.mechanisms.unary_encoding import MAX_SIZE
+from deniable.randomness import PRECISION
 
 ONE = 1 << PRECISION
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hearsay import HearsayError
-from hearsay.errors import ValueListError
-from hearsay.value_list import MAX_VALUE_BYTES, read_values
+from deniable import DeniableError
+from deniable.errors import ValueListError
+from deniable.value_list import MAX_VALUE_BYTES, read_values
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_bad_files(file: Path, data: bytes, line: int | None, message: str) -> N
     with pytest.raises(ValueListError, match=message) as caught:
         read_values(file)
     assert caught.value.line == line
-    assert isinstance(caught.value, HearsayError)
+    assert isinstance(caught.value, DeniableError)
 
 
 def test_the_longest_value_passes(file: Path) -> None:

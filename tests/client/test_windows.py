@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hearsay import WindowError, windows
+from deniable import WindowError, windows
 
 VECTORS = json.loads(
     (Path(__file__).parents[2] / "client" / "vectors" / "windows.json").read_text()

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hearsay import WireError
-from hearsay.mechanisms import Packing, Report, Row
-from hearsay.wire import (
+from deniable import WireError
+from deniable.mechanisms import Packing, Report, Row
+from deniable.wire import (
     Answer,
     check_batch_id,
     encode_batch,

@@ -28,12 +28,12 @@ from uvicorn.server import ServerState
 from werkzeug.datastructures import Headers
 from werkzeug.test import EnvironBuilder, TestResponse
 
-from hearsay import Registry, Scheme, mechanisms, windows
-from hearsay.mechanisms import Mechanism, Packing, Row
-from hearsay_collector.asgi import Collector as AsgiCollector
-from hearsay_collector.connection import Connection
-from hearsay_collector.settings import Settings
-from hearsay_collector.stores import Store, open_store
+from deniable import Registry, Scheme, mechanisms, windows
+from deniable.mechanisms import Mechanism, Packing, Row
+from deniable_collector.asgi import Collector as AsgiCollector
+from deniable_collector.connection import Connection
+from deniable_collector.settings import Settings
+from deniable_collector.stores import Store, open_store
 
 from .clusters import Cluster
 
@@ -123,8 +123,8 @@ def shelf(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Scheme]:
 
 def missing(tool: str) -> None:
     """Skip for want of a tool, or fail where all of them are required."""
-    if os.environ.get("HEARSAY_REQUIRE_ALL") == "1":
-        pytest.fail(f"{tool} is required here (HEARSAY_REQUIRE_ALL=1)")
+    if os.environ.get("DENIABLE_REQUIRE_ALL") == "1":
+        pytest.fail(f"{tool} is required here (DENIABLE_REQUIRE_ALL=1)")
     pytest.skip(f"{tool} is not installed")
 
 
@@ -274,7 +274,7 @@ class Home:
 
     @property
     def environ(self) -> dict[str, str]:
-        return {"HEARSAY_STORE": self.url, "HEARSAY_REDIS_PREFIX": self.prefix}
+        return {"DENIABLE_STORE": self.url, "DENIABLE_REDIS_PREFIX": self.prefix}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -328,13 +328,13 @@ def new_body(registry: Registry, new_id: Callable[[], str]) -> Callable[[], byte
 
 @dataclass
 class Collector:
-    """A real `hearsay collect`, in a process group of its own."""
+    """A real `deniable collect`, in a process group of its own."""
 
     environ: dict[str, str]
     folder: Path
     address: str = ""
     process: subprocess.Popen[str] | None = None
-    command: tuple[str, ...] = ("-c", "from hearsay.cli import main; main()", "collect")
+    command: tuple[str, ...] = ("-c", "from deniable.cli import main; main()", "collect")
     output: str = ""
     """What it wrote to standard output, once it has ended."""
 
@@ -354,7 +354,7 @@ class Collector:
         assert "listening at" in line, self.log
         self.address = line.rsplit(" ", 1)[1].strip()
         # The next start listens at the same place.
-        self.environ["HEARSAY_BIND"] = self.address.removeprefix("http://")
+        self.environ["DENIABLE_BIND"] = self.address.removeprefix("http://")
 
     @property
     def log(self) -> str:
@@ -393,7 +393,11 @@ def new_collector(tmp_path: Path, metrics: str) -> Iterator[Callable[..., Collec
     (tmp_path / "metrics.toml").write_text(metrics)
 
     def new(*command: str, **environ: str) -> Collector:
-        defaults = {"HEARSAY_BIND": "127.0.0.1:0", "HEARSAY_WORKERS": "2", "HEARSAY_THREADS": "4"}
+        defaults = {
+            "DENIABLE_BIND": "127.0.0.1:0",
+            "DENIABLE_WORKERS": "2",
+            "DENIABLE_THREADS": "4",
+        }
         collector = Collector({**defaults, **environ}, tmp_path)
         collector.command = command or collector.command
         collector.start()

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
-from hearsay import Registry, windows, wire
-from hearsay_collector.stores import Store
+from deniable import Registry, windows, wire
+from deniable_collector.stores import Store
 
 __all__ = ["Devices", "post"]
 

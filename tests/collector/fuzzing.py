@@ -33,16 +33,16 @@ from typing import Any
 
 from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
 
-from hearsay import Registry, Scheme, wire
-from hearsay.mechanisms import Packing, Report, Row
-from hearsay_collector.batches.batch import Batch
-from hearsay_collector.batches.binary import MEDIA_TYPE, encode
-from hearsay_collector.batches.bodies import IntakeError, read_body
-from hearsay_collector.intake import Intake
-from hearsay_collector.serving.reception import Reception
-from hearsay_collector.settings import Settings
-from hearsay_collector.stores.base import Commit, Store
-from hearsay_collector.tally import Tally
+from deniable import Registry, Scheme, wire
+from deniable.mechanisms import Packing, Report, Row
+from deniable_collector.batches.batch import Batch
+from deniable_collector.batches.binary import MEDIA_TYPE, encode
+from deniable_collector.batches.bodies import IntakeError, read_body
+from deniable_collector.intake import Intake
+from deniable_collector.serving.reception import Reception
+from deniable_collector.settings import Settings
+from deniable_collector.stores.base import Commit, Store
+from deniable_collector.tally import Tally
 
 __all__ = ["Failure", "fuzz"]
 
@@ -242,7 +242,7 @@ class PlainReader:
             "<4sB16sBBBBII", data
         )
         start = 33 + sum(lengths)
-        if magic != b"HSYB" or version != 1 or count > MAX_RECORDS or not size:
+        if magic != b"DNYB" or version != 1 or count > MAX_RECORDS or not size:
             raise ValueError
         if len(data) != start + count * (row_size + size):
             raise ValueError
@@ -360,7 +360,7 @@ TOKENS = (
     *(b'"row":0,', b'"row":-1,', b'"row":null,', b'"columns":0,', b'"batch":', b'"reports":[],'),
     *(b'"metric":"browser",', b"\\u0022", b'"\\u0072ow":1,', b'"\\ud800"', b"9" * 400),
     *(b"9" * 5_000, b"[" * 3_000, b'{"a":' * 2_000, b"\xef\xbb\xbf", b"18446744073709551616"),
-    *(b"9223372036854775807", b"4294967296", b"255", b"65536", b"\x1f\x8b\x08", b"HSYB"),
+    *(b"9223372036854775807", b"4294967296", b"255", b"65536", b"\x1f\x8b\x08", b"DNYB"),
 )
 
 

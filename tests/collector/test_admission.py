@@ -10,14 +10,14 @@ from contextlib import closing
 
 import pytest
 
-import hearsay
-from hearsay import windows
-from hearsay_collector.app import create_app
-from hearsay_collector.batches.bodies import IntakeError
-from hearsay_collector.serving.admission import Admission, client_address, network_of
-from hearsay_collector.serving.cors import Cors
-from hearsay_collector.settings import Settings
-from hearsay_collector.stores import open_store
+import deniable
+from deniable import windows
+from deniable_collector.app import create_app
+from deniable_collector.batches.bodies import IntakeError
+from deniable_collector.serving.admission import Admission, client_address, network_of
+from deniable_collector.serving.cors import Cors
+from deniable_collector.settings import Settings
+from deniable_collector.stores import open_store
 
 KEY, OTHER = "first-key-of-the-app", "second-key-of-the-app="
 
@@ -84,7 +84,7 @@ def test_a_network_has_its_rate():
 
 def test_counts_are_bounded(monkeypatch):
     """However many networks there are, no more than a fixed number of counts is held."""
-    monkeypatch.setattr("hearsay_collector.serving.admission._MOST_NETWORKS", 10)
+    monkeypatch.setattr("deniable_collector.serving.admission._MOST_NETWORKS", 10)
     admission = Admission(Settings(rate="1/day"))
     for number in range(250):
         admission.admit(f"203.0.{number}.1", "", "")
@@ -159,7 +159,7 @@ def test_origins():
     assert anyone.headers("https://evil.example")["Access-Control-Allow-Origin"] == "*"
     preflight = anyone.preflight("https://evil.example")
     assert preflight["Access-Control-Allow-Methods"] == "POST"
-    assert "x-hearsay-key" in preflight["Access-Control-Allow-Headers"]
+    assert "x-deniable-key" in preflight["Access-Control-Allow-Headers"]
     assert not any("Credentials" in name for name in preflight)
 
 
@@ -185,14 +185,14 @@ def test_a_collector_with_keys(client, new_body):
     """Without a key: 401, a challenge, and nothing counted; with one: 202. The rest stays open."""
     client = client(ingest_keys=hashed(KEY))
     body = new_body()
-    for headers in ({}, {"X-Hearsay-Key": "wrong-key-of-the-app"}):
+    for headers in ({}, {"X-Deniable-Key": "wrong-key-of-the-app"}):
         refused = post(client, body, headers=headers)
         assert (refused.status_code, refused.content_type) == (401, "application/problem+json")
-        assert refused.json["type"] == "urn:hearsay:problem:no-ingest-key"
-        assert refused.headers["WWW-Authenticate"] == 'Bearer realm="hearsay"'
+        assert refused.json["type"] == "urn:deniable:problem:no-ingest-key"
+        assert refused.headers["WWW-Authenticate"] == 'Bearer realm="deniable"'
         assert refused.headers["X-Content-Type-Options"] == "nosniff"
     assert post(client, body, headers={"Authorization": f"Bearer {KEY}"}).json["accepted"] == 1
-    assert post(client, new_body(), headers={"X-Hearsay-Key": KEY}).json["accepted"] == 1
+    assert post(client, new_body(), headers={"X-Deniable-Key": KEY}).json["accepted"] == 1
     assert client.get("/v1/registry").status_code == client.get("/healthz").status_code == 200
 
 
@@ -205,7 +205,7 @@ def test_a_collector_with_a_rate(client, new_body):
     body = new_body()
     refused = post(client, body, **from_there, headers={"X-Forwarded-For": "198.51.100.1"})
     assert refused.status_code == 429
-    assert refused.json["type"] == "urn:hearsay:problem:too-many-requests"
+    assert refused.json["type"] == "urn:deniable:problem:too-many-requests"
     assert 0 < int(refused.headers["Retry-After"]) <= 86_400
     elsewhere = {"environ_base": {"REMOTE_ADDR": "203.0.114.7"}}
     assert post(client, body, **elsewhere).json["accepted"] == 1
@@ -251,7 +251,7 @@ def test_too_many_metrics(serve, store, metrics, new_id):
         "epsilon = 1.0\nlifetime_epsilon = 8.0\n"
         for number in range(102)
     )
-    registry = hearsay.Registry.parse(text)
+    registry = deniable.Registry.parse(text)
     client = serve(create_app(Settings(), store, registry))
     window = windows.window_at("day", time.time() - 86_400)
     reports = [
@@ -261,7 +261,7 @@ def test_too_many_metrics(serve, store, metrics, new_id):
     ]  # fmt: skip
     refused = post(client, json.dumps({"batch": new_id(), "reports": reports}).encode())
     assert refused.status_code == 413
-    assert refused.json["type"] == "urn:hearsay:problem:too-many-metrics"
+    assert refused.json["type"] == "urn:deniable:problem:too-many-metrics"
     taken = {"batch": new_id(), "reports": reports[1:] + reports[1:]}
     for _ in range(2):
         # The second time, the tallies are known.
@@ -272,10 +272,10 @@ def test_too_many_metrics(serve, store, metrics, new_id):
 @pytest.mark.parametrize("key", [KEY, "wrong-key-of-the-app"])
 def test_the_sdk_sends_its_key(new_collector, metrics, tmp_path, key):
     """A client with the collector's key is counted; with another it keeps its batch for later."""
-    collector = new_collector(HEARSAY_INGEST_KEYS=f"{OTHER},{KEY}", HEARSAY_WORKERS="1")
+    collector = new_collector(DENIABLE_INGEST_KEYS=f"{OTHER},{KEY}", DENIABLE_WORKERS="1")
     now = [time.time() - 86_400]
-    with hearsay.Client(
-        hearsay.Registry.parse(metrics),
+    with deniable.Client(
+        deniable.Registry.parse(metrics),
         collector.address,
         tmp_path / "state",
         ingest_key=key,

@@ -12,12 +12,12 @@ from contextlib import closing
 
 import pytest
 
-from hearsay import Registry, Scheme, windows
-from hearsay.mechanisms import Packing, Report, Row
-from hearsay_collector.app import create_app
-from hearsay_collector.batches.binary import MEDIA_TYPE, encode
-from hearsay_collector.settings import Settings
-from hearsay_collector.stores import StoreError, StoreUnavailable, open_store
+from deniable import Registry, Scheme, windows
+from deniable.mechanisms import Packing, Report, Row
+from deniable_collector.app import create_app
+from deniable_collector.batches.binary import MEDIA_TYPE, encode
+from deniable_collector.settings import Settings
+from deniable_collector.stores import StoreError, StoreUnavailable, open_store
 
 MARKER = "marker-7f3a"
 
@@ -65,7 +65,7 @@ def problem(response, status, code):
     """Check that a response is a problem document of that kind, and return it."""
     assert response.status_code == status
     assert response.content_type == "application/problem+json"
-    assert response.json["type"] == f"urn:hearsay:problem:{code}"
+    assert response.json["type"] == f"urn:deniable:problem:{code}"
     assert response.json["status"] == status
     assert response.json["title"]
     assert response.json["detail"]
@@ -141,7 +141,7 @@ def test_a_binary_batch(client, store, registry, report, new_id):
     [
         (b"", 400, "malformed-batch"),
         (b"{}", 400, "malformed-batch"),
-        (b"HSYB" + bytes(40), 400, "malformed-batch"),
+        (b"DNYB" + bytes(40), 400, "malformed-batch"),
         (bytes(30_001), 413, "body-too-large"),
         (encode("0" * 32, "", "", "", [Row(5, Packing.INDEX)], [Report(0, 0)] * 1001), 413, None),
     ],

@@ -13,18 +13,18 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from hearsay_collector.stores import StoreError, StoreUnavailable, open_store
-from hearsay_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
-from hearsay_collector.upkeep import importing
-from hearsay_collector.upkeep.archive import ArchiveError, Selection, check, export
-from hearsay_collector.upkeep.importing import load
+from deniable_collector.stores import StoreError, StoreUnavailable, open_store
+from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.upkeep import importing
+from deniable_collector.upkeep.archive import ArchiveError, Selection, check, export
+from deniable_collector.upkeep.importing import load
 
 STORES = ["sqlite", "redis", "cluster"]
 
 WINDOWS = ["2026-11-01", "2026-11-19", "2026-11-20", "2026-W46", "2026-11"]
 
 GOLDEN = """\
-{"line":"head","format":"hearsay-tallies","version":1,"origin":"eu"}
+{"line":"head","format":"deniable-tallies","version":1,"origin":"eu"}
 {"line":"scheme","metric":"m","scheme":"FP","definition":DEFINITION}
 {"line":"row","window":"2026-11-20","row":0,"reports":7,"cells":[0,5,4294967297]}
 {"line":"row","window":"2026-11-20","row":2,"reports":1,"cells":[0,1]}
@@ -257,7 +257,7 @@ def test_a_wrong_checksum(small, target, noon):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda lines: lines[0].update(version=2), "newer version of hearsay"),
+        (lambda lines: lines[0].update(version=2), "newer version of deniable"),
         (lambda lines: lines[0].update(format="others"), "holds no tallies"),
         (lambda lines: lines.pop(0), "holds no tallies"),
         (lambda lines: lines.insert(2, lines[0]), "damaged"),

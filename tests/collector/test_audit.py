@@ -37,7 +37,7 @@ def test_an_audit(tmp_path, says, required, status, words):
     (tmp_path / "pip_audit.py").write_text(stand_in)
     done = subprocess.run(
         [sys.executable, SCRIPT, "constraints.txt"],
-        env={**os.environ, "PYTHONPATH": str(tmp_path), "HEARSAY_REQUIRE_AUDIT": required},
+        env={**os.environ, "PYTHONPATH": str(tmp_path), "DENIABLE_REQUIRE_AUDIT": required},
         capture_output=True,
         text=True,
         timeout=60,

@@ -1,4 +1,4 @@
-"""`hearsay bench ingest`: a load that is counted, bounded, and careful with people's tallies."""
+"""`deniable bench ingest`: a load that is counted, bounded, and careful with people's tallies."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from datetime import UTC, datetime
 import pytest
 from click.testing import CliRunner
 
-from hearsay import Registry, windows
-from hearsay_collector.bench.commands import bench
-from hearsay_collector.bench.load import Load, Outcome, run
-from hearsay_collector.bench.reports import BenchError, MadeUp, choose, open_window
-from hearsay_collector.intake import Intake
-from hearsay_collector.stores import open_store
+from deniable import Registry, windows
+from deniable_collector.bench.commands import bench
+from deniable_collector.bench.load import Load, Outcome, run
+from deniable_collector.bench.reports import BenchError, MadeUp, choose, open_window
+from deniable_collector.intake import Intake
+from deniable_collector.stores import open_store
 
 BENCH = """
 [metrics.bench_flag]
@@ -50,7 +50,7 @@ def test_what_it_says_is_what_was_counted(new_collector, path, tmp_path):
     """Each report that it counts as accepted is in the store, of its metrics alone, and none is
     rejected."""
     url = f"sqlite:///{tmp_path / 'bench.db'}"
-    collector = new_collector(HEARSAY_STORE=url, HEARSAY_REGISTRY=path)
+    collector = new_collector(DENIABLE_STORE=url, DENIABLE_REGISTRY=path)
     result = ingest(
         *("--url", collector.address, "--registry", path, "--seconds", "60"),
         *("--requests", "200", "--connections", "4", "--reports", "7", "--json"),
@@ -76,7 +76,7 @@ def test_what_it_says_is_what_was_counted(new_collector, path, tmp_path):
 
 def test_a_rate_is_kept(new_collector, path):
     """With a rate and an end in time, no more requests are sent than are due by then."""
-    collector = new_collector(HEARSAY_REGISTRY=path)
+    collector = new_collector(DENIABLE_REGISTRY=path)
     result = ingest(
         *("--url", collector.address, "--registry", path, "--seconds", "1"),
         *("--rate", "20", "--connections", "2", "--json"),
@@ -85,14 +85,14 @@ def test_a_rate_is_kept(new_collector, path):
 
 
 def test_a_key_is_sent_along(new_collector, path):
-    """Where the collector asks for a key, the one in HEARSAY_INGEST_KEY opens it; without it
+    """Where the collector asks for a key, the one in DENIABLE_INGEST_KEY opens it; without it
     every answer is 401, which is said and is no success."""
     key = "k" * 20
-    collector = new_collector(HEARSAY_REGISTRY=path, HEARSAY_INGEST_KEYS=key)
+    collector = new_collector(DENIABLE_REGISTRY=path, DENIABLE_INGEST_KEYS=key)
     asked = ("--url", collector.address, "--registry", path, "--requests", "5", "--json")
     result = ingest(*asked)
     assert (result.exit_code, json.loads(result.stdout)["statuses"]) == (1, {"401": 5})
-    result = ingest(*asked, env={"HEARSAY_INGEST_KEY": key})
+    result = ingest(*asked, env={"DENIABLE_INGEST_KEY": key})
     assert (result.exit_code, json.loads(result.stdout)["statuses"]) == (0, {"202": 5})
     assert key not in result.output
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hearsay import WireError
-from hearsay.mechanisms import Packing, Report, Row
-from hearsay_collector.batches.binary import Layout, decode, encode, sum_records
-from hearsay_collector.batches.folding import merged
+from deniable import WireError
+from deniable.mechanisms import Packing, Report, Row
+from deniable_collector.batches.binary import Layout, decode, encode, sum_records
+from deniable_collector.batches.folding import merged
 
 VECTORS = json.loads((Path(__file__).parents[2] / "client" / "vectors" / "binary.json").read_text())
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hearsay_collector.batches.bodies import IntakeError, parse, read_body
+from deniable_collector.batches.bodies import IntakeError, parse, read_body
 
 LIMIT = 100_000
 

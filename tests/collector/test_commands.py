@@ -1,4 +1,4 @@
-"""`hearsay collect`, as it really runs."""
+"""`deniable collect`, as it really runs."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from hearsay_collector import commands
-from hearsay_collector.commands import collect
+from deniable_collector import commands
+from deniable_collector.commands import collect
 
 
 def fetch(url, body=None):
@@ -65,7 +65,7 @@ def test_keep_alive_and_chunks(new_collector, home, body):
 def test_what_was_begun_is_answered_before_it_ends(new_collector, home, body, until):
     """On SIGTERM a collector takes no new connection, answers the request whose body is still
     on its way, and then leaves with exit 0."""
-    collector = new_collector(**home.environ, HEARSAY_WORKERS="1")
+    collector = new_collector(**home.environ, DENIABLE_WORKERS="1")
     host, port = collector.address.removeprefix("http://").split(":")
     fetch(f"{collector.address}/readyz")
 
@@ -98,7 +98,7 @@ def test_it_ends_while_its_store_stands_still(new_collector, new_redis, body):
     """On SIGTERM during a commit that does not end, the client is told to come again, and the
     collector leaves with exit 0; the batch is counted once in the end."""
     server = new_redis()
-    collector = new_collector(HEARSAY_STORE=server.url, HEARSAY_WORKERS="1")
+    collector = new_collector(DENIABLE_STORE=server.url, DENIABLE_WORKERS="1")
     host, port = collector.address.removeprefix("http://").split(":")
     fetch(f"{collector.address}/readyz")
     server.pause()
@@ -179,23 +179,23 @@ def test_options_win_over_the_environment(execve, monkeypatch, tmp_path, metrics
     """Options reach the workers as variables, and win over variables and files of that name."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "m.toml").write_text(metrics)
-    monkeypatch.setenv("HEARSAY_STORE_FILE", "/none")
-    monkeypatch.setenv("HEARSAY_WORKERS", "7")
+    monkeypatch.setenv("DENIABLE_STORE_FILE", "/none")
+    monkeypatch.setenv("DENIABLE_WORKERS", "7")
     arguments = ["--registry", "m.toml", "--store", "sqlite:///x.db", "--workers", "3"]
     result = CliRunner().invoke(collect, arguments)
     assert result.exit_code == 0, result.output
     ((_, _, environ),) = execve
-    assert environ["HEARSAY_WORKERS"] == "3"
-    assert environ["HEARSAY_STORE"] == "sqlite:///x.db"
-    assert "HEARSAY_STORE_FILE" not in environ
+    assert environ["DENIABLE_WORKERS"] == "3"
+    assert environ["DENIABLE_STORE"] == "sqlite:///x.db"
+    assert "DENIABLE_STORE_FILE" not in environ
     assert (tmp_path / "x.db").exists()
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--workers", "0"], "HEARSAY_WORKERS must be"),
-        (["--bind", "nowhere"], "HEARSAY_BIND must be"),
+        (["--workers", "0"], "DENIABLE_WORKERS must be"),
+        (["--bind", "nowhere"], "DENIABLE_BIND must be"),
         (["--store", "oracle://hush"], "sqlite:///relative.db"),
         (["--registry", "none.toml"], "none.toml"),
         (["--registry", "bad.toml"], "schema = 1"),

@@ -13,14 +13,14 @@ from dataclasses import replace
 
 import pytest
 
-from hearsay import windows
-from hearsay.mechanisms import Report
-from hearsay_collector.app import create_app
-from hearsay_collector.batches.binary import MEDIA_TYPE, encode
-from hearsay_collector.batches.bodies import IntakeError
-from hearsay_collector.serving.guard import GuardedConnection
-from hearsay_collector.settings import Settings
-from hearsay_collector.stores import open_store
+from deniable import windows
+from deniable.mechanisms import Report
+from deniable_collector.app import create_app
+from deniable_collector.batches.binary import MEDIA_TYPE, encode
+from deniable_collector.batches.bodies import IntakeError
+from deniable_collector.serving.guard import GuardedConnection
+from deniable_collector.settings import Settings
+from deniable_collector.stores import open_store
 
 pytestmark = pytest.mark.parametrize("serve", ["socket"], indirect=True)
 
@@ -241,7 +241,7 @@ def test_a_bug_behind_the_short_way(client, batch, monkeypatch, caplog):
     monkeypatch.setattr(intake, "glance", lambda body: 1 / 0)
     found = talk(client, batch(), HEALTH, answers=2)
     assert [status for status, _, _ in found] == [500, 200]
-    assert found[0][2]["type"] == "urn:hearsay:problem:internal"
+    assert found[0][2]["type"] == "urn:deniable:problem:internal"
     assert "ZeroDivisionError" in caplog.text
 
 
@@ -303,7 +303,7 @@ def test_a_full_queue(serve, registry, store, batch, close):
     whole = batch(close)
     (found,) = talk(client, whole[:-20], whole[-20:], answers=1)
     assert (found[0], found[1]["retry-after"]) == (503, "1")
-    assert found[2]["type"] == "urn:hearsay:problem:queue-full"
+    assert found[2]["type"] == "urn:deniable:problem:queue-full"
     assert client.app._held == 0
 
 

@@ -20,9 +20,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hearsay import windows
-from hearsay_collector.settings import Settings
-from hearsay_collector.stores import open_store
+from deniable import windows
+from deniable_collector.settings import Settings
+from deniable_collector.stores import open_store
 
 from .conftest import free_port, missing
 
@@ -118,7 +118,7 @@ def test_two_collectors_and_a_death(
     is killed on the way: every batch is acknowledged, and each is counted once."""
     server = new_redis()
     collectors = [
-        new_collector(HEARSAY_STORE=server.url, HEARSAY_WORKERS="1", HEARSAY_SHARDS="4")
+        new_collector(DENIABLE_STORE=server.url, DENIABLE_WORKERS="1", DENIABLE_SHARDS="4")
         for _ in range(2)
     ]
     port, _ = new_nginx(*(each.address.removeprefix("http://") for each in collectors))
@@ -168,7 +168,7 @@ def test_what_nginx_refuses_is_a_problem(new_nginx, trust, new_collector):
     """A path that is not there, a body too large, a flood and collectors that are gone are problem
     documents of nginx's; a problem of the collector's passes as it is. All say when to come
     back, where that helps."""
-    collector = new_collector(HEARSAY_WORKERS="1")
+    collector = new_collector(DENIABLE_WORKERS="1")
     address = collector.address.removeprefix("http://")
     port, _ = new_nginx(address, address)
 
@@ -179,7 +179,7 @@ def test_what_nginx_refuses_is_a_problem(new_nginx, trust, new_collector):
         assert header["Content-Type"] == "application/problem+json"
         assert (document["status"], header["Cache-Control"]) == (response.status, "no-store")
         assert header["Strict-Transport-Security"]
-        code = document["type"].removeprefix("urn:hearsay:problem:")
+        code = document["type"].removeprefix("urn:deniable:problem:")
         return response.status, code, header["Retry-After"]
 
     with closing(trust(port)) as connection:
@@ -226,7 +226,7 @@ def test_nothing_of_the_sender_goes_on(new_nginx, trust, tmp_path):
         needed = {
             "Content-Type": "application/json",
             "Content-Encoding": "gzip",
-            "X-Hearsay-Key": "k" * 20,
+            "X-Deniable-Key": "k" * 20,
             "Authorization": "Bearer " + "k" * 20,
         }
         own = ("X-Forwarded-For", "Forwarded", "X-Real-IP", "Cookie", "User-Agent", "Referer",
@@ -277,7 +277,7 @@ def test_the_compose_file():
 @pytest.fixture
 def unit():
     """The systemd unit's lines, by section: (name, value) in their order."""
-    text = (DEPLOY / "hearsay-collector.service").read_text(encoding="utf-8")
+    text = (DEPLOY / "deniable-collector.service").read_text(encoding="utf-8")
     sections, current = {}, None
     for line in text.splitlines():
         if line.startswith("["):
@@ -294,11 +294,11 @@ def test_the_unit_runs_the_command(unit):
     service = unit["Service"]
     environ = dict(value.partition("=")[::2] for name, value in service if name == "Environment")
     assert {name.removesuffix("_FILE") for name in environ} <= KNOWN
-    environ.pop("HEARSAY_STORE_FILE")
+    environ.pop("DENIABLE_STORE_FILE")
     assert Settings.from_env(environ).metrics_bind
     options = dict(service)
-    assert options["LoadCredential"] == "store:/etc/hearsay/store"
-    assert options["ExecStart"].endswith("hearsay collect")
+    assert options["LoadCredential"] == "store:/etc/deniable/store"
+    assert options["ExecStart"].endswith("deniable collect")
     assert (options["DynamicUser"], options["ProtectSystem"]) == ("yes", "strict")
     assert int(options["TimeoutStopSec"]) > 30
 
@@ -307,9 +307,9 @@ def test_the_unit_is_one(tmp_path):
     """systemd itself finds nothing wrong with the unit."""
     if shutil.which("systemd-analyze") is None:
         missing("systemd-analyze")
-    text = (DEPLOY / "hearsay-collector.service").read_text(encoding="utf-8")
-    unit = tmp_path / "hearsay-collector.service"
-    unit.write_text(replaced(text, ("/opt/hearsay/bin/hearsay collect", f"{sys.executable} -V")))
+    text = (DEPLOY / "deniable-collector.service").read_text(encoding="utf-8")
+    unit = tmp_path / "deniable-collector.service"
+    unit.write_text(replaced(text, ("/opt/deniable/bin/deniable collect", f"{sys.executable} -V")))
     done = subprocess.run(
         ["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False
     )

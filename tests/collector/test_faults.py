@@ -21,9 +21,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from hearsay import windows, wire
-from hearsay_collector.intake import Intake
-from hearsay_collector.stores import open_store
+from deniable import windows, wire
+from deniable_collector.intake import Intake
+from deniable_collector.stores import open_store
 
 from .devices import Devices, post
 
@@ -36,7 +36,7 @@ def lonely_redis(new_redis):
 
     def new(*options):
         server = new_redis(*options)
-        return server, {"HEARSAY_STORE": server.url}
+        return server, {"DENIABLE_STORE": server.url}
 
     return new
 
@@ -156,7 +156,7 @@ def limit_files(pid, size):
 
 def test_a_full_disk_under_sqlite(tmp_path, new_collector, registry):
     """No file of the collector can grow any more, twice, for a while."""
-    collector = new_collector(HEARSAY_STORE=f"sqlite:///{tmp_path / 'store.db'}")
+    collector = new_collector(DENIABLE_STORE=f"sqlite:///{tmp_path / 'store.db'}")
     devices = Devices(registry, 800, [collector.address])
     devices.start()
 
@@ -274,7 +274,7 @@ def test_lost_answers(home, new_collector, registry):
 def test_the_same_batch_from_many_clients_at_once(home, new_collector, registry):
     """16 clients send the same 40 batches at the same moment, to two collectors on one store:
     of each batch one client is told that it counted, the others that it is a duplicate."""
-    collectors = [new_collector(**home.environ, HEARSAY_BIND="127.0.0.1:0") for _ in range(2)]
+    collectors = [new_collector(**home.environ, DENIABLE_BIND="127.0.0.1:0") for _ in range(2)]
     devices = Devices(registry, 40, [])
     barrier = threading.Barrier(16)
     told = [Counter() for _ in devices.batches]

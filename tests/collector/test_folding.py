@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hearsay.mechanisms import Packing, Row
-from hearsay_collector.batches import folding
-from hearsay_collector.batches.folding import Accepted, Block, increments, merged
-from hearsay_collector.stores.base import Increment, TallyKey, TallyRowKey
+from deniable.mechanisms import Packing, Row
+from deniable_collector.batches import folding
+from deniable_collector.batches.folding import Accepted, Block, increments, merged
+from deniable_collector.stores.base import Increment, TallyKey, TallyRowKey
 
 
 def key(number):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hearsay_collector.batches import folding
-from hearsay_collector.intake import Intake
+from deniable_collector.batches import folding
+from deniable_collector.intake import Intake
 
 from . import fuzzing
 
@@ -25,7 +25,7 @@ def test_the_fuzzer_sees_a_fault(monkeypatch, fault):
     if fault == "count":
         merged = folding.merged
         monkeypatch.setattr(
-            "hearsay_collector.intake.merged",
+            "deniable_collector.intake.merged",
             lambda parts: dict(list(merged(parts).items())[1:]),
         )
     elif fault == "raise":

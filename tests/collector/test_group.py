@@ -8,9 +8,9 @@ from contextlib import closing
 
 import pytest
 
-from hearsay_collector.batches.batch import Batch, Receipt
-from hearsay_collector.serving.group import GroupCommit, settle
-from hearsay_collector.stores import StoreError, StoreUnavailable
+from deniable_collector.batches.batch import Batch, Receipt
+from deniable_collector.serving.group import GroupCommit, settle
+from deniable_collector.stores import StoreError, StoreUnavailable
 
 
 class FakeIntake:
@@ -116,7 +116,7 @@ def test_a_bug_in_the_commit_is_told_to_each(monkeypatch):
 
     async def run():
         with closing(GroupCommit(FakeIntake(), 0)) as group:
-            monkeypatch.setattr("hearsay_collector.serving.group.settle", broken)
+            monkeypatch.setattr("deniable_collector.serving.group.settle", broken)
             tries = [group.take(each) for each in batches("a", "b")]
             outcomes = await asyncio.gather(*tries, return_exceptions=True)
             assert [type(each) for each in outcomes] == [AssertionError] * 2
@@ -138,7 +138,7 @@ def test_a_commit_that_ends_as_none_should(monkeypatch, outcomes):
 
     async def run():
         with closing(GroupCommit(FakeIntake(), 0)) as group:
-            monkeypatch.setattr("hearsay_collector.serving.group.settle", broken)
+            monkeypatch.setattr("deniable_collector.serving.group.settle", broken)
             tries = [group.take(each) for each in batches("a", "b")]
             found = await asyncio.gather(*tries, return_exceptions=True)
             assert [type(each) for each in found] == [RuntimeError] * 2

@@ -13,16 +13,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hearsay import Registry, wire
-from hearsay.windows import end
-from hearsay_collector.batches import binary
-from hearsay_collector.batches import catalogue as module
-from hearsay_collector.batches.batch import REASONS
-from hearsay_collector.batches.bodies import IntakeError
-from hearsay_collector.batches.catalogue import SKEW
-from hearsay_collector.intake import Intake
-from hearsay_collector.stores import StoreUnavailable, open_store
-from hearsay_collector.stores.base import ID_RETENTION
+from deniable import Registry, wire
+from deniable.windows import end
+from deniable_collector.batches import binary
+from deniable_collector.batches import catalogue as module
+from deniable_collector.batches.batch import REASONS
+from deniable_collector.batches.bodies import IntakeError
+from deniable_collector.batches.catalogue import SKEW
+from deniable_collector.intake import Intake
+from deniable_collector.stores import StoreUnavailable, open_store
+from deniable_collector.stores.base import ID_RETENTION
 
 DAY = 86_400.0
 
@@ -468,7 +468,7 @@ def test_a_glance_at_a_binary_batch(intake, store, registry, new_id, clock, monk
     monkeypatch.setattr(intake, "_max_binary_reports", 1)
     assert intake.glance_binary(good) is None
     monkeypatch.undo()
-    monkeypatch.setattr("hearsay_collector.intake._FEW_ROWS", 0)
+    monkeypatch.setattr("deniable_collector.intake._FEW_ROWS", 0)
     assert intake.glance_binary(good) is None
     monkeypatch.undo()
     clock.now = end("2026-11-20") + ID_RETENTION - SKEW + 1

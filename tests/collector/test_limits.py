@@ -10,7 +10,7 @@ from contextlib import ExitStack, closing, suppress
 
 import pytest
 
-from hearsay_collector.serving.guard import PIPELINED, ROOM, open_files
+from deniable_collector.serving.guard import PIPELINED, ROOM, open_files
 
 from .conftest import free_port
 
@@ -18,14 +18,14 @@ HEAD = b"POST /v1/reports HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\
 
 
 LIMITS = {
-    "HEARSAY_BIND": "127.0.0.1:0",
-    "HEARSAY_WORKERS": "1",
-    "HEARSAY_MAX_HEADER": "2 KiB",
-    "HEARSAY_MAX_HEADERS": "16",
-    "HEARSAY_MAX_BODY": "64 KiB",
-    "HEARSAY_MAX_BINARY_BODY": "64 KiB",
-    "HEARSAY_REQUEST_TIMEOUT": "2",
-    "HEARSAY_KEEP_ALIVE": "3",
+    "DENIABLE_BIND": "127.0.0.1:0",
+    "DENIABLE_WORKERS": "1",
+    "DENIABLE_MAX_HEADER": "2 KiB",
+    "DENIABLE_MAX_HEADERS": "16",
+    "DENIABLE_MAX_BODY": "64 KiB",
+    "DENIABLE_MAX_BINARY_BODY": "64 KiB",
+    "DENIABLE_REQUEST_TIMEOUT": "2",
+    "DENIABLE_KEEP_ALIVE": "3",
 }
 
 
@@ -43,7 +43,7 @@ def collector(collector_class, metrics, tmp_path_factory):
 @pytest.fixture
 def narrow(new_collector):
     """One that has room for five connections."""
-    return new_collector(**LIMITS, HEARSAY_MAX_CONNECTIONS="5")
+    return new_collector(**LIMITS, DENIABLE_MAX_CONNECTIONS="5")
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def answer(connection):
 def refused(connection, status, code):
     """Check that the collector says so in a problem document, and hangs up."""
     got, header, document = answer(connection)
-    assert (got, document["type"]) == (status, f"urn:hearsay:problem:{code}")
+    assert (got, document["type"]) == (status, f"urn:deniable:problem:{code}")
     assert header["content-type"] == "application/problem+json"
     assert header["connection"] == "close"
     for name in ("cache-control", "content-security-policy", "x-content-type-options"):
@@ -335,7 +335,7 @@ def test_probes_have_room_of_their_own(new_collector, until):
     are answered; and that has room for so many and no more."""
     private = free_port()
     collector = new_collector(
-        **LIMITS, HEARSAY_MAX_CONNECTIONS="5", HEARSAY_METRICS_BIND=f"127.0.0.1:{private}"
+        **LIMITS, DENIABLE_MAX_CONNECTIONS="5", DENIABLE_METRICS_BIND=f"127.0.0.1:{private}"
     )
     port = int(collector.address.rpartition(":")[2])
     with ExitStack() as stack:
@@ -396,9 +396,9 @@ def test_an_upgrade_is_not_offered(collector, connect, new_body):
 
 def test_a_thread_worker_has_gunicorn_s_limits(new_collector):
     """Behind gunicorn's own threads a header too large is refused too, and a body as ever."""
-    command = ("-m", "gunicorn", "-c", "python:hearsay_collector.gunicorn_conf", "-k", "gthread")
-    collector = new_collector(*command, "hearsay_collector.wsgi:app", **LIMITS)
-    host, port = collector.environ["HEARSAY_BIND"].split(":")
+    command = ("-m", "gunicorn", "-c", "python:deniable_collector.gunicorn_conf", "-k", "gthread")
+    collector = new_collector(*command, "deniable_collector.wsgi:app", **LIMITS)
+    host, port = collector.environ["DENIABLE_BIND"].split(":")
     many = b"".join(b"X-%d: 1\r\n" % number for number in range(20))
     for request, start in (
         (whole(b"{}", many), b"HTTP/1.1 431 "),
@@ -423,4 +423,4 @@ def test_files_for_all_connections(monkeypatch, caplog):
     assert set_to == [(1000 + 3 * ROOM, 4096)]
     open_files(10_000)
     assert set_to[1:] == [(4096, 4096)]
-    assert "lower HEARSAY_MAX_CONNECTIONS to 3904" in caplog.text
+    assert "lower DENIABLE_MAX_CONNECTIONS to 3904" in caplog.text

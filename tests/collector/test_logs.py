@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 from gunicorn.config import Config
 
-import hearsay_collector
-from hearsay_collector.operation.events import EventFormatter, listen, tell
-from hearsay_collector.operation.logs import DiscreetLogger
-from hearsay_collector.operation.watch import WatchedStore
-from hearsay_collector.settings import Settings
-from hearsay_collector.stores import open_store
+import deniable_collector
+from deniable_collector.operation.events import EventFormatter, listen, tell
+from deniable_collector.operation.logs import DiscreetLogger
+from deniable_collector.operation.watch import WatchedStore
+from deniable_collector.settings import Settings
+from deniable_collector.stores import open_store
 
 
 @pytest.fixture
@@ -74,16 +74,16 @@ def lines(text):
 
 
 def test_every_line_is_an_event(tmp_path, metrics):
-    """With HEARSAY_LOG_FORMAT=json both streams of a real collector hold JSON alone: where it
+    """With DENIABLE_LOG_FORMAT=json both streams of a real collector hold JSON alone: where it
     listens, the settings in force without secrets, what was published, its end."""
     (tmp_path / "metrics.toml").write_text(metrics)
-    command = [sys.executable, "-c", "from hearsay.cli import main; main()", "collect"]
+    command = [sys.executable, "-c", "from deniable.cli import main; main()", "collect"]
     secret = f"sqlite:///{tmp_path / 'hush.db'}"
     environ = {
-        "HEARSAY_LOG_FORMAT": "json",
-        "HEARSAY_STORE": secret,
-        "HEARSAY_BIND": "127.0.0.1:0",
-        "HEARSAY_WORKERS": "1",
+        "DENIABLE_LOG_FORMAT": "json",
+        "DENIABLE_STORE": secret,
+        "DENIABLE_BIND": "127.0.0.1:0",
+        "DENIABLE_WORKERS": "1",
     }
     process = subprocess.Popen(
         command,
@@ -103,15 +103,15 @@ def test_every_line_is_an_event(tmp_path, metrics):
     assert "hush" not in err
     events = lines(err)
     assert [each["event"] for each in events] == ["started", "published", "stopped"]
-    assert events[0]["settings"]["HEARSAY_WORKERS"] == 1
-    assert events[0]["settings"]["HEARSAY_LOG_FORMAT"] == "json"
-    assert "HEARSAY_STORE" not in events[0]["settings"]
+    assert events[0]["settings"]["DENIABLE_WORKERS"] == 1
+    assert events[0]["settings"]["DENIABLE_LOG_FORMAT"] == "json"
+    assert "DENIABLE_STORE" not in events[0]["settings"]
     assert events[1]["metrics"] == 3
 
 
 def test_what_is_published_again_is_no_news(tmp_path, registry, caplog):
     """Schemes are published every minute, and told of when they are others than before."""
-    caplog.set_level("INFO", "hearsay_collector")
+    caplog.set_level("INFO", "deniable_collector")
     one = {"browser": [registry["browser"].scheme]}
     both = {**one, "dark_mode": [registry["dark_mode"].scheme]}
     with closing(WatchedStore(open_store(f"sqlite:///{tmp_path / 'store.db'}"))) as store:
@@ -132,7 +132,7 @@ def test_settings_in_force_hold_no_secret():
 
 def test_events_are_one_line(capsys, monkeypatch):
     """An event is one line in both forms, with its fields as members of the JSON."""
-    logger = logging.getLogger("hearsay_collector")
+    logger = logging.getLogger("deniable_collector")
     monkeypatch.setattr(logger, "handlers", [])
     monkeypatch.setattr(logger, "level", logging.NOTSET)
     listen("json")
@@ -167,14 +167,14 @@ def test_exceptions_without_their_words(form):
 def test_a_registry_with_mistakes_is_told_in_full(tmp_path):
     """A worker that cannot start says why, as one event."""
     (tmp_path / "metrics.toml").write_text("schema = 2\n")
-    command = [sys.executable, "-m", "gunicorn", "-c", "python:hearsay_collector.gunicorn_conf"]
+    command = [sys.executable, "-m", "gunicorn", "-c", "python:deniable_collector.gunicorn_conf"]
     environ = {
-        "HEARSAY_LOG_FORMAT": "json",
-        "HEARSAY_BIND": "127.0.0.1:0",
-        "HEARSAY_WORKERS": "1",
+        "DENIABLE_LOG_FORMAT": "json",
+        "DENIABLE_BIND": "127.0.0.1:0",
+        "DENIABLE_WORKERS": "1",
     }
     done = subprocess.run(
-        [*command, "hearsay_collector.asgi:app()"],
+        [*command, "deniable_collector.asgi:app()"],
         env={**os.environ, **environ},
         cwd=tmp_path,
         capture_output=True,
@@ -189,7 +189,7 @@ def test_a_registry_with_mistakes_is_told_in_full(tmp_path):
 
 def test_the_page_lists_every_event():
     """docs/operating.md has a line for each event in the code, and for no other."""
-    sources = Path(hearsay_collector.__file__).parent.rglob("*.py")
+    sources = Path(deniable_collector.__file__).parent.rglob("*.py")
     calls = r"(?:tell\(\s*\"(?:info|warning|error)\"|announce\(\s*[a-z_.]+),\s*\"([a-z-]+)\""
     told = {event for file in sources for event in re.findall(calls, file.read_text("utf-8"))}
     page = (Path(__file__).parents[2] / "docs" / "operating.md").read_text(encoding="utf-8")

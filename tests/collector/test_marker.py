@@ -16,16 +16,16 @@ from contextlib import closing, suppress
 import pytest
 import redis
 
-from hearsay import windows
-from hearsay.mechanisms import Report
-from hearsay_collector.batches.binary import MEDIA_TYPE, encode
+from deniable import windows
+from deniable.mechanisms import Report
+from deniable_collector.batches.binary import MEDIA_TYPE, encode
 
 PEER = "127.0.0.77"
 """The address from which the marked requests come; nothing else here uses it."""
 FORWARDED = "203.0.113.77"
 WSGI = (
-    *("-m", "gunicorn", "-c", "python:hearsay_collector.gunicorn_conf", "-k", "gthread"),
-    "hearsay_collector.wsgi:app",
+    *("-m", "gunicorn", "-c", "python:deniable_collector.gunicorn_conf", "-k", "gthread"),
+    "deniable_collector.wsgi:app",
 )
 
 
@@ -40,7 +40,7 @@ def place(request, tmp_path, new_redis):
     """A store of each kind: its settings, all that it holds by now, as bytes, and the server to
     take away, if there is one."""
     if request.param == "sqlite":
-        return {"HEARSAY_STORE": f"sqlite:///{tmp_path / 'store.db'}"}, lambda: b"", None
+        return {"DENIABLE_STORE": f"sqlite:///{tmp_path / 'store.db'}"}, lambda: b"", None
     server = new_redis()
 
     def held():
@@ -50,7 +50,7 @@ def place(request, tmp_path, new_redis):
         files = [each.read_bytes() for each in server.folder.rglob("*") if each.is_file()]
         return text.encode() + b"".join(files)
 
-    return {"HEARSAY_STORE": server.url}, held, server
+    return {"DENIABLE_STORE": server.url}, held, server
 
 
 def free_ports():
@@ -97,7 +97,7 @@ def requests_of(marker, key, good, binary):
             b"X-" + mark: mark,
         }.items()
     )
-    keyed = b"X-Hearsay-Key: %s\r\n" % key.encode()
+    keyed = b"X-Deniable-Key: %s\r\n" % key.encode()
     json_type = b"Content-Type: application/json\r\n"
 
     def ask(start, *lines, body=b"", length=None):
@@ -121,11 +121,11 @@ def requests_of(marker, key, good, binary):
         packed = gzip.compress(text)
         yield ask(post, keyed, json_type, b"Content-Encoding: gzip\r\n", body=packed)
         yield ask(post, keyed, json_type, b"Content-Encoding: gzip\r\n", body=packed[:-9] + mark)
-    for text in (binary(*[marker] * 3), binary(*[marker] * 3)[:-3] + mark, b"HSYB" + mark * 9):
+    for text in (binary(*[marker] * 3), binary(*[marker] * 3)[:-3] + mark, b"DNYB" + mark * 9):
         kind = b"Content-Type: %s\r\n" % MEDIA_TYPE.encode()
         yield ask(post, marked, keyed, kind, body=text)
     names = "Content-Type Content-Encoding Content-Length Transfer-Encoding Expect Connection"
-    for name in (*names.encode().split(), b"Upgrade", b"Authorization", b"X-Hearsay-Key"):
+    for name in (*names.encode().split(), b"Upgrade", b"Authorization", b"X-Deniable-Key"):
         yield ask(post, marked, keyed, b"%s: %s\r\n" % (name, mark), body=good())
     yield ask(post, marked, json_type, b"Authorization: Bearer %s-of-another-app\r\n" % mark)
     for path in (b"/" + mark, b"/v1/reports/" + mark, b"/v1/registry?" + mark, b"//%2f" + mark,
@@ -162,15 +162,15 @@ def test_no_marker_stays(new_collector, registry, new_id, place, command, marker
     collector = new_collector(
         *command,
         **environ,
-        HEARSAY_BIND=f"127.0.0.1:{port}",
-        HEARSAY_INGEST_KEYS=key,
-        HEARSAY_RATE="1000000/day",
-        HEARSAY_CORS_ORIGINS="https://app.example",
-        HEARSAY_TRUSTED_PROXIES="1",
-        HEARSAY_MAX_BODY="64 KiB",
-        HEARSAY_REQUEST_TIMEOUT="1",
-        HEARSAY_LOG_FORMAT="json",
-        HEARSAY_METRICS_BIND=f"127.0.0.1:{metrics_port}",
+        DENIABLE_BIND=f"127.0.0.1:{port}",
+        DENIABLE_INGEST_KEYS=key,
+        DENIABLE_RATE="1000000/day",
+        DENIABLE_CORS_ORIGINS="https://app.example",
+        DENIABLE_TRUSTED_PROXIES="1",
+        DENIABLE_MAX_BODY="64 KiB",
+        DENIABLE_REQUEST_TIMEOUT="1",
+        DENIABLE_LOG_FORMAT="json",
+        DENIABLE_METRICS_BIND=f"127.0.0.1:{metrics_port}",
         TMPDIR=str(tmp_path / "tmp"),
     )
     scheme = registry["browser"].scheme
@@ -216,14 +216,14 @@ def test_no_marker_stays(new_collector, registry, new_id, place, command, marker
         ("GET", "/nothing", None), ("POST", "/v1/reports", good()), ("POST", "/v1/reports", b"{"),
     ):  # fmt: skip
         with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
-            headers = {"Content-Type": "application/json", "X-Hearsay-Key": key}
+            headers = {"Content-Type": "application/json", "X-Deniable-Key": key}
             connection.request(method, path, body, headers)
             answer = connection.getresponse()
             others.append(f"{answer.status} {answer.headers}".encode() + answer.read())
     assert others[-2].startswith(b"202")
     with urllib.request.urlopen(f"http://127.0.0.1:{metrics_port}/metrics", timeout=30) as answer:
         figures = answer.read()
-    assert b"hearsay_" in figures
+    assert b"deniable_" in figures
     during = [each.read_bytes() for each in tmp_path.rglob("*") if each.is_file()]
     store = held()
     collector.stop()

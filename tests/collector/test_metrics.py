@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-import hearsay
-from hearsay import windows
-from hearsay_collector.batches.batch import REASONS
+import deniable
+from deniable import windows
+from deniable_collector.batches.batch import REASONS
 
 TYPE = {"Content-Type": "application/json"}
 
@@ -57,7 +57,7 @@ def scrape(address):
 
 def alive(folder):
     """The processes whose figures of the moment are in the shared folder."""
-    files = folder.glob("hearsay-metrics-*/gauge_livesum_*")
+    files = folder.glob("deniable-metrics-*/gauge_livesum_*")
     return {file.stem.rpartition("_")[2] for file in files}
 
 
@@ -89,7 +89,7 @@ def measured(new_collector, tmp_path):
 
     def start(**environ):
         private = f"127.0.0.1:{free_port()}"
-        places = {"HEARSAY_METRICS_BIND": private, "TMPDIR": str(tmp_path)}
+        places = {"DENIABLE_METRICS_BIND": private, "TMPDIR": str(tmp_path)}
         return new_collector(**environ, **places), f"http://{private}"
 
     return start
@@ -112,26 +112,26 @@ def test_exact_after_a_known_load(measured, home, batch, registry):
         assert fetch(f"{collector.address}/healthz")[0] == 200
 
     samples, families = scrape(private)
-    assert value(samples, "hearsay_requests_total", status="202", problem="") == 26
-    assert value(samples, "hearsay_requests_total", status="400", problem="not-json") == 4
-    assert value(samples, "hearsay_requests_total", status="404", problem="http-404") == 1
-    assert value(samples, "hearsay_requests_total", status="200", problem="") == 3
+    assert value(samples, "deniable_requests_total", status="202", problem="") == 26
+    assert value(samples, "deniable_requests_total", status="400", problem="not-json") == 4
+    assert value(samples, "deniable_requests_total", status="404", problem="http-404") == 1
+    assert value(samples, "deniable_requests_total", status="200", problem="") == 3
     for outcome, batches, count in (("accepted", 20, 60), ("duplicate", 5, 15)):
-        assert value(samples, "hearsay_batches_total", outcome=outcome) == batches
-        assert value(samples, "hearsay_reports_total", outcome=outcome) == count
-    assert value(samples, "hearsay_batches_total", outcome="empty") == 1
-    assert value(samples, "hearsay_reports_total", outcome="rejected") == 51
-    assert value(samples, "hearsay_reports_rejected_total", reason="unknown_metric") == 25
-    assert value(samples, "hearsay_reports_rejected_total", reason="bad_columns") == 26
-    assert value(samples, "hearsay_metric_reports_total", metric="browser") == 60
-    assert value(samples, "hearsay_commit_batches_sum") == 20
-    assert value(samples, "hearsay_commit_seconds_count") >= 1
-    assert value(samples, "hearsay_store_up") == 1
-    assert value(samples, "hearsay_store_failures_total") == 0
-    assert value(samples, "hearsay_queue_bytes") == 0
-    assert value(samples, "hearsay_registry_metrics") == len(registry)
-    (build,) = [labels for name, labels in samples if name == "hearsay_build_info"]
-    assert dict(build)["version"] == hearsay.__version__
+        assert value(samples, "deniable_batches_total", outcome=outcome) == batches
+        assert value(samples, "deniable_reports_total", outcome=outcome) == count
+    assert value(samples, "deniable_batches_total", outcome="empty") == 1
+    assert value(samples, "deniable_reports_total", outcome="rejected") == 51
+    assert value(samples, "deniable_reports_rejected_total", reason="unknown_metric") == 25
+    assert value(samples, "deniable_reports_rejected_total", reason="bad_columns") == 26
+    assert value(samples, "deniable_metric_reports_total", metric="browser") == 60
+    assert value(samples, "deniable_commit_batches_sum") == 20
+    assert value(samples, "deniable_commit_seconds_count") >= 1
+    assert value(samples, "deniable_store_up") == 1
+    assert value(samples, "deniable_store_failures_total") == 0
+    assert value(samples, "deniable_queue_bytes") == 0
+    assert value(samples, "deniable_registry_metrics") == len(registry)
+    (build,) = [labels for name, labels in samples if name == "deniable_build_info"]
+    assert dict(build)["version"] == deniable.__version__
     assert all(documentation for _, documentation in families.values())
 
 
@@ -143,7 +143,7 @@ def test_no_label_is_a_sender_s(measured, batch):
     samples, _ = scrape(private)
     assert "x-sender-chose" not in str(samples)
     reasons = {dict(labels)["reason"] for name, labels in samples if name.startswith(
-        "hearsay_reports_rejected_total")}  # fmt: skip
+        "deniable_reports_rejected_total")}  # fmt: skip
     assert reasons == {"unknown_metric"}
     assert reasons <= set(REASONS)
 
@@ -170,13 +170,13 @@ def test_nowhere_by_default(new_collector, tmp_path):
     """Without its setting there is no /metrics and no folder that processes share."""
     collector = new_collector(TMPDIR=str(tmp_path))
     assert fetch(f"{collector.address}/metrics")[0] == 404
-    assert not list(tmp_path.glob("hearsay-metrics-*"))
+    assert not list(tmp_path.glob("deniable-metrics-*"))
 
 
 def test_counts_outlive_a_worker_and_leave_no_files(new_collector, tmp_path, batch, until):
     """What killed workers had counted stays in the sums; the shared folder goes at the end."""
     private = f"127.0.0.1:{free_port()}"
-    collector = new_collector(TMPDIR=str(tmp_path), HEARSAY_METRICS_BIND=private)
+    collector = new_collector(TMPDIR=str(tmp_path), DENIABLE_METRICS_BIND=private)
     reports = f"{collector.address}/v1/reports"
     for _ in range(6):
         assert fetch(reports, batch(1))[0] == 202
@@ -195,9 +195,9 @@ def test_counts_outlive_a_worker_and_leave_no_files(new_collector, tmp_path, bat
     until(replaced, "no worker came back")
     assert fetch(reports, batch(1))[0] == 202
     samples, _ = scrape(f"http://{private}")
-    assert value(samples, "hearsay_reports_total", outcome="accepted") == 7
+    assert value(samples, "deniable_reports_total", outcome="accepted") == 7
     assert collector.stop() == 0
-    assert not list(tmp_path.glob("hearsay-metrics-*"))
+    assert not list(tmp_path.glob("deniable-metrics-*"))
 
 
 def test_a_store_that_goes_and_comes_back(new_collector, new_redis, batch, until, tmp_path):
@@ -206,9 +206,9 @@ def test_a_store_that_goes_and_comes_back(new_collector, new_redis, batch, until
     server = new_redis()
     private = f"127.0.0.1:{free_port()}"
     collector = new_collector(
-        HEARSAY_STORE=server.url,
-        HEARSAY_WORKERS="1",
-        HEARSAY_METRICS_BIND=private,
+        DENIABLE_STORE=server.url,
+        DENIABLE_WORKERS="1",
+        DENIABLE_METRICS_BIND=private,
         TMPDIR=str(tmp_path),
     )
     reports = f"{collector.address}/v1/reports"
@@ -220,15 +220,17 @@ def test_a_store_that_goes_and_comes_back(new_collector, new_redis, batch, until
         assert fetch(reports, body)[0] == 503
     assert fetch(f"{collector.address}/healthz")[0] == 200
     samples, _ = scrape(f"http://{private}")
-    assert value(samples, "hearsay_store_up") == 0
-    assert value(samples, "hearsay_store_failures_total") >= 10
-    assert value(samples, "hearsay_requests_total", status="503", problem="store-unavailable") == 10
+    assert value(samples, "deniable_store_up") == 0
+    assert value(samples, "deniable_store_failures_total") >= 10
+    assert (
+        value(samples, "deniable_requests_total", status="503", problem="store-unavailable") == 10
+    )
     assert collector.log.count(" store-lost: ") == 1
     server.start()
     until(lambda: fetch(f"{collector.address}/readyz")[0] == 200, "it does not come back")
     assert fetch(reports, body)[0] == 202
     samples, _ = scrape(f"http://{private}")
-    assert value(samples, "hearsay_store_up") == 1
+    assert value(samples, "deniable_store_up") == 1
     assert collector.log.count(" store-recovered: ") == 1
 
 
@@ -237,13 +239,13 @@ def test_the_plain_way_counts_alike(tmp_path, metrics, batch):
     address alone."""
     (tmp_path / "metrics.toml").write_text(metrics)
     port = free_port()
-    command = [sys.executable, "-m", "gunicorn", "-c", "python:hearsay_collector.gunicorn_conf"]
+    command = [sys.executable, "-m", "gunicorn", "-c", "python:deniable_collector.gunicorn_conf"]
     process = subprocess.Popen(
-        [*command, "-k", "gthread", "hearsay_collector.wsgi:app"],
+        [*command, "-k", "gthread", "deniable_collector.wsgi:app"],
         env={
             **os.environ,
-            "HEARSAY_BIND": "127.0.0.1:0",
-            "HEARSAY_METRICS_BIND": f"127.0.0.1:{port}",
+            "DENIABLE_BIND": "127.0.0.1:0",
+            "DENIABLE_METRICS_BIND": f"127.0.0.1:{port}",
             "TMPDIR": str(tmp_path),
         },
         cwd=tmp_path,
@@ -261,11 +263,11 @@ def test_the_plain_way_counts_alike(tmp_path, metrics, batch):
     finally:
         process.terminate()
         process.communicate(timeout=60)
-    assert value(samples, "hearsay_reports_total", outcome="accepted") == 20
-    assert value(samples, "hearsay_reports_total", outcome="rejected") == 10
-    assert value(samples, "hearsay_requests_total", status="202", problem="") == 10
-    assert value(samples, "hearsay_requests_total", status="400", problem="not-json") == 1
-    assert value(samples, "hearsay_requests_total", status="404", problem="http-404") == 1
+    assert value(samples, "deniable_reports_total", outcome="accepted") == 20
+    assert value(samples, "deniable_reports_total", outcome="rejected") == 10
+    assert value(samples, "deniable_requests_total", status="202", problem="") == 10
+    assert value(samples, "deniable_requests_total", status="400", problem="not-json") == 1
+    assert value(samples, "deniable_requests_total", status="404", problem="http-404") == 1
 
 
 def test_a_reload_takes_the_new_registry(measured, tmp_path, batch, until):
@@ -288,5 +290,5 @@ def test_a_reload_takes_the_new_registry(measured, tmp_path, batch, until):
     until(renewed, "the new registry is not served")
     assert fetch(f"{collector.address}/v1/reports", batch(1))[0] == 202
     samples, _ = scrape(private)
-    assert value(samples, "hearsay_reports_total", outcome="accepted") == 2
+    assert value(samples, "deniable_reports_total", outcome="accepted") == 2
     assert collector.stop() == 0

@@ -22,13 +22,13 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-import hearsay_collector
-from hearsay_collector.app import create_app
-from hearsay_collector.batches import binary
-from hearsay_collector.batches.batch import REASONS
-from hearsay_collector.settings import Settings
+import deniable_collector
+from deniable_collector.app import create_app
+from deniable_collector.batches import binary
+from deniable_collector.batches.batch import REASONS
+from deniable_collector.settings import Settings
 
-SOURCES = Path(hearsay_collector.__file__).parent
+SOURCES = Path(deniable_collector.__file__).parent
 DOCUMENT: dict[str, Any] = json.loads((SOURCES / "openapi.json").read_text(encoding="utf-8"))
 SCHEMAS = DOCUMENT["components"]["schemas"]
 PRIVATE = "/metrics"
@@ -42,7 +42,7 @@ CHECKS = [
     response_schema_conformance,
 ]
 
-schemathesis.serializer.alias("application/vnd.hearsay.batch", "application/octet-stream")
+schemathesis.serializer.alias("application/vnd.deniable.batch", "application/octet-stream")
 
 
 def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -71,7 +71,7 @@ def test_every_problem_is_described_and_no_other():
     calls = re.findall(r"(?:IntakeError|problem)\(\s*\"([a-z0-9-]+)\",\s*(\d{3})", sources)
     told = {code: int(status) for code, status in calls} | {"http-404": 404, "http-405": 405}
     assert {code: each["status"] for code, each in DOCUMENT["x-problems"].items()} == told
-    names = [f"urn:hearsay:problem:{code}" for code in DOCUMENT["x-problems"]]
+    names = [f"urn:deniable:problem:{code}" for code in DOCUMENT["x-problems"]]
     assert SCHEMAS["Problem"]["properties"]["type"]["enum"] == names
     sent = set()
     for _, _, operation in operations():
@@ -79,7 +79,7 @@ def test_every_problem_is_described_and_no_other():
             for content in response.get("content", {}).values():
                 for part in content["schema"].get("allOf", [])[1:]:
                     types = part["properties"]["type"]["enum"]
-                    codes = {each.removeprefix("urn:hearsay:problem:") for each in types}
+                    codes = {each.removeprefix("urn:deniable:problem:") for each in types}
                     assert {told[code] for code in codes} == {int(status)}
                     assert all(f"`{code}`" in response["description"] for code in codes)
                     sent |= codes
@@ -128,10 +128,10 @@ def plain_way(tmp_path, metrics) -> Iterator[str]:
     (tmp_path / "metrics.toml").write_text(metrics)
     process = subprocess.Popen(
         [
-            *(sys.executable, "-m", "gunicorn", "-c", "python:hearsay_collector.gunicorn_conf"),
-            *("-k", "gthread", "hearsay_collector.wsgi:app"),
+            *(sys.executable, "-m", "gunicorn", "-c", "python:deniable_collector.gunicorn_conf"),
+            *("-k", "gthread", "deniable_collector.wsgi:app"),
         ],
-        env={"HEARSAY_BIND": "127.0.0.1:0", "HEARSAY_WORKERS": "1"},
+        env={"DENIABLE_BIND": "127.0.0.1:0", "DENIABLE_WORKERS": "1"},
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -149,7 +149,7 @@ def address(request, new_collector) -> str:
     """A running collector, on each route."""
     if request.param == "wsgi":
         return request.getfixturevalue("plain_way")
-    return new_collector(HEARSAY_WORKERS="1").address
+    return new_collector(DENIABLE_WORKERS="1").address
 
 
 def test_answers_conform(address):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import hearsay_collector
-from hearsay_collector.batches.batch import REASONS
-from hearsay_collector.batches.binary import MEDIA_TYPE
+import deniable_collector
+from deniable_collector.batches.batch import REASONS
+from deniable_collector.batches.binary import MEDIA_TYPE
 
 PAGE = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text(encoding="utf-8")
-SOURCES = Path(hearsay_collector.__file__).parent
+SOURCES = Path(deniable_collector.__file__).parent
 
 
 def test_every_reason_is_explained():

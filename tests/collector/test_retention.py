@@ -8,15 +8,15 @@ from contextlib import closing
 import pytest
 import redis
 
-from hearsay import wire
-from hearsay_collector.app import create_app
-from hearsay_collector.batches.catalogue import Catalogue
-from hearsay_collector.intake import Intake
-from hearsay_collector.settings import Settings
-from hearsay_collector.stores import StoreError, StoreUnavailable, open_store
-from hearsay_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
-from hearsay_collector.upkeep import retention
-from hearsay_collector.upkeep.retention import Retention
+from deniable import wire
+from deniable_collector.app import create_app
+from deniable_collector.batches.catalogue import Catalogue
+from deniable_collector.intake import Intake
+from deniable_collector.settings import Settings
+from deniable_collector.stores import StoreError, StoreUnavailable, open_store
+from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.upkeep import retention
+from deniable_collector.upkeep.retention import Retention
 
 STORES = ["sqlite", "redis", "cluster"]
 
@@ -122,7 +122,7 @@ def test_a_store_that_lost_its_memory_gets_the_schemes_again(
         send()
         assert reader.tally("browser", browser.scheme.fingerprint, ["2026-11-20"]).reports == 2
         assert set(reader.schemes()["browser"]) == {earlier.fingerprint, browser.scheme.fingerprint}
-        assert client.hget("hearsay:layout", "shards") == b"2"
+        assert client.hget("deniable:layout", "shards") == b"2"
 
 
 def test_publishing_again_does_not_stop_commits(registry, noon):

@@ -11,20 +11,20 @@ from pathlib import Path
 
 import pytest
 
-from hearsay_collector.settings import Settings, SettingsError
+from deniable_collector.settings import Settings, SettingsError
 
 ROOT = Path(__file__).parents[2]
 SECRET = "hush-hush-very-secret"
 SECRETS = {
-    "HEARSAY_STORE": f"redis://user:{SECRET}@127.0.0.1:1/0",
-    "HEARSAY_REDIS_PASSWORD": SECRET,
-    "HEARSAY_INGEST_KEYS": f"{SECRET}-1,{SECRET}-2",
+    "DENIABLE_STORE": f"redis://user:{SECRET}@127.0.0.1:1/0",
+    "DENIABLE_REDIS_PASSWORD": SECRET,
+    "DENIABLE_INGEST_KEYS": f"{SECRET}-1,{SECRET}-2",
 }
 
 
 def run(folder, *arguments, **environ):
     """What a command prints, output and errors together."""
-    command = [sys.executable, "-c", "from hearsay.cli import main; main()", *arguments]
+    command = [sys.executable, "-c", "from deniable.cli import main; main()", *arguments]
     done = subprocess.run(
         command,
         cwd=folder,
@@ -48,10 +48,10 @@ def test_settings_hide_their_secrets():
     assert SECRET not in repr(Settings.table())
 
 
-@pytest.mark.parametrize("name", [name for name in SECRETS if name != "HEARSAY_STORE"])
+@pytest.mark.parametrize("name", [name for name in SECRETS if name != "DENIABLE_STORE"])
 def test_a_bad_secret_is_not_repeated(name, tmp_path):
     """An error about a secret names its variable and not its value, from a file too."""
-    bad = {"HEARSAY_INGEST_KEYS": f"{SECRET} with spaces"}.get(name)
+    bad = {"DENIABLE_INGEST_KEYS": f"{SECRET} with spaces"}.get(name)
     if bad is not None:
         with pytest.raises(SettingsError) as caught:
             Settings.from_env({name: bad})
@@ -70,9 +70,9 @@ def test_commands_do_not_print_secrets(tmp_path):
     assert "Usage" in shown
     missing = run(tmp_path, "collect", **SECRETS)
     assert "metrics.toml" in missing
-    wrong = run(tmp_path, "collect", **SECRETS, HEARSAY_WORKERS="none", HEARSAY_RATE="much")
-    assert "HEARSAY_WORKERS" in wrong
-    odd = {"HEARSAY_STORE": f"mysql://user:{SECRET}@host/0"}
+    wrong = run(tmp_path, "collect", **SECRETS, DENIABLE_WORKERS="none", DENIABLE_RATE="much")
+    assert "DENIABLE_WORKERS" in wrong
+    odd = {"DENIABLE_STORE": f"mysql://user:{SECRET}@host/0"}
     (tmp_path / "metrics.toml").write_text("schema = 1\n[metrics]\n")
     refused = run(tmp_path, "collect", **odd)
     assert "Error" in refused
@@ -80,12 +80,12 @@ def test_commands_do_not_print_secrets(tmp_path):
         assert SECRET not in text
 
 
-@pytest.mark.parametrize("name", ["HEARSAY_STORE", "HEARSAY_REDIS_PASSWORD"])
+@pytest.mark.parametrize("name", ["DENIABLE_STORE", "DENIABLE_REDIS_PASSWORD"])
 def test_a_running_collector_does_not_print_secrets(new_collector, name):
     """Start, settings in force, a store that cannot be reached, and stop: no line has a secret."""
-    store = {"HEARSAY_STORE": "redis://127.0.0.1:1/0", name: SECRETS[name]}
-    keys = SECRETS["HEARSAY_INGEST_KEYS"]
-    collector = new_collector(**store, HEARSAY_INGEST_KEYS=keys)
+    store = {"DENIABLE_STORE": "redis://127.0.0.1:1/0", name: SECRETS[name]}
+    keys = SECRETS["DENIABLE_INGEST_KEYS"]
+    collector = new_collector(**store, DENIABLE_INGEST_KEYS=keys)
     collector.stop()
     assert "started" in collector.log
     assert SECRET not in collector.log + collector.output

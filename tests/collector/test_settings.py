@@ -6,12 +6,12 @@ import hashlib
 
 import pytest
 
-from hearsay_collector.settings import Settings, SettingsError
+from deniable_collector.settings import Settings, SettingsError
 
 
 def test_defaults():
     """An empty environment makes the documented defaults, and empty variables count as none."""
-    assert Settings.from_env({}) == Settings.from_env({"HEARSAY_WORKERS": ""}) == Settings()
+    assert Settings.from_env({}) == Settings.from_env({"DENIABLE_WORKERS": ""}) == Settings()
     assert Settings().max_body == 1_048_576
     assert Settings().bind == "127.0.0.1:8080"
 
@@ -19,42 +19,42 @@ def test_defaults():
 def test_all_of_them():
     """Every setting has its variable."""
     environ = {
-        "HEARSAY_REGISTRY": "/etc/metrics.toml",
-        "HEARSAY_STORE": "redis://r",
-        "HEARSAY_REDIS_PREFIX": "acme:hearsay",
-        "HEARSAY_SHARDS": "16",
-        "HEARSAY_REDIS_USER": "collector",
-        "HEARSAY_REDIS_PASSWORD": "hush",
-        "HEARSAY_REDIS_CA": "/tls/ca.pem",
-        "HEARSAY_REDIS_CERT": "/tls/cert.pem",
-        "HEARSAY_REDIS_KEY": "/tls/key.pem",
-        "HEARSAY_REDIS_REPLICAS": "1",
-        "HEARSAY_KEEP_DAYS": "400",
-        "HEARSAY_BIND": "[::1]:9000",
-        "HEARSAY_WORKERS": "4",
-        "HEARSAY_THREADS": "3",
-        "HEARSAY_MAX_BODY": "64 KiB",
-        "HEARSAY_MAX_REPORTS": "10",
-        "HEARSAY_MAX_BINARY_BODY": "8 MiB",
-        "HEARSAY_MAX_BINARY_REPORTS": "20",
-        "HEARSAY_TICK": "0",
-        "HEARSAY_QUEUE": "1 MiB",
-        "HEARSAY_TRUSTED_PROXIES": "1",
-        "HEARSAY_METRICS_BIND": "127.0.0.1:9464",
-        "HEARSAY_LOG_FORMAT": "json",
-        "HEARSAY_MAX_METRICS": "500",
-        "HEARSAY_MAX_HEADER": "8 KiB",
-        "HEARSAY_MAX_HEADERS": "32",
-        "HEARSAY_REQUEST_TIMEOUT": "6",
-        "HEARSAY_KEEP_ALIVE": "7",
-        "HEARSAY_MAX_CONNECTIONS": "800",
-        "HEARSAY_BACKLOG": "9",
-        "HEARSAY_RATE": "600/minute",
-        "HEARSAY_INGEST_KEYS": "# for phones\nfirst-key-of-the-app,\nsecond-key-of-the-app=",
-        "HEARSAY_CORS_ORIGINS": "https://app.example, http://localhost:3000",
+        "DENIABLE_REGISTRY": "/etc/metrics.toml",
+        "DENIABLE_STORE": "redis://r",
+        "DENIABLE_REDIS_PREFIX": "acme:deniable",
+        "DENIABLE_SHARDS": "16",
+        "DENIABLE_REDIS_USER": "collector",
+        "DENIABLE_REDIS_PASSWORD": "hush",
+        "DENIABLE_REDIS_CA": "/tls/ca.pem",
+        "DENIABLE_REDIS_CERT": "/tls/cert.pem",
+        "DENIABLE_REDIS_KEY": "/tls/key.pem",
+        "DENIABLE_REDIS_REPLICAS": "1",
+        "DENIABLE_KEEP_DAYS": "400",
+        "DENIABLE_BIND": "[::1]:9000",
+        "DENIABLE_WORKERS": "4",
+        "DENIABLE_THREADS": "3",
+        "DENIABLE_MAX_BODY": "64 KiB",
+        "DENIABLE_MAX_REPORTS": "10",
+        "DENIABLE_MAX_BINARY_BODY": "8 MiB",
+        "DENIABLE_MAX_BINARY_REPORTS": "20",
+        "DENIABLE_TICK": "0",
+        "DENIABLE_QUEUE": "1 MiB",
+        "DENIABLE_TRUSTED_PROXIES": "1",
+        "DENIABLE_METRICS_BIND": "127.0.0.1:9464",
+        "DENIABLE_LOG_FORMAT": "json",
+        "DENIABLE_MAX_METRICS": "500",
+        "DENIABLE_MAX_HEADER": "8 KiB",
+        "DENIABLE_MAX_HEADERS": "32",
+        "DENIABLE_REQUEST_TIMEOUT": "6",
+        "DENIABLE_KEEP_ALIVE": "7",
+        "DENIABLE_MAX_CONNECTIONS": "800",
+        "DENIABLE_BACKLOG": "9",
+        "DENIABLE_RATE": "600/minute",
+        "DENIABLE_INGEST_KEYS": "# for phones\nfirst-key-of-the-app,\nsecond-key-of-the-app=",
+        "DENIABLE_CORS_ORIGINS": "https://app.example, http://localhost:3000",
     }
     assert Settings.from_env(environ) == Settings(
-        *("/etc/metrics.toml", "redis://r", "acme:hearsay", 16, "collector", "hush"),
+        *("/etc/metrics.toml", "redis://r", "acme:deniable", 16, "collector", "hush"),
         *("/tls/ca.pem", "/tls/cert.pem", "/tls/key.pem", 1, 400, "[::1]:9000", 4, 3),
         *(65_536, 10, 8_388_608, 20, 0, 1_048_576, 1),
         metrics_bind="127.0.0.1:9464",
@@ -80,7 +80,7 @@ def test_all_of_them():
 @pytest.mark.parametrize("text", ["1048576", "1024KiB", "1024 kib", "1 MiB"])
 def test_sizes(text):
     """A size may be written in bytes, KiB or MiB."""
-    assert Settings.from_env({"HEARSAY_MAX_BODY": text}).max_body == 1_048_576
+    assert Settings.from_env({"DENIABLE_MAX_BODY": text}).max_body == 1_048_576
 
 
 @pytest.mark.parametrize(
@@ -108,13 +108,13 @@ def test_sizes(text):
 def test_bad_values(name, values):
     """A wrong value is an error that names its variable."""
     for value in values:
-        with pytest.raises(SettingsError, match=f"HEARSAY_{name} must be"):
-            Settings.from_env({f"HEARSAY_{name}": value})
+        with pytest.raises(SettingsError, match=f"DENIABLE_{name} must be"):
+            Settings.from_env({f"DENIABLE_{name}": value})
 
 
 def test_all_mistakes_at_once():
     """Every wrong setting is reported, not the first alone."""
-    environ = {"HEARSAY_WORKERS": "0", "HEARSAY_BIND": "x", "HEARSAY_MAX_BODY": "y"}
+    environ = {"DENIABLE_WORKERS": "0", "DENIABLE_BIND": "x", "DENIABLE_MAX_BODY": "y"}
     with pytest.raises(SettingsError) as caught:
         Settings.from_env(environ)
     assert len(caught.value.problems) == 3
@@ -125,12 +125,12 @@ def test_secrets_from_files(tmp_path):
     """A variable may name a file instead; both at once, or no such file, is a mistake."""
     path = tmp_path / "secret"
     path.write_text("redis://:hush@host/0\n")
-    environ = {"HEARSAY_STORE_FILE": str(path)}
+    environ = {"DENIABLE_STORE_FILE": str(path)}
     assert Settings.from_env(environ).store == "redis://:hush@host/0"
     with pytest.raises(SettingsError, match="both set"):
-        Settings.from_env({**environ, "HEARSAY_STORE": "redis://other"})
-    with pytest.raises(SettingsError, match="HEARSAY_STORE_FILE: No such file"):
-        Settings.from_env({"HEARSAY_STORE_FILE": str(tmp_path / "none")})
+        Settings.from_env({**environ, "DENIABLE_STORE": "redis://other"})
+    with pytest.raises(SettingsError, match="DENIABLE_STORE_FILE: No such file"):
+        Settings.from_env({"DENIABLE_STORE_FILE": str(tmp_path / "none")})
     path.write_text("\n")
     with pytest.raises(SettingsError, match="it is empty"):
         Settings.from_env(environ)

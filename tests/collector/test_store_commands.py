@@ -1,4 +1,4 @@
-"""`hearsay store`: what its commands do and say."""
+"""`deniable store`: what its commands do and say."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from hearsay import windows
-from hearsay_collector.stores import StoreUnavailable, open_store
-from hearsay_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
-from hearsay_collector.stores.sqlite import SqliteStore
-from hearsay_collector.upkeep import commands as store_commands
+from deniable import windows
+from deniable_collector.stores import StoreUnavailable, open_store
+from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.sqlite import SqliteStore
+from deniable_collector.upkeep import commands as store_commands
 
 STORES = ["sqlite", "redis", "cluster"]
 
@@ -23,7 +23,7 @@ def run(home):
     """Runs a command on the store of the environment."""
 
     def run(*arguments, code=0, answer=None, store=None):
-        environ = home.environ if store is None else {**home.environ, "HEARSAY_STORE": store}
+        environ = home.environ if store is None else {**home.environ, "DENIABLE_STORE": store}
         result = CliRunner().invoke(
             store_commands.store, [str(each) for each in arguments], answer, environ
         )
@@ -199,7 +199,7 @@ def test_a_damaged_file(run, tmp_path):
     """A file that is none is told in one line."""
     file = tmp_path / "x.gz"
     file.write_bytes(b"something else")
-    assert "holds no tallies of hearsay" in run("import", file, code=1).output
+    assert "holds no tallies of deniable" in run("import", file, code=1).output
 
 
 def test_a_folder_that_is_not_there(filled, run, tmp_path):

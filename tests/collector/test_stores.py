@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hearsay_collector.stores import StoreError, open_store
-from hearsay_collector.stores.redis import RedisStore
-from hearsay_collector.stores.sqlite import SqliteStore
+from deniable_collector.stores import StoreError, open_store
+from deniable_collector.stores.redis import RedisStore
+from deniable_collector.stores.sqlite import SqliteStore
 
 
 def test_sqlite_paths(tmp_path, monkeypatch):
@@ -34,7 +34,7 @@ def test_redis_addresses(url):
 @pytest.mark.parametrize(
     "url",
     [
-        *("", "hearsay.db", "sqlite:", "sqlite://", "sqlite:///", "sqlite://host/x.db"),
+        *("", "deniable.db", "sqlite:", "sqlite://", "sqlite:///", "sqlite://host/x.db"),
         *("sqlite:///x.db?mode=ro", "postgres://hush@host/db", "redis://:hush@host:port"),
         *("redis://:hush@[::1", "redis://host:99999999/hush"),
     ],

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import redis
 
-from hearsay_collector.stores import StoreError, StoreUnavailable, open_store
-from hearsay_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores import StoreError, StoreUnavailable, open_store
+from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
 
 from .conftest import free_port, missing
 
@@ -117,9 +117,9 @@ def test_who_cannot_show_who_he_is(tls_port, tls, certificates, host, changes, w
 @pytest.mark.parametrize(
     ("url", "options", "words"),
     [
-        ("redis://localhost", {"ca": __file__}, "HEARSAY_REDIS_CA is for TLS"),
-        ("redis+cluster://localhost", {"key": __file__}, "HEARSAY_REDIS_KEY is for TLS"),
-        ("rediss://localhost", {"ca": "/nowhere"}, "HEARSAY_REDIS_CA names no file"),
+        ("redis://localhost", {"ca": __file__}, "DENIABLE_REDIS_CA is for TLS"),
+        ("redis+cluster://localhost", {"key": __file__}, "DENIABLE_REDIS_KEY is for TLS"),
+        ("rediss://localhost", {"ca": "/nowhere"}, "DENIABLE_REDIS_CA names no file"),
         ("rediss://localhost?ssl_cert_reqs=none", {}, "always checked"),
         ("redis://me:hush@localhost", {"user": "app"}, "keep one of them"),
         ("redis://me:hush@localhost", {"password": "other"}, "keep one of them"),
@@ -133,8 +133,8 @@ def test_what_does_not_go_together(url, options, words):
 
 
 def rights(role):
-    """The rules of a role, as the page gives them: ACL SETUSER hearsay-ROLE on >PASSWORD ..."""
-    found = re.search(rf"^ACL SETUSER hearsay-{role} on >\S+ (.+)$", PAGE, re.MULTILINE)
+    """The rules of a role, as the page gives them: ACL SETUSER deniable-ROLE on >PASSWORD ..."""
+    found = re.search(rf"^ACL SETUSER deniable-{role} on >\S+ (.+)$", PAGE, re.MULTILINE)
     assert found
     return found[1].split()
 
@@ -170,7 +170,7 @@ def guarded(request, users):
 def test_the_least_rights(guarded, scheme, shelf, new_id, noon):
     """With exactly the rights of the page, a collector does all of its work, retention included,
     and a reader reads, pings and can change nothing."""
-    options = {"prefix": "hearsay", "password": "p@ss/word"}
+    options = {"prefix": "deniable", "password": "p@ss/word"}
     batch, wide, replicas = new_id(), shelf(20_000), int("cluster" in guarded)
     with (
         closing(open_store(guarded, user="collector", replicas=replicas, **options)) as store,
@@ -207,7 +207,7 @@ def test_the_least_rights(guarded, scheme, shelf, new_id, noon):
     other = open_store(guarded, prefix="other", user="collector", password="p@ss/word")
     with closing(other), pytest.raises(StoreUnavailable, match="NoPermission"):
         other.publish({"m": [scheme]})
-    wrong = open_store(guarded, prefix="hearsay", user="collector", password="hush")
+    wrong = open_store(guarded, prefix="deniable", user="collector", password="hush")
     with closing(wrong), pytest.raises(StoreUnavailable) as caught:
         wrong.ping()
     assert "hush" not in str(caught.value)

@@ -11,12 +11,12 @@ from contextlib import closing
 
 import pytest
 
-from hearsay import wire
-from hearsay_collector.batches.batch import Receipt
-from hearsay_collector.intake import Intake
-from hearsay_collector.serving.group import settle
-from hearsay_collector.stores import StoreUnavailable, driver, open_store
-from hearsay_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey, shard_of
+from deniable import wire
+from deniable_collector.batches.batch import Receipt
+from deniable_collector.intake import Intake
+from deniable_collector.serving.group import settle
+from deniable_collector.stores import StoreUnavailable, driver, open_store
+from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey, shard_of
 
 WINDOW = "2026-11-20"
 SHARDS = 8

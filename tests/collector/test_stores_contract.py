@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hearsay import Registry, windows
-from hearsay_collector.stores import StoreError
-from hearsay_collector.stores.base import (
+from deniable import Registry, windows
+from deniable_collector.stores import StoreError
+from deniable_collector.stores.base import (
     ID_RETENTION,
     MAX_CELL,
     Commit,
@@ -169,8 +169,8 @@ def test_threads_that_race_with_one_batch(home, store, scheme, make, new_id, noo
 
 RACER = """
 import sys
-from hearsay_collector.stores import open_store
-from hearsay_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores import open_store
+from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
 
 url, prefix, scheme, window, now = sys.argv[1:]
 store = open_store(url, prefix=prefix)
@@ -197,8 +197,8 @@ def test_processes_that_race_with_the_same_batches(home, store, eight, noon):
 
 FORKER = """
 import os, signal, sys
-from hearsay_collector.stores import open_store
-from hearsay_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores import open_store
+from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
 
 url, prefix, scheme, window, now = sys.argv[1:]
 store = open_store(url, prefix=prefix)

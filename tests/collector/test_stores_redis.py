@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 import redis
 
-from hearsay_collector.stores import StoreError, StoreUnavailable, ids, open_store
-from hearsay_collector.stores import driver as module
-from hearsay_collector.stores import redis as redis_store
-from hearsay_collector.stores.base import (
+from deniable_collector.stores import StoreError, StoreUnavailable, ids, open_store
+from deniable_collector.stores import driver as module
+from deniable_collector.stores import redis as redis_store
+from deniable_collector.stores.base import (
     ID_RETENTION,
     Commit,
     Increment,
@@ -23,7 +23,7 @@ from hearsay_collector.stores.base import (
     TallyRowKey,
     shard_of,
 )
-from hearsay_collector.stores.redis import RedisStore
+from deniable_collector.stores.redis import RedisStore
 
 
 def commit(scheme, batch, shard=0, cells=None, width=8):
@@ -296,7 +296,7 @@ def test_the_number_of_shards_cannot_change(redis_server, scheme):
     with opened(redis_server, "fixed", shards=4) as store:
         store.publish({})
     with opened(redis_server, "fixed", shards=3) as store:
-        with pytest.raises(StoreError, match="HEARSAY_SHARDS=4"):
+        with pytest.raises(StoreError, match="DENIABLE_SHARDS=4"):
             store.publish({"m": [scheme]})
         assert store.schemes() == {}
 

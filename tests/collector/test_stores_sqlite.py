@@ -8,11 +8,11 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from hearsay_collector.stores import StoreError, StoreUnavailable, ids
-from hearsay_collector.stores import sqlite_file as module
-from hearsay_collector.stores.base import ID_LIFETIME, Commit, Increment, TallyKey, TallyRowKey
-from hearsay_collector.stores.sqlite import SqliteStore
-from hearsay_collector.stores.sqlite_migrations import MIGRATIONS
+from deniable_collector.stores import StoreError, StoreUnavailable, ids
+from deniable_collector.stores import sqlite_file as module
+from deniable_collector.stores.base import ID_LIFETIME, Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.sqlite import SqliteStore
+from deniable_collector.stores.sqlite_migrations import MIGRATIONS
 
 WINDOW = "2026-11-20"
 

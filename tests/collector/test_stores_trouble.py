@@ -9,8 +9,8 @@ from contextlib import closing
 import pytest
 import redis
 
-from hearsay_collector.stores import StoreError, StoreUnavailable, driver, open_store
-from hearsay_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores import StoreError, StoreUnavailable, driver, open_store
+from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
 
 WINDOW = "2026-11-20"
 
@@ -120,14 +120,14 @@ def test_replicas_that_are_not_there(server, scheme, commit, total, new_id, noon
     with closing(open_store(server.url, replicas=1)) as store:
         store.publish({"m": [scheme]})
         for _ in range(2):
-            with pytest.raises(StoreUnavailable, match="HEARSAY_REDIS_REPLICAS"):
+            with pytest.raises(StoreUnavailable, match="DENIABLE_REDIS_REPLICAS"):
                 store.fold(commit(batch), noon)
         assert total(store) == 1
 
 
 def test_one_address_for_the_other(redis_server, redis_cluster):
     """Whoever takes a cluster for one server, or one server for a cluster, is told so."""
-    node = redis_cluster.owner("hearsay:{0}:x")
+    node = redis_cluster.owner("deniable:{0}:x")
     other = next(each for each in redis_cluster.nodes if each is not node)
     wrong = open_store(f"redis://127.0.0.1:{other.port}")
     with closing(wrong), pytest.raises(StoreUnavailable, match=r"redis\+cluster://"):

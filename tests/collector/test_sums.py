@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hearsay_collector.batches import sums
-from hearsay_collector.batches.sums import count_bitmaps, count_indices
+from deniable_collector.batches import sums
+from deniable_collector.batches.sums import count_bitmaps, count_indices
 
 
 @settings(deadline=None)

@@ -7,14 +7,14 @@ import base64
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hearsay import WireError
-from hearsay.mechanisms import Packing, Report, Row
-from hearsay.wire import pack_columns, unpack_columns
-from hearsay_collector.batches import common
-from hearsay_collector.batches.catalogue import Place
-from hearsay_collector.batches.common import CommonReports
-from hearsay_collector.batches.typed import TypedReport, read_columns
-from hearsay_collector.stores.base import TallyKey, TallyRowKey
+from deniable import WireError
+from deniable.mechanisms import Packing, Report, Row
+from deniable.wire import pack_columns, unpack_columns
+from deniable_collector.batches import common
+from deniable_collector.batches.catalogue import Place
+from deniable_collector.batches.common import CommonReports
+from deniable_collector.batches.typed import TypedReport, read_columns
+from deniable_collector.stores.base import TallyKey, TallyRowKey
 
 ROWS = [
     Row(5, Packing.INDEX),

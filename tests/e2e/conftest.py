@@ -1,4 +1,4 @@
-"""A real browser, and the `hearsay` command as people run it."""
+"""A real browser, and the `deniable` command as people run it."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ FLAGS = (
 
 @pytest.fixture
 def command() -> list[str]:
-    """The beginning of a command line: this interpreter's `hearsay`."""
-    return [sys.executable, "-c", "from hearsay.cli import main; main()"]
+    """The beginning of a command line: this interpreter's `deniable`."""
+    return [sys.executable, "-c", "from deniable.cli import main; main()"]
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
     kept = {
         name: text
         for name, text in os.environ.items()
-        if not name.startswith("HEARSAY_") and name != "DO_NOT_TRACK"
+        if not name.startswith("DENIABLE_") and name != "DO_NOT_TRACK"
     }
     folder = tmp_path / "tmp"
     folder.mkdir()
@@ -72,7 +72,7 @@ def open_browser(tmp_path: Path) -> Iterator[Callable[[bool], Chrome]]:
     programs = [shutil.which(name) for name in ("chromium", "chromedriver")]
     if None in programs:
         reason = "chromium and chromedriver are needed"
-        if os.environ.get("HEARSAY_REQUIRE_ALL") == "1":
+        if os.environ.get("DENIABLE_REQUIRE_ALL") == "1":
             pytest.fail(reason)
         pytest.skip(reason)
     from selenium import webdriver
@@ -115,7 +115,7 @@ def axe() -> str:
         )
     if not source.exists():
         reason = "npm is needed, to fetch axe-core"
-        if os.environ.get("HEARSAY_REQUIRE_ALL") == "1":
+        if os.environ.get("DENIABLE_REQUIRE_ALL") == "1":
             pytest.fail(reason)
         pytest.skip(reason)
     return source.read_text(encoding="utf-8")
@@ -155,10 +155,10 @@ def showcase_page(
 
     environ.update(
         showcase.build(tmp_path),
-        HEARSAY_DASHBOARD_TOKEN=SHOWCASE_TOKEN,
-        HEARSAY_DASHBOARD_LOGIN_LINK="1",
-        HEARSAY_DASHBOARD_BIND="127.0.0.1:0",
+        DENIABLE_DASHBOARD_TOKEN=SHOWCASE_TOKEN,
+        DENIABLE_DASHBOARD_LOGIN_LINK="1",
+        DENIABLE_DASHBOARD_BIND="127.0.0.1:0",
     )
-    environ.setdefault("HEARSAY_DASHBOARD_FRAME_ANCESTORS", "https://wiki.acme.example")
+    environ.setdefault("DENIABLE_DASHBOARD_FRAME_ANCESTORS", "https://wiki.acme.example")
     del sys.modules["showcase"]
     return dashboard_page()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hearsay import Client, Registry
+from deniable import Client, Registry
 
 from .conftest import SHOWCASE_TOKEN
 

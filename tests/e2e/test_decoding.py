@@ -12,10 +12,10 @@ import pytest
 from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.support.wait import WebDriverWait
 
-from hearsay import Registry
-from hearsay_collector.stores import open_store
-from hearsay_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
-from hearsay_estimator.sampling import sample_tally
+from deniable import Registry
+from deniable_collector.stores import open_store
+from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_estimator.sampling import sample_tally
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -67,12 +67,12 @@ def page(
     names += [f"s{number}.example" for number in range(999_998)]
     (folder / "site.txt").write_text("\n".join(names))
     environ.update(
-        HEARSAY_REGISTRY=str(tmp_path / "metrics.toml"),
-        HEARSAY_STORE=url,
-        HEARSAY_CANDIDATES_DIR=str(folder),
-        HEARSAY_DASHBOARD_TOKEN=TOKEN,
-        HEARSAY_DASHBOARD_LOGIN_LINK="1",
-        HEARSAY_DASHBOARD_BIND="127.0.0.1:0",
+        DENIABLE_REGISTRY=str(tmp_path / "metrics.toml"),
+        DENIABLE_STORE=url,
+        DENIABLE_CANDIDATES_DIR=str(folder),
+        DENIABLE_DASHBOARD_TOKEN=TOKEN,
+        DENIABLE_DASHBOARD_LOGIN_LINK="1",
+        DENIABLE_DASHBOARD_BIND="127.0.0.1:0",
     )
     return dashboard_page()
 

@@ -46,7 +46,7 @@ def site(environ: dict[str, str]) -> Iterator[Site]:
     site = Site()
     thread = threading.Thread(target=site.server.serve_forever, daemon=True)
     thread.start()
-    environ["HEARSAY_DASHBOARD_FRAME_ANCESTORS"] = site.named
+    environ["DENIABLE_DASHBOARD_FRAME_ANCESTORS"] = site.named
     yield site
     site.server.shutdown()
     site.server.server_close()

@@ -10,11 +10,11 @@ from typing import TypeAlias
 import numpy as np
 import pytest
 
-from hearsay import Registry, Scheme
-from hearsay.mechanisms import SubsetSelection
-from hearsay_collector.stores import open_store
-from hearsay_collector.stores.base import Commit, Increment, Store, TallyKey, TallyRowKey
-from hearsay_collector.tally import Tally, TallyRow
+from deniable import Registry, Scheme
+from deniable.mechanisms import SubsetSelection
+from deniable_collector.stores import open_store
+from deniable_collector.stores.base import Commit, Increment, Store, TallyKey, TallyRowKey
+from deniable_collector.tally import Tally, TallyRow
 
 MakeScheme: TypeAlias = Callable[..., Scheme]
 MakeTally: TypeAlias = Callable[..., Tally]

@@ -11,10 +11,10 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from hearsay import Registry, Scheme
-from hearsay_collector.tally import Tally
-from hearsay_estimator.commands import NO_DATA
-from hearsay_estimator.rappor.commands import rappor
+from deniable import Registry, Scheme
+from deniable_collector.tally import Tally
+from deniable_estimator.commands import NO_DATA
+from deniable_estimator.rappor.commands import rappor
 
 NUMBERS = ["0", "1", "-1", "nan", "inf", "-inf", "1e308", "5e-324", "9" * 5_000, ""]
 DATES = ["0001-01-01", "9999-12-31", "2026-02-30", "nan", ""]
@@ -52,7 +52,7 @@ def leaves(command: click.Command, *path: str) -> Iterator[tuple[str, click.Comm
 
 COMMANDS = {
     name: command
-    for entry in entry_points(group="hearsay.commands")
+    for entry in entry_points(group="deniable.commands")
     if entry.name not in NOT_OURS
     for name, command in leaves(entry.load(), entry.name)
 }

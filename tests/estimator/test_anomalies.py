@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hearsay import Scheme
-from hearsay.mechanisms import (
+from deniable import Scheme
+from deniable.mechanisms import (
     MEMOIZED_DESIGNS,
     MEMOIZED_STRING_DESIGNS,
     STRING_DESIGNS,
@@ -24,19 +24,19 @@ from hearsay.mechanisms import (
     SubsetSelection,
     UnaryEncoding,
 )
-from hearsay_collector.tally import Tally, TallyRow
-from hearsay_estimator.anomalies import (
+from deniable_collector.tally import Tally, TallyRow
+from deniable_estimator.anomalies import (
     LEAST_REPORTS,
     SENTENCES,
     Figure,
     Verdict,
     figures,
 )
-from hearsay_estimator.combination import combine
-from hearsay_estimator.estimate import estimate
-from hearsay_estimator.intervals import Noise
-from hearsay_estimator.render import estimate_view
-from hearsay_estimator.sampling import sample_tally
+from deniable_estimator.combination import combine
+from deniable_estimator.estimate import estimate
+from deniable_estimator.intervals import Noise
+from deniable_estimator.render import estimate_view
+from deniable_estimator.sampling import sample_tally
 
 SPACE = ProjectiveGeometry.best(4.0, 2000, 4000, lambda space: space.q / (space.p - space.q) ** 2)
 

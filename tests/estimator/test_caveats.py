@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from hearsay import Scheme
-from hearsay_estimator.caveats import caveats
-from hearsay_estimator.intervals import Noise
+from deniable import Scheme
+from deniable_estimator.caveats import caveats
+from deniable_estimator.intervals import Noise
 
 
 @pytest.fixture

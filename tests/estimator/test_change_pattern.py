@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hearsay.mechanisms import (
+from deniable.mechanisms import (
     BasicRappor,
     Bloom,
     MemoizedLocalHashing,
@@ -20,8 +20,8 @@ from hearsay.mechanisms import (
     Rounds,
     SubsetSelection,
 )
-from hearsay.randomness import PRECISION
-from hearsay_estimator.privacy.change_pattern import alternation_loss, reports_that_show
+from deniable.randomness import PRECISION
+from deniable_estimator.privacy.change_pattern import alternation_loss, reports_that_show
 
 ONE = 1 << PRECISION
 EVEN = math.floor(ONE * math.exp(2) / (math.exp(2) + 1))

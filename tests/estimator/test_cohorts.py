@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from hearsay import Scheme
-from hearsay.mechanisms import (
+from deniable import Scheme
+from deniable.mechanisms import (
     Bloom,
     CohortLocalHashing,
     Mechanism,
@@ -22,15 +22,15 @@ from hearsay.mechanisms import (
     Rappor,
     SubsetSelection,
 )
-from hearsay_collector.tally import Tally, TallyRow, empty_tally
-from hearsay_estimator import cohorts
-from hearsay_estimator.cohorts import COHORTS, fits
-from hearsay_estimator.commands import simulate
-from hearsay_estimator.decoders import support_counts
-from hearsay_estimator.errors import EstimateError
-from hearsay_estimator.estimate import estimate
-from hearsay_estimator.intervals import debias
-from hearsay_estimator.sampling import sample_tally
+from deniable_collector.tally import Tally, TallyRow, empty_tally
+from deniable_estimator import cohorts
+from deniable_estimator.cohorts import COHORTS, fits
+from deniable_estimator.commands import simulate
+from deniable_estimator.decoders import support_counts
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.estimate import estimate
+from deniable_estimator.intervals import debias
+from deniable_estimator.sampling import sample_tally
 
 MECHANISMS: dict[str, Mechanism[Any]] = {
     "cohort local hashing": CohortLocalHashing("city", 64, SubsetSelection.design(8, 2.0, k=1)),
@@ -234,7 +234,7 @@ mechanism = "{strings}"
 @pytest.mark.parametrize("strings", ["auto", "rappor", "rappor_paper"])
 @pytest.mark.parametrize("metric", ["browser", "city"])
 def test_simulate_metrics_with_memory(metric: str, strings: str, tmp_path: Path) -> None:
-    """`hearsay simulate` draws a window of any metric with memory, and estimates it."""
+    """`deniable simulate` draws a window of any metric with memory, and estimates it."""
     registry, names = tmp_path / "metrics.toml", tmp_path / "names.txt"
     text = MEMORY.format(strings=strings)
     if strings == "rappor_paper":

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from hearsay import Scheme
-from hearsay_collector.tally import Tally
-from hearsay_estimator.combination import combine
-from hearsay_estimator.errors import EstimateError
-from hearsay_estimator.estimate import estimate
-from hearsay_estimator.sampling import sample_tally
+from deniable import Scheme
+from deniable_collector.tally import Tally
+from deniable_estimator.combination import combine
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.estimate import estimate
+from deniable_estimator.sampling import sample_tally
 
 
 def test_weights_are_inverse_variances(

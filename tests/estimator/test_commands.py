@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from hearsay import Registry, Scheme
-from hearsay_collector.tally import Tally
-from hearsay_estimator.commands import NO_DATA, estimate, plan, simulate
-from hearsay_estimator.estimate import COLUMNS
+from deniable import Registry, Scheme
+from deniable_collector.tally import Tally
+from deniable_estimator.commands import NO_DATA, estimate, plan, simulate
+from deniable_estimator.estimate import COLUMNS
 
 
 @pytest.fixture
 def ask(registry_file: Path, store_url: str) -> Callable[..., Result]:
-    """Run `hearsay estimate` against the test's registry and store."""
+    """Run `deniable estimate` against the test's registry and store."""
 
     def run(*arguments: str) -> Result:
         common = ["--registry", str(registry_file), "--store", store_url]
@@ -83,7 +83,7 @@ def test_no_data_says_what_to_check(ask: Callable[..., Result]) -> None:
     result = ask("browser", "--json")
     assert result.exit_code == NO_DATA
     assert json.loads(result.stdout)["n"] == 0
-    assert "HEARSAY_STORE" in result.stderr
+    assert "DENIABLE_STORE" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -113,14 +113,14 @@ def test_missing_registry_and_store(registry_file: Path, tmp_path: Path) -> None
     assert "cannot be read" in CliRunner().invoke(estimate, ["browser", "--registry", gone]).stderr
     url = f"sqlite:///{tmp_path / 'gone.db'}"
     result = CliRunner().invoke(
-        estimate, ["browser", "--registry", str(registry_file)], env={"HEARSAY_STORE": url}
+        estimate, ["browser", "--registry", str(registry_file)], env={"DENIABLE_STORE": url}
     )
     assert result.exit_code == 1
     assert "gone.db" in result.stderr
 
 
 def test_plan() -> None:
-    """`hearsay plan` prints a plan for people, and as JSON for programs."""
+    """`deniable plan` prints a plan for people, and as JSON for programs."""
     arguments = ["--size", "100", "--epsilon", "1", "--devices", "100000"]
     assert "2.48 %" in CliRunner().invoke(plan, arguments).output
     made = json.loads(CliRunner().invoke(plan, [*arguments, "--share", "0.05", "--json"]).stdout)
@@ -194,7 +194,7 @@ def test_simulate_shares_and_sampling(registry_file: Path, tmp_path: Path) -> No
 
 
 def test_simulate_mistakes(registry_file: Path, tmp_path: Path) -> None:
-    """Unknown metrics and bad files are refused as `hearsay estimate` refuses them."""
+    """Unknown metrics and bad files are refused as `deniable estimate` refuses them."""
     common = ["--registry", str(registry_file), "--devices", "10"]
     assert "did you mean" in CliRunner().invoke(simulate, ["browsers", *common]).stderr
     file = tmp_path / "shares.csv"

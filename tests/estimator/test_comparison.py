@@ -11,13 +11,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hearsay import Registry, Scheme
-from hearsay.mechanisms import design
-from hearsay_collector.stores.base import Store
-from hearsay_estimator.comparison import NO_CHANGE, compare, has_memory, points
-from hearsay_estimator.errors import EstimateError
-from hearsay_estimator.estimate import Estimate, estimate
-from hearsay_estimator.sampling import sample_tally
+from deniable import Registry, Scheme
+from deniable.mechanisms import design
+from deniable_collector.stores.base import Store
+from deniable_estimator.comparison import NO_CHANGE, compare, has_memory, points
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.estimate import Estimate, estimate
+from deniable_estimator.sampling import sample_tally
 
 VALUES = tuple(f"v{i}" for i in range(50))
 

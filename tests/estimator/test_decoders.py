@@ -7,11 +7,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from hearsay import Scheme
-from hearsay_collector.tally import Tally
-from hearsay_estimator import decoders
-from hearsay_estimator.decoders import support_counts
-from hearsay_estimator.errors import EstimateError
+from deniable import Scheme
+from deniable_collector.tally import Tally
+from deniable_estimator import decoders
+from deniable_estimator.decoders import support_counts
+from deniable_estimator.errors import EstimateError
 
 
 def test_fast_decoder_agrees_with_the_definition(

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hearsay import Scheme
-from hearsay.mechanisms import SubsetSelection
-from hearsay_collector.tally import Tally, empty_tally
-from hearsay_estimator import decoders
-from hearsay_estimator.combination import combine
-from hearsay_estimator.decoders.support import Support
-from hearsay_estimator.errors import EstimateError
-from hearsay_estimator.estimate import COLUMNS, Estimate, estimate
+from deniable import Scheme
+from deniable.mechanisms import SubsetSelection
+from deniable_collector.tally import Tally, empty_tally
+from deniable_estimator import decoders
+from deniable_estimator.combination import combine
+from deniable_estimator.decoders.support import Support
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.estimate import COLUMNS, Estimate, estimate
 
 TOP_KEYS = {
     "metric",

@@ -6,20 +6,20 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hearsay import Scheme
-from hearsay.mechanisms import (
+from deniable import Scheme
+from deniable.mechanisms import (
     CohortLocalHashing,
     HashedProjectiveGeometry,
     Mechanism,
     ProjectiveGeometry,
     SubsetSelection,
 )
-from hearsay_estimator.decoders import hashed, support_counts
-from hearsay_estimator.decoders.hashed import hash_places
-from hearsay_estimator.decoders.support import Support
-from hearsay_estimator.estimate import HASHED_CAUTION, estimate
-from hearsay_estimator.sampling import sample_tally
-from hearsay_estimator.significance import adjust_p
+from deniable_estimator.decoders import hashed, support_counts
+from deniable_estimator.decoders.hashed import hash_places
+from deniable_estimator.decoders.support import Support
+from deniable_estimator.estimate import HASHED_CAUTION, estimate
+from deniable_estimator.sampling import sample_tally
+from deniable_estimator.significance import adjust_p
 
 SPACE = ProjectiveGeometry.best(2.0, 2000, 4000, lambda space: space.q / (space.p - space.q) ** 2)
 MECHANISM = HashedProjectiveGeometry("city", 4, SPACE)

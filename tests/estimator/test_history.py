@@ -12,16 +12,16 @@ import pytest
 from click.testing import CliRunner, Result
 from scipy import stats
 
-from hearsay import Registry, Scheme
-from hearsay.mechanisms import SubsetSelection
-from hearsay_collector.stores.base import Store
-from hearsay_collector.tally import Tally, TallyRow
-from hearsay_estimator.commands import ALARM, NO_DATA
-from hearsay_estimator.commands import anomalies as command
-from hearsay_estimator.estimate import estimate
-from hearsay_estimator.history import LEAST_HISTORY, History, inspect
-from hearsay_estimator.sampling import sample_tally
-from hearsay_estimator.trend import Period, Trend, trend
+from deniable import Registry, Scheme
+from deniable.mechanisms import SubsetSelection
+from deniable_collector.stores.base import Store
+from deniable_collector.tally import Tally, TallyRow
+from deniable_estimator.commands import ALARM, NO_DATA
+from deniable_estimator.commands import anomalies as command
+from deniable_estimator.estimate import estimate
+from deniable_estimator.history import LEAST_HISTORY, History, inspect
+from deniable_estimator.sampling import sample_tally
+from deniable_estimator.trend import Period, Trend, trend
 
 VALUES = ("a", "b", "c", "d", "e")
 SCHEME = Scheme("category", SubsetSelection.design(5, 1.0), VALUES)

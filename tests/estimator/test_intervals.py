@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hearsay import Scheme
-from hearsay.mechanisms import SubsetSelection
-from hearsay.mechanisms.base import Report
-from hearsay_estimator.estimate import estimate
-from hearsay_estimator.intervals import Noise, debias, score_interval
-from hearsay_estimator.sampling import sample_tally
+from deniable import Scheme
+from deniable.mechanisms import SubsetSelection
+from deniable.mechanisms.base import Report
+from deniable_estimator.estimate import estimate
+from deniable_estimator.intervals import Noise, debias, score_interval
+from deniable_estimator.sampling import sample_tally
 
 SHARES = [Fraction(1, 2), Fraction(1, 4), Fraction(1, 8), Fraction(1, 8)]
 

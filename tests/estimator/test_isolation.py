@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hearsay_estimator.isolation import isolated
-from hearsay_estimator.messages import message
+from deniable_estimator.isolation import isolated
+from deniable_estimator.messages import message
 
 FSI, PDI = "\u2068", "\u2069"
 

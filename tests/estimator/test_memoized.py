@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hearsay import Client, Registry, Scheme
-from hearsay.mechanisms import (
+from deniable import Client, Registry, Scheme
+from deniable.mechanisms import (
     BasicRappor,
     Bloom,
     MemoizedLocalHashing,
@@ -24,17 +24,17 @@ from hearsay.mechanisms import (
     Rounds,
     SubsetSelection,
 )
-from hearsay.randomness import PRECISION
-from hearsay.transport import Reply
-from hearsay_collector.intake import Intake
-from hearsay_collector.stores.base import Store
-from hearsay_collector.tally import Tally, TallyRow
-from hearsay_estimator.decoders import subset_selection
-from hearsay_estimator.decoders.hashed import hash_places
-from hearsay_estimator.estimate import Estimate, estimate
-from hearsay_estimator.intervals import Noise
-from hearsay_estimator.memoized import memo_channel, repeated_noise, repeats, worth
-from hearsay_estimator.reading import read
+from deniable.randomness import PRECISION
+from deniable.transport import Reply
+from deniable_collector.intake import Intake
+from deniable_collector.stores.base import Store
+from deniable_collector.tally import Tally, TallyRow
+from deniable_estimator.decoders import subset_selection
+from deniable_estimator.decoders.hashed import hash_places
+from deniable_estimator.estimate import Estimate, estimate
+from deniable_estimator.intervals import Noise
+from deniable_estimator.memoized import memo_channel, repeated_noise, repeats, worth
+from deniable_estimator.reading import read
 
 ONE = 1 << PRECISION
 DAYS = tuple(f"2026-11-{day:02}" for day in range(1, 11))

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hearsay import Scheme
-from hearsay.mechanisms import (
+from deniable import Scheme
+from deniable.mechanisms import (
     BasicRappor,
     Bloom,
     CohortLocalHashing,
@@ -34,10 +34,10 @@ from hearsay.mechanisms import (
     SubsetSelection,
     UnaryEncoding,
 )
-from hearsay.mechanisms.projective_geometry import points
-from hearsay.randomness import PRECISION
-from hearsay_estimator.decoders import hashed, planes, projective_geometry, support_counts
-from hearsay_estimator.sampling import SAMPLERS, sample_tally
+from deniable.mechanisms.projective_geometry import points
+from deniable.randomness import PRECISION
+from deniable_estimator.decoders import hashed, planes, projective_geometry, support_counts
+from deniable_estimator.sampling import SAMPLERS, sample_tally
 
 ONE = 1 << PRECISION
 DRAWS = 2500

@@ -9,20 +9,20 @@ from datetime import date
 import numpy as np
 import pytest
 
-from hearsay import Metric, Scheme, SchemeError
-from hearsay.forecast import (
+from deniable import Metric, Scheme, SchemeError
+from deniable.forecast import (
     detectable_share,
     reports_for_half_width,
     reports_to_detect,
     std_error,
     usable,
 )
-from hearsay.mechanisms import Memoizing, design
-from hearsay.mechanisms.choice import loss
-from hearsay_estimator.estimate import estimate
-from hearsay_estimator.memoized import repeated_noise, repeats
-from hearsay_estimator.planning import plan
-from hearsay_estimator.sampling import sample_tally
+from deniable.mechanisms import Memoizing, design
+from deniable.mechanisms.choice import loss
+from deniable_estimator.estimate import estimate
+from deniable_estimator.memoized import repeated_noise, repeats
+from deniable_estimator.planning import plan
+from deniable_estimator.sampling import sample_tally
 
 VARIANCES = [
     # epsilon, size, k, p, q, n * sum of variances

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from hearsay import Registry, Scheme
-from hearsay.mechanisms import (
+from deniable import Registry, Scheme
+from deniable.mechanisms import (
     DESIGNS,
     MEMOIZED_DESIGNS,
     MEMOIZED_STRING_DESIGNS,
@@ -29,14 +29,14 @@ from hearsay.mechanisms import (
     SubsetSelection,
     UnaryEncoding,
 )
-from hearsay.randomness import PRECISION
-from hearsay_collector.tally import Tally, TallyRow
-from hearsay_estimator.cohorts import COHORTS
-from hearsay_estimator.combination import combine
-from hearsay_estimator.estimate import Estimate, estimate
-from hearsay_estimator.planning import plan
-from hearsay_estimator.poisoning import FAKES, gain, loss, pull
-from hearsay_estimator.sampling import sample_tally
+from deniable.randomness import PRECISION
+from deniable_collector.tally import Tally, TallyRow
+from deniable_estimator.cohorts import COHORTS
+from deniable_estimator.combination import combine
+from deniable_estimator.estimate import Estimate, estimate
+from deniable_estimator.planning import plan
+from deniable_estimator.poisoning import FAKES, gain, loss, pull
+from deniable_estimator.sampling import sample_tally
 
 ONE = 1 << PRECISION
 
@@ -254,30 +254,30 @@ def test_a_plan_states_the_budget() -> None:
 
 
 def test_the_commands_state_the_budget() -> None:
-    """`hearsay plan` prints it, for the part of fakes that is asked for or set."""
-    from hearsay_estimator.commands import plan as command
+    """`deniable plan` prints it, for the part of fakes that is asked for or set."""
+    from deniable_estimator.commands import plan as command
 
     arguments = ["--size", "2", "--epsilon", "1", "--devices", "1000"]
     shown = CliRunner().invoke(command, [*arguments, "--fakes", "0.05"], env={"COLUMNS": "160"})
     assert "5 % fakes" in shown.output
     assert "7.91 points" in shown.output
-    result = CliRunner().invoke(command, [*arguments, "--json"], env={"HEARSAY_FAKES": "0.1"})
+    result = CliRunner().invoke(command, [*arguments, "--json"], env={"DENIABLE_FAKES": "0.1"})
     assert json.loads(result.output)["fakes"] == 0.1
 
 
 def test_an_estimate_is_printed_with_the_parts_asked_for(
     registry_file: Path, registry: Registry, store_url: str, fill: Callable[[Tally, Scheme], None]
 ) -> None:
-    """`hearsay estimate` takes the part of fakes and the level of an alarm, from options or the
+    """`deniable estimate` takes the part of fakes and the level of an alarm, from options or the
     environment, and says both in JSON; more yes than there can be is an alarm, but not at 1e-300.
     """
-    from hearsay_estimator.commands import estimate as command
+    from deniable_estimator.commands import estimate as command
 
     scheme = registry["dark_mode"].scheme
     row = TallyRow(5000, np.array([4000, 1000]))
     fill(Tally("dark_mode", scheme.fingerprint, ("2026-11-16",), (row,)), scheme)
     arguments = ["dark_mode", "--registry", str(registry_file), "--store", store_url]
-    shown = CliRunner().invoke(command, arguments, env={"HEARSAY_FAKES": "0.02"})
+    shown = CliRunner().invoke(command, arguments, env={"DENIABLE_FAKES": "0.02"})
     assert "2 % fake devices could add up to 3.16 points" in shown.output
     assert "Anomalous: the lowest share, -" in shown.output
     calm = CliRunner().invoke(command, [*arguments, "--json", "--alarm-level", "1e-300"])

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hearsay.errors import ValueListError
-from hearsay_estimator.population import read_shares, zipf_shares
+from deniable.errors import ValueListError
+from deniable_estimator.population import read_shares, zipf_shares
 
 VALUES = ("a", "b, c", "d")
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from hearsay import Registry
-from hearsay.exact import exp_below
-from hearsay.mechanisms import Memoizing
-from hearsay_estimator.commands import privacy
-from hearsay_estimator.privacy import Bound, Guarantee, guarantee, together
-from hearsay_estimator.privacy.words import chance, factor, pace, rounded_up
+from deniable import Registry
+from deniable.exact import exp_below
+from deniable.mechanisms import Memoizing
+from deniable_estimator.commands import privacy
+from deniable_estimator.privacy import Bound, Guarantee, guarantee, together
+from deniable_estimator.privacy.words import chance, factor, pace, rounded_up
 
 HEAD = """
 schema = 1
@@ -215,7 +215,7 @@ def test_the_pace_with_memory() -> None:
 
 @pytest.fixture
 def ask(tmp_path: Path) -> Any:
-    """Run `hearsay privacy` on a registry with all kinds of metrics."""
+    """Run `deniable privacy` on a registry with all kinds of metrics."""
     path = tmp_path / "metrics.toml"
 
     def run(*arguments: str, cap: str = "") -> Result:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hearsay import Scheme
-from hearsay.mechanisms import ProjectiveGeometry
-from hearsay.mechanisms.projective_geometry import points
-from hearsay.randomness import PRECISION
-from hearsay_collector.tally import Tally, TallyRow
-from hearsay_estimator.decoders import projective_geometry, support_counts
-from hearsay_estimator.decoders.projective_geometry import MAX_REPORTS, space_support
-from hearsay_estimator.errors import EstimateError
+from deniable import Scheme
+from deniable.mechanisms import ProjectiveGeometry
+from deniable.mechanisms.projective_geometry import points
+from deniable.randomness import PRECISION
+from deniable_collector.tally import Tally, TallyRow
+from deniable_estimator.decoders import projective_geometry, support_counts
+from deniable_estimator.decoders.projective_geometry import MAX_REPORTS, space_support
+from deniable_estimator.errors import EstimateError
 
 SPACES = [(2, 2), (2, 5), (2, 8), (3, 2), (3, 4), (5, 3), (7, 3), (11, 2), (13, 3), (523, 2)]
 

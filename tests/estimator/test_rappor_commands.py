@@ -1,4 +1,4 @@
-"""`hearsay rappor`: the three commands, from files to answers."""
+"""`deniable rappor`: the three commands, from files to answers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from hearsay_estimator.rappor.commands import rappor
+from deniable_estimator.rappor.commands import rappor
 
 PARAMS = "k,h,m,p,q,f\n32,2,16,0.5,0.75,0\n"
 VALUES = ["firefox"] * 3_000 + ["chrome"] * 2_000 + ["secret"] * 1_000

@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 from scipy import stats
 
-from hearsay_estimator.errors import EstimateError
-from hearsay_estimator.rappor.encoding import (
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.rappor.encoding import (
     Reading,
     count,
     encode,
     read_values,
     write_reports,
 )
-from hearsay_estimator.rappor.errors import RapporFileError
-from hearsay_estimator.rappor.hashing import bloom_bits, read_candidates, write_map
-from hearsay_estimator.rappor.params import Params
+from deniable_estimator.rappor.errors import RapporFileError
+from deniable_estimator.rappor.hashing import bloom_bits, read_candidates, write_map
+from deniable_estimator.rappor.params import Params
 
 HALF = Fraction(1, 2)
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hearsay_estimator.rappor.counts_file import Counts, read_counts, write_counts
-from hearsay_estimator.rappor.errors import RapporFileError
-from hearsay_estimator.rappor.map_file import read_map
-from hearsay_estimator.rappor.params import Params, read_params
+from deniable_estimator.rappor.counts_file import Counts, read_counts, write_counts
+from deniable_estimator.rappor.errors import RapporFileError
+from deniable_estimator.rappor.map_file import read_map
+from deniable_estimator.rappor.params import Params, read_params
 
 PARAMS = Params(k=4, h=2, m=3, p=Fraction(1, 2), q=Fraction(3, 4), f=Fraction(1, 2))
 MAP = "apple,1,2,5,5,12,9\nbanana,4,3,8,6,9,10\n"

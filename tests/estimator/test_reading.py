@@ -8,12 +8,12 @@ from datetime import date
 import numpy as np
 import pytest
 
-from hearsay import MetricError, Registry, Scheme
-from hearsay_collector.stores.base import Store
-from hearsay_collector.tally import Tally
-from hearsay_estimator.errors import EstimateError
-from hearsay_estimator.estimate import estimate
-from hearsay_estimator.reading import read
+from deniable import MetricError, Registry, Scheme
+from deniable_collector.stores.base import Store
+from deniable_collector.tally import Tally
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.estimate import estimate
+from deniable_estimator.reading import read
 
 
 @pytest.fixture

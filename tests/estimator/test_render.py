@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from rich.console import Console, RenderableType
 
-from hearsay import Scheme
-from hearsay_collector.tally import Tally, empty_tally
-from hearsay_estimator.estimate import estimate
-from hearsay_estimator.planning import plan
-from hearsay_estimator.render import MOST_ROWS, estimate_view, picture, plan_view
+from deniable import Scheme
+from deniable_collector.tally import Tally, empty_tally
+from deniable_estimator.estimate import estimate
+from deniable_estimator.planning import plan
+from deniable_estimator.render import MOST_ROWS, estimate_view, picture, plan_view
 
 
 def _shown(view: RenderableType) -> str:

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hearsay import Scheme
-from hearsay.mechanisms import Report, SubsetSelection
-from hearsay_estimator.decoders import subset_selection
-from hearsay_estimator.errors import EstimateError
-from hearsay_estimator.sampling import SAMPLERS, sample_tally
+from deniable import Scheme
+from deniable.mechanisms import Report, SubsetSelection
+from deniable_estimator.decoders import subset_selection
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.sampling import SAMPLERS, sample_tally
 
 DRAWS = 6000
 CROWD = [2, 0, 1, 0]

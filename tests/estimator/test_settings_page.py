@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hearsay_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.settings import Settings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "settings.md").read_text(encoding="utf-8")
 

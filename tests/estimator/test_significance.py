@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from hearsay import Scheme
-from hearsay_estimator.estimate import estimate
-from hearsay_estimator.intervals import Noise, debias
-from hearsay_estimator.sampling import sample_tally
-from hearsay_estimator.significance import (
+from deniable import Scheme
+from deniable_estimator.estimate import estimate
+from deniable_estimator.intervals import Noise, debias
+from deniable_estimator.sampling import sample_tally
+from deniable_estimator.significance import (
     Adjustment,
     adjust_p,
     p_values,

@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from hearsay import MetricError, Registry, Scheme, windows
-from hearsay_collector.stores.base import Store
-from hearsay_collector.tally import Tally
-from hearsay_estimator.commands import NO_DATA
-from hearsay_estimator.commands import trend as command
-from hearsay_estimator.comparison import compare
-from hearsay_estimator.errors import EstimateError
-from hearsay_estimator.estimate import estimate
-from hearsay_estimator.trend import MOST_PERIODS, _count, trend
+from deniable import MetricError, Registry, Scheme, windows
+from deniable_collector.stores.base import Store
+from deniable_collector.tally import Tally
+from deniable_estimator.commands import NO_DATA
+from deniable_estimator.commands import trend as command
+from deniable_estimator.comparison import compare
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.estimate import estimate
+from deniable_estimator.trend import MOST_PERIODS, _count, trend
 
 DAYS = {"2026-10-30": 400, "2026-11-16": 300, "2026-11-17": 500, "2026-11-20": 700}
 """Day -> firefox's support among 1,000 reports. The 16th is a Monday."""
@@ -124,7 +124,7 @@ def test_memory_forbids_intervals_of_changes(
 
 @pytest.fixture
 def ask(registry_file: Path, store_url: str) -> Callable[..., Result]:
-    """Run `hearsay trend` against the test's registry and store."""
+    """Run `deniable trend` against the test's registry and store."""
 
     def run(*arguments: str) -> Result:
         common = ["--registry", str(registry_file), "--store", store_url]

@@ -11,11 +11,11 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from hearsay import Registry
-from hearsay_collector.stores import Store, open_store
-from hearsay_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
-from hearsay_estimator.dashboard import create_app
-from hearsay_estimator.dashboard.settings import Settings
+from deniable import Registry
+from deniable_collector.stores import Store, open_store
+from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_estimator.dashboard import create_app
+from deniable_estimator.dashboard.settings import Settings
 
 TOKEN = "correct horse battery staple"
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC).timestamp()

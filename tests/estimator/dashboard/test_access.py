@@ -123,16 +123,16 @@ def test_a_wrong_login_link_does_not_use_up_the_right_one(app: Flask, token: str
 
 def test_a_new_token_ends_all_sessions(app: Flask, browser: FlaskClient, token: str) -> None:
     """A cookie that was signed under another token is worth nothing."""
-    cookie = browser.get_cookie("hearsay_dashboard")
+    cookie = browser.get_cookie("deniable_dashboard")
     assert cookie is not None
-    from hearsay_estimator.dashboard import create_app
-    from hearsay_estimator.dashboard.settings import Settings
+    from deniable_estimator.dashboard import create_app
+    from deniable_estimator.dashboard.settings import Settings
 
-    source = app.extensions["hearsay_source"]
+    source = app.extensions["deniable_source"]
     other = create_app(
         Settings(dashboard_token=token[::-1]), store=source.store, registry=source.registry
     ).test_client()
-    other.set_cookie("hearsay_dashboard", cookie.value)
+    other.set_cookie("deniable_dashboard", cookie.value)
     assert other.get("/").status_code == 401
 
 

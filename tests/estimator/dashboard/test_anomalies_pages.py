@@ -8,11 +8,11 @@ import re
 import pytest
 from flask.testing import FlaskClient
 
-from hearsay import Registry
-from hearsay_collector.settings import SettingsError
-from hearsay_collector.stores import Store
-from hearsay_estimator.dashboard import create_app
-from hearsay_estimator.dashboard.settings import Settings
+from deniable import Registry
+from deniable_collector.settings import SettingsError
+from deniable_collector.stores import Store
+from deniable_estimator.dashboard import create_app
+from deniable_estimator.dashboard.settings import Settings
 
 from .conftest import NOW, TOKEN, fill
 
@@ -42,21 +42,21 @@ def test_a_poisoned_metric_is_marked(
     page = text(empty_browser, "/metric/dark_mode")
     assert "Anomalous. Honest devices do not report like this:" in page
     assert "the lowest share, -10.00%, is further below zero than chance takes it" in page
-    assert "hearsay anomalies dark_mode" in page
+    assert "deniable anomalies dark_mode" in page
     assert "Do not correct the shares" in page
     assert "Anomalous" not in text(empty_browser, "/metric/browser")
     assert text(empty_browser, "/").count("Anomalous: honest devices") == 1
 
 
 def test_the_part_of_fakes_and_the_level_are_settings(store: Store, registry: Registry) -> None:
-    """HEARSAY_FAKES changes the budget, and HEARSAY_ALARM_LEVEL what is an alarm."""
+    """DENIABLE_FAKES changes the budget, and DENIABLE_ALARM_LEVEL what is an alarm."""
     fill(store, registry, "dark_mode", [1.02, -0.02], 20_000, "2026-11-19")
     pages = []
     for environment in (
-        {"HEARSAY_FAKES": "0.05", "HEARSAY_ALARM_LEVEL": "0.000000000001"},
-        {"HEARSAY_ALARM_LEVEL": "0.1"},
+        {"DENIABLE_FAKES": "0.05", "DENIABLE_ALARM_LEVEL": "0.000000000001"},
+        {"DENIABLE_ALARM_LEVEL": "0.1"},
     ):
-        settings = Settings.from_env({"HEARSAY_DASHBOARD_TOKEN": TOKEN, **environment})
+        settings = Settings.from_env({"DENIABLE_DASHBOARD_TOKEN": TOKEN, **environment})
         app = create_app(settings, store=store, registry=registry, clock=lambda: NOW)
         client = app.test_client()
         client.post("/login", data={"token": TOKEN})
@@ -70,8 +70,8 @@ def test_the_part_of_fakes_and_the_level_are_settings(store: Store, registry: Re
 @pytest.mark.parametrize("value", ["0", "1", "1%", "-0.1", "nan"])
 def test_a_part_lies_between_0_and_1(value: str) -> None:
     """Anything else is refused, with its variable's name."""
-    with pytest.raises(SettingsError, match=r"HEARSAY_FAKES must be a number between 0 and 1"):
-        Settings.from_env({"HEARSAY_FAKES": value})
+    with pytest.raises(SettingsError, match=r"DENIABLE_FAKES must be a number between 0 and 1"):
+        Settings.from_env({"DENIABLE_FAKES": value})
 
 
 def test_the_planner_states_the_budget(browser: FlaskClient) -> None:

@@ -14,11 +14,11 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from hearsay import Registry
-from hearsay_collector.stores import Store
-from hearsay_estimator.dashboard import create_app
-from hearsay_estimator.dashboard.settings import Settings
-from hearsay_estimator.reading import read
+from deniable import Registry
+from deniable_collector.stores import Store
+from deniable_estimator.dashboard import create_app
+from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.reading import read
 
 from .conftest import NOW, REGISTRY, TOKEN, fill
 
@@ -118,7 +118,7 @@ def test_a_comparison_tells_what_changed(program: FlaskClient) -> None:
 
 
 def test_guarantees_and_plans_are_told(program: FlaskClient) -> None:
-    """What `hearsay privacy` and `hearsay plan` print as JSON."""
+    """What `deniable privacy` and `deniable plan` print as JSON."""
     one = program.get(f"{BROWSER}/privacy").json
     two = program.get(f"{BROWSER}/privacy?household=2").json
     assert two["report"]["epsilon"] >= 2 * one["report"]["epsilon"] - 1e-9
@@ -213,7 +213,7 @@ def test_the_form_is_negotiated(program: FlaskClient) -> None:
     for bad, accept in ((path, "image/png"), (BROWSER, "text/csv")):
         refused = program.get(bad, headers={"Accept": accept})
         assert refused.status_code == 406
-        assert refused.json["type"] == "urn:hearsay:problem:not-acceptable"
+        assert refused.json["type"] == "urn:deniable:problem:not-acceptable"
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def test_every_mistake_is_a_problem_document(
             continue
         assert answer.status_code == status
         assert answer.mimetype == "application/problem+json"
-        assert answer.json["type"].removeprefix("urn:hearsay:problem:") == kind
+        assert answer.json["type"].removeprefix("urn:deniable:problem:") == kind
         assert answer.json["status"] == status
         assert advice in answer.json["detail"]
         assert answer.headers["Cache-Control"] == "no-store"
@@ -273,7 +273,7 @@ def test_it_only_reads(program: FlaskClient) -> None:
         assert call(f"{BROWSER}/estimate").status_code == 405
     answer = program.post(f"{BROWSER}/estimate", data="opera", content_type="text/plain")
     assert answer.status_code == 409
-    assert answer.json["type"] == "urn:hearsay:problem:values-declared"
+    assert answer.json["type"] == "urn:deniable:problem:values-declared"
 
 
 def test_remembered_answers_are_not_compared(store: Store) -> None:
@@ -286,7 +286,7 @@ def test_remembered_answers_are_not_compared(store: Store) -> None:
     )
     answer = app.test_client().get("/api/v1/metrics/dark_mode/comparison", headers=HEADERS)
     assert answer.status_code == 409
-    assert answer.json["type"] == "urn:hearsay:problem:periods-not-independent"
+    assert answer.json["type"] == "urn:deniable:problem:periods-not-independent"
 
 
 def test_a_store_that_cannot_be_read_is_a_problem(registry: Registry, tmp_path: object) -> None:

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from flask.testing import FlaskClient
 
-from hearsay import Registry
-from hearsay_collector.stores import Store
-from hearsay_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
-from hearsay_estimator.dashboard import create_app
-from hearsay_estimator.dashboard.settings import Settings
-from hearsay_estimator.sampling import sample_tally
+from deniable import Registry
+from deniable_collector.stores import Store
+from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_estimator.dashboard import create_app
+from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.sampling import sample_tally
 
 from .conftest import NOW, TOKEN, YESTERDAY
 
@@ -118,7 +118,7 @@ def test_a_list_that_is_too_long_or_missing_is_refused(client: FlaskClient) -> N
     refused = client.post("/metric/site", data=body, content_type=kind)
     assert refused.status_code == 413
     assert "2,097,152 bytes" in refused.text
-    assert "HEARSAY_CANDIDATES_DIR" in refused.text
+    assert "DENIABLE_CANDIDATES_DIR" in refused.text
     answer = client.post("/metric/site", data={}, content_type="multipart/form-data")
     assert answer.status_code == 400
     assert "choose a file" in answer.text

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hearsay import Scheme
-from hearsay.mechanisms import design
-from hearsay_collector.tally import Tally, TallyRow
-from hearsay_estimator.dashboard.charts import ROW_HEIGHT, bar_chart, folded_chart
-from hearsay_estimator.dashboard.table import table
-from hearsay_estimator.estimate import Estimate, estimate
+from deniable import Scheme
+from deniable.mechanisms import design
+from deniable_collector.tally import Tally, TallyRow
+from deniable_estimator.dashboard.charts import ROW_HEIGHT, bar_chart, folded_chart
+from deniable_estimator.dashboard.table import table
+from deniable_estimator.estimate import Estimate, estimate
 
 
 def estimated(counts: list[int], n: int, values: tuple[str, ...] | None = None) -> Estimate:

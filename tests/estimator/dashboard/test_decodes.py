@@ -11,16 +11,16 @@ from dataclasses import fields, is_dataclass
 import numpy as np
 import pytest
 
-from hearsay import Scheme
-from hearsay.mechanisms import design, design_string
-from hearsay_estimator.dashboard.decodes import (
+from deniable import Scheme
+from deniable.mechanisms import design, design_string
+from deniable_estimator.dashboard.decodes import (
     Decodes,
     StillDecoding,
     TooManyDecodes,
     size_of,
 )
-from hearsay_estimator.estimate import estimate
-from hearsay_estimator.sampling import sample_tally
+from deniable_estimator.estimate import estimate
+from deniable_estimator.sampling import sample_tally
 
 Progress = Callable[[int, int], None]
 

@@ -9,11 +9,11 @@ from collections.abc import Callable
 import pytest
 from flask.testing import FlaskClient
 
-from hearsay import Registry
-from hearsay_collector.settings import SettingsError
-from hearsay_collector.stores import Store
-from hearsay_estimator.dashboard import create_app
-from hearsay_estimator.dashboard.settings import Settings
+from deniable import Registry
+from deniable_collector.settings import SettingsError
+from deniable_collector.stores import Store
+from deniable_estimator.dashboard import create_app
+from deniable_estimator.dashboard.settings import Settings
 
 from .conftest import NOW, TOKEN
 
@@ -110,7 +110,7 @@ def test_a_link_ends(visit: Visit) -> None:
 def test_without_a_site_no_link_is_made(visit: Visit) -> None:
     """The page says which setting names the sites, and offers nothing."""
     page = visit(origins="", signed_in=True).get("/metric/browser").text
-    assert "HEARSAY_DASHBOARD_FRAME_ANCESTORS" in page
+    assert "DENIABLE_DASHBOARD_FRAME_ANCESTORS" in page
     assert "iframe" not in page
 
 
@@ -137,5 +137,5 @@ def test_a_link_follows_the_calendar_unless_it_names_days(visit: Visit) -> None:
 )
 def test_only_whole_origins_and_days_are_taken(name: str, value: str) -> None:
     """Wildcards, bare hosts and what would add to the policy are refused at the start."""
-    with pytest.raises(SettingsError, match=f"HEARSAY_DASHBOARD_{name}"):
-        Settings.from_env({f"HEARSAY_DASHBOARD_{name}": value})
+    with pytest.raises(SettingsError, match=f"DENIABLE_DASHBOARD_{name}"):
+        Settings.from_env({f"DENIABLE_DASHBOARD_{name}": value})

@@ -13,10 +13,10 @@ from xml.etree import ElementTree
 import pytest
 from flask.testing import FlaskClient
 
-from hearsay import Registry, RegistryError
-from hearsay_collector.stores import Store, open_store
-from hearsay_estimator.dashboard import create_app
-from hearsay_estimator.dashboard.settings import Settings
+from deniable import Registry, RegistryError
+from deniable_collector.stores import Store, open_store
+from deniable_estimator.dashboard import create_app
+from deniable_estimator.dashboard.settings import Settings
 
 from .conftest import NOW, TOKEN, fill
 

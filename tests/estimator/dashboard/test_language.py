@@ -17,24 +17,24 @@ from flask.testing import FlaskClient
 from werkzeug.exceptions import BadRequest, MethodNotAllowed, NotFound
 from werkzeug.test import TestResponse
 
-from hearsay import Registry, ValueListError
-from hearsay.forecast import forecast
-from hearsay.mechanisms import explain
-from hearsay_collector.stores import Store, open_store
-from hearsay_estimator.anomalies import SENTENCES, Figure, Verdict
-from hearsay_estimator.dashboard import create_app
-from hearsay_estimator.dashboard.below import (
+from deniable import Registry, ValueListError
+from deniable.forecast import forecast
+from deniable.mechanisms import explain
+from deniable_collector.stores import Store, open_store
+from deniable_estimator.anomalies import SENTENCES, Figure, Verdict
+from deniable_estimator.dashboard import create_app
+from deniable_estimator.dashboard.below import (
     list_mistake,
     told_forecast,
     told_http,
     told_mechanism,
     told_reason,
 )
-from hearsay_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
-from hearsay_estimator.dashboard.language import LANGUAGES, TRANSLATIONS
-from hearsay_estimator.dashboard.settings import Settings
-from hearsay_estimator.dashboard.texts import files, template
-from hearsay_estimator.messages import Message, translated
+from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
+from deniable_estimator.dashboard.language import LANGUAGES, TRANSLATIONS
+from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.texts import files, template
+from deniable_estimator.messages import Message, translated
 
 from .conftest import NOW, TOKEN, fill
 
@@ -42,8 +42,8 @@ CHINESE = LANGUAGES["zh-Hans"]
 
 NAMES = frozenset(
     (
-        *("hearsay", "CSV", "JSON", "SVG", "PNG", "HTML", "English", "TLS", "UTF-8", "MiB"),
-        *("epsilon", "sample_rate", "HEARSAY_CANDIDATES_DIR", "HEARSAY_STORE"),
+        *("deniable", "CSV", "JSON", "SVG", "PNG", "HTML", "English", "TLS", "UTF-8", "MiB"),
+        *("epsilon", "sample_rate", "DENIABLE_CANDIDATES_DIR", "DENIABLE_STORE"),
         *("RAPPOR", "basic", "one-time", "Hadamard", "Count", "Mean", "Sketch"),
         # What an address may say.
         *("share", "declared", "day", "week", "month"),
@@ -274,7 +274,7 @@ def test_a_framed_chart_is_in_the_language_of_its_link(reader: FlaskClient) -> N
     answer = reader.get(f"{address}&lang=en")
     assert answer.headers["Content-Language"] == "en"
     assert "One answer moves an even guess" in answer.get_data(as_text=True)
-    assert "hearsay_language" not in str(answer.headers)
+    assert "deniable_language" not in str(answer.headers)
     in_chinese(reader.get("/embed/metric/m1?lang=zh-Hans"))
 
 
@@ -324,7 +324,7 @@ def test_the_choice_is_remembered_for_a_year_and_sent_nowhere_else(rich: Flask) 
     client = rich.test_client()
     assert "Set-Cookie" not in client.get("/login").headers
     cookie = client.get("/login?lang=zh-Hans", base_url="https://localhost").headers["Set-Cookie"]
-    assert cookie.startswith("hearsay_language=zh-Hans;")
+    assert cookie.startswith("deniable_language=zh-Hans;")
     for part in ("Max-Age=31536000", "SameSite=Lax", "HttpOnly", "Secure"):
         assert part in cookie
     assert "Set-Cookie" not in client.get("/login?lang=%3Cscript%3E").headers
@@ -424,7 +424,7 @@ def test_translations_fill_in_what_the_english_does() -> None:
 
 def test_a_message_is_its_english_text() -> None:
     """Whoever knows nothing of languages sees a str; whoever does finds its template."""
-    from hearsay_estimator.messages import counted, joined, message, recognized
+    from deniable_estimator.messages import counted, joined, message, recognized
 
     made = message("only {n} reports: far too few to speak for a crowd", n=7)
     assert made == "only 7 reports: far too few to speak for a crowd"
@@ -443,8 +443,8 @@ def test_a_message_is_its_english_text() -> None:
 def test_texts_of_the_rooms_below_are_known(tmp_path: Path) -> None:
     """Whatever the client's package says on a page is recognized, so that a change there is
     noticed here."""
-    from hearsay.mechanisms import _CLASSES
-    from hearsay.value_list import parse_values, read_values
+    from deniable.mechanisms import _CLASSES
+    from deniable.value_list import parse_values, read_values
 
     assert all(isinstance(told_mechanism(name), Message) for name in _CLASSES)
     for size in (10, 5000):

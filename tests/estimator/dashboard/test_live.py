@@ -21,14 +21,14 @@ from urllib.request import Request, urlopen
 import pytest
 from click.testing import CliRunner
 
-from hearsay import Registry
-from hearsay_collector.stores import open_store
-from hearsay_estimator.dashboard.access.token_command import token as token_command
+from deniable import Registry
+from deniable_collector.stores import open_store
+from deniable_estimator.dashboard.access.token_command import token as token_command
 
 from .conftest import REGISTRY, fill
 
 DOCS = Path(__file__).parents[3] / "docs"
-GRAFANA: dict[str, Any] = json.loads((DOCS / "grafana" / "hearsay.json").read_text())
+GRAFANA: dict[str, Any] = json.loads((DOCS / "grafana" / "deniable.json").read_text())
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Live:
 
 @pytest.fixture(scope="module")
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
-    """`hearsay dashboard` under gunicorn over a SQLite store, on a free port; 20,000 devices
+    """`deniable dashboard` under gunicorn over a SQLite store, on a free port; 20,000 devices
     have answered on each of two days of last week, and on one of last month."""
     folder = tmp_path_factory.mktemp("live")
     (folder / "metrics.toml").write_text(REGISTRY.replace("2027", "2099"))
@@ -63,18 +63,18 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     options = ["new", "--name", "grafana", "--scope", "read:metrics", "--scope", "read:estimates"]
     made = json.loads(CliRunner().invoke(token_command, [*options, "--json"]).stdout)
     (folder / "tokens.toml").write_text(made["lines"])
-    kept = {name: text for name, text in os.environ.items() if not name.startswith("HEARSAY_")}
+    kept = {name: text for name, text in os.environ.items() if not name.startswith("DENIABLE_")}
     process = subprocess.Popen(
-        [sys.executable, "-c", "import hearsay.cli; hearsay.cli.main()", "dashboard"],
+        [sys.executable, "-c", "import deniable.cli; deniable.cli.main()", "dashboard"],
         stdout=subprocess.PIPE,
         text=True,
         cwd=folder,
         env={
             **kept,
-            "HEARSAY_STORE": url,
-            "HEARSAY_API_TOKENS_FILE": str(folder / "tokens.toml"),
-            "HEARSAY_DASHBOARD_BIND": "127.0.0.1:0",
-            "HEARSAY_DASHBOARD_TOKEN": "a token for people alone",
+            "DENIABLE_STORE": url,
+            "DENIABLE_API_TOKENS_FILE": str(folder / "tokens.toml"),
+            "DENIABLE_DASHBOARD_BIND": "127.0.0.1:0",
+            "DENIABLE_DASHBOARD_TOKEN": "a token for people alone",
         },
     )
     assert process.stdout is not None
@@ -141,7 +141,7 @@ def variables(live: Live) -> dict[str, str]:
     """What Grafana puts in: the dashboard's choices, and its range of 30 days."""
     today = datetime.now(UTC).date()
     return {
-        "hearsay": live.address,
+        "deniable": live.address,
         "metric": "browser",
         "value": "chrome",
         "__from:date:YYYY-MM-DD": (today - timedelta(days=29)).isoformat(),
@@ -187,11 +187,11 @@ def test_grafana_offers_the_choices(live: Live, variables: dict[str, str]) -> No
 
 def test_grafana_is_asked_for_what_it_needs() -> None:
     """The file names its inputs and the data source, and every query goes to that one."""
-    assert [each["name"] for each in GRAFANA["__inputs"]] == ["DS_HEARSAY", "VAR_HEARSAY"]
+    assert [each["name"] for each in GRAFANA["__inputs"]] == ["DS_DENIABLE", "VAR_DENIABLE"]
     kinds = {each["id"] for each in GRAFANA["__requires"]}
     assert {panel["type"] for panel in GRAFANA["panels"]} < kinds
     for panel in GRAFANA["panels"]:
-        assert panel["datasource"]["uid"] == "${DS_HEARSAY}"
+        assert panel["datasource"]["uid"] == "${DS_DENIABLE}"
         for query in panel["targets"]:
             assert query["datasource"] == panel["datasource"]
 
@@ -222,7 +222,7 @@ def test_the_examples_of_the_documentation_work(live: Live) -> None:
     """Every address in docs/api.md is answered, with the dashboard's own token where a scope is
     needed that this one lacks."""
     text = (DOCS / "api.md").read_text(encoding="utf-8")
-    addresses = set(re.findall(r"https://hearsay\.acme\.example(/api/v1/[^\s\"'`)]*)", text))
+    addresses = set(re.findall(r"https://deniable\.acme\.example(/api/v1/[^\s\"'`)]*)", text))
     assert len(addresses) >= 5
     people = Live(live.address, "a token for people alone")
     for path in addresses:

@@ -20,11 +20,11 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from hearsay import Registry
-from hearsay_collector.stores import Store
-from hearsay_estimator.dashboard import api
-from hearsay_estimator.dashboard.access.tokens import SCOPES
-from hearsay_estimator.dashboard.api import parameters
+from deniable import Registry
+from deniable_collector.stores import Store
+from deniable_estimator.dashboard import api
+from deniable_estimator.dashboard.access.tokens import SCOPES
+from deniable_estimator.dashboard.api import parameters
 
 from .conftest import TOKEN, fill
 

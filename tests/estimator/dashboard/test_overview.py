@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 import pytest
 from flask.testing import FlaskClient
 
-from hearsay import Registry
-from hearsay_collector.stores import Store
-from hearsay_estimator.dashboard import create_app
-from hearsay_estimator.dashboard.settings import Settings
+from deniable import Registry
+from deniable_collector.stores import Store
+from deniable_estimator.dashboard import create_app
+from deniable_estimator.dashboard.settings import Settings
 
 from .conftest import NOW, TOKEN, fill
 

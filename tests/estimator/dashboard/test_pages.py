@@ -12,10 +12,10 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from hearsay import Registry
-from hearsay_collector.stores import Store, StoreUnavailable, open_store
-from hearsay_estimator.dashboard import create_app
-from hearsay_estimator.dashboard.settings import Settings
+from deniable import Registry
+from deniable_collector.stores import Store, StoreUnavailable, open_store
+from deniable_estimator.dashboard import create_app
+from deniable_estimator.dashboard.settings import Settings
 
 from .conftest import NOW, TOKEN, fill
 
@@ -48,9 +48,9 @@ def test_the_overview_shows_every_metric(browser: FlaskClient) -> None:
 def test_an_empty_dashboard_teaches_the_first_step(empty_browser: FlaskClient) -> None:
     """Before any answer the overview says how to get one, with a metric of this registry."""
     page = empty_browser.get("/").text
-    assert "hearsay collect" in page
+    assert "deniable collect" in page
     assert "telemetry.record(&#34;browser&#34;" in page or 'telemetry.record("browser"' in page
-    assert "hearsay demo" in page
+    assert "deniable demo" in page
     assert not drawings(page)
 
 

@@ -10,9 +10,9 @@ from xml.etree import ElementTree
 import pytest
 from flask.testing import FlaskClient
 
-from hearsay import Registry
-from hearsay_collector.stores import Store
-from hearsay_estimator.dashboard.pictures import FONT, png
+from deniable import Registry
+from deniable_collector.stores import Store
+from deniable_estimator.dashboard.pictures import FONT, png
 
 from .conftest import fill
 

@@ -10,16 +10,16 @@ import pytest
 from click.testing import CliRunner
 from flask.testing import FlaskClient
 
-from hearsay import Registry
-from hearsay.forecast import detectable_share
-from hearsay.mechanisms import design
-from hearsay_estimator.commands import plan
-from hearsay_estimator.dashboard.charts.reach import reach_chart, share_text
-from hearsay_estimator.privacy.words import rounded_up
+from deniable import Registry
+from deniable.forecast import detectable_share
+from deniable.mechanisms import design
+from deniable_estimator.commands import plan
+from deniable_estimator.dashboard.charts.reach import reach_chart, share_text
+from deniable_estimator.privacy.words import rounded_up
 
 
 def test_the_page_says_what_the_command_says(browser: FlaskClient) -> None:
-    """Page and `hearsay plan` give the same numbers for the same question."""
+    """Page and `deniable plan` give the same numbers for the same question."""
     numbers = {"size": "20", "epsilon": "2", "devices": "50000", "sample_rate": "0.2"}
     query = "&".join(f"{name}={text}" for name, text in numbers.items())
     page = browser.get(f"/plan?{query}&lifetime_epsilon=8").text
@@ -36,7 +36,7 @@ def test_the_page_says_what_the_command_says(browser: FlaskClient) -> None:
 
 @pytest.mark.parametrize("size", [2, 20, 3_000])
 def test_memory_is_planned(browser: FlaskClient, size: int) -> None:
-    """With the box ticked the page says what a memo reveals, as `hearsay plan --memoize` does,
+    """With the box ticked the page says what a memo reveals, as `deniable plan --memoize` does,
     and declares it; the box stays ticked."""
     query = f"size={size}&epsilon=1&lifetime_epsilon=8&devices=50000&sample_rate=0.2"
     fresh, page = (browser.get(f"/plan?{query}{more}").text for more in ("", "&memoize=1"))

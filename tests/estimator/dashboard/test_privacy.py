@@ -9,8 +9,8 @@ from fractions import Fraction
 import pytest
 from flask.testing import FlaskClient
 
-from hearsay import Metric, Registry
-from hearsay_estimator.dashboard.privacy import privacy_label
+from deniable import Metric, Registry
+from deniable_estimator.dashboard.privacy import privacy_label
 
 
 def declared(epsilon: float, lifetime: float, extra: str = "") -> Metric:

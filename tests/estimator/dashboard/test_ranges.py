@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from hearsay_estimator.dashboard.ranges import DayRange, RangeError, before, presets, read_range
+from deniable_estimator.dashboard.ranges import DayRange, RangeError, before, presets, read_range
 
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC).timestamp()
 

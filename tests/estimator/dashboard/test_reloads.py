@@ -12,15 +12,15 @@ import pytest
 from click.testing import CliRunner
 from flask.testing import FlaskClient
 
-from hearsay import Registry
-from hearsay_collector.stores import Store, open_store
-from hearsay_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
-from hearsay_collector.tally import Tally
-from hearsay_collector.upkeep.commands import store as store_command
-from hearsay_estimator.dashboard import create_app
-from hearsay_estimator.dashboard.settings import Settings
-from hearsay_estimator.reading import read
-from hearsay_estimator.sampling import sample_tally
+from deniable import Registry
+from deniable_collector.stores import Store, open_store
+from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.tally import Tally
+from deniable_collector.upkeep.commands import store as store_command
+from deniable_estimator.dashboard import create_app
+from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.reading import read
+from deniable_estimator.sampling import sample_tally
 
 from .conftest import NOW, TOKEN, YESTERDAY, fill
 
@@ -196,7 +196,7 @@ def test_what_another_collector_adds_is_seen(
 
 def test_what_is_imported_is_seen(client: FlaskClient, registry: Registry, tmp_path: Path) -> None:
     """A file that is added to the store after its windows were dropped makes a new version."""
-    path, file = "/api/v1/metrics/color/estimate", str(tmp_path / "tallies.hearsay")
+    path, file = "/api/v1/metrics/color/estimate", str(tmp_path / "tallies.deniable")
     address = ["--store", f"sqlite:///{tmp_path}/tallies.db"]
     ns = [client.get(path).get_json()["n"]]
     for arguments in (

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from hearsay import Registry
-from hearsay_collector.settings import SettingsError
-from hearsay_collector.stores import Store
-from hearsay_estimator.dashboard import create_app
-from hearsay_estimator.dashboard.commands import dashboard
-from hearsay_estimator.dashboard.settings import Settings
+from deniable import Registry
+from deniable_collector.settings import SettingsError
+from deniable_collector.stores import Store
+from deniable_estimator.dashboard import create_app
+from deniable_estimator.dashboard.commands import dashboard
+from deniable_estimator.dashboard.settings import Settings
 
 GOOD = 'schema = 1\n[metrics.m]\ntype = "boolean"\ndescription = "?"\nowner = "me"\n' \
        "expires = 2027-06-30\nepsilon = 1.0\nlifetime_epsilon = 8.0\n"  # fmt: skip
@@ -23,14 +23,14 @@ def test_the_token_may_stand_in_a_file(tmp_path: Path) -> None:
     """A secret that is mounted as a file is read without its line break."""
     path = tmp_path / "token"
     path.write_text("0123456789abcdef\n")
-    settings = Settings.from_env({"HEARSAY_DASHBOARD_TOKEN_FILE": str(path)})
+    settings = Settings.from_env({"DENIABLE_DASHBOARD_TOKEN_FILE": str(path)})
     assert settings.dashboard_token == "0123456789abcdef"
     assert "0123456789abcdef" not in repr(settings)
 
 
 def test_every_bad_setting_is_named_at_once() -> None:
     """A short token and a bad switch are both reported, and the token is not repeated."""
-    environ = {"HEARSAY_DASHBOARD_TOKEN": "short", "HEARSAY_DASHBOARD_LOGIN_LINK": "maybe"}
+    environ = {"DENIABLE_DASHBOARD_TOKEN": "short", "DENIABLE_DASHBOARD_LOGIN_LINK": "maybe"}
     with pytest.raises(SettingsError) as caught:
         Settings.from_env(environ)
     assert len(caught.value.problems) == 2
@@ -39,7 +39,7 @@ def test_every_bad_setting_is_named_at_once() -> None:
 
 def test_no_dashboard_opens_without_a_token(empty_store: Store, registry: Registry) -> None:
     """An empty token must not mean that anybody may enter."""
-    with pytest.raises(SettingsError, match="HEARSAY_DASHBOARD_TOKEN"):
+    with pytest.raises(SettingsError, match="DENIABLE_DASHBOARD_TOKEN"):
         create_app(Settings(), store=empty_store, registry=registry)
 
 
@@ -49,18 +49,18 @@ def test_the_command_makes_a_token_and_becomes_gunicorn(
     """Without a token one is made, printed and handed on; options win over the environment."""
     (tmp_path / "metrics.toml").write_text(GOOD)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HEARSAY_STORE", "sqlite:///other.db")
-    monkeypatch.delenv("HEARSAY_DASHBOARD_TOKEN", raising=False)
+    monkeypatch.setenv("DENIABLE_STORE", "sqlite:///other.db")
+    monkeypatch.delenv("DENIABLE_DASHBOARD_TOKEN", raising=False)
     became: list[dict[str, str]] = []
     monkeypatch.setattr(os, "execve", lambda path, arguments, environ: became.append(environ))
     result = CliRunner().invoke(dashboard, ["--store", "sqlite:///mine.db", "--bind", "[::1]:1"])
     assert result.exit_code == 0, result.output
     (environ,) = became
-    token = environ["HEARSAY_DASHBOARD_TOKEN"]
+    token = environ["DENIABLE_DASHBOARD_TOKEN"]
     assert len(token) >= 16
     assert token in result.output
-    assert environ["HEARSAY_STORE"] == "sqlite:///mine.db"
-    assert environ["HEARSAY_DASHBOARD_BIND"] == "[::1]:1"
+    assert environ["DENIABLE_STORE"] == "sqlite:///mine.db"
+    assert environ["DENIABLE_DASHBOARD_BIND"] == "[::1]:1"
 
 
 @pytest.mark.parametrize("options", [["--registry", "none.toml"], ["--store", "mysql://x"]])
@@ -80,7 +80,7 @@ def test_the_command_says_what_is_wrong(
 )
 def test_sizes_are_written_with_or_without_units(text: str, size: int) -> None:
     """Bytes, KiB, MiB or GiB, for the cache and for uploads alike."""
-    names = ("HEARSAY_DASHBOARD_CACHE", "HEARSAY_DASHBOARD_UPLOAD")
+    names = ("DENIABLE_DASHBOARD_CACHE", "DENIABLE_DASHBOARD_UPLOAD")
     settings = Settings.from_env(dict.fromkeys(names, text))
     assert (settings.dashboard_cache, settings.dashboard_upload) == (size, size)
 
@@ -88,5 +88,5 @@ def test_sizes_are_written_with_or_without_units(text: str, size: int) -> None:
 @pytest.mark.parametrize("text", ["0", "1023", "-1", "1e9", "1 TiB", "much", "1025 GiB"])
 def test_a_size_that_cannot_be_is_refused(text: str) -> None:
     """The message says how to write one."""
-    with pytest.raises(SettingsError, match="HEARSAY_DASHBOARD_CACHE must be a size"):
-        Settings.from_env({"HEARSAY_DASHBOARD_CACHE": text})
+    with pytest.raises(SettingsError, match="DENIABLE_DASHBOARD_CACHE must be a size"):
+        Settings.from_env({"DENIABLE_DASHBOARD_CACHE": text})

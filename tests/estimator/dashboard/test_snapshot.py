@@ -7,10 +7,10 @@ import gzip
 import pytest
 from flask.testing import FlaskClient
 
-from hearsay import Registry
-from hearsay_collector.stores import Store, StoreError
-from hearsay_collector.stores.base import Commit
-from hearsay_estimator.dashboard.snapshot import Snapshot
+from deniable import Registry
+from deniable_collector.stores import Store, StoreError
+from deniable_collector.stores.base import Commit
+from deniable_estimator.dashboard.snapshot import Snapshot
 
 from .conftest import YESTERDAY, fill
 

@@ -15,13 +15,13 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from hearsay import Registry
-from hearsay_collector.stores import Store
-from hearsay_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
-from hearsay_estimator import reading
-from hearsay_estimator.dashboard import create_app
-from hearsay_estimator.dashboard.settings import Settings
-from hearsay_estimator.sampling import sample_tally
+from deniable import Registry
+from deniable_collector.stores import Store
+from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_estimator import reading
+from deniable_estimator.dashboard import create_app
+from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.sampling import sample_tally
 
 from .conftest import NOW, TOKEN
 
@@ -107,8 +107,8 @@ def slow(monkeypatch: pytest.MonkeyPatch, app: Flask) -> Iterator[Slow]:
     """The estimator, at a pace that the test sets; and people who wait a moment only."""
     slow = Slow()
     monkeypatch.setattr(reading, "estimate", slow)
-    monkeypatch.setattr("hearsay_estimator.dashboard.source.PAGE_PATIENCE", 0.01)
-    monkeypatch.setattr("hearsay_estimator.dashboard.source.FILE_PATIENCE", 0.02)
+    monkeypatch.setattr("deniable_estimator.dashboard.source.PAGE_PATIENCE", 0.01)
+    monkeypatch.setattr("deniable_estimator.dashboard.source.FILE_PATIENCE", 0.02)
     yield slow
     slow.gate.set()
 
@@ -188,7 +188,7 @@ def test_a_program_waits_and_is_then_told_to_come_back(program: FlaskClient, slo
     assert answer.status_code == 503
     assert answer.mimetype == "application/problem+json"
     assert answer.headers["Retry-After"] == "2"
-    assert answer.json["type"] == "urn:hearsay:problem:still-decoding"
+    assert answer.json["type"] == "urn:deniable:problem:still-decoding"
     assert slow.held.wait(10)
     assert program.get(path).json["of"] == 3
     assert slow.count == 1
@@ -226,7 +226,7 @@ def test_strings_are_named_in_three_ways(program: FlaskClient, folder: Path) -> 
     (folder / "site.txt").unlink()
     missing = program.get(f"{SITE}/estimate")
     assert missing.status_code == 400
-    assert missing.json["type"] == "urn:hearsay:problem:candidates-missing"
+    assert missing.json["type"] == "urn:deniable:problem:candidates-missing"
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_a_million_candidates_are_decoded(program: FlaskClient, folder: Path) ->
     (folder / "site.txt").write_text("\n".join(["a.example", "b.example", *names]))
     refused = program.get(f"{SITE}/estimate")
     assert refused.status_code == 400
-    assert refused.json["type"] == "urn:hearsay:problem:answer-too-large"
+    assert refused.json["type"] == "urn:deniable:problem:answer-too-large"
     assert "limit=" in refused.json["detail"]
     for _ in range(10):
         answer = program.get(f"{SITE}/estimate?limit=2")
@@ -270,13 +270,13 @@ def test_a_million_candidates_are_decoded(program: FlaskClient, folder: Path) ->
     assert answer.json["size"] == 1_000_000
     assert [each["value"] for each in answer.json["values"]] == ["a.example", "b.example"]
     too_many = program.get(f"{SITE}/trend?by=day")
-    assert too_many.json["type"] == "urn:hearsay:problem:answer-too-large"
+    assert too_many.json["type"] == "urn:deniable:problem:answer-too-large"
 
 
 def test_the_limit_of_an_upload_is_a_setting(empty_store: Store, registry: Registry) -> None:
-    """HEARSAY_DASHBOARD_UPLOAD bounds lists, on the page and in the API; other forms are small
+    """DENIABLE_DASHBOARD_UPLOAD bounds lists, on the page and in the API; other forms are small
     whatever it says."""
-    environ = {"HEARSAY_DASHBOARD_TOKEN": TOKEN, "HEARSAY_DASHBOARD_UPLOAD": "20 KiB"}
+    environ = {"DENIABLE_DASHBOARD_TOKEN": TOKEN, "DENIABLE_DASHBOARD_UPLOAD": "20 KiB"}
     settings = replace(Settings.from_env(environ), dashboard_cache=1 << 20)
     app = create_app(settings, store=empty_store, registry=registry, clock=lambda: NOW)
     client = app.test_client()

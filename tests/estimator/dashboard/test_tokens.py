@@ -11,12 +11,12 @@ from click.testing import CliRunner
 from flask import Flask
 from flask.testing import FlaskClient
 
-from hearsay import Registry
-from hearsay_collector.settings import SettingsError
-from hearsay_collector.stores import Store
-from hearsay_estimator.dashboard import create_app
-from hearsay_estimator.dashboard.access.token_command import token as command
-from hearsay_estimator.dashboard.access.tokens import (
+from deniable import Registry
+from deniable_collector.settings import SettingsError
+from deniable_collector.stores import Store
+from deniable_estimator.dashboard import create_app
+from deniable_estimator.dashboard.access.token_command import token as command
+from deniable_estimator.dashboard.access.tokens import (
     SCOPES,
     ApiToken,
     digest_of_token,
@@ -24,7 +24,7 @@ from hearsay_estimator.dashboard.access.tokens import (
     parse_tokens,
     token_lines,
 )
-from hearsay_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.settings import Settings
 
 from .conftest import NOW, REGISTRY, TOKEN
 
@@ -105,7 +105,7 @@ def test_each_address_needs_its_scope(store: Store, path: str, scope: str) -> No
     refused = reader(store, lines, secret).get(path)
     assert refused.status_code == 403
     assert refused.mimetype == "application/problem+json"
-    assert refused.json["type"] == "urn:hearsay:problem:missing-scope"
+    assert refused.json["type"] == "urn:deniable:problem:missing-scope"
     assert refused.json["scope"] == scope
     assert scope in refused.json["detail"]
 
@@ -122,7 +122,7 @@ def test_a_token_may_be_limited_to_metrics(store: Store, limit: tuple[str, str])
     for path in ("/api/v1/metrics/silent", "/api/v1/metrics/silent/estimate"):
         refused = client.get(path)
         assert refused.status_code == 403
-        assert refused.json["type"] == "urn:hearsay:problem:metric-out-of-reach"
+        assert refused.json["type"] == "urn:deniable:problem:metric-out-of-reach"
         assert refused.json["metric"] == "silent"
     assert client.get("/api/v1/privacy").status_code == 403
     assert client.get("/api/v1/metrics/nothing").status_code == 404
@@ -149,7 +149,7 @@ def test_a_token_of_the_api_opens_no_page(store: Store) -> None:
     for path in ("/", "/metric/browser", "/metric/browser.csv", "/plan"):
         refused = client.get(path)
         assert refused.status_code == 403
-        assert refused.json["type"] == "urn:hearsay:problem:token-out-of-scope"
+        assert refused.json["type"] == "urn:deniable:problem:token-out-of-scope"
     assert client.post("/login", data={"token": secret}).status_code == 403
 
 
@@ -176,7 +176,7 @@ def test_all_tokens_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
         compared.append(one)
         return one == other
 
-    monkeypatch.setattr("hearsay_estimator.dashboard.access.tokens.hmac.compare_digest", watched)
+    monkeypatch.setattr("deniable_estimator.dashboard.access.tokens.hmac.compare_digest", watched)
     tokens = [ApiToken(name, digest_of_token(name), frozenset({"plan"})) for name in "abc"]
     found = find_token(tokens, "a")
     assert found is tokens[0]
@@ -184,11 +184,11 @@ def test_all_tokens_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_file_of_tokens_is_read(tmp_path: Path) -> None:
-    """HEARSAY_API_TOKENS_FILE names it; several tokens stand below each other."""
+    """DENIABLE_API_TOKENS_FILE names it; several tokens stand below each other."""
     first, second = (made("--scope", "plan")[1] for _ in range(2))
     path = tmp_path / "tokens.toml"
     path.write_text(first + "\n" + second.replace('"test"', '"other"'))
-    settings = Settings.from_env({"HEARSAY_API_TOKENS_FILE": str(path)})
+    settings = Settings.from_env({"DENIABLE_API_TOKENS_FILE": str(path)})
     assert [each.name for each in parse_tokens(settings.api_tokens)] == ["test", "other"]
 
 
@@ -217,6 +217,6 @@ def test_the_file_of_tokens_is_read(tmp_path: Path) -> None:
 def test_a_mistake_in_the_file_is_told_before_anything_starts(text: str, advice: str) -> None:
     """The message says which token and what to write, and quotes neither digest nor token."""
     with pytest.raises(SettingsError, match=advice) as caught:
-        Settings.from_env({"HEARSAY_API_TOKENS": text})
+        Settings.from_env({"DENIABLE_API_TOKENS": text})
     assert SHA not in str(caught.value)
     assert "secret" not in str(caught.value)

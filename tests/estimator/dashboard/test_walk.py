@@ -10,8 +10,8 @@ from html.parser import HTMLParser
 import pytest
 from flask.testing import FlaskClient
 
-from hearsay import Registry
-from hearsay_collector.stores import Store
+from deniable import Registry
+from deniable_collector.stores import Store
 
 from .conftest import fill
 

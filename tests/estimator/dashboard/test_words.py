@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from hearsay_estimator.dashboard import words
+from deniable_estimator.dashboard import words
 
 
 @pytest.mark.parametrize(

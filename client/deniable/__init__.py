@@ -1,0 +1,65 @@
+"""deniable: telemetry under local differential privacy, for the app that embeds it.
+
+>>> import deniable
+>>> telemetry = deniable.Client("metrics.toml", endpoint="https://t.acme.example")  # doctest: +SKIP
+>>> telemetry.record("browser", "firefox")  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from deniable.client import Client
+    from deniable.errors import (
+        DeniableError,
+        MetricError,
+        RegistryError,
+        SchemeError,
+        StateError,
+        TransportError,
+        ValueListError,
+        WindowError,
+        WireError,
+    )
+    from deniable.metric import Metric
+    from deniable.registry import Registry
+    from deniable.scheme import Scheme
+
+__all__ = [
+    "Client",
+    "DeniableError",
+    "Metric",
+    "MetricError",
+    "Registry",
+    "RegistryError",
+    "Scheme",
+    "SchemeError",
+    "StateError",
+    "TransportError",
+    "ValueListError",
+    "WindowError",
+    "WireError",
+    "__version__",
+]
+
+__version__ = "0.1.0"
+
+_HOMES = {"Client": "client", "Metric": "metric", "Registry": "registry", "Scheme": "scheme"}
+"""The module of each name; the others are errors."""
+
+if not TYPE_CHECKING:
+    # Names are fetched when they are first used: an app that starts with telemetry switched
+    # off, or a tool that wants one module, does not pay for the rest. Type checkers read
+    # the imports above.
+    def __getattr__(name: str) -> object:
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        value = getattr(import_module(f"{__name__}.{_HOMES.get(name, 'errors')}"), name)
+        globals()[name] = value
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

@@ -1,0 +1,140 @@
+"""The device: what happens between a record and an acknowledged batch, step by step.
+
+It has no thread and swallows no error; `deniable.client` gives it both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from deniable import memo, open_windows, outbox
+from deniable.errors import TransportError
+from deniable.ledger import Ledger
+from deniable.sealing import seal
+from deniable.transport import read_reply
+
+if TYPE_CHECKING:
+    from deniable.outbox import Batch, Entry
+    from deniable.owner import Account
+    from deniable.randomness import Bits
+    from deniable.recording import Record
+    from deniable.registry import Registry
+    from deniable.state import State
+    from deniable.transport import Transport
+
+__all__ = ["FIRST_BACKOFF", "LONGEST_BACKOFF", "Device"]
+
+FIRST_BACKOFF = 1.0
+LONGEST_BACKOFF = 3_600.0
+
+
+class Device:
+    """One device: a registry, its state and its way to the collector.
+
+    `clock` gives POSIX seconds; `spread` (seconds) is over how long the reports of a
+    closed window are spread. Every method that touches the state raises StateError when
+    it cannot be trusted, and sqlite3.Error or OSError when the disk is in the way.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        state: State,
+        transport: Transport | None,
+        *,
+        clock: Callable[[], float],
+        bits: Bits,
+        spread: float,
+    ) -> None:
+        self.registry = registry
+        self.state = state
+        self.transport = transport
+        self.clock = clock
+        self.bits = bits
+        self.spread = spread
+
+    def write(self, records: Sequence[Record]) -> int:
+        """Keep records in their windows and seal the windows that have ended.
+
+        Returns how many waiting reports were dropped because the outbox was full.
+        """
+        with self.state.transaction() as connection:
+            ledger = Ledger(connection)
+            open_windows.keep(connection, ledger, self.registry, records, self.bits)
+            now = self.clock()
+            # All reports sealed now share one delay: a crowd does not arrive at midnight,
+            # and the time of sending says nothing about the time of recording.
+            ready = now + self._uniform(self.spread)
+            seal(connection, ledger, self.registry, now, ready, self.bits)
+            return outbox.trim(connection)
+
+    def take(self, *, urgent: bool) -> Batch | None:
+        """The next batch to deliver, if one is due (see `outbox.take`)."""
+        with self.state.transaction() as connection:
+            return outbox.take(connection, self.clock(), self.bits, urgent=urgent)
+
+    def deliver(self, batch: Batch) -> None:
+        """Send one batch and remember what became of it.
+
+        Raises:
+            TransportError: it was refused for good (`final`), or will be tried again.
+        """
+        if self.transport is None:
+            raise TransportError("no endpoint was given, so nothing can be sent")
+        try:
+            rejected = read_reply(self.transport.send(batch.body), batch.id, self.clock)
+        except TransportError as error:
+            with self.state.transaction() as connection:
+                if error.final:
+                    outbox.refuse(connection, batch.id, str(error))
+                else:
+                    now = self.clock()
+                    asked = now + min(error.retry_after or 0.0, outbox.LONGEST_PAUSE)
+                    until = max(asked, now + self._backoff(batch.failures))
+                    outbox.pause(connection, batch.id, until, asked)
+            raise
+        with self.state.transaction() as connection:
+            outbox.acknowledge(connection, batch.id, rejected)
+
+    def waiting(self) -> int:
+        """How many reports are sealed and not acknowledged."""
+        with self.state.transaction() as connection:
+            return outbox.queued(connection)
+
+    def idle_seconds(self) -> float | None:
+        """How long until a window ends or a batch is due; None when neither will."""
+        with self.state.transaction() as connection:
+            (ends,) = connection.execute(
+                "SELECT min(ends) FROM windows WHERE state = 'open'"
+            ).fetchone()
+            due = outbox.next_attempt(connection) if self.transport is not None else None
+        times = [time for time in (ends, due) if time is not None]
+        return max(0.0, min(times) - self.clock()) if times else None
+
+    def forget(self) -> None:
+        """Clear open values, memos and all reports; the ledger and answered windows stay."""
+        with self.state.transaction() as connection:
+            open_windows.clear(connection)
+            memo.clear(connection)
+            outbox.clear(connection)
+
+    def owned(self) -> tuple[list[Account], int]:
+        """What this device has told of each metric, and how many values wait."""
+        from deniable import owner
+
+        with self.state.transaction() as connection:
+            return owner.accounts(connection, self.registry), owner.waiting_values(connection)
+
+    def entries(self) -> list[Entry]:
+        """Every report that is remembered, the newest first."""
+        with self.state.transaction() as connection:
+            return outbox.entries(connection)
+
+    def _backoff(self, failures: int) -> float:
+        """Exponential backoff with full jitter: uniform up to a bound that doubles."""
+        return self._uniform(min(LONGEST_BACKOFF, FIRST_BACKOFF * 2.0 ** min(failures, 30)))
+
+    def _uniform(self, bound: float) -> float:
+        """A delay below `bound`. It randomizes a time, never a value, so a float will do."""
+        return self.bits(53) / (1 << 53) * bound

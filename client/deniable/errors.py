@@ -1,0 +1,114 @@
+"""Every error that deniable raises on purpose, as one small tree.
+
+::
+
+    DeniableError
+    ├── RegistryError      the metrics.toml has mistakes (carries every one of them)
+    ├── ValueListError     a file of values has a line that cannot be taken
+    ├── MetricError        a call names an unknown metric or a value it cannot take
+    ├── SchemeError        a mechanism cannot be built, or would exceed its epsilon
+    ├── WireError          a batch or report is malformed (carries a reason code)
+    ├── WindowError        a window label cannot be read
+    ├── StateError         the device's state file cannot be trusted
+    └── TransportError     a batch did not reach the collector (carries retry_after)
+
+The collector and the estimator add leaves of their own under the same root.
+A leaf keeps what a program needs to react; its message says what to do next.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deniable.problem import Problem
+
+__all__ = [
+    "DeniableError",
+    "MetricError",
+    "RegistryError",
+    "SchemeError",
+    "StateError",
+    "TransportError",
+    "ValueListError",
+    "WindowError",
+    "WireError",
+]
+
+
+class DeniableError(Exception):
+    """The root: `except DeniableError` catches whatever deniable raises on purpose."""
+
+
+class RegistryError(DeniableError):
+    """The registry has mistakes; `problems` holds all of them, in file order."""
+
+    def __init__(self, problems: Sequence[Problem], source: str = "metrics.toml") -> None:
+        self.problems = tuple(problems)
+        self.source = source
+        count = len(self.problems)
+        lines = [f"{count} mistake{'s' if count != 1 else ''} in {source}:"]
+        lines += [f"  {problem.describe(source)}" for problem in self.problems]
+        super().__init__("\n".join(lines))
+
+
+class ValueListError(DeniableError):
+    """A file of values cannot be taken; `line` is where (from 1), if it is at one line."""
+
+    def __init__(self, source: str, line: int | None, message: str) -> None:
+        self.source = source
+        self.line = line
+        place = source if line is None else f"{source}, line {line}:"
+        super().__init__(f"{place} {message}")
+
+
+class MetricError(DeniableError):
+    """A programmer's mistake in a call: `metric` names the metric that was meant."""
+
+    def __init__(self, metric: str, message: str) -> None:
+        self.metric = metric
+        super().__init__(f"metric {metric!r}: {message}")
+
+
+class SchemeError(DeniableError):
+    """A mechanism cannot be built from these parameters."""
+
+
+class WireError(DeniableError):
+    """Something malformed on the wire; `reason` is a code that programs can read."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        self.reason = reason
+        super().__init__(message)
+
+
+class WindowError(DeniableError):
+    """A window label that is no UTC day, ISO week or month; `label` is that text."""
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        super().__init__(
+            f"{label!r} is no window: write a UTC day (2026-11-21), "
+            "an ISO week (2026-W47) or a month (2026-11)"
+        )
+
+
+class StateError(DeniableError):
+    """The device's state file cannot be trusted, so nothing may be reported from it."""
+
+
+class TransportError(DeniableError):
+    """A batch did not arrive; `retry_after` is the shortest wait in seconds, if any was asked.
+
+    `final` is true when the collector has refused the batch for good, so that
+    sending the same bytes again cannot help.
+    """
+
+    def __init__(
+        self, message: str, *, retry_after: float | None = None, final: bool = False
+    ) -> None:
+        self.retry_after = retry_after
+        self.final = final
+        super().__init__(message)

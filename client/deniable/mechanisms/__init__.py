@@ -1,0 +1,209 @@
+"""Mechanisms by name: how the registry asks for one, and how a scheme is read back.
+
+Adding a mechanism means one file in this folder and its entries in the tables below; the
+collector never learns of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from deniable.errors import SchemeError
+from deniable.mechanisms.base import (
+    MAX_CELLS,
+    MAX_EPSILON,
+    MAX_MEMO_EPSILON,
+    Cell,
+    Mechanism,
+    Memoizing,
+    Packing,
+    Report,
+    Row,
+    check_epsilon,
+    check_memo_epsilon,
+    total_variance,
+)
+from deniable.mechanisms.bloom import Bloom
+from deniable.mechanisms.choice import (
+    Choice,
+    best_for,
+    best_memoized_for,
+    explain,
+    explain_memoized,
+)
+from deniable.mechanisms.cohort_local_hashing import CohortLocalHashing
+from deniable.mechanisms.count_mean_sketch import CountMeanSketch, HadamardCountMeanSketch
+from deniable.mechanisms.hadamard_response import HadamardResponse
+from deniable.mechanisms.hashed import Hashed
+from deniable.mechanisms.hashed_projective_geometry import HashedProjectiveGeometry
+from deniable.mechanisms.memoized_local_hashing import MemoizedLocalHashing
+from deniable.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
+from deniable.mechanisms.projective_geometry import ProjectiveGeometry
+from deniable.mechanisms.rappor import BasicRappor, OneTimeRappor, Rappor, Rounds
+from deniable.mechanisms.subset_selection import SubsetSelection
+from deniable.mechanisms.unary_encoding import UnaryEncoding
+
+__all__ = [
+    "AUTO",
+    "DESIGNS",
+    "MAX_CELLS",
+    "MAX_EPSILON",
+    "MAX_MEMO_EPSILON",
+    "MEMOIZED_DESIGNS",
+    "MEMOIZED_STRING_DESIGNS",
+    "STRING_DESIGNS",
+    "BasicRappor",
+    "Bloom",
+    "Cell",
+    "Choice",
+    "CohortLocalHashing",
+    "CountMeanSketch",
+    "HadamardCountMeanSketch",
+    "HadamardResponse",
+    "Hashed",
+    "HashedProjectiveGeometry",
+    "Mechanism",
+    "MemoizedLocalHashing",
+    "MemoizedSubsetSelection",
+    "Memoizing",
+    "OneTimeRappor",
+    "Packing",
+    "ProjectiveGeometry",
+    "Rappor",
+    "Report",
+    "Rounds",
+    "Row",
+    "SubsetSelection",
+    "UnaryEncoding",
+    "design",
+    "design_memoized",
+    "design_string",
+    "explain",
+    "explain_memoized",
+    "rebuild",
+    "total_variance",
+]
+
+AUTO = "auto"
+
+DESIGNS: dict[str, Callable[[int, float], Mechanism[int]]] = {
+    "subset_selection": SubsetSelection.design,
+    "randomized_response": lambda size, epsilon: SubsetSelection.design(size, epsilon, k=1),
+    "projective_geometry": ProjectiveGeometry.design,
+    "optimized_unary_encoding": UnaryEncoding.optimized,
+    "symmetric_unary_encoding": UnaryEncoding.symmetric,
+    "hadamard_response": HadamardResponse.design,
+}
+"""What `mechanism = "..."` may say for a closed domain: name -> (size, epsilon) -> mechanism."""
+
+STRING_DESIGNS: dict[str, Callable[[str, float], Mechanism[str]]] = {
+    "hashed_projective_geometry": HashedProjectiveGeometry.design,
+    "cohort_local_hashing": CohortLocalHashing.design,
+    "count_mean_sketch": CountMeanSketch.design,
+    "hadamard_count_mean_sketch": HadamardCountMeanSketch.design,
+    "one_time_rappor": OneTimeRappor.design,
+}
+"""The same for strings: name -> (salt, epsilon) -> mechanism. The salt is the metric's name."""
+
+MEMOIZED_DESIGNS: dict[str, Callable[[int, float, float], Memoizing[int]]] = {
+    "memoized_subset_selection": MemoizedSubsetSelection.design,
+    "basic_rappor": BasicRappor.design,
+}
+"""With memory, for a closed domain alone: name -> (size, epsilon, lifetime) -> mechanism."""
+
+MEMOIZED_STRING_DESIGNS: dict[str, Callable[[str, float, float], Memoizing[str]]] = {
+    "memoized_local_hashing": MemoizedLocalHashing.design,
+    "rappor": Rappor.design,
+    "rappor_paper": lambda salt, epsilon, lifetime_epsilon: Rappor.paper(salt),
+    "rappor_chromium": lambda salt, epsilon, lifetime_epsilon: Rappor.chromium(salt),
+}
+"""With memory, for strings or the values of a closed domain: name -> (salt, epsilon,
+lifetime) -> mechanism."""
+
+_CLASSES: dict[str, type[Mechanism[Any]]] = {
+    each.name: each
+    for each in (
+        SubsetSelection,
+        ProjectiveGeometry,
+        UnaryEncoding,
+        HadamardResponse,
+        HashedProjectiveGeometry,
+        CohortLocalHashing,
+        CountMeanSketch,
+        HadamardCountMeanSketch,
+        MemoizedSubsetSelection,
+        MemoizedLocalHashing,
+        BasicRappor,
+        Rappor,
+        OneTimeRappor,
+    )
+}
+
+
+def design(name: str, size: int, epsilon: float) -> Mechanism[int]:
+    """The mechanism called `name` for a closed domain, within `epsilon`.
+
+    Raises:
+        SchemeError: there is no such mechanism, or it cannot keep within `epsilon`.
+    """
+    maker = best_for if name == AUTO else _named(DESIGNS, name)
+    return maker(size, check_epsilon(epsilon)).require_within(epsilon)
+
+
+def design_string(name: str, metric: str, epsilon: float) -> Mechanism[str]:
+    """The mechanism called `name` for any string, salted by the metric's name, within `epsilon`.
+
+    Raises:
+        SchemeError: there is no such mechanism, or it cannot keep within `epsilon`.
+    """
+    maker = HashedProjectiveGeometry.design if name == AUTO else _named(STRING_DESIGNS, name)
+    return maker(metric, check_epsilon(epsilon)).require_within(epsilon)
+
+
+def design_memoized(
+    name: str, metric: str, size: int | None, epsilon: float, lifetime_epsilon: float
+) -> Memoizing[Any]:
+    """The mechanism with memory called `name`, within `epsilon` and `lifetime_epsilon`.
+
+    `size` is that of a closed domain, None for strings. A mechanism over strings serves a
+    closed domain by the texts of its values; its own size is None. `metric` is its salt.
+
+    Raises:
+        SchemeError: there is no such mechanism, or it cannot keep within both.
+    """
+    check_memo_epsilon(epsilon, lifetime_epsilon)
+    mechanism: Memoizing[Any]
+    if name == AUTO:
+        if size is None:
+            mechanism = MemoizedLocalHashing.design(metric, epsilon, lifetime_epsilon)
+        else:
+            mechanism = best_memoized_for(size, metric, epsilon, lifetime_epsilon)
+    elif size is not None and name in MEMOIZED_DESIGNS:
+        mechanism = MEMOIZED_DESIGNS[name](size, epsilon, lifetime_epsilon)
+    else:
+        closed = () if size is None else MEMOIZED_DESIGNS
+        maker = _named(MEMOIZED_STRING_DESIGNS, name, closed)
+        mechanism = maker(metric, epsilon, lifetime_epsilon)
+    return mechanism.require_within_lifetime(epsilon, lifetime_epsilon)
+
+
+_Maker = TypeVar("_Maker")
+
+
+def _named(table: Mapping[str, _Maker], name: str, others: Iterable[str] = ()) -> _Maker:
+    if name not in table:
+        known = ", ".join([AUTO, *others, *table])
+        raise SchemeError(f"there is no mechanism {name!r} here: choose one of {known}")
+    return table[name]
+
+
+def rebuild(name: str, parameters: Mapping[str, Any]) -> Mechanism[Any]:
+    """The mechanism that a published scheme describes.
+
+    Raises:
+        SchemeError: no such mechanism, or parameters it cannot have.
+    """
+    if name not in _CLASSES:
+        raise SchemeError(f"this version of deniable knows no mechanism {name!r}: upgrade it")
+    return _CLASSES[name].from_parameters(parameters)

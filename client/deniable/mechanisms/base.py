@@ -1,0 +1,324 @@
+"""The contract between a mechanism and everything that carries its reports.
+
+A report is (row, columns): it names one row of its metric's tally and a set of that
+row's columns. A mechanism says how wide its rows are, how a report is packed, how a
+value becomes a report, and with which exact probability. The collector needs the
+rows alone; the estimator needs the cells that support a value and (p, q).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast
+
+from deniable.errors import SchemeError
+from deniable.exact import exp_below, log_above
+from deniable.randomness import PRECISION, Bits, below, system_bits
+
+__all__ = [
+    "MAX_CELLS",
+    "MAX_EPSILON",
+    "MAX_MEMO_EPSILON",
+    "ONE",
+    "Cell",
+    "Item",
+    "Mechanism",
+    "Memoizing",
+    "Packing",
+    "Report",
+    "Row",
+    "check_epsilon",
+    "check_memo_epsilon",
+    "check_parameters",
+    "check_size",
+    "total_variance",
+]
+
+ONE = 1 << PRECISION
+"""Probability one, as a threshold."""
+
+MAX_CELLS = 1 << 23
+"""The most cells that a tally may have: 64 MB of counters, decoded in a second or two."""
+
+MAX_EPSILON = 10.0
+"""The largest epsilon a mechanism is designed for: at e**10 (22,026 to 1) noise hides nothing."""
+
+MAX_MEMO_EPSILON = 20.0
+"""The largest lifetime epsilon of a memo: at e**20 it is the truth but for one in 10**8."""
+
+Item = TypeVar("Item", int, str)
+"""What a mechanism randomizes: an index into a closed domain, or a string."""
+
+
+class Packing(StrEnum):
+    """How the columns of a report travel. The length never depends on the value."""
+
+    INDEX = "index"
+    """Exactly one column, as its number."""
+    LIST = "list"
+    """A fixed number of columns, as their sorted numbers; shorter than a bitmap when few."""
+    BITMAP = "bitmap"
+    """One bit for each column, column j at bit j % 8 of byte j // 8."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a tally: `width` counters.
+
+    `columns` is how many columns a well-formed report sets (None: any number).
+    """
+
+    width: int
+    packing: Packing
+    columns: int | None = 1
+
+    @property
+    def index_bits(self) -> int:
+        """Bits that name one column."""
+        return max(1, (self.width - 1).bit_length())
+
+    @property
+    def report_bytes(self) -> int:
+        """Bytes of the columns of one report, before any text encoding."""
+        if self.packing is Packing.BITMAP:
+            return (self.width + 7) // 8
+        return ((self.columns or 1) * self.index_bits + 7) // 8
+
+
+class Report(NamedTuple):
+    """What a device says: a row, and columns of it.
+
+    `columns` is the column's number where the row is packed as INDEX, and a bitmap
+    (bit j set: column j is in) for the other packings.
+    """
+
+    row: int
+    columns: int
+
+
+class Cell(NamedTuple):
+    """One counter of a tally."""
+
+    row: int
+    column: int
+
+
+class Mechanism(ABC, Generic[Item]):
+    """A randomizer with its exact probabilities.
+
+    Every mechanism here is *pure* (Wang et al., USENIX Security 2017): a report
+    supports the true value with probability `p` and any other value with
+    probability `q`, so that a count S of supporting reports among n estimates the
+    value's share as (S/n - q) / (p - q), without bias. Where strings are hashed, `q` is
+    the average over the public hash functions.
+
+    Attributes:
+        name: what `mechanism = "..."` in the registry and the scheme call it.
+        rows: the rows of its tally.
+        odds: e to the power epsilon, exactly, from the integers in force.
+        p, q: the support probabilities, exact.
+        size: number of values in a closed domain; None where any string may be asked for.
+    """
+
+    name: ClassVar[str]
+    rows: tuple[Row, ...]
+    odds: Fraction
+    p: Fraction
+    q: Fraction
+    size: int | None
+
+    @property
+    def epsilon(self) -> float:
+        """ln(odds), rounded up: what one report reveals at most."""
+        return log_above(self.odds)
+
+    @classmethod
+    @abstractmethod
+    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
+        """Rebuild the mechanism from `parameters()`, as a published scheme holds them.
+
+        Raises:
+            SchemeError: a parameter is missing, unknown or out of range.
+        """
+
+    @abstractmethod
+    def parameters(self) -> dict[str, int | str]:
+        """Everything that fixes the channel, as integers (and salts as text)."""
+
+    @abstractmethod
+    def randomize(self, item: Item, bits: Bits = system_bits) -> Report:
+        """Draw one report for a value. No float takes part."""
+
+    @abstractmethod
+    def likelihood(self, report: Report, item: Item) -> Fraction:
+        """The exact probability that `item` is reported as `report`."""
+
+    @abstractmethod
+    def support(self, item: Item) -> Iterator[Cell]:
+        """The cells whose counts support `item`: a report supports it when it sets one of them."""
+
+    def require_item(self, item: int) -> None:
+        """Refuse an index outside a closed domain.
+
+        Raises:
+            ValueError: it is.
+        """
+        if not 0 <= item < cast(int, self.size):
+            raise ValueError(f"item {item} is outside the domain of {self.size}")
+
+    def require_within(self, epsilon: float) -> Self:
+        """Itself, if its exact epsilon stays within the declared one.
+
+        Raises:
+            SchemeError: it would reveal more than `epsilon`.
+        """
+        if self.odds > exp_below(epsilon):
+            raise SchemeError(
+                f"{self.name} with {self.parameters()} has epsilon {self.epsilon!r}, "
+                f"above the declared {epsilon!r}: declare at least that, or change the parameters"
+            )
+        return self
+
+
+class Memoizing(Mechanism[Item]):
+    """A mechanism with memory: a permanent response to each value, and fresh noise on top.
+
+    A device draws one row for ever. A value falls into a *cell* of that row, and the
+    permanent response to a cell, the *memo*, is drawn once, when the cell is first met.
+    Each report is drawn afresh from the memo of the value's cell. (Erlingsson, Pihur and
+    Korolova, CCS 2014.) Three numbers bound what this reveals:
+
+    * `odds`: one report, between any two values.
+    * `lifetime_odds`: one memo. All reports of a value together, however many, reveal no
+      more than its memo. So of two histories that move between cells at the same times, all
+      reports tell at most `lifetime_odds` to the power of the number of cells met. This
+      protects values *given the times at which they change*, and not those times: for
+      histories that move at different times it is no bound.
+    * `fresh_odds`: one report, between any two memos. All memos that a device may ever
+      draw can be thought drawn beforehand, a table of noise that no value has touched;
+      the values only say which of its entries is used when. So T reports of *any* history
+      reveal at most `fresh_odds` to the power T, times of change included.
+
+    Attributes:
+        lifetime_odds, fresh_odds: as above, exactly, from the integers in force.
+    """
+
+    lifetime_odds: Fraction
+    fresh_odds: Fraction
+
+    @property
+    def lifetime_epsilon(self) -> float:
+        """ln(lifetime_odds), rounded up: what all reports of one cell reveal at most."""
+        return log_above(self.lifetime_odds)
+
+    @property
+    def fresh_epsilon(self) -> float:
+        """ln(fresh_odds), rounded up: what each further report of any history adds at most."""
+        return log_above(self.fresh_odds)
+
+    @abstractmethod
+    def cell(self, row: int, item: Item) -> int:
+        """Which memo cell a value falls into, for a device of that row; not negative."""
+
+    @abstractmethod
+    def memoize(self, cell: int, bits: Bits = system_bits) -> int:
+        """Draw the permanent response to a cell; not negative."""
+
+    @abstractmethod
+    def report(self, row: int, memo: int, bits: Bits = system_bits) -> Report:
+        """Draw one report, with fresh noise, from a memo."""
+
+    def randomize(self, item: Item, bits: Bits = system_bits) -> Report:
+        """One report of a device that has neither a row nor a memo yet, and keeps neither."""
+        row = below(len(self.rows), bits)
+        return self.report(row, self.memoize(self.cell(row, item), bits), bits)
+
+    def require_within_lifetime(self, epsilon: float, lifetime_epsilon: float) -> Self:
+        """Itself, if one report stays within `epsilon` and one memo within `lifetime_epsilon`.
+
+        Raises:
+            SchemeError: either would reveal more.
+        """
+        if self.lifetime_odds > exp_below(lifetime_epsilon):
+            raise SchemeError(
+                f"{self.name} with {self.parameters()} has memos of epsilon "
+                f"{self.lifetime_epsilon!r}, above the declared lifetime_epsilon "
+                f"{lifetime_epsilon!r}: declare at least that, or take another mechanism"
+            )
+        return self.require_within(epsilon)
+
+
+def total_variance(p: Fraction, q: Fraction, size: int) -> Fraction:
+    """n times the sum of all values' variances, for n reports over `size` values.
+
+    The sum does not depend on the data: [p(1-p) + (d-1) q(1-q)] / (p-q)**2
+    (Ye and Barg, IEEE Trans. Inf. Theory 2018).
+    """
+    return (p * (1 - p) + (size - 1) * q * (1 - q)) / (p - q) ** 2
+
+
+def check_size(mechanism: str, size: int, largest: int = MAX_CELLS) -> int:
+    """The number of values, if a mechanism can be built over so many.
+
+    Raises:
+        SchemeError: fewer than two values, or more than `largest`.
+    """
+    if size < 2:
+        raise SchemeError(f"{mechanism}: a domain of {size} has nothing to ask; give it two")
+    if size > largest:
+        raise SchemeError(
+            f"{mechanism}: a domain of {size:,} is above the {largest:,} it can hold; merge rare "
+            "values into an other, or ask for strings, whose candidates come later"
+        )
+    return size
+
+
+def check_epsilon(epsilon: float) -> float:
+    """The epsilon, if a mechanism can be designed for it.
+
+    Raises:
+        SchemeError: it is not a number above 0 and at most `MAX_EPSILON`.
+    """
+    if not 0 < epsilon <= MAX_EPSILON:
+        raise SchemeError(f"epsilon must be above 0 and at most {MAX_EPSILON:g}, not {epsilon}")
+    return epsilon
+
+
+def check_memo_epsilon(epsilon: float, lifetime_epsilon: float) -> float:
+    """The lifetime epsilon, if a memo can be drawn within it under reports of `epsilon`.
+
+    Raises:
+        SchemeError: it is not a number above `epsilon` and at most `MAX_MEMO_EPSILON`.
+    """
+    if not check_epsilon(epsilon) < lifetime_epsilon <= MAX_MEMO_EPSILON:
+        raise SchemeError(
+            f"lifetime_epsilon is what one memo may reveal: it must be above epsilon {epsilon} "
+            f"and at most {MAX_MEMO_EPSILON:g}, not {lifetime_epsilon}"
+        )
+    return lifetime_epsilon
+
+
+def check_parameters(
+    mechanism: str, parameters: Mapping[str, Any], **bounds: tuple[int, int]
+) -> list[int]:
+    """The named integers out of `parameters`, each checked against (lowest, highest).
+
+    Raises:
+        SchemeError: one is missing, not an integer or out of range, or there are others.
+    """
+    unknown = sorted(set(parameters) - set(bounds))
+    if unknown:
+        raise SchemeError(f"{mechanism}: unknown parameters {', '.join(unknown)}")
+    checked: list[int] = []
+    for name, (lowest, highest) in bounds.items():
+        value = parameters.get(name)
+        if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
+            raise SchemeError(
+                f"{mechanism}: {name} must be an integer from {lowest} to {highest}, not {value!r}"
+            )
+        checked.append(value)
+    return checked

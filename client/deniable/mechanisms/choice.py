@@ -1,0 +1,158 @@
+"""Which mechanism `auto` takes for a closed domain, why, and what the choice costs.
+
+Without memory:
+
+Subset selection has the least total variance of all, and its reports are subsets, so
+their size grows with the domain. Where one would take more than 256 bytes, projective
+geometry response takes over: one number a report, within a few percent of the optimum.
+How many devices there are does not matter: both are unbiased.
+
+With memory, subset selection on top of a memo is as exact as without one, but a short
+lifetime allows small subsets only, and the loss grows with the domain. Where it passes a
+few percent and cohort local hashing would lose less, that is taken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from deniable.mechanisms.base import Mechanism, Memoizing, total_variance
+from deniable.mechanisms.memoized_local_hashing import MemoizedLocalHashing
+from deniable.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
+from deniable.mechanisms.projective_geometry import ProjectiveGeometry
+from deniable.mechanisms.subset_selection import SubsetSelection
+
+__all__ = [
+    "MAX_REPORT_BYTES",
+    "Choice",
+    "best_for",
+    "best_memoized_for",
+    "explain",
+    "explain_memoized",
+    "loss",
+]
+
+MAX_REPORT_BYTES = 256
+"""The longest report that `auto` accepts for the last percent of accuracy."""
+
+SMALL_LOSS = 1.05
+"""Variance over the least possible up to which `auto` asks no further: hashing would bring
+a cohort and collisions with it."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What `auto` takes.
+
+    Attributes:
+        mechanism: the one.
+        reason: why, in a sentence.
+        loss: its total variance over the least possible at this size and epsilon (1: optimal).
+    """
+
+    mechanism: Mechanism[Any]
+    reason: str
+    loss: float
+
+
+def best_for(size: int, epsilon: float) -> Mechanism[int]:
+    """The mechanism that `auto` takes for a closed domain of `size` values.
+
+    Raises:
+        SchemeError: the domain is too small or too large.
+    """
+    return _choose(size, epsilon)[0]
+
+
+def explain(size: int, epsilon: float) -> Choice:
+    """What `auto` takes for a closed domain, with the reason and its loss.
+
+    Raises:
+        SchemeError: the domain is too small or too large.
+    """
+    chosen, optimal = _choose(size, epsilon)
+    length = optimal.rows[0].report_bytes
+    if chosen is optimal:
+        reason = (
+            f"subset selection has the least possible error, and a report of {length} bytes is "
+            f"within {MAX_REPORT_BYTES}"
+        )
+    else:
+        reason = (
+            f"subset selection would need {length:,} bytes a report, above {MAX_REPORT_BYTES}; "
+            f"projective geometry needs {chosen.rows[0].report_bytes} and loses little"
+        )
+    return Choice(chosen, reason, loss(chosen, size, epsilon))
+
+
+def _choose(size: int, epsilon: float) -> tuple[Mechanism[int], SubsetSelection]:
+    """What `auto` takes, and what has the least variance."""
+    optimal = SubsetSelection.design(size, epsilon)
+    if optimal.rows[0].report_bytes <= MAX_REPORT_BYTES:
+        return optimal, optimal
+    return ProjectiveGeometry.design(size, epsilon), optimal
+
+
+def best_memoized_for(
+    size: int, salt: str, epsilon: float, lifetime_epsilon: float
+) -> Memoizing[Any]:
+    """The mechanism with memory that `auto` takes for a closed domain of `size` values.
+
+    Raises:
+        SchemeError: the domain is too small or too large, or the lifetime not above `epsilon`.
+    """
+    return _choose_memoized(size, salt, epsilon, lifetime_epsilon)[0]
+
+
+def explain_memoized(size: int, salt: str, epsilon: float, lifetime_epsilon: float) -> Choice:
+    """What `auto` takes with memory for a closed domain, with the reason and its loss.
+
+    Raises:
+        SchemeError: as `best_memoized_for`.
+    """
+    chosen, selection = _choose_memoized(size, salt, epsilon, lifetime_epsilon)
+    length = selection.rows[0].report_bytes
+    if chosen is selection:
+        reason = (
+            f"subset selection of a memo has {loss(selection, size, epsilon):.3g} times the "
+            f"least possible variance, in {length} bytes a report"
+        )
+    elif length > MAX_REPORT_BYTES:
+        reason = (
+            f"subset selection of a memo would need {length:,} bytes a report, above "
+            f"{MAX_REPORT_BYTES}; cohort local hashing needs {chosen.rows[0].report_bytes}"
+        )
+    else:
+        reason = (
+            f"under lifetime epsilon {lifetime_epsilon:g} subset selection of a memo would have "
+            f"{loss(selection, size, epsilon):.3g} times the least variance; cohort local "
+            "hashing loses less"
+        )
+    return Choice(chosen, reason, loss(chosen, size, epsilon))
+
+
+def _choose_memoized(
+    size: int, salt: str, epsilon: float, lifetime_epsilon: float
+) -> tuple[Memoizing[Any], MemoizedSubsetSelection]:
+    """What `auto` takes, and subset selection of a memo."""
+    selection = MemoizedSubsetSelection.design(size, epsilon, lifetime_epsilon)
+    hashing = MemoizedLocalHashing.design(salt, epsilon, lifetime_epsilon)
+    allowed = max(SMALL_LOSS, loss(hashing, size, epsilon))
+    if (
+        selection.rows[0].report_bytes <= MAX_REPORT_BYTES
+        and loss(selection, size, epsilon) <= allowed
+    ):
+        return selection, selection
+    return hashing, selection
+
+
+def loss(mechanism: Mechanism[Any], size: int, epsilon: float) -> float:
+    """Total variance over `size` values, over the least possible within `epsilon`.
+
+    Subset selection with the best k has the least (Ye and Barg, IEEE Trans. Inf. Theory 2018).
+    """
+    least = SubsetSelection.design(size, epsilon)
+    return float(
+        total_variance(mechanism.p, mechanism.q, size) / total_variance(least.p, least.q, size)
+    )

@@ -1,0 +1,144 @@
+"""A metric: one declared question, and what a recorded value means to it."""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+from deniable import windows
+from deniable.errors import MetricError
+from deniable.mechanisms import AUTO, Mechanism, design, design_memoized, design_string
+from deniable.scheme import Scheme
+
+__all__ = [
+    "AGGREGATES",
+    "LONGITUDINAL",
+    "MAX_STRING_BYTES",
+    "TYPES",
+    "Aggregate",
+    "Longitudinal",
+    "Metric",
+    "Value",
+]
+
+MAX_STRING_BYTES = 1024
+"""The longest string that a string metric takes, in UTF-8 bytes."""
+
+Value: TypeAlias = bool | str
+"""What `record` takes: a bool for a boolean metric, a string for a category or string."""
+
+Aggregate: TypeAlias = Literal["last", "first", "any", "max"]
+
+AGGREGATES: dict[str, tuple[Aggregate, ...]] = {
+    "boolean": ("last", "first", "any", "max"),
+    "category": ("last", "first", "any"),
+    "string": ("last", "first", "any"),
+}
+"""How several records of one window become one value, for each type; the first is the default."""
+
+TYPES = tuple(AGGREGATES)
+
+Longitudinal: TypeAlias = Literal["fresh", "memoize"]
+
+LONGITUDINAL: tuple[Longitudinal, ...] = ("fresh", "memoize")
+"""How the answers of a device hang together: each is drawn anew, and `lifetime_epsilon` ends
+them; or each is fresh noise on a memo of the value, whose bound `lifetime_epsilon` is."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One declared question. Everything about it is fixed here, before any answer exists."""
+
+    name: str
+    type: str
+    description: str
+    owner: str
+    expires: date
+    epsilon: float
+    """What one window's answer can reveal at most."""
+    lifetime_epsilon: float
+    """What all its answers together can reveal at most; with memory, all answers of one memo."""
+    values: tuple[str, ...] | None
+    """The domain in its declared order; None for strings, whose candidates come later."""
+    other: str | None = None
+    """The value that stands for all that are not listed."""
+    window: windows.Kind = "day"
+    aggregate: Aggregate = "last"
+    sample_rate: float = 1.0
+    longitudinal: Longitudinal = "fresh"
+    mechanism: str = AUTO
+    tags: tuple[str, ...] = ()
+    devices: int | None = None
+    """How many devices are expected to run the app, for `deniable lint`'s forecast."""
+
+    @cached_property
+    def scheme(self) -> Scheme:
+        """The mechanism in force, over this metric's domain.
+
+        Raises:
+            SchemeError: the mechanism cannot be built within `epsilon`, or its memos within
+                `lifetime_epsilon`.
+        """
+        mechanism: Mechanism[Any]
+        if self.longitudinal == "memoize":
+            size = None if self.values is None else len(self.values)
+            mechanism = design_memoized(
+                self.mechanism, self.name, size, self.epsilon, self.lifetime_epsilon
+            )
+        elif self.values is None:
+            mechanism = design_string(self.mechanism, self.name, self.epsilon)
+        else:
+            mechanism = design(self.mechanism, len(self.values), self.epsilon)
+        return Scheme(self.type, mechanism, self.values)
+
+    def normalize(self, value: Value) -> str:
+        """The text under which a recorded value stands in the domain.
+
+        Raises:
+            MetricError: the metric cannot take such a value.
+        """
+        if self.type == "boolean":
+            if not isinstance(value, bool):
+                raise MetricError(self.name, f"takes True or False, not {type(value).__name__}")
+            return "true" if value else "false"
+        if not isinstance(value, str):
+            raise MetricError(self.name, f"takes a string, not {type(value).__name__}")
+        text = unicodedata.normalize("NFC", value)
+        if self.type == "string":
+            # Lone surrogates cannot be hashed; "surrogatepass" would only move the trouble.
+            if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+                raise MetricError(self.name, "the string is not valid Unicode")
+            if len(text.encode()) > MAX_STRING_BYTES:
+                message = (
+                    f"the string is longer than {MAX_STRING_BYTES} bytes; record a shorter form"
+                )
+                raise MetricError(self.name, message)
+            return text
+        if text in self._index:
+            return text
+        if self.other is not None:
+            return self.other
+        # The message must not repeat the value: error messages end up in logs.
+        raise MetricError(
+            self.name,
+            'the value is not one of its declared values; add it, or add an "other" that '
+            "stands for the rest",
+        )
+
+    def item(self, text: str) -> int | str:
+        """What the mechanism randomizes: a normalized value's index, or the text itself.
+
+        Raises:
+            KeyError: a text that is not one of the values.
+        """
+        if self.values is None:
+            return text
+        index = self._index[text]
+        return text if self.scheme.mechanism.size is None else index
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        return {value: index for index, value in enumerate(self.values or ())}

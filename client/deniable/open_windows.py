@@ -1,0 +1,159 @@
+"""Open windows: where the true value of a metric waits until its window ends.
+
+Several records of one window become one value as the metric's `aggregate` says. The
+coin of `sample_rate` is tossed once for each metric and window, before any value is
+kept; where it says no, the value never reaches the disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from deniable import windows
+from deniable.randomness import PRECISION, Bits, below, coin
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+    from deniable.ledger import Ledger
+    from deniable.metric import Aggregate
+    from deniable.recording import Record
+    from deniable.registry import Registry
+
+__all__ = ["KEPT_WINDOWS", "TABLES", "clear", "keep", "settle", "waiting"]
+
+KEPT_WINDOWS = 400
+"""How many windows of a metric are remembered; older ones are refused without a look."""
+
+TABLES = """
+CREATE TABLE windows (
+    metric TEXT NOT NULL,
+    window TEXT NOT NULL,
+    ends REAL NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('open', 'passed', 'answered', 'unanswered')),
+    PRIMARY KEY (metric, window)
+);
+CREATE TABLE open_values (
+    metric TEXT NOT NULL,
+    window TEXT NOT NULL,
+    value TEXT NOT NULL,
+    records INTEGER NOT NULL,
+    PRIMARY KEY (metric, window)
+);
+CREATE TABLE horizons (metric TEXT PRIMARY KEY, ends REAL NOT NULL);
+"""
+"""A window is `passed` when its coin said no, and `unanswered` when it ended without an
+answer; only an `open` one takes values. No window that ends by its metric's horizon does."""
+
+
+def keep(
+    connection: Connection,
+    ledger: Ledger,
+    registry: Registry,
+    records: Iterable[Record],
+    bits: Bits,
+) -> None:
+    """Merge records, in the order given, into the values of their open windows."""
+    merged: dict[tuple[str, str], tuple[str, int] | None] = {}
+    closed: set[tuple[str, str]] = set()
+    for record in records:
+        key = (record.metric.name, record.window)
+        if key in closed:
+            continue
+        if key not in merged:
+            if not _is_open(connection, ledger, registry, record, bits):
+                closed.add(key)
+                continue
+            merged[key] = connection.execute(
+                "SELECT value, records FROM open_values WHERE metric = ? AND window = ?", key
+            ).fetchone()
+        merged[key] = _merge(record.metric.aggregate, merged[key], record.text, bits)
+    connection.executemany(
+        "INSERT OR REPLACE INTO open_values (metric, window, value, records) VALUES (?, ?, ?, ?)",
+        [(*key, *entry) for key, entry in merged.items() if entry is not None],
+    )
+
+
+def settle(connection: Connection, metric: str, window: str, *, answered: bool) -> None:
+    """Close a window for ever: forget its value, remember that it is over."""
+    connection.execute("DELETE FROM open_values WHERE metric = ? AND window = ?", (metric, window))
+    connection.execute(
+        "UPDATE windows SET state = ? WHERE metric = ? AND window = ?",
+        ("answered" if answered else "unanswered", metric, window),
+    )
+    _prune(connection, metric)
+
+
+def waiting(connection: Connection) -> int:
+    """How many values wait for their window to end."""
+    (count,) = connection.execute("SELECT count(*) FROM open_values").fetchone()
+    return int(count)
+
+
+def clear(connection: Connection) -> None:
+    """Forget all open values. Their windows stay open, with the coins they were given."""
+    connection.execute("DELETE FROM open_values")
+
+
+def _is_open(
+    connection: Connection, ledger: Ledger, registry: Registry, record: Record, bits: Bits
+) -> bool:
+    """Whether the window takes values; a window seen for the first time tosses its coin."""
+    metric, window = record.metric, record.window
+    found = connection.execute(
+        "SELECT state FROM windows WHERE metric = ? AND window = ?", (metric.name, window)
+    ).fetchone()
+    if found is not None:
+        return bool(found[0] == "open")
+    ends = windows.end(window)
+    horizon = connection.execute(
+        "SELECT ends FROM horizons WHERE metric = ?", (metric.name,)
+    ).fetchone()
+    if horizon is not None and ends <= horizon[0]:
+        return False
+    if not ledger.allows(metric, registry):
+        return False
+    heads = coin(int(Fraction(metric.sample_rate) * (1 << PRECISION)), bits)
+    connection.execute(
+        "INSERT INTO windows (metric, window, ends, state) VALUES (?, ?, ?, ?)",
+        (metric.name, window, ends, "open" if heads else "passed"),
+    )
+    if not heads:
+        _prune(connection, metric.name)
+    return heads
+
+
+def _merge(
+    aggregate: Aggregate, entry: tuple[str, int] | None, text: str, bits: Bits
+) -> tuple[str, int]:
+    """The window's value after one more record, and how many records it stands for."""
+    if entry is None:
+        return text, 1
+    value, records = entry
+    records += 1
+    if aggregate == "last":
+        value = text
+    elif aggregate == "max":
+        value = "true" if "true" in (value, text) else "false"
+    elif aggregate == "any" and below(records, bits) == 0:
+        # Reservoir sampling (Vitter, ACM TOMS 1985): each record is kept with chance 1/records.
+        value = text
+    return value, records
+
+
+def _prune(connection: Connection, metric: str) -> None:
+    """Forget the oldest closed windows, and refuse for ever what is as old as they are."""
+    oldest = connection.execute(
+        "SELECT window, ends FROM windows WHERE metric = ? AND state != 'open' "
+        "ORDER BY ends DESC, window LIMIT -1 OFFSET ?",
+        (metric, KEPT_WINDOWS),
+    ).fetchall()
+    for window, ends in oldest:
+        connection.execute("DELETE FROM windows WHERE metric = ? AND window = ?", (metric, window))
+        # The newest horizon stands: upsert spelled for old SQLite releases as well.
+        connection.execute("INSERT OR IGNORE INTO horizons VALUES (?, ?)", (metric, ends))
+        connection.execute(
+            "UPDATE horizons SET ends = max(ends, ?) WHERE metric = ?", (ends, metric)
+        )

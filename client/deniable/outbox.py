@@ -1,0 +1,277 @@
+"""The outbox: reports on their way, in batches whose id and bytes never change.
+
+A report is queued when it is sealed. Before the first attempt to send it, it joins a
+batch whose random id and body are stored, so that every retry, in this process or the
+next, sends the same bytes and the collector counts them once. What became of a report
+is kept for the owner of the device to see.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from deniable.wire import Answer, encode_batch, new_batch_id
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+    from deniable.metric import Metric
+    from deniable.randomness import Bits
+
+__all__ = [
+    "BATCH_REPORTS",
+    "HISTORY_REPORTS",
+    "LEASE_SECONDS",
+    "LONGEST_PAUSE",
+    "QUEUED_REPORTS",
+    "TABLES",
+    "Batch",
+    "Entry",
+    "acknowledge",
+    "clear",
+    "create",
+    "describe",
+    "entries",
+    "next_attempt",
+    "pause",
+    "queue",
+    "queued",
+    "refuse",
+    "take",
+    "trim",
+]
+
+BATCH_REPORTS = 100
+"""The most reports in one batch."""
+
+QUEUED_REPORTS = 2_000
+"""The most reports that wait; beyond it the oldest are dropped."""
+
+HISTORY_REPORTS = 1_000
+"""How many reports are kept for the owner after they were sent, rejected or dropped."""
+
+LEASE_SECONDS = 60.0
+"""How long a batch that one process is sending is left alone by the others."""
+
+LONGEST_PAUSE = 86_400.0
+"""Seconds. A time further ahead than this was written under another clock, and is ignored."""
+
+_LARGEST_DEFINITION = 1 << 16
+
+TABLES = """
+CREATE TABLE reports (
+    id INTEGER PRIMARY KEY,
+    metric TEXT NOT NULL,
+    scheme TEXT NOT NULL,
+    window TEXT NOT NULL,
+    row INTEGER NOT NULL,
+    columns TEXT NOT NULL,
+    ready REAL NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('queued', 'sent', 'rejected', 'dropped')),
+    reason TEXT,
+    batch TEXT,
+    position INTEGER
+);
+CREATE INDEX reports_by_batch ON reports (batch);
+CREATE TABLE batches (id TEXT PRIMARY KEY, body BLOB NOT NULL, leased REAL NOT NULL);
+CREATE TABLE pauses (failures INTEGER NOT NULL, until REAL NOT NULL, asked REAL NOT NULL);
+CREATE TABLE schemes (
+    metric TEXT NOT NULL,
+    scheme TEXT NOT NULL,
+    description TEXT NOT NULL,
+    definition TEXT,
+    PRIMARY KEY (metric, scheme)
+);
+"""
+"""`pauses` has one row: failures in a row, when backoff ends, and when Retry-After ends.
+Times are POSIX seconds."""
+
+
+class Batch(NamedTuple):
+    """What is sent: the same bytes under the same id, as often as it takes."""
+
+    id: str
+    body: bytes
+    failures: int
+    """How many attempts at the collector have failed in a row."""
+
+
+class Entry(NamedTuple):
+    """One report as the outbox remembers it."""
+
+    answer: Answer
+    status: str
+    reason: str | None
+    description: str
+    definition: str | None
+    """The scheme's canonical JSON, unless it is too long to be kept on a device."""
+
+
+def create(connection: Connection) -> None:
+    """Begin without a pause."""
+    connection.execute("INSERT INTO pauses VALUES (0, 0, 0)")
+
+
+def queue(connection: Connection, answer: Answer, ready: float) -> None:
+    """Let a sealed report wait, to be sent from the POSIX time `ready` on."""
+    connection.execute(
+        "INSERT INTO reports (metric, scheme, window, row, columns, ready, status) "
+        "VALUES (?, ?, ?, ?, ?, ?, 'queued')",
+        (*answer[:4], json.dumps(answer.columns), ready),
+    )
+
+
+def describe(connection: Connection, metric: Metric) -> None:
+    """Remember what a report of this metric and scheme means, for the owner of the device."""
+    key = (metric.name, metric.scheme.fingerprint)
+    known = connection.execute("SELECT 1 FROM schemes WHERE metric = ? AND scheme = ?", key)
+    if known.fetchone() is None:
+        definition: str | None = metric.scheme.canonical().decode()
+        if definition is not None and len(definition) > _LARGEST_DEFINITION:
+            definition = None
+        connection.execute(
+            "INSERT INTO schemes (metric, scheme, description, definition) VALUES (?, ?, ?, ?)",
+            (*key, metric.description, definition),
+        )
+
+
+def take(connection: Connection, now: float, bits: Bits, *, urgent: bool = False) -> Batch | None:
+    """The next batch to send, leased to the caller; None if none is due at `now`.
+
+    `urgent` looks at neither `ready` nor backoff, but honours the collector's Retry-After.
+    """
+    failures, until, asked = connection.execute("SELECT * FROM pauses").fetchone()
+    if now < (asked if urgent else until) <= now + LONGEST_PAUSE:
+        return None
+    horizon = now + LONGEST_PAUSE
+    # Fresh reports go before batches that have failed: one that always fails must not
+    # hold up the rest. Such batches take turns, each going to the end of their line.
+    found = _assemble(connection, now, horizon, urgent, bits)
+    if found is None:
+        found = connection.execute(
+            "SELECT id, body FROM batches WHERE ? OR leased <= ? OR leased > ? "
+            "ORDER BY leased, rowid LIMIT 1",
+            (urgent, now, horizon),
+        ).fetchone()
+    if found is None:
+        return None
+    batch_id, body = found
+    connection.execute(
+        "UPDATE batches SET leased = ? WHERE id = ?", (now + LEASE_SECONDS, batch_id)
+    )
+    return Batch(batch_id, body, failures)
+
+
+def acknowledge(connection: Connection, batch_id: str, rejected: Mapping[int, str]) -> None:
+    """The collector has the batch; `rejected` gives the reason of each index it left out."""
+    connection.execute("UPDATE pauses SET failures = 0, until = 0, asked = 0")
+    connection.execute("DELETE FROM batches WHERE id = ?", (batch_id,))
+    connection.execute("UPDATE reports SET status = 'sent' WHERE batch = ?", (batch_id,))
+    connection.executemany(
+        "UPDATE reports SET status = 'rejected', reason = ? WHERE batch = ? AND position = ?",
+        [(reason, batch_id, position) for position, reason in rejected.items()],
+    )
+
+
+def refuse(connection: Connection, batch_id: str, reason: str) -> None:
+    """The collector will never take the batch."""
+    connection.execute("UPDATE pauses SET failures = 0, until = 0, asked = 0")
+    connection.execute("DELETE FROM batches WHERE id = ?", (batch_id,))
+    connection.execute(
+        "UPDATE reports SET status = 'rejected', reason = ? WHERE batch = ?", (reason, batch_id)
+    )
+
+
+def pause(connection: Connection, batch_id: str, until: float, asked: float) -> None:
+    """An attempt failed: none before `until`, and not even an urgent one before `asked`."""
+    connection.execute(
+        "UPDATE pauses SET failures = failures + 1, until = ?, asked = ?", (until, asked)
+    )
+    connection.execute("UPDATE batches SET leased = ? WHERE id = ?", (until, batch_id))
+
+
+def queued(connection: Connection) -> int:
+    """How many reports wait to be acknowledged."""
+    (count,) = connection.execute("SELECT count(*) FROM reports WHERE status = 'queued'").fetchone()
+    return int(count)
+
+
+def next_attempt(connection: Connection) -> float | None:
+    """The POSIX time from which a batch is due; None when nothing waits."""
+    (due,) = connection.execute(
+        "SELECT min(due) FROM (SELECT min(leased) AS due FROM batches UNION ALL "
+        "SELECT min(ready) FROM reports WHERE status = 'queued' AND batch IS NULL)"
+    ).fetchone()
+    if due is None:
+        return None
+    (until,) = connection.execute("SELECT until FROM pauses").fetchone()
+    return float(max(due, until))
+
+
+def trim(connection: Connection) -> int:
+    """Keep the outbox and its history within their bounds; how many reports were dropped.
+
+    A batch is dropped as a whole: its bytes are fixed, so it cannot shrink.
+    """
+    surplus = connection.execute(
+        "SELECT id, batch FROM reports WHERE status = 'queued' ORDER BY id DESC LIMIT -1 OFFSET ?",
+        (QUEUED_REPORTS,),
+    ).fetchall()
+    dropped = 0
+    for report, batch in surplus:
+        dropped += connection.execute(
+            "UPDATE reports SET status = 'dropped', reason = 'outbox_full' "
+            "WHERE status = 'queued' AND (id = ? OR batch = ?)",
+            (report, batch),
+        ).rowcount
+        connection.execute("DELETE FROM batches WHERE id = ?", (batch,))
+    connection.execute(
+        "DELETE FROM reports WHERE id IN (SELECT id FROM reports WHERE status != 'queued' "
+        "ORDER BY id DESC LIMIT -1 OFFSET ?)",
+        (HISTORY_REPORTS,),
+    )
+    return dropped
+
+
+def clear(connection: Connection) -> None:
+    """Forget every report, sent or not."""
+    connection.execute("DELETE FROM batches")
+    connection.execute("DELETE FROM reports")
+    connection.execute("DELETE FROM schemes")
+
+
+def entries(connection: Connection) -> list[Entry]:
+    """Every report that is remembered, the newest first."""
+    rows = connection.execute(
+        "SELECT metric, scheme, window, row, columns, status, reason, description, definition "
+        "FROM reports JOIN schemes USING (metric, scheme) ORDER BY id DESC"
+    )
+    return [Entry(_answer(*row[:5]), *row[5:]) for row in rows]
+
+
+def _assemble(
+    connection: Connection, now: float, horizon: float, urgent: bool, bits: Bits
+) -> tuple[str, bytes] | None:
+    """Put waiting reports into a new batch and store it."""
+    rows = connection.execute(
+        "SELECT id, metric, scheme, window, row, columns FROM reports "
+        "WHERE status = 'queued' AND batch IS NULL AND (? OR ready <= ? OR ready > ?) "
+        "ORDER BY id LIMIT ?",
+        (urgent, now, horizon, BATCH_REPORTS),
+    ).fetchall()
+    if not rows:
+        return None
+    batch_id = new_batch_id(bits)
+    body = encode_batch(batch_id, [_answer(*row[1:]) for row in rows])
+    connection.execute("INSERT INTO batches VALUES (?, ?, ?)", (batch_id, body, now))
+    connection.executemany(
+        "UPDATE reports SET batch = ?, position = ? WHERE id = ?",
+        [(batch_id, position, row[0]) for position, row in enumerate(rows)],
+    )
+    return batch_id, body
+
+
+def _answer(metric: str, scheme: str, window: str, row: int, columns: str) -> Answer:
+    return Answer(metric, scheme, window, row, json.loads(columns))

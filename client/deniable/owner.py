@@ -1,0 +1,272 @@
+"""What the owner of the device is shown as a page: what was sent, what it reveals, what waits,
+what the ledger has left, and how to switch off and erase. One file of HTML, without scripts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from html import escape
+from string import Template
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from deniable import open_windows
+from deniable.ledger import Ledger
+from deniable.owner_texts import OWNER_TEXTS, OwnerLanguage, OwnerTexts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from sqlite3 import Connection
+
+    from deniable.registry import Registry
+    from deniable.sent import SentReport
+
+__all__ = ["Account", "accounts", "owner_page", "waiting_values"]
+
+_LISTED_REPORTS = 200
+"""The newest reports are on the page; `deniable sent` lists all that are remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What this device has told about one metric, and what it may still tell."""
+
+    metric: str
+    description: str
+    answers: int
+    spent: Fraction
+    """The sum of the epsilons of all answers."""
+    left: int | None
+    """How many more answers the ledger allows; None where no number ends them, or where the
+    metric is not declared any more, so that there are none to come."""
+    declared: bool | None
+    """None if the registry is not at hand, so that nobody can tell."""
+
+
+def accounts(connection: Connection, registry: Registry | None) -> list[Account]:
+    """An account for every metric that is declared or was ever answered.
+
+    Raises:
+        StateError: the ledger is damaged.
+    """
+    ledger = Ledger(connection)
+    found = []
+    names = list(registry.metrics) if registry is not None else []
+    for name in [*names, *(each for each in ledger.metrics() if each not in names)]:
+        metric = None if registry is None else registry.metrics.get(name)
+        found.append(
+            Account(
+                metric=name,
+                description="" if metric is None else metric.description,
+                answers=ledger.answers(name),
+                spent=ledger.spent(name),
+                left=None if metric is None or registry is None else ledger.left(metric, registry),
+                declared=None if registry is None else metric is not None,
+            )
+        )
+    return found
+
+
+def waiting_values(connection: Connection) -> int:
+    """How many values wait on the device for their window to end."""
+    return open_windows.waiting(connection)
+
+
+def owner_page(
+    reports: Sequence[SentReport],
+    ledger: Iterable[Account],
+    waiting: int,
+    *,
+    sending: bool,
+    app: str | None = None,
+    opt_out_url: str | None = None,
+    erase_url: str | None = None,
+    language: OwnerLanguage = "en",
+) -> str:
+    """The page, as HTML.
+
+    Args:
+        reports: what this device has reported, the newest first.
+        ledger: what it has told, metric by metric.
+        waiting: how many values wait for their window to end.
+        sending: whether the app reports anything now.
+        app: what the app is called, if it has a name.
+        opt_out_url, erase_url: where "switch off" and "erase" lead. A web address, or a path,
+            is sent a form by POST; an address of the app's own scheme is a link. What is not
+            given is not on the page.
+        language: that of the page; `reports` come in theirs.
+
+    Raises:
+        ValueError: an address would run a script.
+    """
+    texts = OWNER_TEXTS[language]
+    name = escape(texts.this_app if app is None else app)
+    return _PAGE.substitute(
+        language=texts.language,
+        title=texts.title.format(app=name),
+        state=(texts.on if sending else texts.off).format(app=name),
+        noise=texts.noise,
+        actions=_action(opt_out_url, texts.switch_off) + _action(erase_url, texts.erase),
+        waiting_title=texts.waiting,
+        waiting=_waiting(reports, waiting, texts),
+        reported_title=texts.reported,
+        reports=_reports([each for each in reports if each.status != "queued"], texts),
+        ledger_title=texts.ledger,
+        ledger=_ledger(ledger, texts),
+    )
+
+
+def _action(url: str | None, text: str) -> str:
+    if url is None:
+        return ""
+    scheme = urlsplit(url.strip()).scheme.lower()
+    if scheme in ("javascript", "data", "vbscript"):
+        raise ValueError(f"an address of the page cannot begin with {scheme}:")
+    if scheme in ("", "http", "https"):
+        return f'<form method="post" action="{escape(url)}"><button>{text}</button></form>'
+    return f'<a class="button" href="{escape(url)}">{text}</a>'
+
+
+def _waiting(reports: Sequence[SentReport], waiting: int, texts: OwnerTexts) -> str:
+    queued = [each for each in reports if each.status == "queued"]
+    parts = []
+    if waiting == 1:
+        parts.append(texts.one_waits)
+    elif waiting:
+        parts.append(texts.many_wait.format(count=f"{waiting:,}"))
+    if queued:
+        parts.append(texts.queued)
+    text = "".join(f"<p>{part}</p>" for part in parts or [texts.nothing_waits])
+    return text + (_reports(queued, texts) if queued else "")
+
+
+def _reports(reports: Sequence[SentReport], texts: OwnerTexts) -> str:
+    if not reports:
+        return f"<p>{texts.nothing_sent}</p>"
+    items = []
+    for each in reports[:_LISTED_REPORTS]:
+        status = texts.statuses[each.status]
+        if each.reason is not None:
+            status = texts.refused.format(status=status, reason=escape(each.reason))
+        words = texts.words.format(words=each.words[:1].upper() + each.words[1:])
+        about = texts.about.format(
+            metric=escape(each.metric), window=escape(each.window), status=status
+        )
+        items.append(
+            f"<li><h3>{escape(each.description or each.metric)}</h3>"
+            f'<p class="said">{escape(words)}</p><p class="facts">{about}</p>'
+            f"{_likelihoods(each, texts)}</li>"
+        )
+    more = len(reports) - _LISTED_REPORTS
+    rest = f"<p>{texts.more.format(count=f'{more:,}')}</p>" if more > 0 else ""
+    return f"<ul>{''.join(items)}</ul>{rest}"
+
+
+def _likelihoods(report: SentReport, texts: OwnerTexts) -> str:
+    if not report.likelihoods:
+        return ""
+    rows = "".join(
+        f'<tr><th scope="row">{escape(each.value)}</th>'
+        f"<td>{float(100 * each.probability):.3g} %</td></tr>"
+        for each in report.likelihoods
+    )
+    return (
+        f"<details><summary>{texts.how_often}</summary><table><thead><tr>"
+        f'<th scope="col">{texts.if_true}</th><th scope="col">{texts.same}</th></tr></thead>'
+        f"<tbody>{rows}</tbody></table></details>"
+    )
+
+
+def _ledger(ledger: Iterable[Account], texts: OwnerTexts) -> str:
+    rows = []
+    for each in ledger:
+        if each.declared is None:
+            left = texts.not_known
+        elif not each.declared:
+            left = texts.not_asked
+        elif each.left is None:
+            left = texts.until_expiry
+        else:
+            left = f"{each.left:,}"
+        rows.append(
+            f'<tr><th scope="row">{escape(each.description or each.metric)}</th>'
+            f"<td>{each.answers:,}</td><td>{left}</td><td>{_certainty(each.spent)}</td></tr>"
+        )
+    if not rows:
+        return f"<p>{texts.no_ledger}</p>"
+    heads = "".join(f'<th scope="col">{head}</th>' for head in texts.ledger_heads)
+    return (
+        f'<div class="scroll" role="region" aria-labelledby="ledger" tabindex="0"><table>'
+        f"<thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+        f"<p>{texts.ledger_note}</p>"
+    )
+
+
+def _certainty(spent: Fraction) -> str:
+    """Out of 100: how often an even guess is right at most, rounded up."""
+    if spent > 600:
+        return "100"
+    chance = 100 / (1 + math.exp(-float(spent)))
+    return f"{min(100.0, math.ceil(chance * 10 - 1e-9) / 10):.1f}"
+
+
+_PAGE = Template(
+    """<!doctype html>
+<html lang="$language">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta http-equiv="Content-Security-Policy"
+ content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'">
+<title>$title</title>
+<style>
+:root { color-scheme: light dark; --ground: #fafaf8; --surface: #fff; --ink: #1b1c1a;
+ --soft: #5d5f5a; --line: #e6e5e0; --accent: #0f766e; }
+@media (prefers-color-scheme: dark) { :root { --ground: #121413; --surface: #191c1b;
+ --ink: #eceeec; --soft: #a0a5a1; --line: #2a2e2c; --accent: #5fd3c6; } }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--ground); color: var(--ink);
+ font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
+main { max-width: 720px; margin: 0 auto; padding: 24px 16px 48px; }
+h1 { font-size: 24px; line-height: 1.25; margin: 0 0 8px; }
+h2 { font-size: 18px; margin: 32px 0 8px; }
+h3 { font-size: 16px; margin: 0; }
+p { margin: 6px 0; }
+ul { list-style: none; margin: 0; padding: 0; }
+li { background: var(--surface); border: 1px solid var(--line); border-radius: 10px;
+ padding: 14px 16px; margin-top: 10px; overflow-wrap: anywhere; }
+.facts { color: var(--soft); font-size: 14px; }
+.actions { display: flex; flex-wrap: wrap; gap: 10px; margin-top: 14px; }
+form { margin: 0; }
+button, .button { display: inline-block; font: inherit; color: var(--ink); cursor: pointer;
+ background: var(--surface); border: 1px solid var(--soft); border-radius: 8px;
+ padding: 8px 16px; text-decoration: none; }
+:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
+summary { color: var(--accent); cursor: pointer; font-size: 14px; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; font-size: 14px; }
+th, td { text-align: right; padding: 6px 0 6px 16px; font-weight: 400; vertical-align: top; }
+th:first-child { text-align: left; padding-left: 0; }
+thead th { color: var(--soft); border-bottom: 1px solid var(--line); }
+@media print { .actions { display: none; } }
+</style>
+</head>
+<body>
+<main>
+<h1>$title</h1>
+<p>$state</p>
+<p>$noise</p>
+<div class="actions">$actions</div>
+<h2>$waiting_title</h2>
+$waiting
+<h2>$reported_title</h2>
+$reports
+<h2 id="ledger">$ledger_title</h2>
+$ledger
+</main>
+</body>
+</html>
+"""
+)

@@ -1,0 +1,42 @@
+"""What a call of `record` means: the metric, the normalized value and the window it falls in."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from deniable import windows
+from deniable.metric import Metric, Value
+from deniable.registry import Registry
+
+__all__ = ["Record", "Recorder"]
+
+
+class Record(NamedTuple):
+    """One recorded value. It lives in memory and in the open window, nowhere else."""
+
+    metric: Metric
+    text: str
+    window: str
+
+
+class Recorder:
+    """Admits calls of `record` against a registry."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        # Days are compared as times: a date object per call would cost a microsecond.
+        self._ends = {metric.name: windows.end(metric.expires.isoformat()) for metric in registry}
+
+    def admit(self, name: str, value: Value, now: float) -> Record | None:
+        """The record that a call at the POSIX time `now` makes; None once the metric expired.
+
+        An expired metric is no programmer's mistake: the app outlives its questions.
+
+        Raises:
+            MetricError: no such metric, or it cannot take such a value.
+        """
+        metric = self._registry[name]
+        text = metric.normalize(value)
+        if now >= self._ends[name]:
+            return None
+        return Record(metric, text, windows.window_at(metric.window, now))

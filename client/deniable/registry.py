@@ -1,0 +1,89 @@
+"""The registry: `metrics.toml` becomes frozen metrics, or a list of every mistake in it.
+
+There is no metric outside the registry, and no question after the fact.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from deniable.declarations import Declarations
+from deniable.errors import MetricError, RegistryError
+from deniable.metric import Metric
+from deniable.problem import Problem
+from deniable.toml_lines import line_of, locate
+
+__all__ = ["Registry"]
+
+
+@dataclass(frozen=True)
+class Registry:
+    """All metrics of one `metrics.toml`.
+
+    `lifetime_epsilon`, where given, caps what all metrics together may reveal of a device.
+    """
+
+    metrics: Mapping[str, Metric]
+    lifetime_epsilon: float | None = None
+    source: str = "metrics.toml"
+    lines: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
+    """Where in the source each metric begins, for messages."""
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a registry from a file.
+
+        Raises:
+            RegistryError: the file cannot be read, or holds mistakes (all of them are listed).
+        """
+        source = str(path)
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+            problem = Problem(None, "", f"cannot be read: {reason}")
+            raise RegistryError([problem], source) from error
+        return cls.parse(text, source, Path(path).parent)
+
+    @classmethod
+    def parse(cls, text: str, source: str = "metrics.toml", folder: str | Path = ".") -> Self:
+        """Read a registry from TOML text; a `values_file` is looked for in `folder`.
+
+        Raises:
+            RegistryError: the text holds mistakes (all of them are listed).
+        """
+        try:
+            document = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            found = re.search(r"line (\d+)", str(error))
+            problem = Problem(int(found[1]) if found else None, "", f"is not TOML: {error}")
+            raise RegistryError([problem], source) from None
+        lines = locate(text)
+        reader = Declarations(document, lines, Path(folder))
+        metrics, lifetime_epsilon = reader.read()
+        if reader.problems:
+            raise RegistryError(reader.problems, source)
+        begins = {name: line_of(lines, ("metrics", name)) or 1 for name in metrics}
+        return cls(metrics, lifetime_epsilon, source, begins)
+
+    def __getitem__(self, name: str) -> Metric:
+        """The metric of that name.
+
+        Raises:
+            MetricError: there is none.
+        """
+        try:
+            return self.metrics[name]
+        except KeyError:
+            raise MetricError(name, f"is not declared in {self.source}; declare it there") from None
+
+    def __iter__(self) -> Iterator[Metric]:
+        return iter(self.metrics.values())
+
+    def __len__(self) -> int:
+        return len(self.metrics)

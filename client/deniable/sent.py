@@ -1,0 +1,154 @@
+"""What the owner of the device is shown: each report in words, and what it reveals.
+
+A report reveals what its likelihoods reveal: how often the device would say the very
+same thing if one value were true, and how often if another were.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from deniable.mechanisms import Mechanism, Memoizing, Packing, Report
+from deniable.owner_texts import ENGLISH, OwnerTexts
+from deniable.scheme import Scheme
+from deniable.wire import Answer, unpack_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from deniable.outbox import Entry
+    from deniable.registry import Registry
+
+__all__ = ["LISTED_VALUES", "Likelihood", "SentReport", "describe_entries"]
+
+LISTED_VALUES = 20
+"""Likelihoods are listed one by one for domains of up to so many values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Likelihood:
+    """How often the device would have made this very report if `value` were true."""
+
+    value: str
+    probability: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class SentReport:
+    """One report of this device.
+
+    `status` is queued, sent, rejected or dropped; `reason` says why for the last two.
+    `words` says what was reported and what it reveals. `likelihoods` has an entry for
+    each value in the order of the domain; it is empty where the domain is open, larger
+    than LISTED_VALUES, or not known to this app any more.
+    """
+
+    metric: str
+    description: str
+    window: str
+    status: str
+    reason: str | None
+    words: str
+    likelihoods: tuple[Likelihood, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON holds it; probabilities as exact fractions, "1/3"."""
+        return {
+            "metric": self.metric,
+            "description": self.description,
+            "window": self.window,
+            "status": self.status,
+            "reason": self.reason,
+            "words": self.words,
+            "likelihoods": {each.value: str(each.probability) for each in self.likelihoods},
+        }
+
+
+def describe_entries(
+    entries: Iterable[Entry], registry: Registry | None, texts: OwnerTexts = ENGLISH
+) -> list[SentReport]:
+    """The outbox in the words of a language, in the order given.
+
+    The registry serves schemes whose definition was too long to be kept.
+    """
+    schemes: dict[tuple[str, str], Scheme | None] = {}
+    reports = []
+    for entry in entries:
+        answer = entry.answer
+        key = (answer.metric, answer.scheme)
+        if key not in schemes:
+            schemes[key] = _scheme(entry, registry)
+        words, likelihoods = _explain(schemes[key], answer, texts)
+        reports.append(
+            SentReport(
+                answer.metric,
+                entry.description,
+                answer.window,
+                entry.status,
+                entry.reason,
+                words,
+                likelihoods,
+            )
+        )
+    return reports
+
+
+def _scheme(entry: Entry, registry: Registry | None) -> Scheme | None:
+    if entry.definition is not None:
+        return Scheme.from_definition(json.loads(entry.definition))
+    metric = None if registry is None else registry.metrics.get(entry.answer.metric)
+    if metric is not None and metric.scheme.fingerprint == entry.answer.scheme:
+        return metric.scheme
+    return None
+
+
+def _explain(
+    scheme: Scheme | None, answer: Answer, texts: OwnerTexts
+) -> tuple[str, tuple[Likelihood, ...]]:
+    if scheme is None:
+        return texts.unknown_scheme, ()
+    mechanism = scheme.mechanism
+    row = mechanism.rows[answer.row]
+    report = Report(answer.row, unpack_columns(row, answer.columns))
+    if scheme.values is not None and len(scheme.values) <= LISTED_VALUES:
+        likelihoods = tuple(
+            Likelihood(value, mechanism.likelihood(report, item))
+            for item, value in zip(scheme.items, scheme.values, strict=True)
+        )
+        levels = sorted({each.probability for each in likelihoods}, reverse=True)
+        if len(levels) == 2:
+            return _memory(mechanism, _two_levels(likelihoods, levels, texts), texts), likelihoods
+    else:
+        likelihoods = ()
+    if row.packing is Packing.INDEX:
+        said = texts.number.format(said=report.columns, width=row.width)
+    else:
+        said = texts.marked.format(said=report.columns.bit_count(), width=row.width)
+    said = texts.odds.format(said=said, odds=float(mechanism.odds))
+    return _memory(mechanism, said, texts), likelihoods
+
+
+def _memory(mechanism: Mechanism[Any], said: str, texts: OwnerTexts) -> str:
+    """What is said, and what is to be added where the device remembers."""
+    if not isinstance(mechanism, Memoizing):
+        return said
+    return texts.memory.format(said=said, odds=float(mechanism.lifetime_odds))
+
+
+def _two_levels(
+    likelihoods: tuple[Likelihood, ...], levels: list[Fraction], texts: OwnerTexts
+) -> str:
+    high, low = map(_percent, levels)
+    named = [each.value for each in likelihoods if each.probability == levels[0]]
+    if len(named) == 1:
+        return texts.named_one.format(value=named[0], high=high, low=low)
+    *first, last = (f"“{value}”" for value in named)
+    values = texts.and_last.join((texts.and_next.join(first), last))
+    return texts.named_several.format(values=values, high=high, low=low)
+
+
+def _percent(share: Fraction) -> str:
+    return f"{float(100 * share):.3g} %"

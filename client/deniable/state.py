@@ -1,0 +1,305 @@
+"""The device's state: one SQLite file, safe against crashes, forks and a second process.
+
+Each room declares its own tables; this one opens the file, hands out transactions, and
+fails closed: a file that is damaged, foreign or newer than this code is never used,
+repaired or replaced. Only a missing file begins a new device.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+
+from deniable import ledger, memo, open_windows, outbox
+from deniable.errors import StateError
+
+__all__ = ["FILE_NAME", "MEMORY", "State", "default_directory", "states_root"]
+
+FILE_NAME = "state.sqlite3"
+
+_OFF = "switched-off"
+"""The file beside it that says that the owner wants no reports. A file, so that whoever looks
+after the device can make it without a program of ours."""
+
+MEMORY = ":memory:"
+"""As a state directory: keep the state in memory, for devices that live for one process."""
+
+_APPLICATION = 0x646E6279  # "dnby"
+_VERSION = 2
+_MIGRATIONS = {1: (ledger.MEMO_TABLES, memo.TABLES)}
+"""The tables that each earlier version lacks and the next one has."""
+_BUSY_SECONDS = 5.0
+_PASSING = (
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_PROTOCOL,
+    sqlite3.SQLITE_READONLY,
+)
+"""Results that say nothing against the file; every other one does."""
+
+_SETTINGS = (
+    # The journal is emptied in place: no directory entry has to reach the disk for a
+    # commit to be durable, and no copy of an old page stays behind as in WAL mode.
+    "PRAGMA journal_mode = TRUNCATE",
+    "PRAGMA synchronous = FULL",
+    # Deleted values are overwritten: after its window a true value is not on disk.
+    "PRAGMA secure_delete = ON",
+    "PRAGMA temp_store = MEMORY",
+)
+
+
+def states_root() -> Path:
+    """Where state directories are by default: the XDG base directory for state.
+
+    Raises:
+        StateError: the user has no home directory.
+    """
+    base = os.environ.get("XDG_STATE_HOME", "")
+    if not base.startswith("/"):  # the XDG specification: relative paths are ignored
+        try:
+            base = str(Path.home() / ".local" / "state")
+        except RuntimeError:
+            raise StateError(
+                "no home directory to keep the state in: give the client a state_dir"
+            ) from None
+    return Path(base) / "deniable"
+
+
+def default_directory(endpoint: str | None) -> Path:
+    """The state directory of the apps of one user that report to one collector.
+
+    Raises:
+        StateError: the user has no home directory.
+    """
+    address = (endpoint or "").partition("://")[2]
+    name = re.sub(r"[^A-Za-z0-9.-]+", "_", address).strip("_.")
+    return states_root() / (name or "local")
+
+
+class State:
+    """The state in `directory`, or in memory where it is None. Nothing is opened yet."""
+
+    def __init__(self, directory: Path | None) -> None:
+        self.path = None if directory is None else directory / FILE_NAME
+        self.failure: str | None = None
+        """Why the state can no longer be trusted, once it cannot."""
+        self._connection: sqlite3.Connection | None = None
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """All or nothing, one at a time over all threads and processes.
+
+        Raises:
+            StateError: the file cannot be trusted; every later transaction raises it too.
+            sqlite3.Error, OSError: the disk, or another process's lock, is in the way.
+        """
+        with self._lock:
+            if self.failure is not None:
+                raise StateError(self.failure)
+            try:
+                connection = self._connection or self._open()
+                connection.execute("BEGIN IMMEDIATE")
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException as error:
+                self._abandon()
+                if isinstance(error, sqlite3.DatabaseError) and _is_damage(error):
+                    self.failure = f"the state file is damaged ({error}): remove it to start anew"
+                    raise StateError(self.failure) from None
+                if isinstance(error, StateError):
+                    self.failure = str(error)
+                raise
+
+    @property
+    def switched_off(self) -> bool:
+        """Whether the owner of the device has switched reporting off, for every app that keeps
+        its state here, until they switch it on again."""
+        if self.path is None:
+            return False
+        try:
+            return self._off.exists()
+        except OSError:
+            return True  # it cannot be looked at: then nothing is reported
+
+    def switch(self, *, on: bool) -> None:
+        """Switch reporting on or off, for good.
+
+        Raises:
+            OSError: the disk is in the way.
+        """
+        if on:
+            self._off.unlink(missing_ok=True)
+        else:
+            self._off.touch(mode=0o600)
+
+    @property
+    def _off(self) -> Path:
+        if self.path is None:
+            raise StateError("a state in memory ends with its process: there is nothing to switch")
+        return self.path.with_name(_OFF)
+
+    def close(self) -> None:
+        """Release the file. The next transaction opens it again."""
+        with self._lock:
+            self._disconnect()
+
+    def before_fork(self) -> None:
+        """Wait for the transaction in progress and close the file: no connection may cross."""
+        self._lock.acquire()
+        if self.path is not None:
+            self._disconnect()
+
+    def after_fork(self, *, child: bool) -> None:
+        """Go on, in both processes. A state in memory stays with the parent alone."""
+        if child and self.path is None:
+            # A copied ledger would let two processes answer the same window.
+            self.failure = "a state in memory does not cross a fork"
+        self._lock.release()
+
+    def _open(self) -> sqlite3.Connection:
+        if self.path is None:
+            connection = _connect(MEMORY)
+            _empty().backup(connection)
+        else:
+            if not self.path.exists():
+                _create_file(self.path)
+            connection = _connect(f"{self.path.absolute().as_uri()}?mode=rw")
+        self._connection = connection
+        if self.path is not None:
+            for setting in _SETTINGS:
+                connection.execute(setting)
+            _check(connection)
+        return connection
+
+    def _abandon(self) -> None:
+        if self._connection is None:
+            return
+        with suppress(sqlite3.Error):
+            self._connection.rollback()
+        if self.path is not None:
+            self._disconnect()
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def _connect(database: str) -> sqlite3.Connection:
+    return sqlite3.connect(
+        database,
+        uri=database != MEMORY,
+        timeout=_BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,  # State's lock lets one thread in at a time
+    )
+
+
+def _create_file(path: Path) -> None:
+    """Make a complete file under another name and link it in place.
+
+    So a crash never leaves a half-made file, an empty file is always damage, and of two
+    processes that begin at once one wins.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    draft = path.with_name(f"{path.name}.new-{os.getpid()}")
+    draft.unlink(missing_ok=True)
+    os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    try:
+        connection = _connect(draft.absolute().as_uri())
+        try:
+            connection.execute("PRAGMA journal_mode = TRUNCATE")
+            connection.execute("BEGIN IMMEDIATE")
+            _create_tables(connection)
+            connection.execute("COMMIT")
+        finally:
+            connection.close()
+        with suppress(FileExistsError):
+            os.link(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+        draft.with_name(f"{draft.name}-journal").unlink(missing_ok=True)
+    if os.name == "posix":
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+@cache
+def _empty() -> sqlite3.Connection:
+    """An empty state in memory: copying it takes a tenth of the time of making it."""
+    connection = _connect(MEMORY)
+    _create_tables(connection)
+    return connection
+
+
+def _create_tables(connection: sqlite3.Connection) -> None:
+    for tables in (
+        ledger.TABLES,
+        ledger.MEMO_TABLES,
+        memo.TABLES,
+        open_windows.TABLES,
+        outbox.TABLES,
+    ):
+        _run(connection, tables)
+    ledger.Ledger.create(connection)
+    outbox.create(connection)
+    connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+    connection.execute(f"PRAGMA user_version = {_VERSION}")
+
+
+def _run(connection: sqlite3.Connection, statements: str) -> None:
+    """Run statements one by one: the module's own way of it would end the transaction."""
+    for statement in statements.split(";"):
+        connection.execute(statement)
+
+
+def _check(connection: sqlite3.Connection) -> None:
+    """Refuse a file that is foreign, newer or damaged, and bring an older one up to date."""
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    if application != _APPLICATION:
+        raise StateError("the state file is not one of deniable's: name another state_dir")
+    version = _version(connection)
+    if version != _VERSION and version not in _MIGRATIONS:
+        raise StateError(
+            f"the state file has version {version}, and this deniable reads {_VERSION}: upgrade it"
+        )
+    if connection.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
+        raise StateError("the state file is damaged: remove it to start anew")
+    if version != _VERSION:
+        _migrate(connection)
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    """Add what later versions have, all or nothing; another process may have been faster."""
+    connection.execute("BEGIN IMMEDIATE")
+    for version in range(_version(connection), _VERSION):
+        for tables in _MIGRATIONS[version]:
+            _run(connection, tables)
+    connection.execute(f"PRAGMA user_version = {_VERSION}")
+    connection.execute("COMMIT")
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return int(version)
+
+
+def _is_damage(error: sqlite3.DatabaseError) -> bool:
+    # Python's own errors, about a misuse of the module, carry no code.
+    code = getattr(error, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF not in _PASSING

@@ -1,0 +1,67 @@
+"""What the app is spared: every trouble is counted, logged once for each kind, and handed on."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Callable
+from typing import TypeVar
+
+from deniable.errors import DeniableError, StateError, TransportError
+
+__all__ = ["QueueFull", "Troubles"]
+
+_T = TypeVar("_T")
+
+
+class QueueFull(DeniableError):
+    """Records arrive faster than the disk takes them; one was dropped."""
+
+
+class Troubles:
+    """Counts troubles by kind; `on_trouble` is given each of them, and may raise it again."""
+
+    def __init__(self, on_trouble: Callable[[Exception], None] | None) -> None:
+        self.counters: Counter[str] = Counter()
+        self._logged: set[str] = set()
+        self._on_trouble = on_trouble
+
+    def guard(self, work: Callable[[], _T]) -> _T | None:
+        """The result of `work`, or None after trouble."""
+        try:
+            return work()
+        except Exception as error:
+            self.note(error)
+            return None
+
+    def note(self, error: Exception) -> None:
+        """Count a trouble, and log it if it is the first of its kind."""
+        kind, message = _classify(error)
+        self.counters[kind] += 1
+        if kind not in self._logged:
+            self._logged.add(kind)
+            import logging  # a client that meets no trouble does not pay for it
+
+            logger = logging.getLogger("deniable")
+            if not logger.handlers:
+                # An app that has not asked for logs has nothing printed into its terminal.
+                logger.addHandler(logging.NullHandler())
+            # No traceback: handlers that collect local variables would collect values.
+            logger.warning("telemetry: %s", message)
+        if self._on_trouble is not None:
+            self._on_trouble(error)
+
+
+def _classify(error: Exception) -> tuple[str, str]:
+    """The kind of a trouble, and what may be said of it without repeating a value."""
+    if isinstance(error, TransportError):
+        if error.final:
+            return "rejected", f"the collector refused a batch: {error}"
+        return "network", f"sending is put off: {error}"
+    if isinstance(error, StateError):
+        return "state", f"stopped for good: {error}"
+    if isinstance(error, QueueFull):
+        return "overflow", str(error)
+    if isinstance(error, (sqlite3.Error, OSError)):
+        return "disk", f"the state file is out of reach: {error}"
+    return "internal", f"an error of its own: {type(error).__name__}"

@@ -1,0 +1,113 @@
+"""Windows: the UTC day, ISO week or month that a report belongs to.
+
+A window is named by its label, "2026-11-21", "2026-W47" or "2026-11"; the
+three kinds never look alike, so the label alone says which kind it is. No finer
+time ever leaves a device.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+from typing import Literal, TypeAlias, cast
+
+from deniable.errors import WindowError
+
+__all__ = ["KINDS", "Kind", "end", "kind_of", "span", "start", "window_at"]
+
+Kind: TypeAlias = Literal["day", "week", "month"]
+KINDS: tuple[Kind, ...] = ("day", "week", "month")
+
+_LABEL = re.compile(
+    r"(?P<year>\d{4})-(?:W(?P<week>\d\d)|(?P<month>\d\d)(?:-(?P<day>\d\d))?)", re.ASCII
+)
+
+
+def window_at(kind: Kind, timestamp: float) -> str:
+    """The label of the window of that kind which holds a POSIX time (seconds)."""
+    return _label(kind, datetime.fromtimestamp(timestamp, UTC).date())
+
+
+def span(kind: Kind, first: date, last: date) -> list[str]:
+    """Labels of all windows that touch the days from `first` to `last`, in order.
+
+    Raises:
+        ValueError: `last` lies before `first`.
+    """
+    if last < first:
+        raise ValueError(f"the range ends ({last}) before it begins ({first})")
+    labels: list[str] = []
+    day = first
+    while day <= last:
+        label = _label(kind, day)
+        labels.append(label)
+        day = _days(label)[1]
+    return labels
+
+
+def kind_of(label: str) -> Kind:
+    """Which kind of window a label names.
+
+    Raises:
+        WindowError: it names none.
+    """
+    match = _LABEL.fullmatch(label)
+    if match is None:
+        raise WindowError(label)
+    if match["week"]:
+        return "week"
+    return "day" if match["day"] else "month"
+
+
+def start(label: str) -> float:
+    """The POSIX time (seconds) at which the window begins.
+
+    Raises:
+        WindowError: the label names no window.
+    """
+    return _midnight(_days(label)[0])
+
+
+def end(label: str) -> float:
+    """The POSIX time (seconds) at which the window has ended: the next one's start.
+
+    Raises:
+        WindowError: the label names no window.
+    """
+    return _midnight(_days(label)[1])
+
+
+def _label(kind: Kind, day: date) -> str:
+    if kind == "day":
+        return day.isoformat()
+    if kind == "week":
+        year, week, _ = day.isocalendar()
+        return f"{year:04}-W{week:02}"
+    return f"{day.year:04}-{day.month:02}"
+
+
+@lru_cache(maxsize=1024)
+def _days(label: str) -> tuple[date, date]:
+    """The first day of the window and the first day after it."""
+    match = _LABEL.fullmatch(label)
+    if match is None:
+        raise WindowError(label)
+    year = int(match["year"])
+    try:
+        if match["week"]:
+            first = date.fromisocalendar(year, int(match["week"]), 1)
+            return first, first + timedelta(days=7)
+        month = int(match["month"])
+        if match["day"]:
+            first = date(year, month, int(cast(str, match["day"])))
+            return first, first + timedelta(days=1)
+        following = date(year + month // 12, month % 12 + 1, 1)
+        return date(year, month, 1), following
+    except (ValueError, OverflowError) as error:
+        raise WindowError(label) from error
+
+
+@lru_cache(maxsize=1024)
+def _midnight(day: date) -> float:
+    return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()

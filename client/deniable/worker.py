@@ -1,0 +1,125 @@
+"""The background thread: it takes steps when work arrives, is due, or is asked for.
+
+It starts with the first work, never before, so that a process may fork freely until
+then; a forked child starts its own.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+
+__all__ = ["Worker"]
+
+_LINGER = 0.2
+"""Seconds that work may gather after it arrives: one write to the disk serves all of it."""
+
+
+class _Request:
+    """Somebody waits for a step."""
+
+    def __init__(self) -> None:
+        self.done = threading.Event()
+        self.result = False
+
+
+class Worker:
+    """Runs `step(urgent)` in a daemon thread, again after `idle()` seconds at the latest.
+
+    `finish` runs when the thread ends: when it is stopped, or when `step` raises.
+    """
+
+    def __init__(
+        self,
+        step: Callable[[bool], bool],
+        idle: Callable[[], float],
+        finish: Callable[[], None],
+    ) -> None:
+        self._step = step
+        self._idle = idle
+        self._finish = finish
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew without a thread, as in a forked child."""
+        self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
+        self._requests: deque[_Request] = deque()
+        self._urgent = threading.Event()
+        self._stopping = False
+        # Its put() may interrupt itself (a signal handler that records), where a
+        # condition variable would wait for itself for ever.
+        self._tokens: SimpleQueue[None] = SimpleQueue()
+        self._woken = False
+
+    @property
+    def started(self) -> bool:
+        """Whether the thread was ever needed."""
+        return self._thread is not None
+
+    def wake(self) -> None:
+        """There is work: take a step soon. Does not block."""
+        if not self._woken:
+            self._woken = True
+            self._tokens.put(None)
+        if self._thread is None:
+            self._start()
+
+    def run(self, timeout: float | None) -> bool:
+        """Ask for an urgent step and wait for its result; False if it takes too long."""
+        request = _Request()
+        self._requests.append(request)
+        self._urgent.set()
+        self._tokens.put(None)
+        self._start()
+        if self._thread is None or self._stopping:
+            return False
+        return request.done.wait(timeout) and request.result
+
+    def stop(self, timeout: float | None) -> None:
+        """End the thread after its present step; wait for that, but not longer than asked."""
+        self._stopping = True
+        self._urgent.set()
+        self._tokens.put(None)
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(timeout)
+
+    def _start(self) -> None:
+        with self._starting:
+            if self._thread is None and not self._stopping:
+                thread = threading.Thread(target=self._run, name="deniable", daemon=True)
+                self._thread = thread
+                try:
+                    thread.start()
+                except RuntimeError:  # the interpreter is shutting down
+                    self._thread = None
+
+    def _run(self) -> None:
+        try:
+            # What an earlier run left is looked at before the first wait.
+            idle = 0.0
+            while not self._stopping:
+                with suppress(Empty):
+                    self._tokens.get(timeout=idle)
+                    self._woken = False
+                    self._urgent.wait(_LINGER)
+                self._urgent.clear()
+                requests = [self._requests.popleft() for _ in range(len(self._requests))]
+                try:
+                    result = self._step(bool(requests))
+                    for request in requests:
+                        request.result = result
+                finally:
+                    for request in requests:
+                        request.done.set()
+                idle = self._idle()
+        finally:
+            # Should a step have raised, the next work starts another thread.
+            self._thread = None
+            while self._requests:
+                self._requests.popleft().done.set()
+            self._finish()

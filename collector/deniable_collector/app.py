@@ -1,0 +1,187 @@
+"""The collector over HTTP: public, write-only, and without a word about who sends.
+
+POST /v1/reports takes a batch; GET /v1/registry tells everyone what is asked, and
+/v1/openapi.json how; /healthz and /readyz are for the operator's probes. Any WSGI server
+can run it; `asgi` puts a faster way in for batches in front of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from flask import Flask, Response, request
+from werkzeug.exceptions import HTTPException
+from werkzeug.middleware.proxy_fix import ProxyFix
+
+from deniable import Metric, Registry
+from deniable_collector.batches.bodies import read_body
+from deniable_collector.intake import Intake
+from deniable_collector.operation.metrics import count_answer, served
+from deniable_collector.operation.watch import WatchedStore
+from deniable_collector.serving.answers import SECURITY_HEADERS, Answer, accepted, head
+from deniable_collector.serving.problems import problem, problem_of
+from deniable_collector.serving.reception import Reception
+from deniable_collector.settings import Settings
+from deniable_collector.stores import Store, store_of
+from deniable_collector.upkeep.retention import keep
+
+__all__ = ["RECEPTION", "create_app"]
+
+_DESCRIPTION = Path(__file__).with_name("openapi.json")
+
+RECEPTION = "deniable_reception"
+"""Where the app keeps its `Reception` among its extensions."""
+
+_KEYS = ("Authorization", "X-Deniable-Key")
+
+
+def create_app(
+    settings: Settings, store: Store | None = None, registry: Registry | None = None
+) -> Flask:
+    """The WSGI app. A store that is down does not keep it from starting: it answers 503.
+
+    Raises:
+        RegistryError: the registry has mistakes.
+        StoreError: the store's address names no store.
+    """
+    if registry is None:
+        registry = Registry.load(settings.registry)
+    if store is None:
+        store = store_of(settings)
+    store = WatchedStore(store)
+    app = Flask("deniable_collector", static_folder=None)
+    if settings.trusted_proxies:
+        hops = settings.trusted_proxies
+        app.wsgi_app = ProxyFix(  # type: ignore[method-assign]  # as Flask documents it
+            app.wsgi_app, x_for=hops, x_proto=hops, x_host=hops, x_prefix=hops
+        )
+    if settings.metrics_bind:
+        port = int(settings.metrics_bind.rpartition(":")[2])
+        app.wsgi_app = served(  # type: ignore[method-assign, assignment]
+            app.wsgi_app, port, store, len(registry)
+        )
+    app.register_error_handler(HTTPException, _http_error)
+    app.register_error_handler(Exception, lambda error: _response(problem_of(error)))
+    app.after_request(_secure)
+    intake = Intake(
+        registry,
+        store,
+        max_reports=settings.max_reports,
+        max_binary_reports=settings.max_binary_reports,
+        max_metrics=settings.max_metrics,
+    )
+    app.extensions[RECEPTION] = Reception(intake, settings)
+    keep(store, settings.keep_days)
+    _add_routes(app, app.extensions[RECEPTION], store)
+    _add_documents(app, registry)
+    return app
+
+
+def _add_routes(app: Flask, reception: Reception, store: Store) -> None:
+    @app.post("/v1/reports")
+    def reports() -> Response:
+        if reception.admission is not None:
+            authorization, key = (request.headers.get(name, "") for name in _KEYS)
+            reception.admission.admit(request.remote_addr or "", authorization, key)
+        limit = reception.limit(request.mimetype)
+        body = read_body(request.stream, request.headers.get("Content-Encoding", ""), limit)
+        batch = reception.read(request.mimetype, body)
+        (receipt,) = reception.intake.take([batch])
+        return _response(accepted(receipt))
+
+    @app.after_request
+    def let_pages_read(response: Response) -> Response:
+        if reception.cors is not None and request.path == "/v1/reports":
+            origin = request.headers.get("Origin", "")
+            asked = request.method == "OPTIONS"
+            headers = reception.cors.preflight if asked else reception.cors.headers
+            response.headers.extend(headers(origin))
+        return response
+
+    @app.get("/healthz")
+    def healthz() -> Response:
+        return _json({"status": "ok"})
+
+    @app.get("/readyz")
+    def readyz() -> Response:
+        reception.intake.prepare()
+        store.ping()
+        return _json({"status": "ready"})
+
+
+def _add_documents(app: Flask, registry: Registry) -> None:
+    metrics = json.dumps({"metrics": {each.name: _describe(each) for each in registry}})
+    description = _DESCRIPTION.read_text(encoding="utf-8")
+
+    @app.get("/v1/registry")
+    def read_registry() -> Response:
+        return _document(metrics)
+
+    @app.get("/v1/openapi.json")
+    def read_description() -> Response:
+        return _document(description)
+
+
+def _document(text: str) -> Response:
+    """What is the same for everyone, and only sent to those who do not have it yet."""
+    response = Response(text, content_type="application/json")
+    response.set_etag(hashlib.sha256(text.encode()).hexdigest())
+    response.headers["Cache-Control"] = "public, max-age=300"
+    response.make_conditional(request)
+    return response
+
+
+def _describe(metric: Metric) -> dict[str, Any]:
+    """What everyone may know about a metric: all of it but who in the house owns it."""
+    return {
+        "type": metric.type,
+        "description": metric.description,
+        "values": None if metric.values is None else list(metric.values),
+        "epsilon": metric.epsilon,
+        "lifetime_epsilon": metric.lifetime_epsilon,
+        "window": metric.window,
+        "sample_rate": metric.sample_rate,
+        "longitudinal": metric.longitudinal,
+        "expires": metric.expires.isoformat(),
+        "scheme": metric.scheme.fingerprint,
+        "definition": metric.scheme.definition(),
+    }
+
+
+def _json(document: dict[str, Any], status: int = 200) -> Response:
+    return Response(json.dumps(document), status, content_type="application/json")
+
+
+def _response(answer: Answer) -> Response:
+    headers = head(answer.content_type, answer.retry_after, answer.status)
+    named = [(name.decode(), text.decode()) for name, text in headers]
+    return Response(answer.body, answer.status, named)
+
+
+def _http_error(error: HTTPException) -> Response:
+    status = error.code or 500
+    detail = _DETAILS.get(status, error.name)
+    response = _response(problem(f"http-{status}", status, error.name, detail))
+    for name, value in error.get_headers():
+        if name in ("Allow", "Retry-After"):
+            response.headers[name] = value
+    return response
+
+
+_DETAILS = {
+    404: "there is nothing at this path",
+    405: "this path does not take this method: see the Allow header",
+    413: "the body is larger than the collector takes: send several batches",
+}
+
+
+def _secure(response: Response) -> Response:
+    # Problems count themselves, and intake counts the batches that it acknowledges.
+    if response.status_code < 400 and response.status_code != 202:
+        count_answer(response.status_code)
+    for name, value in SECURITY_HEADERS.items():
+        response.headers.setdefault(name, value)
+    return response

@@ -1,0 +1,255 @@
+"""The collector for an event loop: a short way in for batches, in front of the Flask app.
+
+POST /v1/reports is answered here, from the same reception and with the same answers as by
+the app; everything else goes to the app, in threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import Awaitable, Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeAlias, cast
+
+from a2wsgi import WSGIMiddleware
+from flask import Flask
+
+from deniable_collector.app import RECEPTION, create_app
+from deniable_collector.batches.batch import Receipt
+from deniable_collector.batches.binary import MEDIA_TYPE
+from deniable_collector.batches.bodies import IntakeError, read_body, too_large
+from deniable_collector.operation.metrics import QUEUE
+from deniable_collector.serving.answers import Answer, accepted, head
+from deniable_collector.serving.group import Done, GroupCommit
+from deniable_collector.serving.guard import Guard
+from deniable_collector.serving.incoming import Gone, Incoming, Message, Receive, Scope
+from deniable_collector.serving.problems import problem_of
+from deniable_collector.serving.reception import JSON, Reception
+from deniable_collector.settings import Settings
+
+__all__ = ["Collector", "app"]
+
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+
+_PATH = "/v1/reports"
+_INLINE = {JSON: 1 << 15, MEDIA_TYPE: 1 << 18}
+"""Bytes of a body that is read on the event loop: about a millisecond of work. A larger one
+is read in a thread, where it holds nobody up."""
+
+_SAMPLE_SECONDS = 1.0
+"""How often the bytes that wait are written down for the metrics."""
+
+
+_CLOSE = (b"connection", b"close")
+
+
+class Collector:
+    """The ASGI app around a Flask app of `create_app`.
+
+    The lifespan protocol must be on: it makes what lives with the event loop.
+    """
+
+    def __init__(self, flask: Flask, settings: Settings) -> None:
+        self._reception: Reception = flask.extensions[RECEPTION]
+        self._settings = settings
+        self._flask = WSGIMiddleware(cast(Any, flask), workers=settings.threads)
+        self._readers = ThreadPoolExecutor(settings.threads, "read")
+        self._group = GroupCommit(self._reception.intake, settings.tick / 1000)
+        self.guard = Guard(settings)
+        self._held = 0
+        self.short = {
+            each: min(most, self._reception.limit(each)) for each, most in _INLINE.items()
+        }
+        """Most bytes of a body of each media type that `offer` takes."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] == "POST" and scope["path"] == _PATH:
+            await self._reports(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+        elif scope["type"] == "http":
+            await self._elsewhere(scope, receive, send)
+        else:
+            # A WebSocket: there is none here.
+            await send({"type": "websocket.close", "code": 1000})
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        await receive()
+        # The schemes are published before the first batch, if the store is there.
+        loop = asyncio.get_running_loop()
+        warm = loop.run_in_executor(self._readers, self._reception.intake.prepare)
+        await asyncio.wait([warm])
+        warm.exception()
+        sampling = loop.create_task(self._sample()) if self._settings.metrics_bind else None
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        if sampling is not None:
+            sampling.cancel()
+            await asyncio.wait([sampling])
+        # By now every request has been answered: nothing waits for a commit any more.
+        self._group.close()
+        self._readers.shutdown()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _sample(self) -> None:
+        while True:
+            QUEUE.set(self._held)
+            await asyncio.sleep(_SAMPLE_SECONDS)
+
+    async def _elsewhere(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = False
+        incoming = Incoming(scope, receive)
+
+        async def sending(message: Message) -> None:
+            nonlocal started
+            if not started and not await incoming.pass_over(self.guard.max_request):
+                message = {**message, "headers": [*message["headers"], _CLOSE]}
+            started = True
+            await send(message)
+
+        try:
+            await self._flask(cast(Any, scope), cast(Any, incoming), cast(Any, sending))
+        except Exception as error:
+            # The server would log the traceback, with what was sent.
+            answer = problem_of(error)
+            if not started:
+                await _send(sending, answer)
+
+    def admit(self, client: tuple[str, int] | None, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        """Let the sender of a batch in: the peer, and the header with names in lower case.
+
+        Raises:
+            IntakeError: as `Admission.admit` does.
+        """
+        if self._reception.admission is not None:
+            self._reception.admission.admit_scope(client, headers)
+
+    def hold(self, size: int) -> None:
+        """Count bytes of a body that waits, until `release`.
+
+        Raises:
+            IntakeError: too many wait already. These are counted all the same.
+        """
+        self._held += size
+        if self._held > self._settings.queue:
+            raise IntakeError(
+                "queue-full",
+                503,
+                "Queue full",
+                "the collector is busy: send the batch again later, unchanged",
+                retry_after=1.0,
+            )
+
+    def release(self, size: int) -> None:
+        """The bytes wait no longer."""
+        self._held -= size
+
+    def offer(self, media_type: str, body: bytes, done: Done) -> bool:
+        """Take a body that is not compressed, if that needs no waiting; `done` is told as by
+        `GroupCommit.add`.
+
+        It has at most `short` bytes.
+
+        False says nothing of the body, and `done` is not told: ask `settle`.
+        """
+        batch = self._reception.glance(media_type, "", body)
+        if batch is None:
+            return False
+        self._group.add(batch, done)
+        return True
+
+    async def settle(self, media_type: str, encoding: str, body: bytes) -> Receipt:
+        """Read a body, in a thread, and take it.
+
+        Raises:
+            IntakeError, StoreError: nothing of it is counted.
+        """
+        run = asyncio.get_running_loop().run_in_executor
+        grown = 0
+        try:
+            if encoding:
+                limit = self._reception.limit(media_type)
+                body = await run(self._readers, read_body, io.BytesIO(body), encoding, limit)
+                # What waits for its commit is as large as this, however little was sent.
+                grown = len(body)
+                self.hold(grown)
+            batch = await run(self._readers, self._reception.read, media_type, body)
+            return await self._group.take(batch)
+        finally:
+            self.release(grown)
+
+    async def _reports(self, scope: Scope, receive: Receive, send: Send) -> None:
+        held = 0
+        incoming = Incoming(scope, receive)
+
+        def hold(size: int) -> None:
+            nonlocal held
+            held += size
+            self.hold(size)
+
+        try:
+            self.admit(scope.get("client"), scope["headers"])
+            media_type, encoding, length = _headers(scope)
+            limit = self._reception.limit(media_type)
+            if length > limit:
+                raise too_large(limit)
+            body = await incoming.collect(limit, hold)
+            answer = accepted(await self._take(media_type, encoding, body))
+        except Gone:
+            return
+        except Exception as error:
+            answer = problem_of(error)
+        finally:
+            self.release(held)
+        more = [] if await incoming.pass_over(self.guard.max_request) else [_CLOSE]
+        if self._reception.cors is not None:
+            found = self._reception.cors.headers(_origin(scope))
+            more += [
+                (name.lower().encode(), text.encode("latin-1")) for name, text in found.items()
+            ]
+        await _send(send, answer, more)
+
+    async def _take(self, media_type: str, encoding: str, body: bytes) -> Receipt:
+        if len(body) <= self.short[media_type]:
+            batch = self._reception.glance(media_type, encoding, body)
+            if batch is not None:
+                return await self._group.take(batch)
+        return await self.settle(media_type, encoding, body)
+
+
+def _headers(scope: Scope) -> tuple[str, str, int]:
+    """The media type, in lower case and without parameters, the content encoding, and the
+    length that the body will have, or 0."""
+    media_type = encoding = length = b""
+    for name, value in scope["headers"]:
+        # Of a header that comes twice nothing is right.
+        if name == b"content-type":
+            media_type = value if not media_type else media_type + b"," + value
+        elif name == b"content-encoding":
+            encoding = value if not encoding else encoding + b"," + value
+        elif name == b"content-length":
+            length = value
+    return (
+        media_type.decode("latin-1").partition(";")[0].strip().lower(),
+        encoding.decode("latin-1"),
+        int(length) if length.isdigit() else 0,
+    )
+
+
+def _origin(scope: Scope) -> str:
+    found = [value for name, value in scope["headers"] if name == b"origin"]
+    return b",".join(found).decode("latin-1")
+
+
+async def _send(send: Send, answer: Answer, more: Iterable[tuple[bytes, bytes]] = ()) -> None:
+    length = (b"content-length", b"%d" % len(answer.body))
+    headers = [length, *head(answer.content_type, answer.retry_after, answer.status), *more]
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    await send({"type": "http.response.body", "body": answer.body})
+
+
+def app() -> Collector:
+    """The app that the environment makes; servers call this a factory."""
+    settings = Settings.from_env()
+    return Collector(create_app(settings), settings)

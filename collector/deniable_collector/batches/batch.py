@@ -1,0 +1,74 @@
+"""A batch that has been read, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple
+
+from deniable_collector.batches.folding import Accepted, Block
+from deniable_collector.stores.base import Increment, TallyRowKey
+
+__all__ = ["REASONS", "Batch", "Receipt", "Rejection"]
+
+REASONS = (
+    "malformed",
+    "unknown_metric",
+    "bad_window",
+    "expired_metric",
+    "window_not_closed",
+    "window_too_old",
+    "unknown_scheme",
+    "bad_row",
+    "bad_columns",
+)
+"""Why a report can be rejected, in the order in which it is looked at."""
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """A report that was not counted: its place in the batch, a reason code and its meaning."""
+
+    index: int
+    reason: str
+    detail: str
+
+
+class Batch(NamedTuple):
+    """A batch that has been read: what may be counted, and what may not.
+
+    The good reports of a binary batch are summed already, in `summed` and `blocks`. Of its bad
+    ones the first hundred are in `rejected`, and `refused` counts all of them by reason.
+    """
+
+    id: str
+    accepted: tuple[Accepted, ...]
+    rejected: tuple[Rejection, ...]
+    summed: Mapping[TallyRowKey, Increment] = MappingProxyType({})
+    blocks: tuple[Block[TallyRowKey], ...] = ()
+    refused: Mapping[str, int] | None = None
+
+    @property
+    def reports(self) -> int:
+        """How many reports may be counted."""
+        number = len(self.accepted)
+        if self.summed:
+            number += sum(each.reports for each in self.summed.values())
+        for block in self.blocks:
+            number += int(block.reports.sum())
+        return number
+
+
+class Receipt(NamedTuple):
+    """What became of a batch. Its accepted reports are in the tallies, durably, by now.
+
+    Either `accepted` or `duplicate` is 0: a batch is counted as a whole, or was before.
+    `refused` is how many were rejected for each reason, of a binary batch.
+    """
+
+    batch: str
+    accepted: int
+    duplicate: int
+    rejected: tuple[Rejection, ...]
+    refused: Mapping[str, int] | None = None

@@ -1,0 +1,211 @@
+"""Which tally a report may add to: the registry, the published schemes and the calendar.
+
+Names are looked up in the order in which `batch.REASONS` lists why they are refused.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property, lru_cache
+
+from deniable import Metric, Registry, Scheme, WindowError, windows
+from deniable.mechanisms import Row
+from deniable_collector.batches.binary import Layout
+from deniable_collector.stores.base import (
+    ID_RETENTION,
+    Store,
+    StoreUnavailable,
+    TallyKey,
+    TallyRowKey,
+)
+
+__all__ = ["SKEW", "Catalogue", "Place", "Refused"]
+
+SKEW = 86_400.0
+"""Seconds by which a device's clock may run ahead of ours."""
+
+_REFRESH_SECONDS = 60.0
+_PLACES = 10_000
+"""Tallies remembered; those of windows that are past go when there are so many."""
+
+
+class Refused(Exception):
+    """A report cannot be counted, for this reason."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        self.reason = reason
+        self.detail = detail
+        super().__init__(reason)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A tally that takes reports from `opens` to `closes` (POSIX seconds), and its rows."""
+
+    rows: tuple[Row, ...]
+    keys: tuple[TallyRowKey, ...]
+    opens: float
+    closes: float
+
+    @cached_property
+    def layout(self) -> Layout:
+        """How binary batches lay these rows out."""
+        return Layout(self.rows)
+
+    @cached_property
+    def blocks(self) -> dict[tuple[int, ...], tuple[TallyRowKey, ...]]:
+        """The names of the rows in each block of a binary batch."""
+        return {
+            numbers: tuple(self.keys[row] for row in numbers) for _, numbers in self.layout.kinds
+        }
+
+
+class Catalogue:
+    """What the store and the registry know, remembered; safe to use from several threads.
+
+    `clock` returns POSIX time in seconds.
+    """
+
+    def __init__(
+        self, registry: Registry, store: Store, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._registry = registry
+        self._store = store
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._failure: StoreUnavailable | None = None
+        self._schemes: Mapping[str, Mapping[str, Scheme]] | None = None
+        self._refreshed = 0.0
+        self._published = 0.0
+        self._places: dict[tuple[str, str, str], Place] = {}
+
+    def prepare(self) -> None:
+        """Publish the registry's schemes and read those of earlier registries, once.
+
+        All of them are published again about once a minute: a store that lost its memory
+        takes commits as before, and nobody could read what they add up to.
+
+        Raises:
+            StoreUnavailable: the store cannot be reached; the next call tries again.
+        """
+        known = self._known()
+        if abs(self._clock() - self._published) >= _REFRESH_SECONDS:
+            with self._lock:
+                if abs(self._clock() - self._published) < _REFRESH_SECONDS:
+                    return
+                self._published = self._clock()
+            # What is known need not wait for a shard that is away: the commit will tell.
+            with suppress(StoreUnavailable):
+                self._store.publish({metric: each.values() for metric, each in known.items()})
+
+    def remembered(self, metric: str, fingerprint: str, window: str, now: float) -> Place | None:
+        """The tally, if it was found before and still takes reports; asks no store."""
+        place = self._places.get((metric, fingerprint, window))
+        return place if place is not None and place.opens <= now <= place.closes else None
+
+    def find(self, name: str, fingerprint: str, window: str, now: float) -> Place:
+        """The tally of that name.
+
+        Raises:
+            Refused: there is none, or it takes no reports now.
+            StoreUnavailable: the published schemes cannot be read.
+        """
+        place = self.remembered(name, fingerprint, window, now)
+        if place is not None:
+            return place
+        metric = self._registry.metrics.get(name)
+        if metric is None:
+            raise Refused("unknown_metric", "the registry declares no metric of that name")
+        opens, closes = _check_window(metric, window, now)
+        scheme = self._scheme(name, fingerprint)
+        if scheme is None:
+            raise Refused("unknown_scheme", "the metric has never had a scheme of that name")
+        rows = scheme.mechanism.rows
+        tally = TallyKey(name, fingerprint, window)
+        keys = tuple(TallyRowKey(tally, row) for row in range(len(rows)))
+        place = Place(rows, keys, opens, closes)
+        if len(self._places) >= _PLACES:
+            self._places = {}
+        self._places[tally] = place
+        return place
+
+    def _scheme(self, metric: str, fingerprint: str) -> Scheme | None:
+        known = self._known().get(metric, {})
+        if fingerprint not in known:
+            # Another collector, with a newer registry, may have published it meanwhile.
+            with self._asking():
+                if abs(self._clock() - self._refreshed) >= _REFRESH_SECONDS:
+                    self._refresh()
+            known = self._known().get(metric, {})
+        return known.get(fingerprint)
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        """One asks the store at a time, and its failure is that of all who waited meanwhile:
+        if each found out for itself, the last would wait for the patience of all of them."""
+        before = self._failure
+        with self._lock:
+            failure = self._failure
+            if failure is not None and failure is not before:
+                raise StoreUnavailable(str(failure), failure.retry_after)
+            try:
+                yield
+            except StoreUnavailable as error:
+                self._failure = error
+                raise
+
+    def _known(self) -> Mapping[str, Mapping[str, Scheme]]:
+        if self._schemes is None:
+            with self._asking():
+                if self._schemes is None:
+                    # No tally may exist before its scheme can be read back.
+                    self._store.publish({each.name: [each.scheme] for each in self._registry})
+                    self._published = self._clock()
+                    self._refresh()
+        assert self._schemes is not None
+        return self._schemes
+
+    def _refresh(self) -> None:
+        published = self._store.schemes()
+        for name, schemes in (self._schemes or {}).items():
+            # What was published once stays known, whatever the store remembers.
+            published[name] = {**schemes, **published.get(name, {})}
+        for metric in self._registry:
+            published.setdefault(metric.name, {})[metric.scheme.fingerprint] = metric.scheme
+        self._schemes = published
+        self._refreshed = self._clock()
+
+
+def _check_window(metric: Metric, label: str, now: float) -> tuple[float, float]:
+    """From when to when the window is accepted; refuse one that is of another kind, too early,
+    too late, or beyond the expiry.
+
+    A store remembers a batch id for ID_RETENTION. The first time that a report of a window
+    can be accepted is end - SKEW, so an id that was folded then is forgotten from
+    end - SKEW + ID_RETENTION on. From that moment the window itself is refused: a retry
+    that meets no memory of its id is refused with it, and never counted twice.
+    """
+    try:
+        kind, first, last = _span(label)
+    except WindowError as error:
+        raise Refused("bad_window", f"the window is no label of a {metric.window}") from error
+    if kind != metric.window:
+        raise Refused("bad_window", f"the metric is asked once a {metric.window}, not a {kind}")
+    if datetime.fromtimestamp(first, UTC).date() > metric.expires:
+        raise Refused("expired_metric", f"the metric has expired on {metric.expires}")
+    opens, closes = last - SKEW, last + ID_RETENTION - SKEW
+    if now < opens:
+        raise Refused("window_not_closed", "the window has not ended yet")
+    if now > closes:
+        raise Refused("window_too_old", "the window ended too long ago")
+    return opens, closes
+
+
+@lru_cache(maxsize=4096)
+def _span(label: str) -> tuple[windows.Kind, float, float]:
+    return windows.kind_of(label), windows.start(label), windows.end(label)

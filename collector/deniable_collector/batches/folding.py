@@ -1,0 +1,186 @@
+"""Many reports become few increments: how much to add to which cells of which rows."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.mechanisms import Packing, Row
+from deniable_collector.batches.sums import count_bitmaps
+from deniable_collector.stores.base import Increment, TallyRowKey
+
+__all__ = ["Accepted", "Block", "increments", "merged", "spread"]
+
+_BLOCK_BITS = 1 << 22
+"""Bits of bitmaps laid side by side at once: hostile batches of wide rows must not fill the
+memory."""
+
+_DENSE = 16
+"""A row up to so many times as wide as what is added to it is added densely."""
+
+_FULL = 4
+"""A row up to so many times as wide as its columns that are added to is one whole stretch."""
+
+_SMALL_BITS = 1 << 13
+"""Bits of a row's bitmaps up to which it is summed together with other rows."""
+
+
+RowName = TypeVar("RowName")
+
+
+class Block(NamedTuple, Generic[RowName]):
+    """What is added to rows of one width: `reports`, of shape (rows,), and `counts` of each of
+    their columns, of shape (rows, width).
+
+    Batches of one tally have the same blocks, which are added as they are.
+    """
+
+    rows: tuple[RowName, ...]
+    reports: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+
+class Accepted(NamedTuple):
+    """A report that passed: the row it adds to, and its columns as `Report.columns` has them."""
+
+    key: TallyRowKey
+    row: Row
+    columns: int
+
+
+def increments(reports: Sequence[Accepted]) -> dict[TallyRowKey, Increment]:
+    """The sum of all reports, one increment for each row that they name."""
+    # One object may stand for what many devices sent; its fields are looked at once.
+    objects = dict(zip(map(id, reports), reports, strict=True))
+    rows: dict[TallyRowKey, Row] = {}
+    indices: defaultdict[TallyRowKey, Counter[int]] = defaultdict(Counter)
+    bitmaps: defaultdict[TallyRowKey, list[int]] = defaultdict(list)
+    for identity, number in Counter(map(id, reports)).items():
+        each = objects[identity]
+        if each.row.packing is Packing.INDEX:
+            indices[each.key][each.columns] += number
+        else:
+            bitmaps[each.key] += [each.columns] * number
+        rows[each.key] = each.row
+    sums: dict[TallyRowKey, Increment] = {}
+    for key, counted in indices.items():
+        counts = tuple(counted.values())
+        sums[key] = Increment(rows[key].width, sum(counts), tuple(counted), counts)
+    small: defaultdict[int, dict[TallyRowKey, list[int]]] = defaultdict(dict)
+    for key, every in bitmaps.items():
+        width = rows[key].width
+        if len(every) * width <= _SMALL_BITS:
+            small[width][key] = every
+        else:
+            sums[key] = _stretch(width, len(every), _sum(width, every))
+    for width, together in small.items():
+        sums.update(_sum_together(width, together))
+    return sums
+
+
+def merged(
+    parts: Iterable[Mapping[TallyRowKey, Increment]], blocks: Iterable[Block[TallyRowKey]] = ()
+) -> dict[TallyRowKey, Increment]:
+    """The sum of several sums; a row is in one block of each batch, always of the same rows."""
+    found: defaultdict[TallyRowKey, list[Increment]] = defaultdict(list)
+    for part in (*parts, *map(spread, _together(blocks))):
+        for key, increment in part.items():
+            found[key].append(increment)
+    return {key: each[0] if len(each) == 1 else _add(each) for key, each in found.items()}
+
+
+def _together(blocks: Iterable[Block[TallyRowKey]]) -> Iterator[Block[TallyRowKey]]:
+    """The blocks of each tally as one."""
+    alike: defaultdict[TallyRowKey, list[Block[TallyRowKey]]] = defaultdict(list)
+    for block in blocks:
+        alike[block.rows[0]].append(block)
+    for first, *others in alike.values():
+        if others:
+            # Not into the first: a commit that fails is tried again, batch by batch.
+            first = first._replace(reports=first.reports.copy(), counts=first.counts.copy())
+        for other in others:
+            np.add(first.reports, other.reports, out=first.reports)
+            np.add(first.counts, other.counts, out=first.counts)
+        yield first
+
+
+def spread(block: Block[RowName]) -> dict[RowName, Increment]:
+    """An increment for each row of a block that any report names."""
+    named = np.flatnonzero(block.reports)
+    rows = [block.rows[each] for each in named.tolist()]
+    found = _stretches(block.counts.shape[1], block.reports[named].tolist(), block.counts[named])
+    return dict(zip(rows, found, strict=True))
+
+
+def _stretches(
+    width: int, reports: Iterable[int], counts: NDArray[np.int64]
+) -> Iterator[Increment]:
+    """The increments of rows from the counts of all of their columns; shape (rows, width)."""
+    whole = range(width)
+    filled = np.count_nonzero(counts, axis=1).tolist()
+    for number, each, columns in zip(reports, counts, filled, strict=True):
+        if width <= _FULL * columns:
+            yield Increment(width, number, whole, each)
+        else:
+            touched = np.flatnonzero(each)
+            yield Increment(width, number, touched, each[touched])
+
+
+def _stretch(width: int, reports: int, counts: NDArray[np.int64]) -> Increment:
+    return next(_stretches(width, [reports], counts[None]))
+
+
+def _add(parts: list[Increment]) -> Increment:
+    width, reports = parts[0].width, sum(part.reports for part in parts)
+    if width <= _DENSE * sum(len(part.columns) for part in parts):
+        dense = np.zeros(width, np.int64)
+        for part in parts:
+            dense[_places(part)] += np.asarray(part.counts, np.int64)
+        return _stretch(width, reports, dense)
+    columns = np.concatenate([np.asarray(part.columns, np.int64) for part in parts])
+    counts = np.concatenate([np.asarray(part.counts, np.int64) for part in parts])
+    touched, places = np.unique(columns, return_inverse=True)
+    sums = np.zeros(len(touched), np.int64)
+    np.add.at(sums, places, counts)
+    return Increment(width, reports, touched, sums)
+
+
+def _places(part: Increment) -> slice | NDArray[np.int64]:
+    if isinstance(part.columns, range):
+        return slice(part.columns.start, part.columns.stop)
+    return np.asarray(part.columns, np.int64)
+
+
+def _sum_together(
+    width: int, columns: Mapping[TallyRowKey, list[int]]
+) -> Iterator[tuple[TallyRowKey, Increment]]:
+    """The sums of many rows of one width with few bitmaps each: as cohorts come, by the dozen."""
+    keys = list(columns)
+    at_once = max(1, _BLOCK_BITS // _SMALL_BITS)
+    for place in range(0, len(keys), at_once):
+        block = keys[place : place + at_once]
+        numbers = [len(columns[key]) for key in block]
+        bitmaps = _lay_out(width, [each for key in block for each in columns[key]])
+        bits = np.unpackbits(bitmaps, axis=1, count=width, bitorder="little")
+        starts = np.cumsum([0, *numbers[:-1]])
+        counts = np.add.reduceat(bits, starts, axis=0, dtype=np.int64)
+        yield from zip(block, _stretches(width, numbers, counts), strict=True)
+
+
+def _sum(width: int, reports: list[int]) -> NDArray[np.int64]:
+    counts = np.zeros(width, np.int64)
+    at_once = max(1, _BLOCK_BITS // width)
+    for first in range(0, len(reports), at_once):
+        counts += count_bitmaps(_lay_out(width, reports[first : first + at_once]), width)
+    return counts
+
+
+def _lay_out(width: int, reports: list[int]) -> NDArray[np.uint8]:
+    """The bitmaps as bytes; shape (n, bytes)."""
+    size = (width + 7) // 8
+    packed = b"".join([columns.to_bytes(size, "little") for columns in reports])
+    return np.frombuffer(packed, np.uint8).reshape(-1, size)

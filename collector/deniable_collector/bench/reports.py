@@ -1,0 +1,98 @@
+"""Made-up batches for measuring a collector: random answers, through the real mechanisms.
+
+Reports are drawn ahead and used again in batches with ids of their own, so that making them
+does not slow the load down: what is measured is the collector.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Sequence
+
+from deniable import DeniableError, Metric, Registry, windows
+from deniable.wire import Answer, encode_batch, new_batch_id, pack_columns
+from deniable_collector.batches.catalogue import SKEW
+from deniable_collector.stores.base import ID_RETENTION
+
+__all__ = ["PREFIX", "BenchError", "MadeUp", "choose", "open_window"]
+
+PREFIX = "bench_"
+"""What the names of metrics begin with that exist to be measured with."""
+
+_POOL = 500
+"""Reports that are drawn of each metric."""
+
+
+class BenchError(DeniableError):
+    """There is nothing to measure with; the message says what to do."""
+
+
+def choose(registry: Registry, names: Sequence[str]) -> list[Metric]:
+    """The metrics of these names; without any, those that begin with `PREFIX`.
+
+    Raises:
+        BenchError: a name is not declared, or none begins with `PREFIX`.
+    """
+    unknown = [name for name in names if name not in registry.metrics]
+    if unknown:
+        raise BenchError(f"the registry declares no metric {', '.join(sorted(unknown))}")
+    chosen = [each for each in registry if each.name in names] if names else [
+        each for each in registry if each.name.startswith(PREFIX)
+    ]  # fmt: skip
+    if not chosen:
+        raise BenchError(
+            f"the registry declares no metric whose name begins with {PREFIX}: add one, or name "
+            "others with --metric, whose tallies will then hold made-up reports for good"
+        )
+    return chosen
+
+
+def open_window(metric: Metric, now: float) -> str | None:
+    """The latest window of the metric that has ended and takes reports at `now` (POSIX
+    seconds); else one that ends within a day; None where the collector takes none."""
+    current = windows.window_at(metric.window, now)
+    previous = windows.window_at(metric.window, windows.start(current) - 1)
+    for label in (previous, current):
+        end = windows.end(label)
+        expired = windows.start(label) >= windows.end(metric.expires.isoformat())
+        if end - SKEW <= now <= end + ID_RETENTION - SKEW - 3_600 and not expired:
+            return label
+    return None
+
+
+class MadeUp:
+    """Makes bodies of `reports` reports each, mixed from all the metrics.
+
+    `now` is POSIX time in seconds.
+
+    Raises:
+        BenchError: a metric takes no reports now.
+    """
+
+    def __init__(self, metrics: Sequence[Metric], reports: int, now: float) -> None:
+        self._reports = reports
+        self._pool: list[str] = []
+        for metric in metrics:
+            window = open_window(metric, now)
+            if window is None:
+                raise BenchError(
+                    f"{metric.name} has no window that takes reports today: it has expired, or "
+                    f"its last {metric.window} ended more than six days ago"
+                )
+            for _ in range(_POOL):
+                body = encode_batch("", [_answer(metric, window)])
+                self._pool.append(json.dumps(json.loads(body)["reports"][0]))
+
+    def __call__(self) -> bytes:
+        """One body; its id is new."""
+        reports = ",".join([secrets.choice(self._pool) for _ in range(self._reports)])
+        return f'{{"batch":"{new_batch_id()}","reports":[{reports}]}}'.encode()
+
+
+def _answer(metric: Metric, window: str) -> Answer:
+    text = secrets.token_hex(4) if metric.values is None else secrets.choice(metric.values)
+    mechanism = metric.scheme.mechanism
+    report = mechanism.randomize(metric.item(text))
+    columns = pack_columns(mechanism.rows[report.row], report)
+    return Answer(metric.name, metric.scheme.fingerprint, window, report.row, columns)

@@ -1,0 +1,57 @@
+"""`deniable collect`: check the settings, publish the schemes, then become gunicorn."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from deniable import DeniableError, Registry
+from deniable_collector.operation.events import announce
+from deniable_collector.settings import Settings
+from deniable_collector.stores import StoreUnavailable, store_of
+
+__all__ = ["collect"]
+
+
+@click.command()
+@click.option("--registry", metavar="PATH", help="The registry (DENIABLE_REGISTRY).")
+@click.option("--store", metavar="URL", help="Where the tallies are (DENIABLE_STORE).")
+@click.option("--bind", metavar="HOST:PORT", help="Where to listen (DENIABLE_BIND).")
+@click.option("--workers", metavar="N", help="Processes (DENIABLE_WORKERS).")
+@click.option("--threads", metavar="N", help="Threads of each process (DENIABLE_THREADS).")
+def collect(**options: str | None) -> None:
+    """Run the collector. Settings come from the environment; options win over it."""
+    environ = dict(os.environ)
+    for name, value in options.items():
+        if value is not None:
+            variable = f"DENIABLE_{name.upper()}"
+            environ[variable] = value
+            environ.pop(f"{variable}_FILE", None)
+    try:
+        _check(Settings.from_env(environ))
+    except DeniableError as error:
+        raise click.ClickException(str(error)) from error
+    sys.stdout.flush()
+    os.execve(  # noqa: S606  (this very interpreter, and arguments of ours alone)
+        sys.executable,
+        [
+            *(sys.executable, "-m", "gunicorn"),
+            *("-c", "python:deniable_collector.gunicorn_conf", "deniable_collector.asgi:app()"),
+        ],
+        environ,
+    )
+
+
+def _check(settings: Settings) -> None:
+    """Publish now, so that a mistake is told here and not by every worker in turn."""
+    registry = Registry.load(settings.registry)
+    store = store_of(settings)
+    try:
+        store.publish({metric.name: [metric.scheme] for metric in registry})
+    except StoreUnavailable as error:
+        # The devices keep their batches meanwhile; the workers go on trying.
+        announce(settings.log_format, "store-away", str(error), warning=True)
+    finally:
+        store.close()

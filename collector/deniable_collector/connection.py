@@ -1,0 +1,191 @@
+"""One HTTP connection of uvicorn's, with a short way for what most requests are.
+
+A small batch of JSON and a binary one are read, counted and answered by callbacks, without the
+task and the messages that an ASGI call takes. Everything else goes uvicorn's own way, to the
+app; so does the parsing of HTTP in either case.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from deniable_collector.asgi import Collector
+from deniable_collector.batches.batch import Receipt
+from deniable_collector.serving.answers import Answer, accepted, wire
+from deniable_collector.serving.guard import GuardedConnection
+from deniable_collector.serving.problems import problem_of
+
+__all__ = ["Connection"]
+
+_URL = b"/v1/reports"
+_UNUSUAL = frozenset((b"content-encoding", b"transfer-encoding", b"expect", b"origin", b"upgrade"))
+"""Headers that mean more than the short way knows of."""
+
+
+class _Exchange:
+    """A request on the short way. uvicorn knows it as the connection's cycle, by these names."""
+
+    __slots__ = (
+        "connection",
+        "disconnected",
+        "held",
+        "keep_alive",
+        "media_type",
+        "more_body",
+        "pieces",
+        "refusal",
+        "response_complete",
+    )
+    message_event = asyncio.Event()
+    """uvicorn tells a cycle of its end by this; nobody waits for it here."""
+
+    def __init__(self, connection: Connection, media_type: str, keep_alive: bool) -> None:
+        self.connection = connection
+        self.media_type = media_type
+        self.keep_alive = keep_alive
+        self.pieces: list[bytes] = []
+        self.held = 0
+        self.more_body = True
+        self.refusal: Exception | None = None
+        self.response_complete = False
+        self.disconnected = False
+
+    def done(self, outcome: Receipt | Exception) -> None:
+        self.connection.answer(
+            self, problem_of(outcome) if isinstance(outcome, Exception) else accepted(outcome)
+        )
+
+
+class Connection(GuardedConnection):
+    """Serves a `Collector`; any other app is served as uvicorn does."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        app: Any = self.app
+        self._collector: Collector | None = app if isinstance(app, Collector) else None
+        # It would name addresses and paths, whatever the process does about logging.
+        self.access_log = False
+
+    def on_headers_complete(self) -> None:
+        media_type = self._plain_type() if self.url == _URL else None
+        if media_type is not None:
+            assert self._collector is not None
+            self.check_header()
+            # HTTP/1.0 would want to hear that the connection stays, where it may.
+            stays = self.parser.should_keep_alive() and self.parser.get_http_version() != "1.0"
+            exchange = _Exchange(self, media_type, stays)
+            self.cycle = exchange  # type: ignore[assignment]
+            try:
+                self._collector.admit(self.client, self.headers)
+            except Exception as error:
+                # Nothing of its body is kept then.
+                exchange.refusal = error
+        else:
+            super().on_headers_complete()
+
+    def _plain_type(self) -> str | None:
+        """The media type of a batch that takes the short way: one that is not compressed, not
+        large, and in the only request under way."""
+        if self._collector is None or self.parser.get_method() != b"POST":
+            return None
+        if self.cycle is not None and not self.cycle.response_complete:
+            return None
+        if self.flow.write_paused:
+            # The client does not read. The app's own way waits for it, and reads no more.
+            return None
+        limit = self.limit_concurrency
+        if limit is not None and max(len(self.connections), len(self.tasks)) >= limit:
+            return None
+        length = media_type = None
+        for name, value in self.headers:
+            if name == b"content-type":
+                if media_type is not None:
+                    return None
+                media_type = value.decode("latin-1")
+            elif name == b"content-length":
+                if len(value) > 9:
+                    return None
+                length = int(value)
+            elif name in _UNUSUAL:
+                return None
+        if media_type is None or length is None:
+            return None
+        return media_type if length <= self._collector.short.get(media_type, -1) else None
+
+    def on_body(self, body: bytes) -> None:
+        exchange = self.cycle
+        if not isinstance(exchange, _Exchange):
+            super().on_body(body)
+        elif exchange.refusal is None:
+            assert self._collector is not None
+            exchange.pieces.append(body)
+            exchange.held += len(body)
+            try:
+                self._collector.hold(len(body))
+            except Exception as error:
+                # Told when all has come: what is not read when a connection closes takes the
+                # answer with it.
+                exchange.refusal = error
+                self._release(exchange)
+
+    def on_message_complete(self) -> None:
+        exchange = self.cycle
+        if not isinstance(exchange, _Exchange):
+            super().on_message_complete()
+        else:
+            assert self._collector is not None
+            exchange.more_body = False
+            try:
+                if exchange.refusal is not None:
+                    raise exchange.refusal
+                pieces, exchange.pieces = exchange.pieces, []
+                body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+                if self._collector.offer(exchange.media_type, body, exchange.done):
+                    return
+            except Exception as error:
+                self.answer(exchange, problem_of(error))
+                return
+            task = self.loop.create_task(self._slowly(exchange, body))
+            task.add_done_callback(self.tasks.discard)
+            self.tasks.add(task)
+
+    async def _slowly(self, exchange: _Exchange, body: bytes) -> None:
+        assert self._collector is not None
+        try:
+            answer = accepted(await self._collector.settle(exchange.media_type, "", body))
+        except Exception as error:
+            answer = problem_of(error)
+        self.answer(exchange, answer)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        exchange = self.cycle
+        if isinstance(exchange, _Exchange) and exchange.more_body:
+            # Nobody will answer what never came whole.
+            self._release(exchange)
+        super().connection_lost(exc)
+        # A connection and its last request name each other, here and where the guard looks.
+        # Without that, what they hold is free at once and need not be searched for.
+        self.cycle = self._before = self._seen = None  # type: ignore[assignment]
+
+    def answer(self, exchange: _Exchange, answer: Answer) -> None:
+        """Write the one answer of a request, if somebody is still there to read it."""
+        self._release(exchange)
+        exchange.response_complete = True
+        if exchange.disconnected or self.transport.is_closing():
+            return
+        self.transport.write(wire(answer, exchange.keep_alive, self.server_state.default_headers))
+        if not exchange.keep_alive:
+            self.server_state.total_requests += 1
+            self.transport.close()
+        elif self.pipeline:
+            self.on_response_complete()
+        else:
+            # The guard sees when it has been idle for long enough.
+            self.server_state.total_requests += 1
+
+    def _release(self, exchange: _Exchange) -> None:
+        """Let go of what has come of a body, which waits no longer."""
+        assert self._collector is not None
+        self._collector.release(exchange.held)
+        exchange.held, exchange.pieces = 0, []

@@ -1,0 +1,78 @@
+"""gunicorn's settings, from ours.
+
+gunicorn -c python:deniable_collector.gunicorn_conf 'deniable_collector.asgi:app()'
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import deniable
+from deniable_collector.operation import metrics_folder
+from deniable_collector.operation.events import announce, tell
+from deniable_collector.operation.logs import DiscreetLogger
+from deniable_collector.settings import Settings
+
+_settings = Settings.from_env()
+if _settings.metrics_bind:
+    # Before gunicorn imports the worker, and with it what counts.
+    metrics_folder.begin()
+
+bind = [_settings.bind, *([_settings.metrics_bind] if _settings.metrics_bind else [])]
+workers = _settings.workers
+threads = _settings.threads
+worker_class = "deniable_collector.worker.EventLoopWorker"
+logger_class = DiscreetLogger
+accesslog = None
+errorlog = "-"
+loglevel = "warning"
+backlog = _settings.backlog
+keepalive = _settings.keep_alive
+# For gunicorn's own workers; ours has the same limits in `guard`.
+worker_connections = _settings.max_connections
+limit_request_line = min(_settings.max_header, 8190)
+limit_request_fields = _settings.max_headers
+limit_request_field_size = _settings.max_header
+timeout = 60
+graceful_timeout = 30
+proc_name = "deniable-collector"
+# A second way in, and a file in the home directory, that nobody here asked for.
+control_socket_disable = True
+
+
+def on_starting(server: Any) -> None:
+    """Make room for the connections, now that there is a log to say so in."""
+    # Imported here, because it brings what counts, for which the folder above must be there.
+    from deniable_collector.serving.guard import open_files
+
+    open_files(_settings.max_connections)
+
+
+def when_ready(server: Any) -> None:
+    """Say where it listens, once it does: with port 0 nobody could know before."""
+    # The addresses stay out of the log, which can then be searched for any address.
+    in_force = {
+        name: value for name, value in _settings.in_force().items() if not name.endswith("_BIND")
+    }
+    listed = " ".join(f"{name}={value}" for name, value in in_force.items())
+    version = deniable.__version__
+    tell("info", "started", f"deniable {version}: {listed}", version=version, settings=in_force)
+    for place, address in zip(("collector", "metrics"), map(str, server.LISTENERS), strict=False):
+        announce(
+            _settings.log_format,
+            "listening",
+            f"deniable {place} listening at {address}",
+            place=place,
+            address=address,
+        )
+
+
+def child_exit(server: Any, worker: Any) -> None:
+    """Forget the figures of a worker that were true only while it lived."""
+    metrics_folder.end_process(worker.pid)
+
+
+def on_exit(server: Any) -> None:
+    """Take away what the processes shared, and say that this was the end."""
+    metrics_folder.end()
+    tell("info", "stopped", "the collector has stopped")

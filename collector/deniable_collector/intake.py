@@ -1,0 +1,291 @@
+"""What the collector does with a body, without HTTP: decode, validate, fold exactly once.
+
+`read` and `read_binary` turn bytes into a batch whose bad reports are set aside, each with
+a reason; `take` folds many batches into one commit for each shard. All are safe to call
+from several threads.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable import Registry, WireError
+from deniable.wire import check_batch_id, unpack_columns
+from deniable_collector.batches.batch import Batch, Receipt, Rejection
+from deniable_collector.batches.binary import BinaryBatch, decode, sum_records
+from deniable_collector.batches.bodies import IntakeError, parse
+from deniable_collector.batches.catalogue import Catalogue, Place, Refused
+from deniable_collector.batches.common import CommonReports
+from deniable_collector.batches.folding import Accepted, Block, increments, merged
+from deniable_collector.batches.typed import decode_typed
+from deniable_collector.operation.metrics import count_receipts
+from deniable_collector.stores.base import Commit, Store, shard_of
+
+__all__ = ["Intake"]
+
+_FIELDS = {"metric", "scheme", "window", "row", "columns"}
+
+_FEW_ROWS, _FEW_KINDS = 256, 4
+"""Rows of a scheme, and kinds of them, up to which a batch is summed in the time that its
+records take."""
+
+_NAMED = 100
+"""Rejections of a binary batch that are named; all of them are counted."""
+
+
+class Intake:
+    """Reads batches by the registry and folds them into the store.
+
+    `max_reports` is the most reports in a batch of JSON, `max_binary_reports` in a binary
+    one, `max_metrics` the most metrics in one of JSON; `clock` returns POSIX time in seconds.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        store: Store,
+        *,
+        max_reports: int = 1000,
+        max_binary_reports: int = 100_000,
+        max_metrics: int = 100,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._store = store
+        self._max_reports = max_reports
+        self._max_binary_reports = max_binary_reports
+        self._max_metrics = max_metrics
+        self._clock = clock
+        self._catalogue = Catalogue(registry, store, clock)
+        self._common = CommonReports(self._catalogue)
+
+    def prepare(self) -> None:
+        """Publish the registry's schemes and read those of earlier registries, once.
+
+        Raises:
+            StoreUnavailable: the store cannot be reached; the next call tries again.
+        """
+        self._catalogue.prepare()
+
+    def glance(self, body: bytes) -> Batch | None:
+        """What `read` returns, if that is a batch without fault in tallies met before.
+
+        It never asks the store, and so never waits. None says nothing: ask `read`.
+        """
+        typed = decode_typed(body)
+        if typed is None or len(typed.reports) > self._max_reports:
+            return None
+        # Fewer reports than that cannot be of more metrics.
+        if len(typed.reports) > self._max_metrics < len({each.metric for each in typed.reports}):
+            return None
+        try:
+            check_batch_id(typed.batch)
+        except WireError:
+            return None
+        accepted = self._common.find(typed.reports, self._clock())
+        return None if accepted is None else Batch(typed.batch, accepted, ())
+
+    def read(self, body: bytes) -> Batch:
+        """Decode a body of JSON and validate each of its reports.
+
+        Raises:
+            IntakeError: the body is no batch, so that nothing of it can be counted.
+            StoreUnavailable: the published schemes cannot be read.
+        """
+        return self.glance(body) or self._read(body)
+
+    def _read(self, body: bytes) -> Batch:
+        document = parse(body)
+        try:
+            batch_id = check_batch_id(document.get("batch"))
+        except WireError as error:
+            raise IntakeError("bad-batch-id", 400, "Bad batch id", str(error)) from None
+        reports = document.get("reports")
+        if set(document) != {"batch", "reports"} or not isinstance(reports, list):
+            raise _malformed(
+                "a batch is an object with a batch id and a list of reports, and no more"
+            )
+        _check_number(len(reports), self._max_reports)
+        self._check_metrics(reports)
+        now = self._clock()
+        accepted: list[Accepted] = []
+        rejected: list[Rejection] = []
+        for index, report in enumerate(reports):
+            try:
+                accepted.append(self._validate(report, now))
+            except Refused as refused:
+                rejected.append(Rejection(index, refused.reason, refused.detail))
+        return Batch(batch_id, tuple(accepted), tuple(rejected))
+
+    def glance_binary(self, body: bytes) -> Batch | None:
+        """What `read_binary` returns, if that takes no longer than there are bytes to look at.
+
+        It never asks the store, and so never waits. None says nothing: ask `read_binary`.
+        """
+        try:
+            batch = decode(body)
+            named = batch.metric, batch.scheme, batch.window
+            place = self._catalogue.remembered(*named, self._clock())
+            if place is None or len(batch.records) > self._max_binary_reports:
+                return None
+            if len(place.rows) > _FEW_ROWS or len(place.layout.kinds) > _FEW_KINDS:
+                return None
+            return _sum(batch, place)
+        except WireError:
+            return None
+
+    def read_binary(self, body: bytes) -> Batch:
+        """Decode a binary body, validate its records and add the good ones up.
+
+        Raises:
+            IntakeError, StoreUnavailable: as `read` does.
+        """
+        try:
+            batch = decode(body)
+            _check_number(len(batch.records), self._max_binary_reports)
+            named = batch.metric, batch.scheme, batch.window
+            return _sum(batch, self._catalogue.find(*named, self._clock()))
+        except Refused as refused:
+            return _all_refused(batch, refused)
+        except WireError as error:
+            raise _malformed(str(error)) from None
+
+    @property
+    def shards(self) -> int:
+        """Those of the store.
+
+        Raises:
+            StoreUnavailable: nobody can say how many there are.
+        """
+        return self._store.shards
+
+    def take(self, batches: Sequence[Batch]) -> list[Receipt]:
+        """Fold the batches, each exactly once, and return a receipt for each of them.
+
+        Raises:
+            StoreError: the store refused or is unavailable. Some shards may hold their
+                commits by then; sending the same batches again completes the rest.
+        """
+        self.prepare()
+        counts = [batch.reports for batch in batches]
+        number = self._store.shards
+        shards: dict[int, dict[str, Batch]] = {}
+        for batch, count in zip(batches, counts, strict=True):
+            # Nothing is remembered of a batch without one good report: there is nothing
+            # in it to count twice.
+            if count:
+                shard = shard_of(batch.id, number)
+                shards.setdefault(shard, {}).setdefault(batch.id, batch)
+        folded: set[str] = set()
+        for shard, pending in shards.items():
+            folded |= self._fold(shard, pending)
+        receipts = []
+        for batch, count in zip(batches, counts, strict=True):
+            if count and batch.id in folded:
+                # The next batch of this id, if there is one, was not in the commit.
+                folded.remove(batch.id)
+                receipts.append(Receipt(batch.id, count, 0, batch.rejected, batch.refused))
+            else:
+                receipts.append(Receipt(batch.id, 0, count, batch.rejected, batch.refused))
+        count_receipts(receipts)
+        return receipts
+
+    def _fold(self, shard: int, pending: Mapping[str, Batch]) -> set[str]:
+        """Commit what the store has not seen yet, and return the ids of that."""
+        left = dict(pending)
+        while left:
+            parts = [batch.summed for batch in left.values() if batch.summed]
+            reports = chain.from_iterable(batch.accepted for batch in left.values())
+            parts.append(increments(list(reports)))
+            blocks = chain.from_iterable(batch.blocks for batch in left.values())
+            commit = Commit(tuple(left), merged(parts, blocks), shard)
+            seen = self._store.fold(commit, self._clock())
+            if not seen:
+                break
+            for batch_id in seen:
+                del left[batch_id]
+        return set(left)
+
+    def _check_metrics(self, reports: list[Any]) -> None:
+        names = (report.get("metric") for report in reports if isinstance(report, dict))
+        if len({name for name in names if isinstance(name, str)}) > self._max_metrics:
+            raise IntakeError(
+                "too-many-metrics",
+                413,
+                "Too many metrics",
+                f"a batch may hold reports of up to {self._max_metrics} metrics: "
+                "send several batches",
+            )
+
+    def _validate(self, report: Any, now: float) -> Accepted:
+        if not isinstance(report, dict) or not report.keys() <= _FIELDS:
+            raise Refused("malformed", "a report is an object of metric, scheme, window, row "
+                          "and columns, and no more")  # fmt: skip
+        name, fingerprint, window = (report.get(key) for key in ("metric", "scheme", "window"))
+        if not (isinstance(name, str) and isinstance(fingerprint, str) and isinstance(window, str)):
+            raise Refused("malformed", "metric, scheme and window must be texts")
+        if "columns" not in report:
+            raise Refused("malformed", "the report lacks its columns")
+        place = self._catalogue.find(name, fingerprint, window, now)
+        row = report.get("row", 0)
+        if type(row) is not int or not 0 <= row < len(place.rows):
+            raise Refused("bad_row", _row_detail(len(place.rows)))
+        try:
+            columns = unpack_columns(place.rows[row], report["columns"])
+        except WireError as error:
+            raise Refused("bad_columns", str(error)) from None
+        return Accepted(place.keys[row], place.rows[row], columns)
+
+
+def _sum(batch: BinaryBatch, place: Place) -> Batch:
+    summed = sum_records(batch, place.layout)
+    bad: list[tuple[str, str, NDArray[np.int64]]] = [
+        ("bad_row", _row_detail(len(place.rows)), summed.bad_rows),
+        ("bad_columns", "the columns are none that this row can have", summed.bad_columns),
+    ]
+    named = sorted(
+        (
+            Rejection(index, reason, detail)
+            for reason, detail, indices in bad
+            for index in indices[:_NAMED].tolist()
+        ),
+        key=lambda rejection: rejection.index,
+    )
+    return Batch(
+        batch.id,
+        (),
+        tuple(named[:_NAMED]),
+        {place.keys[row]: each for row, each in summed.increments.items()},
+        tuple(Block(place.blocks[rows], *sums) for rows, *sums in summed.blocks),
+        {reason: len(indices) for reason, _, indices in bad if len(indices)},
+    )
+
+
+def _all_refused(batch: BinaryBatch, refused: Refused) -> Batch:
+    """What every record names cannot be counted."""
+    count = len(batch.records)
+    named = (Rejection(i, refused.reason, refused.detail) for i in range(min(count, _NAMED)))
+    return Batch(batch.id, (), tuple(named), {}, (), {refused.reason: count} if count else {})
+
+
+def _row_detail(rows: int) -> str:
+    return f"row must be a number from 0 to {rows - 1}"
+
+
+def _check_number(reports: int, limit: int) -> None:
+    if reports > limit:
+        raise IntakeError(
+            "too-many-reports",
+            413,
+            "Too many reports",
+            f"a batch may hold up to {limit} reports: send several batches",
+        )
+
+
+def _malformed(detail: str) -> IntakeError:
+    return IntakeError("malformed-batch", 400, "Malformed batch", detail)

@@ -1,0 +1,179 @@
+"""Figures for Prometheus, summed over all processes, at an address of their own.
+
+They are counted once for each commit, never for each report. No label has values that a
+sender could choose: metrics' names come from the registry, all others from lists in the code.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections import Counter as Tallied
+from collections.abc import Iterable, Iterator, Mapping
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, make_wsgi_app
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
+
+import deniable
+from deniable_collector.batches.batch import Receipt
+from deniable_collector.operation.metrics_folder import VARIABLE
+from deniable_collector.stores.base import Commit, Store, StoreError
+
+__all__ = [
+    "QUEUE",
+    "STORE_FAILURES",
+    "count_answer",
+    "count_commit",
+    "count_receipts",
+    "served",
+]
+
+_PATH = "/metrics"
+
+_own = CollectorRegistry()
+
+REQUESTS = Counter(
+    "deniable_requests",
+    "Requests that were answered, by status and, for problems, by code.",
+    ["status", "problem"],
+    registry=_own,
+)
+BATCHES = Counter(
+    "deniable_batches",
+    "Batches that were acknowledged: accepted, duplicate, or empty of good reports.",
+    ["outcome"],
+    registry=_own,
+)
+REPORTS = Counter(
+    "deniable_reports",
+    "Reports of acknowledged batches: accepted, duplicate or rejected.",
+    ["outcome"],
+    registry=_own,
+)
+REJECTED = Counter(
+    "deniable_reports_rejected", "Reports that were rejected, by reason.", ["reason"], registry=_own
+)
+BY_METRIC = Counter(
+    "deniable_metric_reports",
+    "Reports in the store's commits, by metric of the registry.",
+    ["metric"],
+    registry=_own,
+)
+COMMIT_SECONDS = Histogram(
+    "deniable_commit_seconds",
+    "How long the store took for a commit.",
+    buckets=(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5),
+    registry=_own,
+)
+COMMIT_BATCHES = Histogram(
+    "deniable_commit_batches",
+    "How many batches a commit held.",
+    buckets=(1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000),
+    registry=_own,
+)
+STORE_FAILURES = Counter(
+    "deniable_store_failures", "Calls of the store that found it unavailable.", registry=_own
+)
+QUEUE = Gauge(
+    "deniable_queue_bytes",
+    "Bytes of bodies that wait for their commit.",
+    multiprocess_mode="livesum",
+    registry=_own,
+)
+
+
+def count_answer(status: int, problem: str = "", number: int = 1) -> None:
+    """Requests were answered; `problem` is the code of a problem document."""
+    REQUESTS.labels(str(status), problem).inc(number)
+
+
+def count_receipts(receipts: Iterable[Receipt]) -> None:
+    """Batches are about to be acknowledged by 202, one each."""
+    folded = again = empty = accepted = duplicate = 0
+    rejected: Tallied[str] = Tallied()
+    # Plain additions: this runs for every request, all the rest once for each commit.
+    for receipt in receipts:
+        if reports := receipt.accepted:
+            folded += 1
+            accepted += reports
+        elif reports := receipt.duplicate:
+            again += 1
+            duplicate += reports
+        else:
+            empty += 1
+        if receipt.refused is not None:
+            rejected.update(receipt.refused)
+        elif receipt.rejected:
+            rejected.update(each.reason for each in receipt.rejected)
+    _add(BATCHES, {"accepted": folded, "duplicate": again, "empty": empty})
+    _add(REJECTED, rejected)
+    _add(REPORTS, {"accepted": accepted, "duplicate": duplicate, "rejected": rejected.total()})
+    count_answer(202, number=folded + again + empty)
+
+
+def count_commit(commit: Commit, seen: frozenset[str], seconds: float) -> None:
+    """The store has taken a commit, or, if it has seen some of the ids, has left it."""
+    COMMIT_SECONDS.observe(seconds)
+    if seen:
+        return
+    COMMIT_BATCHES.observe(len(commit.ids))
+    reports: Tallied[str] = Tallied()
+    for key, increment in commit.increments.items():
+        reports[key.tally.metric] += increment.reports
+    _add(BY_METRIC, reports)
+
+
+def _add(counter: Counter, numbers: Mapping[str, int]) -> None:
+    for label, number in numbers.items():
+        if number:
+            counter.labels(label).inc(number)
+
+
+class _OnTheSpot(Collector):
+    """What is looked up when somebody asks, instead of being counted."""
+
+    def __init__(self, store: Store, metrics: int) -> None:
+        self._store = store
+        self._metrics = metrics
+
+    def collect(self) -> Iterator[Metric]:
+        try:
+            self._store.ping()
+            up = 1
+        except StoreError:
+            up = 0
+        yield GaugeMetricFamily("deniable_store_up", "1 if the store answers now, else 0.", up)
+        yield GaugeMetricFamily(
+            "deniable_registry_metrics", "Metrics that the registry declares.", self._metrics
+        )
+        build = GaugeMetricFamily(
+            "deniable_build_info", "Always 1; the versions.", labels=["version", "python"]
+        )
+        build.add_metric([deniable.__version__, platform.python_version()], 1)
+        yield build
+
+
+def served(app: WSGIApplication, port: int, store: Store, metrics: int) -> WSGIApplication:
+    """The app, with GET /metrics for those who come in at this port, and for them alone.
+
+    It must be the outermost: the port is that of the socket, before any header is believed.
+    """
+    registry = CollectorRegistry()
+    if VARIABLE in os.environ:
+        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # it registers itself
+    else:
+        registry.register(_own)
+    registry.register(_OnTheSpot(store, metrics))
+    figures = make_wsgi_app(registry)
+
+    def gate(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        private = environ.get("SERVER_PORT") == str(port)
+        if private and environ.get("PATH_INFO") == _PATH:
+            answer: Iterable[bytes] = figures(environ, start_response)
+            return answer
+        return app(environ, start_response)
+
+    return gate

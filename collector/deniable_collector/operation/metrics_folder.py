@@ -1,0 +1,44 @@
+"""The folder in which the processes of one collector share their figures: made before the first
+of them is forked, removed after the last has ended.
+
+prometheus_client looks for it once, when it is first imported, and this file therefore imports
+it as late as it can.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+
+__all__ = ["VARIABLE", "begin", "end", "end_process"]
+
+VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
+"""The variable in which prometheus_client looks for the folder."""
+
+
+def begin() -> None:
+    """Make the folder, a new one, and name it to the processes to come.
+
+    Raises:
+        RuntimeError: prometheus_client was imported before, and would count for itself alone.
+    """
+    if "prometheus_client" in sys.modules:
+        raise RuntimeError("metrics_folder.begin() must run before prometheus_client is imported")
+    os.environ[VARIABLE] = tempfile.mkdtemp(prefix="deniable-metrics-")
+
+
+def end_process(pid: int) -> None:
+    """Forget what was true of a process only while it lived; its counts stay in the sums."""
+    if VARIABLE in os.environ:
+        from prometheus_client.multiprocess import mark_process_dead
+
+        mark_process_dead(pid)  # type: ignore[no-untyped-call]
+
+
+def end() -> None:
+    """Remove the folder."""
+    folder = os.environ.pop(VARIABLE, None)
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,200 @@
+"""Who may send a batch at all: holders of an ingest key, at the rate that a network is allowed.
+
+An address is looked at and forgotten. Of a network (/24, /48) a count is kept, under a hash
+whose random key goes when the count goes: after the second, minute, hour or day of the rate.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import math
+import secrets
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+import limits
+from limits.storage import Storage
+from limits.strategies import FixedWindowRateLimiter
+
+from deniable_collector.batches.bodies import IntakeError
+from deniable_collector.settings import Settings
+
+__all__ = ["Admission", "client_address", "network_of"]
+
+_IPV4, _IPV6 = 24, 48
+
+_MOST_NETWORKS = 1 << 20
+"""Networks that are counted at a time; with more, all begin again, so that memory is bounded."""
+
+
+class Admission:
+    """Lets a request in or raises; `None` of `of` stands for a collector that lets all in.
+
+    `clock` returns seconds that never go back.
+    """
+
+    def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
+        self._keys = settings.ingest_keys
+        self._hops = settings.trusted_proxies
+        self._rate = limits.parse(settings.rate) if settings.rate else None
+        self._counts = _Counts(clock)
+        self._limiter = FixedWindowRateLimiter(self._counts)
+
+    @classmethod
+    def of(cls, settings: Settings) -> Admission | None:
+        """What the settings ask for; None if they ask for nothing, which then costs nothing."""
+        return cls(settings) if settings.rate or settings.ingest_keys else None
+
+    def admit(self, address: str, authorization: str, key: str) -> None:
+        """Let one request in.
+
+        `address` is the client's as `client_address` finds it, `authorization` and `key` the
+        headers Authorization and X-Deniable-Key; each is empty where there is none.
+
+        Raises:
+            IntakeError: 429 if the client's network sends too much, 401 without a good key.
+        """
+        # The rate comes first, so that it bounds how fast keys can be guessed.
+        if self._rate is not None and address:
+            secret = self._counts.secret_for(self._rate.get_expiry())
+            network = hashlib.blake2b(network_of(address), key=secret, digest_size=8).hexdigest()
+            if not self._limiter.hit(self._rate, network):
+                raise _too_many(self._counts.seconds_left())
+        if self._keys and not self._known(authorization, key):
+            raise _no_key()
+
+    def admit_scope(
+        self, client: tuple[str, int] | None, headers: Iterable[tuple[bytes, bytes]]
+    ) -> None:
+        """`admit` for what an ASGI server knows: the peer, and the header with names in lower case.
+
+        Raises:
+            IntakeError: as `admit` does.
+        """
+        found = {b"authorization": b"", b"x-deniable-key": b"", b"x-forwarded-for": b""}
+        for name, value in headers:
+            if name in found:
+                found[name] = b"%b,%b" % (found[name], value) if found[name] else value
+        authorization, key, forwarded = (each.decode("latin-1") for each in found.values())
+        address = client_address(client[0] if client else "", forwarded, self._hops)
+        self.admit(address, authorization, key)
+
+    def _known(self, authorization: str, key: str) -> bool:
+        scheme, _, token = authorization.partition(" ")
+        if not key and scheme.lower() == "bearer":
+            key = token.strip()
+        digest = hashlib.sha256(key.encode("latin-1", "replace")).digest()
+        # All are compared, so that the time says nothing of which one was near.
+        return sum(hmac.compare_digest(digest, each) for each in self._keys) > 0
+
+
+def client_address(peer: str, forwarded: str, hops: int) -> str:
+    """The client's address: the peer's, or what the outermost of `hops` proxies saw.
+
+    `forwarded` is X-Forwarded-For; what stands left of the trusted hops is the client's own
+    word and counts for nothing.
+    """
+    if hops and forwarded:
+        seen = forwarded.split(",")
+        if len(seen) >= hops:
+            return seen[-hops].strip()
+    return peer
+
+
+def network_of(address: str) -> bytes:
+    """The /24 or /48 of an address; all that is no address is one network."""
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return b""
+    if isinstance(parsed, ipaddress.IPv6Address):
+        if parsed.ipv4_mapped is None:
+            return parsed.packed[: _IPV6 // 8]
+        parsed = parsed.ipv4_mapped
+    return parsed.packed[: _IPV4 // 8]
+
+
+class _Counts(Storage):
+    """The counts of one stretch of time, forgotten all at once together with their secret.
+
+    The library's own memory walks through all of its keys in a thread, a hundred times a
+    second: too much with the networks of a launch day.
+    """
+
+    STORAGE_SCHEME = None
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        super().__init__()
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._ends = -math.inf
+        self.reset()
+
+    def secret_for(self, seconds: float) -> bytes:
+        """What keys are hashed with now; where a stretch has ended, one of `seconds` begins."""
+        with self._lock:
+            if self._clock() >= self._ends:
+                self._forget()
+                self._ends = self._clock() + seconds
+            return self._secret
+
+    def incr(self, key: str, expiry: float, amount: int = 1) -> int:
+        with self._lock:
+            if len(self._counts) >= _MOST_NETWORKS:
+                self._counts.clear()
+            self._counts[key] += amount
+            return self._counts[key]
+
+    def get(self, key: str) -> int:
+        return self._counts[key]
+
+    def get_expiry(self, key: str) -> float:
+        return time.time() + self.seconds_left()
+
+    def seconds_left(self) -> float:
+        """How long the present stretch goes on."""
+        return max(0.0, self._ends - self._clock())
+
+    def check(self) -> bool:
+        return True
+
+    def clear(self, key: str) -> None:
+        self._counts.pop(key, None)
+
+    def reset(self) -> int:
+        with self._lock:
+            return self._forget()
+
+    @property
+    def base_exceptions(self) -> type[Exception]:
+        return ValueError
+
+    def _forget(self) -> int:
+        forgotten = len(getattr(self, "_counts", ()))
+        self._counts: Counter[str] = Counter()
+        self._secret = secrets.token_bytes(16)
+        return forgotten
+
+
+def _too_many(seconds: float) -> IntakeError:
+    return IntakeError(
+        "too-many-requests",
+        429,
+        "Too many requests",
+        "this network sends more than the collector takes from one: send the batch again "
+        "later, unchanged",
+        retry_after=math.ceil(seconds),
+    )
+
+
+def _no_key() -> IntakeError:
+    return IntakeError(
+        "no-ingest-key",
+        401,
+        "No ingest key",
+        "send a key of this collector as Authorization: Bearer, or as X-Deniable-Key",
+    )

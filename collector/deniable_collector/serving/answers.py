@@ -1,0 +1,90 @@
+"""What the collector answers, and how that travels."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from functools import lru_cache
+from http import HTTPStatus
+from typing import NamedTuple
+
+from deniable_collector.batches.batch import Receipt
+
+__all__ = ["SECURITY_HEADERS", "Answer", "accepted", "head", "wire"]
+
+SECURITY_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+"""What every answer carries, unless it says otherwise."""
+
+_AUTHENTICATE = 'Bearer realm="deniable"'
+"""What WWW-Authenticate says beside a 401 (RFC 9110, 11.6.1)."""
+
+
+class Answer(NamedTuple):
+    """One HTTP response; `retry_after` is in seconds."""
+
+    status: int
+    body: bytes
+    content_type: str = "application/json"
+    retry_after: float | None = None
+
+
+_PLAIN = b'{"batch": "%s", "accepted": %d, "duplicate": %d, "rejected": []%s}'
+_NONE_REFUSED = b', "refused": {}'
+
+
+@lru_cache(maxsize=64)
+def head(
+    content_type: str, retry_after: float | None, status: int = 0
+) -> tuple[tuple[bytes, bytes], ...]:
+    """What stands in the header of an answer, but for its length; names in lower case."""
+    headers = [(b"content-type", content_type.encode())]
+    headers += [(name.lower().encode(), text.encode()) for name, text in SECURITY_HEADERS.items()]
+    if retry_after is not None:
+        headers.append((b"retry-after", b"%d" % max(1, round(retry_after))))
+    if status == 401:
+        headers.append((b"www-authenticate", _AUTHENTICATE.encode()))
+    return tuple(headers)
+
+
+def accepted(receipt: Receipt) -> Answer:
+    """202: the batch is folded, and this is what was counted of it."""
+    if not receipt.rejected and not receipt.refused:
+        # Nearly every batch: its id is hexadecimal, so nothing is left to be escaped.
+        numbers = receipt.accepted, receipt.duplicate
+        more = b"" if receipt.refused is None else _NONE_REFUSED
+        return Answer(202, _PLAIN % (receipt.batch.encode(), *numbers, more))
+    document: dict[str, object] = {
+        "batch": receipt.batch,
+        "accepted": receipt.accepted,
+        "duplicate": receipt.duplicate,
+        "rejected": [vars(rejection) for rejection in receipt.rejected],
+    }
+    if receipt.refused is not None:
+        document["refused"] = dict(receipt.refused)
+    return Answer(202, json.dumps(document).encode())
+
+
+def wire(answer: Answer, keep_alive: bool, given: Iterable[tuple[bytes, bytes]] = ()) -> bytes:
+    """A response in HTTP/1.1; `given` are the headers that the server adds to every one."""
+    start = _start(answer.status, answer.content_type, answer.retry_after, keep_alive, *given)
+    return b"%s%d\r\n\r\n%s" % (start, len(answer.body), answer.body)
+
+
+@lru_cache(maxsize=64)
+def _start(
+    status: int,
+    content_type: str,
+    retry_after: float | None,
+    keep_alive: bool,
+    *given: tuple[bytes, bytes],
+) -> bytes:
+    lines = [b"HTTP/1.1 %d %s" % (status, HTTPStatus(status).phrase.encode())]
+    lines += [b"%s: %s" % each for each in (*given, *head(content_type, retry_after, status))]
+    if not keep_alive:
+        lines.append(b"connection: close")
+    return b"\r\n".join([*lines, b"content-length: "])

@@ -1,0 +1,157 @@
+"""Group commit: the batches that arrive together are folded by one commit in another thread.
+
+While a commit is under way the next group gathers; a batch is answered after its commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeAlias
+
+from deniable_collector.batches.batch import Batch, Receipt
+from deniable_collector.intake import Intake
+from deniable_collector.serving.problems import tell_unexpected
+from deniable_collector.stores.base import StoreUnavailable, shard_of
+
+__all__ = ["Done", "GroupCommit", "settle"]
+
+Done: TypeAlias = Callable[[Receipt | Exception], None]
+"""Is told what became of a batch."""
+
+
+class GroupCommit:
+    """Folds batches in groups; used from one event loop.
+
+    A group begins at least `tick` seconds after the one before: each commit costs the same
+    store call and the same `fsync`, however many batches are in it.
+    """
+
+    def __init__(self, intake: Intake, tick: float) -> None:
+        self._intake = intake
+        self._tick = tick
+        self._waiting: list[tuple[Batch, Done]] = []
+        self._busy = False
+        self._next = 0.0
+        self._thread = ThreadPoolExecutor(1, "commit")
+
+    def add(self, batch: Batch, done: Done) -> None:
+        """Fold one batch, together with others; `done` is called once, after the commit.
+
+        It is given the receipt, or else:
+            StoreUnavailable: the commit failed; the batch may be sent again.
+            StoreError: the store refused this batch.
+        """
+        self._waiting.append((batch, done))
+        if not self._busy:
+            self._busy = True
+            loop = asyncio.get_running_loop()
+            # Not before the other requests that this turn of the loop has read are here too.
+            loop.call_at(max(self._next, loop.time()), self._begin)
+
+    async def take(self, batch: Batch) -> Receipt:
+        """Fold one batch as `add` does, and return its receipt or raise what `add` would give."""
+        future: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
+
+        def done(outcome: Receipt | Exception) -> None:
+            # A client that went away is not waited for; its batch counts all the same.
+            if future.cancelled():
+                return
+            if isinstance(outcome, Exception):
+                future.set_exception(outcome)
+            else:
+                future.set_result(outcome)
+
+        self.add(batch, done)
+        return await future
+
+    def close(self) -> None:
+        """Wait for the commit under way, and end the thread."""
+        self._thread.shutdown()
+
+    def _begin(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._next = loop.time() + self._tick
+        group, self._waiting = self._waiting, []
+        batches = [batch for batch, _ in group]
+        try:
+            commit = loop.run_in_executor(self._thread, settle, self._intake, batches)
+        except Exception as error:
+            # No thread can be had, or none any more.
+            self._tell(group, [error] * len(group))
+            return
+        commit.add_done_callback(lambda finished: self._end(group, finished))
+
+    def _end(
+        self,
+        group: list[tuple[Batch, Done]],
+        finished: asyncio.Future[list[Receipt | Exception]],
+    ) -> None:
+        outcomes: list[Receipt | Exception]
+        try:
+            outcomes = finished.result()
+            if len(outcomes) != len(group):
+                raise RuntimeError
+        except BaseException as error:
+            # Whatever ended the commit, nobody may wait for it for ever.
+            told = error if isinstance(error, Exception) else RuntimeError(type(error).__name__)
+            outcomes = [told] * len(group)
+        self._tell(group, outcomes)
+
+    def _tell(
+        self, group: list[tuple[Batch, Done]], outcomes: Sequence[Receipt | Exception]
+    ) -> None:
+        """Answer a group, and begin the next one if there is one."""
+        for (_, done), outcome in zip(group, outcomes, strict=True):
+            try:
+                done(outcome)
+            except Exception as error:
+                # One answer that fails must not keep the others back.
+                tell_unexpected(error)
+        self._busy = bool(self._waiting)
+        if self._waiting:
+            loop = asyncio.get_running_loop()
+            loop.call_at(max(self._next, loop.time()), self._begin)
+
+
+def settle(intake: Intake, batches: Sequence[Batch]) -> list[Receipt | Exception]:
+    """Take the batches of each shard in one commit; if that is refused, one by one.
+
+    So a batch that the store refuses, or that meets a bug, fails alone. Where a shard is
+    away, nothing is tried again: all of its batches that are not folded by then fail alike,
+    and those of the other shards do not.
+    """
+    try:
+        number = intake.shards
+    except Exception as error:
+        return [error] * len(batches)
+    if number == 1:
+        return _settle(intake, batches)
+    shards: dict[int, list[int]] = {}
+    for place, batch in enumerate(batches):
+        shards.setdefault(shard_of(batch.id, number), []).append(place)
+    outcomes: dict[int, Receipt | Exception] = {}
+    for places in shards.values():
+        settled = _settle(intake, [batches[place] for place in places])
+        outcomes.update(zip(places, settled, strict=True))
+    return [outcomes[place] for place in range(len(batches))]
+
+
+def _settle(intake: Intake, batches: Sequence[Batch]) -> list[Receipt | Exception]:
+    try:
+        return list(intake.take(batches))
+    except StoreUnavailable as error:
+        return [error] * len(batches)
+    except Exception as error:
+        if len(batches) == 1:
+            return [error]
+    outcomes: list[Receipt | Exception] = []
+    for place, batch in enumerate(batches):
+        try:
+            outcomes += intake.take([batch])
+        except StoreUnavailable as error:
+            return outcomes + [error] * (len(batches) - place)
+        except Exception as error:
+            outcomes.append(error)
+    return outcomes

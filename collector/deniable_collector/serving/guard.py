@@ -1,0 +1,270 @@
+"""The limits of a connection: how much header it may bring, how slowly, and how many there are.
+
+The parser underneath keeps a header of any length, and uvicorn waits for ever for a request
+that has begun; here both end, with a problem document where one can still be understood.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import resource
+from typing import Any, Final
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from deniable_collector.batches.bodies import IntakeError
+from deniable_collector.operation.events import tell
+from deniable_collector.serving.answers import wire
+from deniable_collector.serving.problems import problem_of, tell_unexpected
+from deniable_collector.serving.refusals import (
+    full,
+    header_too_large,
+    not_http,
+    request_too_large,
+    too_slow,
+)
+from deniable_collector.settings import Settings
+
+__all__ = ["PIPELINED", "ROOM", "Guard", "GuardedConnection", "open_files"]
+
+ROOM: Final = 64
+"""Connections beyond the limit that are told so at the same time; others are cut off. As many
+may come in at the private address, whatever goes on at the other."""
+
+PIPELINED: Final = 64
+"""Requests of one connection that may wait for the one before them. What has been read of a
+connection can hold thousands, each of which takes a hundred times its bytes of memory."""
+
+_SPARE = 3 * ROOM
+"""Files that are needed beside those of the connections up to the limit."""
+
+_LOOK_SECONDS = 0.5
+_LINGER_SECONDS = 2.0
+"""How long a refused client may take to read why. Closing at once would reset the connection,
+and what the client had not read by then would be lost."""
+
+_SLACK = 1 << 16
+_BODY = (b"content-length", b"transfer-encoding")
+
+
+_PER_REQUEST = (
+    "Invalid HTTP request received.",
+    "Unsupported upgrade request.",
+    "No supported WebSocket library detected.",
+)
+
+
+def _worth_a_line(record: logging.LogRecord) -> bool:
+    """Whether uvicorn says more than that a client sent nonsense, of which a flood would fill
+    the disk; the metrics count it."""
+    return not record.getMessage().startswith(_PER_REQUEST)
+
+
+logging.getLogger("uvicorn.error").addFilter(_worth_a_line)
+
+
+def open_files(connections: int) -> None:
+    """Let this process and its children have files enough for so many connections, if they may.
+
+    Without it, a server that reaches the system's limit (often 1,024) stops accepting.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + _SPARE
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, allowed), hard))
+        if allowed < wanted:
+            tell(
+                "warning",
+                "few-files",
+                f"the system allows {hard} open files, too few for {connections} connections: "
+                f"lower DENIABLE_MAX_CONNECTIONS to {max(1, hard - _SPARE)}, or raise the limit",
+            )
+
+
+class Guard:
+    """What all connections of one process share: the limits, and a look at each now and then.
+
+    One look at all of them twice a second costs a request nothing, unlike a timer for each.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.max_header = settings.max_header
+        self.max_headers = settings.max_headers
+        body = max(settings.max_body, settings.max_binary_body)
+        # Chunked coding may take as much again; trailers and extensions end here too.
+        self.max_request = settings.max_header + 2 * body + _SLACK
+        self.timeout = float(settings.request_timeout)
+        self.keep_alive = float(settings.keep_alive)
+        self.max_connections = settings.max_connections
+        self._private_port = int(settings.metrics_bind.rpartition(":")[2] or -1)
+        self._connections: set[GuardedConnection] = set()
+        self._private: set[GuardedConnection] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def enter(self, connection: GuardedConnection) -> int:
+        """Watch a connection; returns how many there are now beyond the limit.
+
+        Those at the private address have room of their own: probes and figures are needed
+        most when a flood takes all the rest.
+        """
+        crowd, most = self._connections, self.max_connections
+        if connection.server is not None and connection.server[1] == self._private_port:
+            crowd, most = self._private, ROOM
+        crowd.add(connection)
+        if self._timer is None:
+            self._timer = connection.loop.call_later(_LOOK_SECONDS, self._look, connection.loop)
+        return len(crowd) - most
+
+    def leave(self, connection: GuardedConnection) -> None:
+        """Watch it no more."""
+        self._connections.discard(connection)
+        self._private.discard(connection)
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._timer = None
+        now = loop.time()
+        for connection in (*self._connections, *self._private):
+            try:
+                connection.look(now)
+            except Exception as error:
+                # One that cannot be looked at must not keep the others from being ended.
+                tell_unexpected(error)
+                self.leave(connection)
+                connection.transport.abort()
+        if self._connections or self._private:
+            self._timer = loop.call_later(_LOOK_SECONDS, self._look, loop)
+
+
+class GuardedConnection(HttpToolsProtocol):
+    """uvicorn's connection within the limits of the app's `guard`.
+
+    What goes on is read from uvicorn's own state when it is looked at, so that a request
+    pays for one note of its beginning and a sum of its bytes.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        guard = getattr(self.app, "guard", None)
+        self._guard: Guard = Guard(Settings()) if guard is None else guard
+        self._begun = self._changed = self.loop.time()
+        self._received = self._piece = 0
+        self._before: object = None
+        self._state = ""
+        self._seen: object = None
+        self._refused = False
+        self._refusal: IntakeError | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        over = self._guard.enter(self)
+        if over > ROOM:
+            transport.abort()
+        elif over > 0:
+            self.refuse(full())
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._guard.leave(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._refused:
+            return
+        self._piece = len(data)
+        self._received += self._piece
+        super().data_received(data)
+        if self._received > self._guard.max_header and not self._refused:
+            if self._in_header():
+                self.refuse(header_too_large(self._guard.max_headers, self._guard.max_header))
+            elif self._received > self._guard.max_request:
+                self.refuse(request_too_large())
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._begun = self.loop.time()
+        self._before = self.cycle
+        # Of this piece, some may belong to the request before: it counts for both.
+        self._received = self._piece
+
+    def on_headers_complete(self) -> None:
+        self.check_header()
+        if self.parser.should_upgrade() and any(name in _BODY for name, _ in self.headers):
+            # The parser takes what follows for the other protocol, not for a body: a proxy in
+            # front, which does not, could be made to see another request than we do.
+            self._refusal = not_http()
+            raise self._refusal
+        if len(self.pipeline) >= PIPELINED:
+            # The connection ends: whoever sends so many ahead can send the rest again.
+            raise full()
+        super().on_headers_complete()
+
+    def check_header(self) -> None:
+        """End the parsing of a request whose header is too large; costs nothing to most."""
+        guard = self._guard
+        if len(self.headers) > guard.max_headers or (
+            self._received > guard.max_header
+            and len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+            > guard.max_header
+        ):
+            self._refusal = header_too_large(guard.max_headers, guard.max_header)
+            raise self._refusal
+
+    def send_400_response(self, msg: str) -> None:
+        """What uvicorn calls when the parser, or something that it calls, gives up."""
+        self.refuse(self._refusal or not_http())
+
+    def refuse(self, why: IntakeError) -> None:
+        """Answer with the problem, if the client can know what it belongs to, and hang up."""
+        self._refused = True
+        cycle = self.cycle
+        pending = cycle is not None and not cycle.response_complete
+        if self._in_header():
+            clear = not pending
+        else:
+            clear = pending and cycle.more_body and not getattr(cycle, "response_started", False)
+        if pending:
+            # For the app, the client is gone.
+            cycle.disconnected = True
+            cycle.message_event.set()
+        if self.pipeline or not clear:
+            # An answer now would be taken for that of another request.
+            self.transport.close()
+            return
+        self.flow.resume_reading()
+        self.transport.write(wire(problem_of(why), keep_alive=False))
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        else:
+            self.transport.close()
+
+    def look(self, now: float) -> None:
+        """End the connection, if it has waited too long for its client."""
+        state, limit = self._condition()
+        if state != self._state or self._seen is not self.cycle:
+            self._state, self._seen, self._changed = state, self.cycle, now
+        if now - (self._begun if state == "reading" else self._changed) < limit:
+            return
+        if state == "reading" and self._received:
+            self.refuse(too_slow(self._guard.timeout))
+        elif state in ("reading", "idle"):
+            self.transport.close()
+        else:
+            self.transport.abort()
+
+    def _condition(self) -> tuple[str, float]:
+        """What it is waiting for, and for how many seconds it may."""
+        cycle = self.cycle
+        if self._refused:
+            return "lingering", _LINGER_SECONDS
+        if self.flow.write_paused or self.transport.is_closing():
+            return "writing", self._guard.timeout
+        if self._in_header() or (not self.pipeline and cycle.more_body):
+            return "reading", self._guard.timeout
+        if cycle.response_complete and not self.pipeline:
+            return "idle", self._guard.keep_alive
+        return "working", float("inf")
+
+    def _in_header(self) -> bool:
+        """Whether a header has begun and not ended, or nothing has come at all."""
+        return self.cycle is self._before

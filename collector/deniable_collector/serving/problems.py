@@ -1,0 +1,61 @@
+"""Errors as RFC 9457 describes them: application/problem+json, for every status."""
+
+from __future__ import annotations
+
+import json
+
+from deniable_collector.batches.bodies import IntakeError
+from deniable_collector.operation.events import places, tell
+from deniable_collector.operation.metrics import count_answer
+from deniable_collector.serving.answers import Answer
+from deniable_collector.stores.base import StoreError, StoreUnavailable
+
+__all__ = ["problem", "problem_of", "tell_unexpected"]
+
+
+def problem(
+    code: str, status: int, title: str, detail: str, retry_after: float | None = None
+) -> Answer:
+    """A problem document, about to be sent: it is counted among the answers."""
+    document = {
+        "type": f"urn:deniable:problem:{code}",
+        "title": title,
+        "status": status,
+        "detail": detail,
+    }
+    count_answer(status, code)
+    body = json.dumps(document).encode()
+    return Answer(status, body, "application/problem+json", retry_after)
+
+
+def problem_of(error: Exception) -> Answer:
+    """What to answer when this was raised; what the operator must know of it is logged."""
+    if isinstance(error, IntakeError):
+        return problem(error.code, error.status, error.title, str(error), error.retry_after)
+    if isinstance(error, StoreError):
+        if isinstance(error, StoreUnavailable):
+            return problem(
+                "store-unavailable",
+                503,
+                "Store unavailable",
+                "nothing of this batch is lost while you keep it: send it again later, unchanged",
+                error.retry_after,
+            )
+        tell("error", "store-refused", str(error))
+        return problem(
+            "store-refused",
+            500,
+            "Store refused",
+            "the operator finds the reason in the collector's log",
+        )
+    tell_unexpected(error)
+    return problem(
+        "internal", 500, "Internal error", "the collector has a bug; the batch may be sent again"
+    )
+
+
+def tell_unexpected(error: Exception) -> None:
+    """Tell the operator of a bug, where there is nobody to answer."""
+    # Neither the message nor the values of a traceback: both may hold what was sent.
+    kind, where = type(error).__name__, places(error)
+    tell("error", "unexpected-error", f"unexpected {kind} at {where}", error=f"{kind} at {where}")

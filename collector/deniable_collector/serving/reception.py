@@ -1,0 +1,61 @@
+"""From a request to a batch: who may send, what and how much, the same for every server."""
+
+from __future__ import annotations
+
+from deniable_collector.batches.batch import Batch
+from deniable_collector.batches.binary import MEDIA_TYPE
+from deniable_collector.batches.bodies import IntakeError
+from deniable_collector.intake import Intake
+from deniable_collector.serving.admission import Admission
+from deniable_collector.serving.cors import Cors
+from deniable_collector.settings import Settings
+
+__all__ = ["JSON", "Reception"]
+
+JSON = "application/json"
+
+
+class Reception:
+    """Knows which body is read how, and how large it may be."""
+
+    def __init__(self, intake: Intake, settings: Settings) -> None:
+        self.intake = intake
+        self.admission = Admission.of(settings)
+        self.cors = Cors.of(settings)
+        self._limits = {JSON: settings.max_body, MEDIA_TYPE: settings.max_binary_body}
+
+    def limit(self, media_type: str) -> int:
+        """The most bytes that a body of this type may have, before and after decompression.
+
+        `media_type` is in lower case and without its parameters.
+
+        Raises:
+            IntakeError: no batch has this type.
+        """
+        limit = self._limits.get(media_type)
+        if limit is None:
+            raise IntakeError(
+                "http-415",
+                415,
+                "Unsupported Media Type",
+                f"send Content-Type: {JSON}, or {MEDIA_TYPE} for a binary batch",
+            )
+        return limit
+
+    def read(self, media_type: str, body: bytes) -> Batch:
+        """The batch in a decompressed body.
+
+        Raises:
+            IntakeError, StoreUnavailable: as `Intake.read` does.
+        """
+        if media_type == MEDIA_TYPE:
+            return self.intake.read_binary(body)
+        return self.intake.read(body)
+
+    def glance(self, media_type: str, encoding: str, body: bytes) -> Batch | None:
+        """The batch, if it can be read at once and without waiting; else None."""
+        if encoding:
+            return None
+        if media_type == JSON:
+            return self.intake.glance(body)
+        return self.intake.glance_binary(body) if media_type == MEDIA_TYPE else None

@@ -1,0 +1,265 @@
+"""Settings from DENIABLE_* variables of the environment, each declared once, in `Settings`.
+
+A variable NAME can be given as NAME_FILE instead: the path of a file that holds the
+value, which is how secrets are mounted. An empty variable counts as not set.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Self
+
+from deniable import DeniableError
+
+__all__ = ["Settings", "SettingsError"]
+
+_PREFIX = "DENIABLE_"
+_UNITS = {"": 1, "KIB": 1 << 10, "MIB": 1 << 20}
+
+
+class SettingsError(DeniableError):
+    """Settings are wrong; `problems` says of each one what to do."""
+
+    def __init__(self, problems: list[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(["settings to correct:", *(f"  {each}" for each in problems)]))
+
+
+def _text(value: str) -> str:
+    return value
+
+
+def _bind(value: str) -> str:
+    found = re.fullmatch(r"(?:\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+):(\d{1,5})", value)
+    if (found and int(found[1]) < 1 << 16) or re.fullmatch(r"unix:\S+", value):
+        return value
+    raise ValueError("must be host:port, [v6]:port or unix:/path")
+
+
+def _prefix(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_.:-]{1,64}", value):
+        raise ValueError("must be up to 64 letters, digits and . _ : -")
+    return value
+
+
+def _private_bind(value: str) -> str:
+    if re.fullmatch(r"(?:\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+):[1-9]\d{0,4}", _bind(value)):
+        return value
+    raise ValueError("must be host:port or [v6]:port, with a port of its own")
+
+
+def _one_of(*choices: str) -> Callable[[str], str]:
+    def parse(value: str) -> str:
+        if value not in choices:
+            raise ValueError(f"must be {' or '.join(choices)}")
+        return value
+
+    return parse
+
+
+def _whole(lowest: int, highest: int) -> Callable[[str], int]:
+    def parse(value: str) -> int:
+        # A dozen digits are enough for every setting, and bound the work on nonsense.
+        if not re.fullmatch(r"[0-9]{1,12}", value) or not lowest <= int(value) <= highest:
+            raise ValueError(f"must be a whole number from {lowest} to {highest}")
+        return int(value)
+
+    return parse
+
+
+def _keep(value: str) -> int:
+    # A window that was dropped while it takes reports would begin again at zero.
+    days: int = _whole(0, 36_500)(value)
+    if 0 < days < 8:
+        raise ValueError("must be 0, or at least 8: windows take reports for six days")
+    return days
+
+
+def _size(value: str) -> int:
+    found = re.fullmatch(r"([0-9]{1,9}) ?(|KiB|MiB)", value, re.IGNORECASE)
+    if not found or not 1024 <= (size := int(found[1]) * _UNITS[found[2].upper()]) <= 1 << 28:
+        raise ValueError("must be a size from 1 KiB to 256 MiB, like 1048576 or 1 MiB")
+    return size
+
+
+def _rate(value: str) -> str:
+    if not re.fullmatch(r"[1-9][0-9]{0,8}/(?:second|minute|hour|day)", value):
+        raise ValueError("must be a number for each second, minute, hour or day, like 600/minute")
+    return value
+
+
+def _listed(value: str) -> list[str]:
+    """What stands between commas and line ends; a line that begins with # is a remark."""
+    lines = (line for line in value.splitlines() if not line.lstrip().startswith("#"))
+    return [word for line in lines for each in line.split(",") if (word := each.strip())]
+
+
+def _origins(value: str) -> tuple[str, ...]:
+    origins = _listed(value)
+    if origins == ["*"]:
+        return ("*",)
+    origin = re.compile(r"[a-z][a-z0-9+.-]*://[a-z0-9.:\[\]-]+")
+    if not origins or not all(origin.fullmatch(each) for each in origins):
+        raise ValueError(
+            "must be * alone, or origins in lower case without a path, like https://app.example"
+        )
+    return tuple(origins)
+
+
+def _keys(value: str) -> tuple[bytes, ...]:
+    """The SHA-256 of each key; the keys themselves are not kept."""
+    keys = _listed(value)
+    # What RFC 6750 allows in an Authorization header.
+    if not keys or not all(re.fullmatch(r"[A-Za-z0-9._~+/-]{16,256}=*", each) for each in keys):
+        raise ValueError("must be keys of 16 to 256 letters, digits and - . _ ~ + / each")
+    return tuple(hashlib.sha256(each.encode()).digest() for each in keys)
+
+
+def _setting(
+    default: Any, parse: Callable[[str], Any], summary: str, *, secret: bool = False
+) -> Any:
+    return field(default=default, repr=not secret, metadata={"parse": parse, "help": summary})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a collector runs. Each field is the variable DENIABLE_ and its name in capitals."""
+
+    registry: str = _setting("metrics.toml", _text, "path of the registry")
+    store: str = _setting(
+        "sqlite:///deniable.db",
+        _text,
+        "where the tallies are: sqlite:///file.db, redis://host:port/0, rediss://, unix://, "
+        "or redis+cluster://host:port,host:port",
+        secret=True,
+    )
+    redis_prefix: str = _setting("deniable", _prefix, "what every key in Redis begins with")
+    shards: int = _setting(
+        1, _whole(1, 1024), "shards of a new store in Redis; cannot change once it is in use"
+    )
+    redis_user: str = _setting("", _text, "user of Redis, if the address names none")
+    redis_password: str = _setting("", _text, "that user's password", secret=True)
+    redis_ca: str = _setting(
+        "", _text, "PEM file of who signs Redis's certificate; by default whom the system trusts"
+    )
+    redis_cert: str = _setting("", _text, "PEM file of the certificate shown to Redis")
+    redis_key: str = _setting("", _text, "PEM file of that certificate's key")
+    redis_replicas: int = _setting(
+        0, _whole(0, 16), "replicas that must have a batch before it is acknowledged"
+    )
+    keep_days: int = _setting(
+        0, _keep, "days after its end for which a window is kept; 0: for ever, else at least 8"
+    )
+    bind: str = _setting("127.0.0.1:8080", _bind, "host:port or unix:/path to listen at")
+    workers: int = _setting(2, _whole(1, 256), "processes")
+    threads: int = _setting(8, _whole(1, 256), "threads of each process, for all but small batches")
+    max_body: int = _setting(1 << 20, _size, "largest body, before and after decompression")
+    max_reports: int = _setting(1000, _whole(1, 1_000_000), "most reports in one batch of JSON")
+    max_binary_body: int = _setting(
+        1 << 22, _size, "largest body of a binary batch, before and after decompression"
+    )
+    max_binary_reports: int = _setting(
+        100_000, _whole(1, 1_000_000), "most reports in one binary batch"
+    )
+    tick: int = _setting(
+        20, _whole(0, 1000), "milliseconds between commits at least, in which batches gather"
+    )
+    queue: int = _setting(
+        1 << 25, _size, "bytes of bodies that wait in one process; beyond that it answers 503"
+    )
+    trusted_proxies: int = _setting(
+        0, _whole(0, 10), "reverse proxies in front, whose X-Forwarded headers are believed"
+    )
+    metrics_bind: str = _setting(
+        "", _private_bind, "private host:port to serve /metrics at as well; empty: nowhere"
+    )
+    log_format: str = _setting("text", _one_of("text", "json"), "lines of the log: text or json")
+    # A batch of the SDK holds up to 100 reports: none may be refused for its metrics.
+    max_metrics: int = _setting(100, _whole(100, 100_000), "most metrics in one batch of JSON")
+    max_header: int = _setting(1 << 14, _size, "largest request line and header of a request")
+    max_headers: int = _setting(64, _whole(8, 1000), "most lines in the header of a request")
+    request_timeout: int = _setting(
+        30, _whole(1, 3600), "seconds in which a request must arrive whole"
+    )
+    keep_alive: int = _setting(
+        15, _whole(1, 3600), "seconds for which an idle connection stays open"
+    )
+    max_connections: int = _setting(
+        900, _whole(1, 1_000_000), "most connections of one process; beyond that it answers 503"
+    )
+    backlog: int = _setting(
+        2048, _whole(1, 65_535), "most connections that wait to be accepted by any process"
+    )
+    rate: str = _setting(
+        "", _rate, "most batches from a network (/24, /48) to one process, like 600/minute"
+    )
+    ingest_keys: tuple[bytes, ...] = _setting(
+        (), _keys, "keys of which a batch must carry one, as a list", secret=True
+    )
+    cors_origins: tuple[str, ...] = _setting(
+        (), _origins, "origins whose web pages may send batches, as a list, or *"
+    )
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str] | None = None) -> Self:
+        """The settings that the environment makes.
+
+        Raises:
+            SettingsError: some are wrong; all of those are listed.
+        """
+        environ = os.environ if environ is None else environ
+        values: dict[str, Any] = {}
+        problems: list[str] = []
+        for each in fields(cls):
+            name = _PREFIX + each.name.upper()
+            try:
+                text = _lookup(name, environ)
+                if text:
+                    values[each.name] = each.metadata["parse"](text)
+            except ValueError as error:
+                problems.append(f"{name} {error}")
+        if (private := values.get("metrics_bind", "")) and (
+            private.rpartition(":")[2] == values.get("bind", cls.bind).rpartition(":")[2]
+        ):
+            problems.append(f"{_PREFIX}METRICS_BIND must be at another port than {_PREFIX}BIND")
+        if problems:
+            raise SettingsError(problems)
+        return cls(**values)
+
+    def in_force(self) -> dict[str, Any]:
+        """Every variable with its value, without those that may hold a secret."""
+        return {
+            _PREFIX + each.name.upper(): getattr(self, each.name)
+            for each in fields(self)
+            if each.repr
+        }
+
+    @classmethod
+    def table(cls) -> list[tuple[str, Any, str]]:
+        """Every variable with its default and what it means."""
+        return [
+            (_PREFIX + each.name.upper(), each.default, each.metadata["help"])
+            for each in fields(cls)
+        ]
+
+
+def _lookup(name: str, environ: Mapping[str, str]) -> str:
+    text, path = environ.get(name, ""), environ.get(f"{name}_FILE", "")
+    if not path:
+        return text
+    if text:
+        raise ValueError(f"and {name}_FILE are both set: keep one of them")
+    try:
+        text = Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ValueError(f"cannot be read from the file in {name}_FILE: {reason}") from None
+    if not text:
+        # A secret that got lost must not open a door.
+        raise ValueError(f"cannot be read from the file in {name}_FILE: it is empty")
+    return text

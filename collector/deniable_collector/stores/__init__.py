@@ -1,0 +1,76 @@
+"""Stores by address: an SQLite file for one machine, Redis or a Redis Cluster for more."""
+
+from __future__ import annotations
+
+from urllib.parse import unquote, urlsplit
+
+from deniable_collector.settings import Settings
+from deniable_collector.stores.base import Store, StoreError, StoreUnavailable
+from deniable_collector.stores.sqlite import SqliteStore
+
+__all__ = ["Store", "StoreError", "StoreUnavailable", "open_store", "store_of"]
+
+_REDIS = ("redis", "rediss", "unix", "redis+cluster", "rediss+cluster")
+
+
+def open_store(
+    url: str,
+    *,
+    prefix: str = "deniable",
+    shards: int = 1,
+    user: str = "",
+    password: str = "",
+    ca: str = "",
+    cert: str = "",
+    key: str = "",
+    replicas: int = 0,
+) -> Store:
+    """The store at an address; nothing is connected before it is used.
+
+    sqlite:///relative.db, sqlite:////absolute.db, redis://host:port/0, rediss://... (TLS),
+    unix:///path/to/socket, or redis+cluster://host:port,host:port and rediss+cluster://...
+    for a cluster, with one or more of its nodes. The rest is for Redis: `prefix` begins every
+    key, `shards` is how many shards a new store is laid out with, and what follows is
+    `driver.Access`.
+
+    Raises:
+        StoreError: the address names no store, or what TLS needs is not there.
+    """
+    scheme = url.partition("://")[0]
+    if scheme in _REDIS:
+        from deniable_collector.stores.driver import Access, Driver
+        from deniable_collector.stores.redis import RedisStore
+
+        access = Access(user, password, ca, cert, key, replicas)
+        return RedisStore(Driver(url, access), prefix=prefix, shards=shards)
+    try:
+        scheme, host, path, query, fragment = urlsplit(url)
+    except ValueError:
+        scheme = host = path = query = fragment = ""
+    if scheme == "sqlite" and len(path) > 1 and not (host or query or fragment):
+        return SqliteStore(unquote(path[1:]))
+    # The address itself may hold a password, which must not reach a log.
+    raise StoreError(
+        "the store's address must be sqlite:///relative.db, sqlite:////absolute.db, "
+        "redis://host:port/0, rediss://host:port/0, unix:///path/to/socket, or "
+        "redis+cluster://host:port,host:port for a cluster"
+    )
+
+
+def store_of(settings: Settings) -> Store:
+    """The store that the settings name.
+
+    Raises:
+        StoreError: as `open_store` does.
+    """
+    return open_store(
+        settings.store,
+        prefix=settings.redis_prefix,
+        shards=settings.shards,
+        user=settings.redis_user,
+        password=settings.redis_password,
+        ca=settings.redis_ca,
+        cert=settings.redis_cert,
+        key=settings.redis_key,
+        replicas=settings.redis_replicas,
+    )

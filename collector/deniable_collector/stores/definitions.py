@@ -1,0 +1,34 @@
+"""Published schemes as every store keeps them: the canonical JSON of their definition."""
+
+from __future__ import annotations
+
+import json
+
+from deniable import Scheme, SchemeError
+from deniable_collector.stores.base import StoreError
+
+__all__ = ["Unpublished", "read_scheme", "unpublished"]
+
+
+class Unpublished(StoreError):
+    """The store does not know the scheme that it was asked for."""
+
+
+def read_scheme(canonical: bytes) -> Scheme:
+    """The scheme that `Scheme.canonical()` wrote.
+
+    Raises:
+        StoreError: this version of deniable cannot read it.
+    """
+    try:
+        return Scheme.from_definition(json.loads(canonical))
+    except (SchemeError, ValueError) as error:
+        raise StoreError(f"the store holds a scheme that cannot be read: {error}") from error
+
+
+def unpublished(metric: str, fingerprint: str) -> Unpublished:
+    """The error for a scheme that the store does not know."""
+    return Unpublished(
+        f"scheme {fingerprint} of metric {metric} was never published to this store: "
+        "start the collector with the registry that declares it"
+    )

@@ -1,0 +1,115 @@
+"""The embedded store: one SQLite file, shared by all threads and processes of a machine.
+
+Write-ahead log with synchronous=FULL: what was acknowledged survives a power cut. A tally
+is stored as pages of packed little-endian counters, and a fold is one BEGIN IMMEDIATE
+transaction that rewrites the pages it touches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from deniable import Scheme
+from deniable.windows import end, start
+from deniable_collector.stores.base import Commit, Store, new_stamp, version_of
+from deniable_collector.stores.definitions import read_scheme, unpublished
+from deniable_collector.stores.sqlite_file import SqliteFile
+from deniable_collector.stores.sqlite_ids import prune, remember
+from deniable_collector.stores.sqlite_pages import add_pages, add_to, forget, mark, stamps
+from deniable_collector.stores.vectors import Shapes, gather, rows_of
+from deniable_collector.tally import Tally
+
+__all__ = ["SqliteStore"]
+
+
+class SqliteStore(Store):
+    """Tallies in one file. Writers create it; readers of a file that is not there fail.
+
+    Raises:
+        StoreError: the file is no store of deniable, or a newer version wrote it.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self._file = SqliteFile(path)
+        self._shapes = Shapes(self.scheme)
+
+    def fold(self, commit: Commit, now: float) -> frozenset[str]:
+        additions = gather(commit.increments, self._shapes)
+        with self._file.transaction("IMMEDIATE", create=True) as connection:
+            seen = remember(connection, commit.ids, now)
+            if not seen:
+                prune(connection, len(commit.ids), now)
+                stamp = new_stamp()
+                for tally, addition in additions.items():
+                    add_to(connection, tally, addition)
+                    mark(connection, tally, stamp)
+        return seen
+
+    def publish(self, schemes: Mapping[str, Iterable[Scheme]]) -> None:
+        with self._file.transaction("IMMEDIATE", create=True) as connection:
+            connection.executemany(
+                "INSERT OR IGNORE INTO schemes VALUES (?, ?, ?)",
+                [
+                    (metric, scheme.fingerprint, scheme.canonical())
+                    for metric, each in schemes.items()
+                    for scheme in each
+                ],
+            )
+
+    def schemes(self) -> dict[str, dict[str, Scheme]]:
+        with self._file.transaction("DEFERRED") as connection:
+            found = connection.execute("SELECT metric, fingerprint, definition FROM schemes")
+            definitions = found.fetchall()
+        published: dict[str, dict[str, Scheme]] = {}
+        for metric, fingerprint, definition in definitions:
+            published.setdefault(metric, {})[fingerprint] = read_scheme(definition)
+        return published
+
+    def scheme(self, metric: str, fingerprint: str) -> Scheme:
+        with self._file.transaction("DEFERRED") as connection:
+            found = connection.execute(
+                "SELECT definition FROM schemes WHERE metric = ? AND fingerprint = ?",
+                (metric, fingerprint),
+            ).fetchone()
+        if found is None:
+            raise unpublished(metric, fingerprint)
+        return read_scheme(found[0])
+
+    def windows(self, metric: str, scheme: str) -> list[str]:
+        with self._file.transaction("DEFERRED") as connection:
+            found = connection.execute(
+                "SELECT window FROM tallies WHERE metric = ? AND scheme = ?",
+                (metric, scheme),
+            ).fetchall()
+        return sorted((window for (window,) in found), key=start)
+
+    def tally(self, metric: str, scheme: str, windows: Iterable[str]) -> Tally:
+        labels = tuple(dict.fromkeys(windows))
+        shape = self._shapes.of(metric, scheme)
+        total = np.zeros(shape.size, np.int64)
+        # One transaction: all windows are read at the same moment.
+        with self._file.transaction("DEFERRED") as connection:
+            add_pages(connection, metric, scheme, labels, total)
+        return Tally(metric, scheme, labels, tuple(rows_of(shape, total)))
+
+    def version(self, metric: str, scheme: str, windows: Iterable[str]) -> bytes:
+        with self._file.transaction("DEFERRED") as connection:
+            return version_of(metric, scheme, stamps(connection, metric, scheme, windows))
+
+    def drop(self, before: float) -> int:
+        with self._file.transaction("IMMEDIATE") as connection:
+            tallies = connection.execute("SELECT id, window FROM tallies").fetchall()
+            old = [identity for identity, window in tallies if end(window) <= before]
+            for identity in old:
+                forget(connection, identity)
+        return len(old)
+
+    def ping(self) -> None:
+        with self._file.transaction("IMMEDIATE"):
+            pass
+
+    def close(self) -> None:
+        self._file.close()

@@ -1,0 +1,81 @@
+"""Batch ids in SQLite, as `ids.py` describes them: a row for each slot in use."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from deniable_collector.stores import ids
+
+__all__ = ["prune", "remember"]
+
+_GENERATION = 1 << 40
+"""Numbers of slots that a generation has to itself."""
+
+_PRUNE = 4
+"""Expired slots forgotten for each id remembered: the table shrinks without a long pause."""
+
+
+def remember(
+    connection: sqlite3.Connection, batch_ids: Sequence[str], now: float
+) -> frozenset[str]:
+    """Remember all ids, or, if some were seen, name those and remember none."""
+    ((seed,),) = connection.execute("SELECT seed FROM secrets")
+    counts = dict(connection.execute("SELECT generation, ids FROM generations"))
+    names = ids.name(batch_ids, seed)
+    tags = [names.tags[at : at + ids.TAG] for at in range(0, len(names.tags), ids.TAG)]
+    asked = [
+        _slots(names, generation, level)
+        for generation in ids.generations_at(now)
+        if generation in counts
+        for level in range(ids.level_of(counts[generation]) + 1)
+    ]
+    mine = ids.generation_at(now)
+    target = _slots(names, mine, ids.level_of(counts.get(mine, 0)))
+    wanted = ",".join(map(str, {place for places in [*asked, target] for place in places}))
+    held: dict[int, bytes] = dict(
+        connection.execute(f"SELECT place, tags FROM ids WHERE place IN ({wanted})")
+    )
+    seen = frozenset(
+        batch_id
+        for places in asked
+        for batch_id, place, tag in zip(batch_ids, places, tags, strict=True)
+        if place in held and _holds(held[place], tag)
+    )
+    if seen:
+        return seen
+    for place, tag in zip(target, tags, strict=True):
+        held[place] = held.get(place, b"") + tag
+    connection.executemany(
+        "INSERT OR REPLACE INTO ids VALUES (?, ?)", [(place, held[place]) for place in set(target)]
+    )
+    connection.execute(
+        "INSERT OR REPLACE INTO generations VALUES (?, ?)",
+        (mine, counts.get(mine, 0) + len(batch_ids)),
+    )
+    return seen
+
+
+def prune(connection: sqlite3.Connection, new: int, now: float) -> None:
+    """Forget some slots of generations that nobody asks any more, as `new` ids come."""
+    oldest = ids.generation_at(now) - ids.KEPT
+    connection.execute(
+        "DELETE FROM ids WHERE place IN (SELECT place FROM ids WHERE place < ? LIMIT ?)",
+        (oldest * _GENERATION, _PRUNE * (new + 1)),
+    )
+    connection.execute("DELETE FROM generations WHERE generation < ?", (oldest,))
+
+
+def _slots(names: ids.Names, generation: int, level: int) -> list[int]:
+    """Where the slots of the ids at this level are; a leading 1 tells the levels apart."""
+    base, slots, digits = generation * _GENERATION, names.slots, 3 + level
+    return [base + int("1" + slots[at : at + digits], 16) for at in range(0, len(slots), 8)]
+
+
+def _holds(packed: bytes, tag: bytes) -> bool:
+    at = packed.find(tag)
+    while at % ids.TAG:
+        if at < 0:
+            return False
+        at = packed.find(tag, at + 1)
+    return True

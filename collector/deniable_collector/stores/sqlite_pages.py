@@ -1,0 +1,142 @@
+"""Tallies in SQLite: the counters of each, packed into pages that fit those of the file."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable_collector.stores.base import MAX_CELL, TallyKey
+from deniable_collector.stores.vectors import Addition, full
+
+__all__ = ["add_pages", "add_to", "forget", "mark", "stamps"]
+
+_PAGE = 1_000
+"""Counters in a page: of 4 bytes, so that it fits into a page of the file, or of 8."""
+
+_PAGES = 1 << 24
+"""Numbers of pages that a tally has to itself."""
+
+_NARROW_TOP = 2**32 - 1
+
+
+def add_to(connection: sqlite3.Connection, tally: TallyKey, addition: Addition) -> None:
+    """Add to one tally, within a transaction.
+
+    Raises:
+        StoreError: a counter would exceed the highest.
+    """
+    first = _find(connection, tally)
+    if first is None:
+        made = connection.execute(
+            "INSERT INTO tallies (metric, scheme, window) VALUES (?, ?, ?)", tally
+        )
+        first = (made.lastrowid or 0) * _PAGES
+    if addition.places is None:
+        touched = np.arange(-(-addition.size // _PAGE))
+        counters = np.zeros((len(touched), _PAGE), np.int64)
+        counters.reshape(-1)[: addition.size] = addition.counts
+    else:
+        pages, within = np.divmod(addition.places, _PAGE)
+        touched, rows = np.unique(pages, return_inverse=True)
+        counters = np.zeros((len(touched), _PAGE), np.int64)
+        counters[rows, within] = addition.counts
+    places = (first + touched).tolist()
+    # Pages in turn are read as one range, scattered ones by name.
+    if places[-1] - places[0] < 2 * len(places):
+        found = connection.execute(
+            "SELECT place, counters FROM pages WHERE place BETWEEN ? AND ?",
+            (places[0], places[-1]),
+        )
+    else:
+        found = connection.execute(
+            f"SELECT place, counters FROM pages WHERE place IN ({','.join(map(str, places))})"
+        )
+    before = dict(found)
+    lengths = [min(_PAGE, addition.size - page * _PAGE) for page in touched.tolist()]
+    for row, (place, length) in enumerate(zip(places, lengths, strict=True)):
+        if place in before:
+            counters[row, :length] += _unpack(before[place], length)
+    tops = counters.max(axis=1)
+    if tops.max() > MAX_CELL:
+        raise full(tally)
+    narrow = counters.astype("<u4")
+    connection.executemany(
+        "INSERT OR REPLACE INTO pages VALUES (?, ?)",
+        [
+            (place, (narrow if top <= _NARROW_TOP else counters)[row, :length].tobytes())
+            for row, (place, length, top) in enumerate(
+                zip(places, lengths, tops.tolist(), strict=True)
+            )
+        ],
+    )
+
+
+def add_pages(
+    connection: sqlite3.Connection,
+    metric: str,
+    scheme: str,
+    windows: Sequence[str],
+    total: NDArray[np.int64],
+) -> None:
+    """Add the tallies of these windows, where there are any, to a vector that is as long."""
+    for page, packed in connection.execute(
+        "SELECT place - id * :pages, counters "
+        f"FROM ({_ASKED}) CROSS JOIN pages "
+        "WHERE place BETWEEN id * :pages AND id * :pages + :pages - 1",
+        _asked(metric, scheme, windows) | {"pages": _PAGES},
+    ):
+        here = total[page * _PAGE : (page + 1) * _PAGE]
+        here += _unpack(packed, len(here))
+
+
+def mark(connection: sqlite3.Connection, tally: TallyKey, stamp: int) -> None:
+    """Give a tally that was added to its new stamp."""
+    connection.execute(
+        "UPDATE tallies SET stamp = ? WHERE metric = ? AND scheme = ? AND window = ?",
+        (stamp, *tally),
+    )
+
+
+def stamps(
+    connection: sqlite3.Connection, metric: str, scheme: str, windows: Iterable[str]
+) -> list[tuple[str, int]]:
+    """The stamps of those tallies that there are, each with its window."""
+    asked = _asked(metric, scheme, windows)
+    return connection.execute(f"SELECT window, stamp FROM ({_ASKED})", asked).fetchall()
+
+
+def forget(connection: sqlite3.Connection, identity: int) -> None:
+    """Delete the tally of this id, and its pages."""
+    connection.execute(
+        "DELETE FROM pages WHERE place BETWEEN ? AND ?",
+        (identity * _PAGES, (identity + 1) * _PAGES - 1),
+    )
+    connection.execute("DELETE FROM tallies WHERE id = ?", (identity,))
+
+
+_ASKED = (
+    "SELECT id, window, stamp FROM tallies WHERE metric = :metric AND scheme = :scheme "
+    "AND window IN (SELECT value FROM json_each(:windows))"
+)
+
+
+def _asked(metric: str, scheme: str, windows: Iterable[str]) -> dict[str, Any]:
+    return {"metric": metric, "scheme": scheme, "windows": json.dumps(list(windows))}
+
+
+def _find(connection: sqlite3.Connection, tally: TallyKey) -> int | None:
+    """The number of a tally's first page."""
+    found = connection.execute(
+        "SELECT id FROM tallies WHERE metric = ? AND scheme = ? AND window = ?", tally
+    ).fetchone()
+    return None if found is None else found[0] * _PAGES
+
+
+def _unpack(packed: bytes, length: int) -> NDArray[np.int64]:
+    """The counters of a page that has `length` of them."""
+    return np.frombuffer(packed, "<u4" if len(packed) == 4 * length else "<i8").astype(np.int64)

@@ -1,0 +1,176 @@
+"""A tally as one vector of counters: first the reports of each row, then the cells row by row.
+
+Stores add such vectors, so that a commit to many small rows costs little more than one to
+a single row, and the reports of a row are written together with its cells.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable import Scheme
+from deniable_collector.stores.base import (
+    MAX_CELL,
+    Increment,
+    StoreError,
+    TallyKey,
+    TallyRowKey,
+)
+from deniable_collector.tally import TallyRow
+
+__all__ = ["Addition", "Shape", "Shapes", "full", "gather", "rows_of", "shape_of"]
+
+
+_DENSE = 8
+"""Counters of a tally for each one that is added to, up to which a whole vector is added."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """Where the rows of a tally lie in its vector: row i at `starts[i]`, `widths[i]` long.
+
+    `size` is the length of the vector.
+    """
+
+    widths: tuple[int, ...]
+    starts: tuple[int, ...]
+    size: int
+
+
+@dataclass(frozen=True, eq=False)
+class Addition:
+    """What a commit adds to a tally: `counts[i]` to the counter at `places[i]` of `size`.
+
+    Places are distinct but in no order. Where much of the tally is added to, they are None,
+    and `counts` is a whole vector. Arrays have dtype int64; no count is above MAX_CELL.
+    """
+
+    size: int
+    places: NDArray[np.int64] | None
+    counts: NDArray[np.int64]
+
+    def to(self, vector: NDArray[np.int64]) -> None:
+        """Add it to a vector of shape (size,)."""
+        if self.places is None:
+            vector += self.counts
+        else:
+            vector[self.places] += self.counts
+
+    def sparse(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Its places in ascending order, and their counts."""
+        if self.places is None:
+            places = np.flatnonzero(self.counts)
+            return places, self.counts[places]
+        order = np.argsort(self.places)
+        return self.places[order], self.counts[order]
+
+
+def shape_of(scheme: Scheme) -> Shape:
+    """The shape of the scheme's tallies."""
+    widths = tuple(row.width for row in scheme.mechanism.rows)
+    ends = np.cumsum((len(widths), *widths)).tolist()
+    return Shape(widths, tuple(ends[:-1]), ends[-1])
+
+
+class Shapes:
+    """The shapes of schemes, each read once: a scheme never changes."""
+
+    def __init__(self, read: Callable[[str, str], Scheme]) -> None:
+        self._read = read
+        self._known: dict[tuple[str, str], Shape] = {}
+
+    def of(self, metric: str, scheme: str) -> Shape:
+        """The shape of the tallies of one published scheme.
+
+        Raises:
+            StoreError: it was never published.
+        """
+        found = self._known.get((metric, scheme))
+        if found is None:
+            found = self._known[metric, scheme] = shape_of(self._read(metric, scheme))
+        return found
+
+
+def gather(increments: Mapping[TallyRowKey, Increment], shapes: Shapes) -> dict[TallyKey, Addition]:
+    """The increments of rows as one addition for each tally.
+
+    Raises:
+        StoreError: a row is none of its scheme's, or a count is more than a counter holds.
+    """
+    tallies: defaultdict[TallyKey, list[tuple[int, Increment]]] = defaultdict(list)
+    for (tally, row), increment in increments.items():
+        tallies[tally].append((row, increment))
+    return {
+        tally: _gather(tally, shapes.of(tally.metric, tally.scheme), rows)
+        for tally, rows in tallies.items()
+    }
+
+
+def _gather(tally: TallyKey, shape: Shape, rows: list[tuple[int, Increment]]) -> Addition:
+    for row, increment in rows:
+        if not 0 <= row < len(shape.widths) or increment.width != shape.widths[row]:
+            raise StoreError(
+                f"metric {tally.metric} has no row {row} of {increment.width} columns "
+                f"in its scheme {tally.scheme}"
+            )
+    try:
+        columns, counts = _arrays(shape, rows)
+    except OverflowError:
+        raise full(tally) from None
+    if _DENSE * sum(map(len, counts)) >= shape.size:
+        added = np.zeros(shape.size, np.int64)
+        for place, count in zip(columns, counts, strict=True):
+            added[place] = count
+        addition = Addition(shape.size, None, added)
+    else:
+        places = np.concatenate([_spelt(place) for place in columns])
+        addition = Addition(shape.size, places, np.concatenate(counts))
+    if addition.counts.max() > MAX_CELL:
+        raise full(tally)
+    return addition
+
+
+_Place: TypeAlias = slice | NDArray[np.int64]
+
+
+def _arrays(
+    shape: Shape, rows: list[tuple[int, Increment]]
+) -> tuple[list[_Place], list[NDArray[np.int64]]]:
+    """Where in the vector to add, and how much."""
+    numbers = np.array([row for row, _ in rows], np.int64)
+    columns: list[_Place] = [numbers]
+    counts = [np.array([increment.reports for _, increment in rows], np.int64)]
+    for row, increment in rows:
+        start, named = shape.starts[row], increment.columns
+        if isinstance(named, range):
+            columns.append(slice(start + named.start, start + named.stop))
+        else:
+            columns.append(np.asarray(named, np.int64) + start)
+        counts.append(np.asarray(increment.counts, np.int64))
+    return columns, counts
+
+
+def _spelt(place: _Place) -> NDArray[np.int64]:
+    if isinstance(place, slice):
+        return np.arange(place.start, place.stop)
+    return place
+
+
+def rows_of(shape: Shape, vector: NDArray[np.int64]) -> Iterator[TallyRow]:
+    """The rows of a whole vector of shape (size,); the cells are views of it."""
+    for row, (start, width) in enumerate(zip(shape.starts, shape.widths, strict=True)):
+        yield TallyRow(int(vector[row]), vector[start : start + width])
+
+
+def full(tally: TallyKey) -> StoreError:
+    """The error for a counter that cannot take its count."""
+    return StoreError(
+        f"a counter of metric {tally.metric}, window {tally.window} is at its top "
+        f"({MAX_CELL}): nothing was added"
+    )

@@ -1,0 +1,281 @@
+"""`deniable store`: look into a store, drop old windows, and move tallies between stores."""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+import click
+
+from deniable import windows
+from deniable_collector.upkeep.tools import (
+    check_metrics,
+    facts,
+    many,
+    midnight,
+    opened_store,
+    origin_of,
+    print_json,
+    print_outcome,
+    print_table,
+    progress,
+    same_store,
+    settings_of,
+    summary,
+    told,
+)
+
+if TYPE_CHECKING:
+    from deniable_collector.upkeep.archive import Selection
+
+# numpy and rich take longer to import than `deniable --help` should.
+
+__all__ = ["store"]
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+_day = click.DateTime(["%Y-%m-%d"])
+_file = click.Path(path_type=Path, dir_okay=False)
+_address = click.option(
+    "--store", "address", metavar="URL", help="Where the tallies are (DENIABLE_STORE)."
+)
+_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_yes = click.option("--yes", is_flag=True, help="Do not ask.")
+_origin = click.option(
+    "--origin", metavar="NAME", help="A name for the store that the tallies come from."
+)
+
+
+def _chosen(command: Callable[_P, _R]) -> Callable[..., _R]:
+    """The options that choose tallies, handed on as `selection`."""
+
+    @click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Only this metric.")
+    @click.option("--since", type=_day, help="Only windows that begin on this day or later.")
+    @click.option("--before", type=_day, help="Only windows that had ended when this day began.")
+    @functools.wraps(command)
+    def chosen(
+        *args: Any,
+        metrics: tuple[str, ...],
+        since: datetime | None,
+        before: datetime | None,
+        **options: Any,
+    ) -> _R:
+        from deniable_collector.upkeep.archive import Selection
+
+        options["selection"] = Selection(
+            frozenset(metrics),
+            None if since is None else midnight(since),
+            None if before is None else midnight(before),
+        )
+        return command(*args, **options)
+
+    return chosen
+
+
+@click.group(short_help="Look into a store; drop, export, import and merge its tallies.")
+def store() -> None:
+    """Look into a store; drop, export, import and merge its tallies."""
+
+
+@store.command()
+@_address
+@_as_json
+def info(address: str | None, as_json: bool) -> None:
+    """Show what a store holds: its metrics with their schemes, windows, reports and counters."""
+    with opened_store(address) as (opened, kind), progress("reading", as_json) as advance:
+        metrics: list[dict[str, Any]] = []
+        published = opened.schemes()
+        for number, (metric, schemes) in enumerate(sorted(published.items()), 1):
+            for fingerprint, scheme in sorted(schemes.items()):
+                labels = opened.windows(metric, fingerprint)
+                width = sum(row.width for row in scheme.mechanism.rows)
+                metrics.append({
+                    "metric": metric,
+                    "scheme": fingerprint,
+                    "mechanism": scheme.mechanism.name,
+                    "windows": len(labels),
+                    "first": labels[0] if labels else None,
+                    "last": labels[-1] if labels else None,
+                    "reports": sum(
+                        opened.tally(metric, fingerprint, [label]).reports for label in labels
+                    ),
+                    "counters": width * len(labels),
+                })  # fmt: skip
+            advance(number / len(published))
+        document = {"kind": kind, "shards": opened.shards, "schemes": metrics}
+    if as_json:
+        print_json(document)
+        return
+    click.echo(f"{kind}, {many(opened.shards, 'shard')}")
+    print_table(
+        [
+            (
+                each["metric"],
+                each["scheme"],
+                f"{each['windows']:,}",
+                f"{each['first']} to {each['last']}" if each["windows"] else "",
+                f"{each['reports']:,}",
+                f"{each['counters']:,}",
+            )
+            for each in metrics
+        ]
+    )
+
+
+@store.command()
+@click.option("--before", type=_day, required=True, help="The day before which they had ended.")
+@click.option("--dry-run", is_flag=True, help="Say what would go, and change nothing.")
+@_address
+@_yes
+@_as_json
+def drop(before: datetime, dry_run: bool, address: str | None, yes: bool, as_json: bool) -> None:
+    """Forget every window that had ended when a day (UTC) began. It cannot be undone."""
+    from deniable_collector.upkeep.retention import SETTLED
+
+    moment = midnight(before)
+    with opened_store(address) as (opened, _):
+        found = [
+            (metric, fingerprint, label)
+            for metric, schemes in sorted(opened.schemes().items())
+            for fingerprint in sorted(schemes)
+            for label in opened.windows(metric, fingerprint)
+            if windows.end(label) <= moment
+        ]
+        metrics = sorted({metric for metric, _, _ in found})
+        text = f"{many(len(found), 'tally', 'tallies')} of {many(len(metrics), 'metric')}"
+        if not dry_run and found:
+            if moment > time.time() - SETTLED:
+                click.echo(
+                    "warning: windows of the last seven days still take reports, and would begin "
+                    "again at zero",
+                    err=True,
+                )
+            if not yes:
+                question = f"Drop {text} that had ended by {before:%Y-%m-%d}, for ever?"
+                click.confirm(question, abort=True, err=True)
+            opened.drop(moment)
+    if as_json:
+        tallies = [dict(zip(("metric", "scheme", "window"), each, strict=True)) for each in found]
+        print_json({"dropped": not dry_run, "before": f"{before:%Y-%m-%d}", "tallies": tallies})
+        return
+    for metric in metrics:
+        labels = sorted({label for name, _, label in found if name == metric}, key=windows.start)
+        click.echo(f"{metric}: {labels[0]} to {labels[-1]}, {many(len(labels), 'window')}")
+    click.echo(f"{text} {'would go' if dry_run else 'dropped'}")
+
+
+@store.command("export")
+@click.argument("file", type=_file)
+@_chosen
+@_origin
+@click.option("--force", is_flag=True, help="Replace a file that is there.")
+@_address
+@_as_json
+def export_tallies(
+    file: Path,
+    selection: Selection,
+    origin: str | None,
+    force: bool,
+    address: str | None,
+    as_json: bool,
+) -> None:
+    """Write tallies to FILE: their exact sums, with the schemes that read them.
+
+    Where files of several stores will be added up, name each by --origin: a tally that is the
+    same to the last count and of the same origin counts as one that was added before.
+
+    A store that takes reports goes on while it is read: choose windows that take none any more
+    (--before a week ago), or what comes later is not in the file.
+    """
+    from deniable_collector.upkeep.archive import export
+
+    if file.exists() and not force:
+        raise click.ClickException(f"{file} is there already: name another file, or --force")
+    with opened_store(address) as (opened, _), progress("exporting", as_json) as advance:
+        check_metrics(selection, opened.schemes())
+        contents = export(opened, file, selection, origin=origin or "", advance=advance)
+    if as_json:
+        print_json({"file": str(file), "bytes": file.stat().st_size, **facts(contents)})
+    else:
+        click.echo(f"{file}: {summary(contents)}")
+
+
+@store.command("import")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False, exists=True))
+@_chosen
+@click.option("--dry-run", is_flag=True, help="Check the whole file, and change nothing.")
+@_address
+@_as_json
+def import_tallies(
+    file: Path, selection: Selection, dry_run: bool, address: str | None, as_json: bool
+) -> None:
+    """Add the tallies of FILE to a store.
+
+    The whole file is checked before anything is added. What a store has taken from the same
+    file in the last seven days is not added again, so an import that broke off is completed by
+    the same command.
+    """
+    from deniable_collector.upkeep.archive import check
+    from deniable_collector.upkeep.importing import load
+
+    with told(), progress("importing", as_json) as advance:
+        if dry_run:
+            contents, outcome = check(file, advance=advance), None
+            check_metrics(selection, dict(contents.schemes))
+        else:
+            with opened_store(address) as (opened, _):
+                outcome = load(file, opened, time.time(), selection, advance=advance)
+            contents = outcome.contents
+    if outcome is not None:
+        print_outcome(outcome, str(file), as_json)
+    elif as_json:
+        print_json({"file": str(file), **facts(contents)})
+    else:
+        click.echo(f"{file} is sound: {summary(contents)}")
+
+
+@store.command()
+@click.argument("source", metavar="URL")
+@_chosen
+@_origin
+@click.option("--prefix", metavar="TEXT", help="What every key of the other store begins with.")
+@_address
+@_as_json
+def merge(
+    source: str,
+    selection: Selection,
+    origin: str | None,
+    prefix: str | None,
+    address: str | None,
+    as_json: bool,
+) -> None:
+    """Add the tallies of the store at URL to this one, as an export and an import do.
+
+    The other store is only read. DENIABLE_REDIS_USER and what belongs to it is for both; where
+    that does not fit, export and import a file.
+    """
+    from deniable_collector.upkeep.archive import export
+    from deniable_collector.upkeep.importing import load
+
+    with told():
+        here, there = settings_of(address, None), settings_of(source, prefix)
+        if same_store(here, there):
+            raise click.ClickException("this is the same store: all of it would count twice")
+    with (
+        opened_store(address) as (opened, _),
+        opened_store(source, prefix) as (other, _),
+        tempfile.TemporaryDirectory(prefix="deniable-merge-") as folder,
+        progress("merging", as_json) as advance,
+    ):
+        check_metrics(selection, other.schemes())
+        file = Path(folder) / "tallies.gz"
+        origin = origin or origin_of(source, prefix)
+        export(other, file, selection, origin=origin, advance=lambda share: advance(share / 2))
+        outcome = load(file, opened, time.time(), advance=lambda share: advance(0.5 + share / 2))
+    print_outcome(outcome, "the other store", as_json)

@@ -1,0 +1,138 @@
+"""Adding the tallies of a file to a store, each exactly once.
+
+What is added at once has a batch id that follows from its own content and from where it comes,
+so that a second import finds what the first one has done, even if more or fewer tallies were
+chosen for its file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import msgspec
+import numpy as np
+
+from deniable import Scheme
+from deniable_collector.stores.base import (
+    Commit,
+    Increment,
+    Store,
+    TallyKey,
+    TallyRowKey,
+    shard_of,
+)
+from deniable_collector.stores.definitions import Unpublished
+from deniable_collector.upkeep.archive import (
+    EVERYTHING,
+    Advance,
+    ArchiveError,
+    Contents,
+    Row,
+    Selection,
+    check,
+    rows,
+)
+
+__all__ = ["Outcome", "load"]
+
+_COMMIT_CELLS = 1 << 16
+"""Cells added at once, at most, unless a row has more. Part of the format: how rows are
+grouped decides their ids."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an import did: rows and reports that it added, and those that were in already."""
+
+    contents: Contents
+    rows: int
+    reports: int
+    known_rows: int
+    known_reports: int
+
+
+def load(
+    path: Path,
+    store: Store,
+    now: float,
+    selection: Selection = EVERYTHING,
+    *,
+    advance: Advance = lambda share: None,
+) -> Outcome:
+    """Add the selected tallies of a file to a store, each exactly once.
+
+    The file is read twice: nothing is added before all of it was found sound. `now` is POSIX
+    time in seconds. What was added before, within the retention of ids, is left out and
+    counted as known, so that an import that broke off is completed by another.
+
+    Raises:
+        ArchiveError: as `check` does; or a scheme of the file is another one in the store.
+        StoreError: the store refused or is unavailable; what it has taken stays in it.
+    """
+    contents = check(path, advance=lambda share: advance(share / 2))
+    if unknown := selection.metrics - {metric for metric, _ in contents.schemes}:
+        raise ArchiveError(f"{path} has no metric {', '.join(sorted(unknown))}")
+    # Makes the store, if it is new, and finds that it is laid out as we believe.
+    store.publish({})
+    schemes: dict[str, list[Scheme]] = {}
+    for metric, scheme in contents.schemes:
+        if not selection.metrics or metric in selection.metrics:
+            _compare(store, metric, scheme)
+            schemes.setdefault(metric, []).append(scheme)
+    store.publish(schemes)
+    added, known = [0, 0], [0, 0]
+    again = rows(path, advance=lambda share: advance(0.5 + share / 2))
+    for key, parts in _groups(again):
+        if not selection.takes(key.metric, key.window):
+            continue
+        batch = _batch_id(contents.origin, key, parts)
+        increments = {TallyRowKey(key, part.row): _increment(part) for part in parts}
+        seen = store.fold(Commit((batch,), increments, shard_of(batch, store.shards)), now)
+        counts = known if seen else added
+        counts[0] += len(parts)
+        counts[1] += sum(part.reports for part in parts)
+    return Outcome(contents, added[0], added[1], known[0], known[1])
+
+
+def _groups(found: Iterator[tuple[str, str, Row]]) -> Iterator[tuple[TallyKey, list[Row]]]:
+    """Neighbouring rows of one tally, as many as are added at once."""
+    current: TallyKey | None = None
+    parts: list[Row] = []
+    cells = 0
+    for metric, scheme, row in found:
+        key = TallyKey(metric, scheme, row.window)
+        if parts and (key != current or cells + len(row.cells) > _COMMIT_CELLS):
+            yield cast(TallyKey, current), parts
+            parts, cells = [], 0
+        current = key
+        parts.append(row)
+        cells += len(row.cells)
+    if parts:
+        yield cast(TallyKey, current), parts
+
+
+def _batch_id(origin: str, key: TallyKey, parts: list[Row]) -> str:
+    content = msgspec.json.encode((origin, key.metric, key.scheme, parts))
+    return hashlib.sha256(content).hexdigest()[:32]
+
+
+def _increment(row: Row) -> Increment:
+    cells = np.array(row.cells, np.int64)
+    columns = np.flatnonzero(cells)
+    return Increment(len(cells), row.reports, columns, cells[columns])
+
+
+def _compare(store: Store, metric: str, scheme: Scheme) -> None:
+    try:
+        known = store.scheme(metric, scheme.fingerprint)
+    except Unpublished:
+        return
+    if known.canonical() != scheme.canonical():
+        raise ArchiveError(
+            f"scheme {scheme.fingerprint} of metric {metric} is another one in the store: their "
+            "tallies cannot be added"
+        )

@@ -1,0 +1,199 @@
+"""What the commands on stores share: opening one, telling errors in a line, and printing."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import click
+
+from deniable import DeniableError
+
+if TYPE_CHECKING:
+    from deniable_collector.settings import Settings
+    from deniable_collector.stores import Store
+    from deniable_collector.upkeep.archive import Contents, Selection
+    from deniable_collector.upkeep.importing import Outcome
+
+# numpy and rich take longer to import than `deniable --help` should.
+
+__all__ = [
+    "check_metrics",
+    "facts",
+    "many",
+    "midnight",
+    "opened_store",
+    "origin_of",
+    "print_json",
+    "print_outcome",
+    "print_table",
+    "progress",
+    "same_store",
+    "settings_of",
+    "summary",
+    "told",
+]
+
+_SQLITE = "sqlite:///"
+
+
+@contextmanager
+def opened_store(address: str | None, prefix: str | None = None) -> Iterator[tuple[Store, str]]:
+    """The store at that address, or where the environment says, with its kind."""
+    from deniable_collector.stores import store_of
+
+    with told():
+        settings = settings_of(address, prefix)
+        opened = store_of(settings)
+        try:
+            yield opened, settings.store.partition(":")[0]
+        finally:
+            opened.close()
+
+
+def settings_of(address: str | None, prefix: str | None) -> Settings:
+    """The environment's settings, with another address and prefix where they are given."""
+    from deniable_collector.settings import Settings
+
+    settings = Settings.from_env()
+    return dataclasses.replace(
+        settings, store=address or settings.store, redis_prefix=prefix or settings.redis_prefix
+    )
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Errors of ours and of the file system become one line, and exit code 1."""
+    try:
+        yield
+    except DeniableError as error:
+        raise click.ClickException(f"{error}{_hint(error)}") from error
+    except OSError as error:
+        raise click.ClickException(f"{error.filename}: {error.strerror}") from error
+
+
+def _hint(error: DeniableError) -> str:
+    from deniable_collector.stores import StoreUnavailable
+
+    if isinstance(error, StoreUnavailable):
+        return ": try again later; what an import or a merge has added is not added twice"
+    return ""
+
+
+@contextmanager
+def progress(text: str, quiet: bool) -> Iterator[Callable[[float], None]]:
+    """A bar in a terminal that goes away when it is full; nothing elsewhere."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield lambda share: None
+        return
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task(text, total=1.0)
+        yield lambda share: bar.update(task, completed=share)
+
+
+def same_store(here: Settings, there: Settings) -> bool:
+    """Whether two settings name one store, as far as their addresses tell.
+
+    A file is known by whatever path; a Redis that is reached in two ways is not.
+    """
+    if (here.store, here.redis_prefix) == (there.store, there.redis_prefix):
+        return True
+    paths = [
+        Path(unquote(each.store.removeprefix(_SQLITE)))
+        for each in (here, there)
+        if each.store.startswith(_SQLITE)
+    ]
+    return len(paths) == 2 and all(path.exists() for path in paths) and paths[0].samefile(paths[1])
+
+
+def origin_of(address: str, prefix: str | None) -> str:
+    """A name for a store that follows from its address, without the password in it."""
+    kind, _, rest = address.partition("://")
+    text = f"{kind}://{rest.rpartition('@')[2]} {prefix or ''}"
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def check_metrics(selection: Selection, known: dict[str, Any]) -> None:
+    """Refuse a choice of metrics that are not there."""
+    if unknown := sorted(selection.metrics - known.keys()):
+        listed = ", ".join(sorted(known)) or "none"
+        raise click.ClickException(f"no metric {', '.join(unknown)} here; there is: {listed}")
+
+
+def facts(contents: Contents) -> dict[str, Any]:
+    """What a file holds, for JSON."""
+    return {
+        "origin": contents.origin,
+        "schemes": len(contents.schemes),
+        "tallies": contents.tallies,
+        "rows": contents.rows,
+        "reports": contents.reports,
+        "sha256": contents.digest,
+    }
+
+
+def summary(contents: Contents) -> str:
+    """What a file holds, in words."""
+    return (
+        f"{many(contents.reports, 'report')} in {many(contents.tallies, 'tally', 'tallies')} of "
+        f"{many(len(contents.schemes), 'scheme')}"
+    )
+
+
+def print_outcome(outcome: Outcome, source: str, as_json: bool) -> None:
+    """Say what an import has added, and what was there already."""
+    if as_json:
+        print_json({
+            "added": {"rows": outcome.rows, "reports": outcome.reports},
+            "known": {"rows": outcome.known_rows, "reports": outcome.known_reports},
+            "source": facts(outcome.contents),
+        })  # fmt: skip
+    elif not outcome.known_rows:
+        click.echo(f"added {many(outcome.reports, 'report')} of {source}")
+    elif not outcome.rows:
+        click.echo(f"nothing was added: all of {source} is in the store already")
+    else:
+        click.echo(
+            f"added {many(outcome.reports, 'report')} of {source}; "
+            f"{many(outcome.known_reports, 'report')} had been added before"
+        )
+
+
+def print_table(rows: list[tuple[str, ...]]) -> None:
+    """Print rows under the headings of `info`."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for heading in ("metric", "scheme", "windows", "from", "reports", "counters"):
+        right = heading in ("windows", "reports", "counters")
+        table.add_column(heading, justify="right" if right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    Console().print(table)
+
+
+def print_json(document: dict[str, Any]) -> None:
+    """Print a document as JSON."""
+    click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def many(number: int, one: str, more: str = "") -> str:
+    """A number with its noun."""
+    return f"{number:,} {one if number == 1 else more or one + 's'}"
+
+
+def midnight(day: datetime) -> float:
+    """The POSIX time at which a day (UTC) begins."""
+    return day.replace(tzinfo=UTC).timestamp()

@@ -1,0 +1,13 @@
+"""The entry point for any WSGI server: `deniable_collector.wsgi:app`, set by the environment.
+
+gunicorn -c python:deniable_collector.gunicorn_conf -k gthread deniable_collector.wsgi:app
+"""
+
+from __future__ import annotations
+
+from deniable_collector.app import create_app
+from deniable_collector.settings import Settings
+
+__all__ = ["app"]
+
+app = create_app(Settings.from_env())

@@ -1,0 +1,139 @@
+"""`deniable demo`: a collector, a dashboard and a crowd of made-up devices on this machine."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import secrets
+import signal
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from deniable import DeniableError, Registry
+from deniable.metric import Value
+from deniable_collector.stores import open_store
+from deniable_demo import fleet, services
+from deniable_demo.population import DISTRIBUTIONS, Population, draw
+from deniable_demo.results import compare, tables
+
+__all__ = ["demo"]
+
+_REGISTRY = Path(__file__).with_name("metrics.toml")
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_CHUNK = 500
+"""Devices that a worker takes at once: enough that handing them over costs nothing."""
+
+
+@click.command()
+@click.option("--once", is_flag=True, help="End after the table.")
+@click.option("--json", "as_json", is_flag=True, help="With --once: print the numbers as JSON.")
+@click.option(
+    "--devices", metavar="N", type=click.IntRange(min=1), default=50_000, show_default=True
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=8090,
+    show_default=True,
+    help="Where the dashboard listens; 0 takes any free port.",
+)
+def demo(once: bool, as_json: bool, devices: int, port: int) -> None:
+    """Let a crowd of simulated devices report, and see how close the estimates come.
+
+    Each device is the real SDK, and what they send goes over real HTTP to a real
+    collector on 127.0.0.1. Everything is gone when the demo ends.
+    """
+    if as_json and not once:
+        raise click.UsageError("--json needs --once: a demo that stays up has no end to print")
+    for each in _SIGNALS:
+        signal.signal(each, _interrupt)
+    try:
+        _run(once, as_json, devices, port)
+    except KeyboardInterrupt:
+        if once:
+            raise click.Abort from None
+    except DeniableError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _run(once: bool, as_json: bool, devices: int, port: int) -> None:
+    console = Console(stderr=as_json, highlight=False)
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="deniable-demo-"))
+        store_url = f"sqlite:///{folder}/tallies.db"
+        endpoint = stack.enter_context(services.collector(_REGISTRY, store_url))
+        token = secrets.token_urlsafe(16)
+        page = None
+        if not once:
+            page = stack.enter_context(services.dashboard(_REGISTRY, store_url, port, token))
+        population = draw(devices)
+        _report(population, endpoint, console)
+        store = stack.enter_context(closing(open_store(store_url)))
+        compared = compare(store, Registry.load(_REGISTRY), population)
+        if as_json:
+            click.echo(json.dumps({"metrics": compared}))
+        else:
+            _print(console, compared)
+        if page is not None:
+            console.print(f"\nDashboard  [bold link={page}]{page}/login?token={token}[/]")
+            console.print(f"[dim]The link works once; after that the token is {token}")
+            console.print("[dim]Ctrl-C ends the demo and removes all it has made.")
+            signal.pause()
+
+
+def _report(population: Population, endpoint: str, console: Console) -> None:
+    """Let every device report, on all processors, with a progress bar."""
+    columns = (
+        TextColumn("Devices reporting"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    now = time.time()
+    # Spawned, not forked: a device's state does not cross a fork.
+    processes = multiprocessing.get_context("spawn")
+    with (
+        Progress(*columns, console=console) as progress,
+        processes.Pool(os.cpu_count(), fleet.prepare_worker) as pool,
+    ):
+        task = progress.add_task("", total=population.size)
+        jobs = [
+            pool.apply_async(fleet.report_from, (str(_REGISTRY), endpoint, chunk, now))
+            for chunk in _chunks(population)
+        ]
+        for job in jobs:
+            progress.advance(task, job.get())
+
+
+def _chunks(population: Population) -> Iterator[list[Mapping[str, Value]]]:
+    for first in range(0, population.size, _CHUNK):
+        yield [
+            {metric: values[device] for metric, values in population.values.items()}
+            for device in range(first, min(first + _CHUNK, population.size))
+        ]
+
+
+def _print(console: Console, compared: list[dict[str, Any]]) -> None:
+    for table in tables(compared):
+        console.print()
+        console.print(table)
+    console.print("\n[dim]The true shares follow[/]")
+    for each in DISTRIBUTIONS:
+        console.print(f"[dim]  {each.metric}: {each.source}[/]")
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    # Cleaning up takes a moment; a second Ctrl-C must not leave half of it.
+    for each in _SIGNALS:
+        signal.signal(each, signal.SIG_IGN)
+    raise KeyboardInterrupt

@@ -1,0 +1,104 @@
+"""The devices: each is a `deniable.Client` that recorded yesterday and reports today.
+
+Record, seal, randomize, ledger, outbox and batch are the SDK's own, with the operating
+system's randomness; only the clock is ours, so that yesterday's window has closed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Mapping
+from functools import cache
+
+from deniable import Registry
+from deniable.client import Client
+from deniable.ledger import Ledger
+from deniable.metric import Value
+from deniable.outbox import create as begin_outbox
+from deniable.state import State
+from deniable_demo.relay import Relay
+
+__all__ = ["prepare_worker", "report_from"]
+
+
+class _Memory(State):
+    """A device's state, in memory, which the next device finds as new after `renew`.
+
+    To prepare SQLite's statements again for each of 50,000 devices would take longer than
+    all that they do with them.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(None)
+
+    def renew(self) -> None:
+        with self.transaction() as connection:
+            tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            for (name,) in tables.fetchall():
+                connection.execute(f"DELETE FROM {name}")
+            Ledger.create(connection)
+            begin_outbox(connection)
+
+
+class _Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def report_from(
+    registry_path: str, endpoint: str, devices: list[Mapping[str, Value]], now: float
+) -> int:
+    """Let each device record its values a day before `now`, and report them; how many did.
+
+    `now` is POSIX time in seconds. Runs in a process of its own.
+
+    Raises:
+        Exception: whatever a client has kept from its app, or what the collector refused.
+    """
+    registry, memory = _load(registry_path), _memory()
+    relay, clock = Relay(endpoint), _Clock()
+    for values in devices:
+        clock.now = now - 86_400
+        client = Client(
+            registry,
+            state_dir=memory,
+            transport=relay,
+            clock=clock,
+            spread=0,
+            background=False,
+            on_trouble=_raise,
+        )
+        for metric, value in values.items():
+            client.record(metric, value)
+        clock.now = now
+        client.flush()
+        memory.renew()
+    relay.forward()
+    return len(devices)
+
+
+def prepare_worker() -> None:
+    """Make this process a worker of the demo."""
+    # Ctrl-C reaches the whole group of processes; the parent ends its workers itself.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # What the person at this machine has decided does not concern made-up devices.
+    for name in ("DO_NOT_TRACK", "DENIABLE_DISABLED"):
+        os.environ.pop(name, None)
+
+
+@cache
+def _load(path: str) -> Registry:
+    return Registry.load(path)
+
+
+@cache
+def _memory() -> _Memory:
+    return _Memory()
+
+
+def _raise(error: Exception) -> None:
+    raise error

@@ -1,0 +1,296 @@
+"""Does a tally look like the sum of honest reports? Figures with p-values, and one verdict.
+
+Fake devices leave traces in the counts only where what they send is unlike anything that a
+crowd of honest devices could have sent. Each figure here has a p-value that is valid for
+*every* way in which honest devices can be spread over the values, so that a real and unusual
+crowd raises no alarm:
+
+* *low*: how many values lie more than a standard error below zero. No value can be rarer
+  than not at all, so this happens to each with a chance of .159 or less.
+* *lowest*: how far the lowest share lies below zero.
+* *ones*: the ones in all bitmaps. A report sets so many on average, whatever its value. For a
+  closed list this is the sum of the shares against 1. (In subset selection they sum to 1 by
+  themselves: each report has k columns. In a projective space each message supports about
+  as many values as any other, so that fakes leave the sum alone.)
+* *row_ones*: whether rows agree in them, if all strings set one bit.
+* *rows*: whether the rows (tables or cohorts), which devices draw evenly, have as many reports.
+* *repeated*: how often the most frequent message was sent, where even a crowd of one mind
+  spreads over many messages.
+
+The verdict bounds the chance that any figure of an honest tally raises an alarm (Holm, Scand.
+J. Statist. 1979).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from deniable.mechanisms import (
+    BasicRappor,
+    HadamardResponse,
+    HashedProjectiveGeometry,
+    Mechanism,
+    OneTimeRappor,
+    ProjectiveGeometry,
+    Rappor,
+    UnaryEncoding,
+)
+from deniable.mechanisms.projective_geometry import points
+from deniable_collector.tally import Tally
+from deniable_estimator.intervals import FloatArray, Noise
+from deniable_estimator.messages import message, sentence
+from deniable_estimator.significance import low_scores
+from deniable_estimator.tails import binomial_tail, chi_square_tail, normal_tails, poisson_tail
+
+__all__ = ["ALARM_LEVEL", "LEAST_REPORTS", "SENTENCES", "Figure", "Verdict", "figures"]
+
+ALARM_LEVEL = 0.001
+"""The chance that a metric whose devices are all honest is called anomalous."""
+
+LEAST_REPORTS = 1000
+"""With fewer, p-values would be rough, and fakes could not be told from noise anyway."""
+
+_ROUGH = 0.5
+"""Above this skewness the lower tail is not what it seems."""
+
+_LOW = 0.5 * math.erfc(math.sqrt(0.5))
+"""The chance that a value which nobody has lies more than a standard error below zero."""
+
+
+SENTENCES = {
+    "low": sentence(
+        "{observed:,.0f} values lie more than a standard error below zero, where chance makes it "
+        "{expected:,.0f} or fewer"
+    ),
+    "lowest": sentence(
+        "the lowest share, {observed:.2%}, is further below zero than chance takes it"
+    ),
+    "ones": sentence(
+        "a bitmap holds {observed:.2f} ones on average, where honest ones hold {expected:.2f}"
+    ),
+    "row_ones": sentence("the rows disagree on how many ones a bitmap holds"),
+    "rows": sentence("reports are not spread evenly over the rows, which devices draw by lot"),
+    "repeated": sentence(
+        "one message came {observed:,.0f} times, where {expected:,.0f} times is the most to be "
+        "expected"
+    ),
+    "answers": sentence("{observed:,.0f} answered, where {expected:,.0f} were usual before"),
+    "jump": sentence(
+        "the share of {value} is {observed:.2%}, where {expected:.2%} was usual before"
+    ),
+}
+"""What an alarm of each figure says."""
+
+_LIST = 4
+"""Of fewer values not even all below zero by so much would be an alarm."""
+
+_CROWDED = 10.0
+"""Reports that each row must have on average for their number to be judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One look at a tally."""
+
+    name: str
+    """What is looked at: see the top of this page."""
+    scheme: str
+    """The fingerprint of the tally's scheme."""
+    observed: float
+    expected: float
+    """Of an honest tally; for `low` and `repeated`, of the least favourable one."""
+    p_value: float
+    """At most this likely by chance, however honest devices are spread."""
+    p_adjusted: float = math.nan
+    """The same for this figure among all of the verdict."""
+    value: str | None = None
+    """The value that it speaks of, if it is one."""
+
+    @property
+    def text(self) -> str:
+        """What is strange about it, if it raises an alarm: half a sentence."""
+        return message(
+            SENTENCES[self.name],
+            observed=self.observed,
+            expected=self.expected,
+            value=self.value,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """All figures of an estimate together."""
+
+    figures: tuple[Figure, ...] = ()
+    """None where nothing can be told, as of two values or of few reports."""
+
+    @classmethod
+    def of(cls, found: Sequence[Figure]) -> Verdict:
+        """With p-values adjusted for the number of figures."""
+        order = sorted(range(len(found)), key=lambda each: found[each].p_value)
+        adjusted, least = [1.0] * len(found), 0.0
+        for rank, each in enumerate(order):
+            least = max(least, min(1.0, (len(found) - rank) * found[each].p_value))
+            adjusted[each] = least
+        return cls(
+            tuple(replace(each, p_adjusted=p) for each, p in zip(found, adjusted, strict=True))
+        )
+
+    def alarms(self, level: float = ALARM_LEVEL) -> tuple[Figure, ...]:
+        """The figures that an honest tally shows at most this often, the clearest first."""
+        found = [each for each in self.figures if each.p_adjusted <= level]
+        return tuple(sorted(found, key=lambda each: each.p_adjusted))
+
+    def to_dict(self, level: float = ALARM_LEVEL) -> dict[str, Any]:
+        """The verdict as JSON can carry it: `anomalous`, `level` and `figures`."""
+        return {
+            "anomalous": bool(self.alarms(level)),
+            "level": level,
+            "figures": [asdict(each) for each in self.figures],
+        }
+
+
+def figures(
+    tally: Tally,
+    mechanism: Mechanism[Any],
+    share: FloatArray,
+    noise: Noise,
+    again: float = 1.0,
+) -> tuple[Figure, ...]:
+    """What can be looked at in a tally of one scheme.
+
+    Args:
+        share, noise: of the values that were asked for, shape (d,).
+        again: how often devices answered out of the same memory (`memoized.repeats`).
+    """
+    if tally.reports < LEAST_REPORTS:
+        return ()
+    found = [
+        *_shares(mechanism, share, noise),
+        *_bitmaps(tally, mechanism, again),
+        *_rows(tally, again),
+        *_messages(tally, mechanism),
+    ]
+    return tuple(
+        Figure(name, tally.scheme, observed, expected, p_value)
+        for name, observed, expected, p_value in found
+    )
+
+
+_Found = Iterator[tuple[str, float, float, float]]
+
+
+def _shares(mechanism: Mechanism[Any], share: FloatArray, noise: Noise) -> _Found:
+    """The lower tail of the shares."""
+    if mechanism.size is None and not isinstance(mechanism, HashedProjectiveGeometry):
+        # In small tables other strings' collisions move shares by more than noise.
+        return
+    known = np.isfinite(share) & np.isfinite(noise.a)
+    size = int(known.sum())
+    together = _together(mechanism)
+    if size == 0 or float(np.abs(noise.skewness[known]).max()) > _ROUGH:
+        return
+    # q counts on a chance of 1 / width to meet any other string: who meets none is lower.
+    lift = 0.0
+    if isinstance(mechanism, HashedProjectiveGeometry):
+        lift = 1 / (mechanism.width - 1)
+    scores = low_scores(share + lift, noise)[known]
+    tail = normal_tails(min(0.0, float(scores.min()))) / 2
+    yield "lowest", float(share[known].min()), 0.0, min(1.0, size * tail)
+    if size < _LIST:
+        return
+    count = int((scores < -1).sum())
+    # Values that move together count as fewer.
+    tail = binomial_tail(int(count / together), math.ceil(size / together), _LOW)
+    yield "low", float(count), _LOW * size, tail
+
+
+def _together(mechanism: Mechanism[Any]) -> float:
+    """By how much values that move together inflate the variance of a count of values.
+
+    In a projective space, a report of x supports two values on a line through x together; with
+    q - 1 others each value is on such a line. Any two rows of a Hadamard matrix have one such
+    third. Elsewhere the supports of two values are independent or negatively correlated.
+    """
+    channel: Mechanism[Any] = getattr(mechanism, "channel", mechanism)
+    if isinstance(channel, ProjectiveGeometry):
+        near = points(channel.order, channel.dimension - 1)
+        both = float(channel.p) * points(channel.order, channel.dimension - 2) / near
+        q = float(channel.q)
+        return 1 + (channel.order - 1) * max(0.0, (both - q**2) / (q * (1 - q)))
+    if isinstance(channel, HadamardResponse):
+        return 2 * float(channel.p)
+    return 1.0
+
+
+def _bitmaps(tally: Tally, mechanism: Mechanism[Any], again: float) -> _Found:
+    """The ones in bitmaps, in all and row by row."""
+    channel = getattr(mechanism, "channel", mechanism)
+    hashes, fewer = 1.0, 0.0
+    if isinstance(channel, (UnaryEncoding, BasicRappor)):
+        width, p11, p01 = channel.size, float(channel.p), float(channel.q)
+    elif isinstance(mechanism, (Rappor, OneTimeRappor)):
+        bloom, p11 = mechanism.bloom, float(mechanism.p)
+        p01 = float(mechanism.rounds.p01) if isinstance(mechanism, Rappor) else 1 - p11
+        width, hashes = bloom.k, float(bloom.h)
+        # Hashes of a string may meet in one bit. In how many rows that happens is not known;
+        # even for a crowd of one mind it is not more than this, but once in a million.
+        meetings = bloom.cohorts * bloom.h * (bloom.h - 1) / (2 * width)
+        if meetings:
+            fewer = min(1.0, (meetings + 6 * math.sqrt(meetings) + 10) / bloom.cohorts)
+    else:
+        return
+    reports = np.array([row.reports for row in tally.rows], np.float64)
+    ones = np.array([int(row.cells.sum()) for row in tally.rows], np.float64)
+    most = hashes * p11 + (width - hashes) * p01
+    least = most - fewer * hashes * (p11 - p01)
+    each = again * (hashes * p11 * (1 - p11) + (width - hashes) * p01 * (1 - p01))
+    n = float(reports.sum())
+    seen = float(ones.sum()) / n
+    nearest = min(max(seen, least), most)
+    yield "ones", seen, nearest, normal_tails((seen - nearest) / math.sqrt(each / n))
+    live = reports >= _CROWDED
+    if live.sum() > 1 and not fewer:
+        excess = ones[live] - reports[live] * most
+        statistic = float((excess**2 / (reports[live] * each)).sum())
+        freedom = int(live.sum())
+        yield "row_ones", statistic, float(freedom), chi_square_tail(statistic, freedom)
+
+
+def _rows(tally: Tally, again: float) -> _Found:
+    """How evenly reports are spread over rows."""
+    count = len(tally.rows)
+    if count < 2:
+        return
+    expected = tally.reports / count
+    if expected < _CROWDED:
+        return
+    reports = np.array([row.reports for row in tally.rows], np.float64)
+    # Devices keep their rows, so who answers again does so in the same one.
+    statistic = float(((reports - expected) ** 2).sum()) / (expected * again)
+    yield "rows", statistic, count - 1.0, chi_square_tail(statistic, count - 1)
+
+
+def _messages(tally: Tally, mechanism: Mechanism[Any]) -> _Found:
+    """The most frequent message, of mechanisms that have many."""
+    channel = getattr(mechanism, "channel", mechanism)
+    if isinstance(channel, ProjectiveGeometry):
+        most = float(channel.p) / points(channel.order, channel.dimension - 1)
+    elif isinstance(channel, HadamardResponse):
+        most = 2 * float(channel.p) / channel.order
+    else:
+        return
+    p_value, observed, expected = 1.0, 0.0, 0.0
+    cells = 0
+    for row in tally.rows:
+        top, mean = int(row.cells.max()), row.reports * most
+        cells += len(row.cells)
+        tail = poisson_tail(top, mean)
+        if tail <= p_value:
+            p_value, observed, expected = tail, float(top), mean
+    yield "repeated", observed, expected, min(1.0, cells * p_value)

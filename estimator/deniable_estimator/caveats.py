@@ -1,0 +1,83 @@
+"""The warnings that a statistician would give with an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from deniable.forecast import USABLE_SHARE, critical_value
+from deniable_estimator.intervals import Noise
+from deniable_estimator.messages import message
+
+__all__ = ["caveats"]
+
+_FEW = 30
+"""Fewer reports than this describe the reporters at best."""
+
+_ROUGH = 0.5
+"""The skewness of about four chance supporters: intervals and p-values are rough from there."""
+
+
+def caveats(
+    n: int,
+    windows: Sequence[str],
+    noise: Noise,
+    level: float,
+    *,
+    independent: float,
+    complete: bool,
+) -> tuple[str, ...]:
+    """What to bear in mind about an estimate of `len(noise.a)` values; empty if nothing.
+
+    `independent` is what the n reports are worth (see `Basis`).
+    """
+    if n == 0:
+        return (message("no reports: nothing can be said yet"),)
+    family = len(noise.a)
+    critical = critical_value(1 - level, family)
+    warnings = []
+    if n < _FEW:
+        warnings.append(message("only {n} reports: far too few to speak for a crowd", n=n))
+    smallest = critical * float(noise.null_error.min())
+    if smallest > USABLE_SHARE:
+        warnings.append(
+            message(
+                "no usable signal: noise alone can look like a share of {share:.0%}, so wait for "
+                "more reports",
+                share=min(smallest, 9.99),
+            )
+        )
+    if float(np.abs(noise.skewness).max()) > _ROUGH:
+        warnings.append(
+            message(
+                "so few reports support any value by chance that intervals and p-values are rough"
+            )
+        )
+    if independent < n:
+        warnings.append(
+            message(
+                "rests on {n:,} answers from {windows} windows, in which devices may have "
+                "answered again out of the same memory: what they keep is counted as that of "
+                "{independent:,.0f} devices, and the intervals allow for it",
+                n=n,
+                windows=len(windows),
+                independent=independent,
+            )
+        )
+    elif len(windows) > 1:
+        warnings.append(
+            message(
+                "rests on {n:,} answers from {windows} windows, not on as many devices: where "
+                "the same devices answer again, the intervals are somewhat too narrow",
+                n=n,
+                windows=len(windows),
+            )
+        )
+    if not complete:
+        warnings.append(
+            message(
+                "only some of the possible values are asked for: their shares need not sum to one"
+            )
+        )
+    return tuple(warnings)

@@ -1,0 +1,169 @@
+"""Strings that were hashed in public cohorts: their shares by the decoder for cohort tables.
+
+RAPPOR and cohort local hashing, with memory or without, hash strings to so few columns that
+common strings collide with all others in some cohorts. Counting each candidate's supporters
+by itself would add those of its neighbours, an error that no number of reports removes;
+`deniable_estimator.cohorts.decoder` tells the candidates apart instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from deniable.mechanisms import (
+    Bloom,
+    CohortLocalHashing,
+    Mechanism,
+    MemoizedLocalHashing,
+    Memoizing,
+    OneTimeRappor,
+    Rappor,
+)
+from deniable_collector.tally import Tally
+from deniable_estimator.cohorts.decoder import STRICTNESS, Decoding, decode
+from deniable_estimator.cohorts.design import Design
+from deniable_estimator.decoders.hashed import hash_columns
+from deniable_estimator.decoders.support import Items
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.finding import Finding
+from deniable_estimator.intervals import Noise
+from deniable_estimator.memoized import worth
+from deniable_estimator.messages import listed, message
+from deniable_estimator.significance import adjust_p
+
+__all__ = ["COHORTS", "decode_cohorts", "fits"]
+
+_MOST_CELLS = 1 << 27
+"""Of all candidates together: half a gigabyte. More cannot be told apart, and are refused:
+counted one by one, thousands would be found for what common strings add to them by chance."""
+
+
+class Channel(NamedTuple):
+    """How a mechanism fills a cohort table."""
+
+    salt: str
+    cohorts: int
+    columns: int
+    hashes: int
+    """Columns that a string sets in each cohort."""
+    p11: Fraction
+    p01: Fraction
+    """How often a report sets a column that the string sets, and one that it does not."""
+    exclusive: bool
+    """Whether each report sets exactly one column."""
+
+
+def _of_bloom(bloom: Bloom, p11: Fraction, p01: Fraction) -> Channel:
+    return Channel(bloom.salt, bloom.cohorts, bloom.k, bloom.h, p11, p01, False)
+
+
+def _of_hashing(mechanism: CohortLocalHashing | MemoizedLocalHashing) -> Channel:
+    channel = mechanism.channel
+    sizes = mechanism.hashes, mechanism.width, 1
+    return Channel(mechanism.salt, *sizes, channel.p, channel.q, channel.rows[0].columns == 1)
+
+
+COHORTS: dict[str, Callable[[Any], Channel]] = {
+    CohortLocalHashing.name: _of_hashing,
+    MemoizedLocalHashing.name: _of_hashing,
+    Rappor.name: lambda each: _of_bloom(each.bloom, each.rounds.p11, each.rounds.p01),
+    OneTimeRappor.name: lambda each: _of_bloom(each.bloom, each.p, 1 - each.p),
+}
+"""mechanism -> its channel."""
+
+
+def fits(mechanism: Mechanism[Any], items: Items) -> bool:
+    """Whether candidates of this mechanism are decoded here.
+
+    Raises:
+        EstimateError: they are, but so many do not fit into memory.
+    """
+    if mechanism.name not in COHORTS:
+        return False
+    channel = COHORTS[mechanism.name](mechanism)
+    each = channel.cohorts * channel.hashes
+    if len(items) * each <= _MOST_CELLS:
+        return True
+    raise EstimateError(
+        message(
+            "{count:,} candidates are too many for {mechanism}: ask for at most {most:,} at a time",
+            count=len(items),
+            mechanism=mechanism.name,
+            most=_MOST_CELLS // each,
+        )
+    )
+
+
+def decode_cohorts(
+    tally: Tally, mechanism: Mechanism[Any], items: Items, level: float, again: float
+) -> Finding:
+    """Estimate candidates, which are strings, jointly; detection is at 1 - `level`.
+
+    `again` is as `memoized.repeats` gives it. Ghosts are those that stand out by themselves,
+    but not beside the candidates that were detected.
+    """
+    channel = COHORTS[mechanism.name](mechanism)
+    p11, p01 = float(channel.p11), float(channel.p01)
+    # Memory weighs like fewer reports that all say the same.
+    scale = worth(mechanism, p11, p01, again) if isinstance(mechanism, Memoizing) else 1.0
+    found = decode(
+        np.array([row.cells for row in tally.rows]) * scale,
+        np.array([row.reports for row in tally.rows]) * scale,
+        _design(channel, items),
+        p01,
+        p11,
+        background=1 - (1 - 1 / channel.columns) ** channel.hashes,
+        exclusive=channel.exclusive,
+        fdr=1 - level,
+        level=level,
+    )
+    known = np.isfinite(found.share)
+    none = np.zeros(len(items))
+    p_value = np.where(known, np.minimum(found.p_value / STRICTNESS, 1.0), np.nan)
+    variance = np.where(known, found.std_error, np.inf) ** 2
+    return Finding(
+        found.share,
+        Noise(variance, none, none, none),
+        p_value,
+        ~found.detected & (adjust_p(p_value, "bh") <= 1 - level),
+        tuple(_warnings(found, items)) if found.n else (),
+    )
+
+
+def _design(channel: Channel, items: Items) -> Design:
+    """Which cells each of the strings sets."""
+    positions = np.empty((len(items), channel.cohorts, channel.hashes), np.int32)
+    count = channel.cohorts * channel.hashes
+    columns = hash_columns(channel.salt, count, channel.columns, list(items))
+    for number, column in enumerate(columns):
+        positions[:, number // channel.hashes, number % channel.hashes] = column
+    return Design.of(positions, channel.columns)
+
+
+def _warnings(found: Decoding, items: Items) -> Iterator[str]:
+    low, _, _ = found.unexplained
+    if low > 0:
+        yield message(
+            "the values detected explain {explained:.0%} of the crowd: at least {low:.0%} have "
+            "others, which are too rare to be told from noise or were not asked for",
+            explained=max(found.explained_share, 0),
+            low=low,
+        )
+    alike = np.flatnonzero(found.same_as != np.arange(len(items)))
+    if len(alike):
+        pairs: list[str] = [
+            message("{one!r} like {other!r}", one=items[at], other=items[found.same_as[at]])
+            for at in alike[:3].tolist()
+        ]
+        if len(alike) > 3:
+            pairs = [*pairs, "..."]
+        yield message(
+            "{count:,} candidates hash like others in every cohort and share their estimate, "
+            "which is of both together: {pairs}",
+            count=len(alike),
+            pairs=listed(pairs),
+        )

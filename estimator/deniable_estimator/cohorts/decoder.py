@@ -1,0 +1,263 @@
+"""Shares of candidate strings out of a cohort table: stage-wise generalized least squares.
+
+It decodes RAPPOR (Erlingsson, Pihur and Korolova, CCS 2014), cohort local hashing and
+cohort LOLOHA, from counts alone::
+
+    E[y] = c + sum_x share_x (X_x - c)
+
+y is the debiased table, X_x is 1 on the cells of candidate x, and c is the density of a
+random filter: strings that are not among the candidates are taken to be spread like
+random filters.
+
+Candidates enter while the residual shows them at a false discovery rate (Benjamini and
+Hochberg, J. R. Stat. Soc. B 1995) over all candidates, are refitted jointly, and leave
+when the joint fit does not bear them out. The reported share is the joint estimate of
+those selected, and for any other candidate the unbiased estimate of adding it alone.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable_estimator.cohorts.design import Design
+from deniable_estimator.cohorts.fit import Fit, covariance, joint_fit, scores, singly
+from deniable_estimator.cohorts.table import CohortTable, Winsor
+from deniable_estimator.intervals import FloatArray
+
+__all__ = ["STRICTNESS", "Decoding", "decode"]
+
+_MOST_SELECTED = 600
+_MOST_ENTRIES = 1 << 25
+"""Of the dense design of the selected: 256 MB."""
+_BATCH = 24
+_NEAR_BEST = 0.7
+"""A batch takes candidates this near to its best: weaker ones may be its ghosts, which
+share some of its cells by chance and fade once it is in the fit."""
+STRICTNESS = 0.8
+"""Selecting and estimating on the same counts lets a few more noise peaks through than
+the level says, so the search runs at this part of it (found by simulation)."""
+_SMALL_TABLE = 1024
+"""In a table of so few cells strong strings are most of the residual's variance and hide
+each other, so the search starts from all candidates if the cells are enough for that."""
+_ENOUGH = 0.8
+_MOST_ROUNDS = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Decoding:
+    """The estimates of M candidates, in their order; arrays have shape (M,).
+
+    Shares are unclipped fractions of the crowd. A share is NaN, with an infinite standard
+    error, where the counts cannot tell it. `p_value` is one-sided against "nobody has it",
+    not adjusted; `detected` holds a false discovery rate over all candidates.
+    `explained_share` is the sum over those detected, with its standard error; the rest of
+    the crowd holds strings that were not asked for, or are too rare to be told from noise.
+    Candidates that hash alike in every cohort share one estimate, which is of all of them
+    together: `same_as` names the first of them (itself, for a candidate that is alone).
+    """
+
+    n: int
+    level: float
+    share: FloatArray
+    std_error: FloatArray
+    p_value: FloatArray
+    detected: NDArray[np.bool_]
+    same_as: NDArray[np.intp]
+    explained_share: float
+    explained_error: float
+
+    @property
+    def low(self) -> FloatArray:
+        """Lower ends of the intervals."""
+        return self.share - self._z * self.std_error
+
+    @property
+    def high(self) -> FloatArray:
+        """Upper ends of the intervals."""
+        return self.share + self._z * self.std_error
+
+    @property
+    def unexplained(self) -> tuple[float, float, float]:
+        """The share of the crowd that no detected candidate explains: low, estimate, high."""
+        rest, half = 1 - self.explained_share, self._z * self.explained_error
+        return rest - half, rest, rest + half
+
+    @property
+    def _z(self) -> float:
+        return NormalDist().inv_cdf((1 + self.level) / 2)
+
+
+def decode(
+    counts: NDArray[Any],
+    reports: NDArray[Any],
+    design: Design,
+    p01: float,
+    p11: float,
+    *,
+    background: float,
+    exclusive: bool = False,
+    fdr: float = 0.05,
+    level: float = 0.95,
+) -> Decoding:
+    """Estimate every candidate's share from a cohort table.
+
+    Args:
+        counts: shape (m, k), how often each column was set in each cohort.
+        reports: shape (m,), the reports of each cohort; a cohort without any weighs nothing.
+            Both may be scaled alike where reports weigh less than independent ones.
+        design: the cells of the M candidates.
+        p01, p11: probability that a report sets a cell which the true filter leaves, or sets.
+        background: density c of a random filter: 1 - (1 - 1/k)**h. It is 0 where nothing
+            but the candidates can be encoded and no two of them share a cell (basic
+            RAPPOR): each is then estimated by its own cells alone.
+        exclusive: whether each report sets exactly one column, as in local hashing.
+        fdr: false discovery rate of `detected`, over all candidates.
+        level: of the intervals.
+
+    The same arguments give the same answer. A round of selection reads m * h numbers for
+    each candidate; a dozen rounds are usual.
+
+    Raises:
+        ValueError: shapes that do not fit, or p01 equal to p11.
+    """
+    if counts.shape != (design.cohorts, design.columns) or reports.shape != counts.shape[:1]:
+        raise ValueError(f"counts {counts.shape} and reports {reports.shape} do not fit the design")
+    if p01 == p11:
+        raise ValueError("p01 equals p11: such reports hold no information")
+    same_as = design.same_as
+    first = np.flatnonzero(same_as == np.arange(len(design)))
+    distinct = design if len(first) == len(design) else design.take(first)
+    winsor = Winsor.for_cells(design.cells.shape[1])
+    table = CohortTable.of(counts, reports, p01, p11, background, winsor, exclusive=exclusive)
+    if not table.live:
+        found = _nothing(len(distinct))
+    elif background == 0:
+        found = _apart(table, distinct, fdr)
+    else:
+        found = _together(table, distinct, fdr)
+    place = np.searchsorted(first, same_as)
+    return Decoding(
+        n=int(reports.sum()),
+        level=level,
+        share=found.share[place],
+        std_error=np.sqrt(found.variance)[place],
+        p_value=found.p_value[place],
+        detected=found.detected[place],
+        same_as=same_as,
+        explained_share=float(found.share[found.detected].sum()),
+        explained_error=float(np.sqrt(found.explained_variance)),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """Estimates of candidates that all differ; arrays have shape (M,)."""
+
+    share: FloatArray
+    variance: FloatArray
+    p_value: FloatArray
+    detected: NDArray[np.bool_]
+    explained_variance: float
+
+
+def _nothing(size: int) -> _Found:
+    """Without a report there is nothing to tell."""
+    unknown = np.full(size, np.nan)
+    return _Found(unknown, np.full(size, np.inf), unknown, np.zeros(size, bool), 0.0)
+
+
+def _apart(table: CohortTable, design: Design, fdr: float) -> _Found:
+    """No two candidates share a cell: each by its own cells."""
+    null = 1 / design.sums(1 / table.variance(np.zeros(design.size)))
+    share, variance = np.zeros(len(design)), null
+    for _ in range(2):
+        # The second time with weights from the pooled shares.
+        expected = np.zeros(design.size + 1)
+        expected[design.cells] = share[:, None]
+        weights = 1 / table.variance(expected[:-1])
+        variance = 1 / design.sums(weights)
+        share = variance * design.sums(weights * table.y)
+    p = _upper_tail(share / np.sqrt(null))
+    detected = _accepted(p, fdr, len(design))
+    held = share[detected]
+    # Each device holds one string, so that the shares of two are negatively correlated.
+    together = (held.sum() ** 2 - (held**2).sum()) * design.columns / table.reports.sum()
+    explained = max(0.0, float(variance[detected].sum() - together))
+    return _Found(share, variance, p, detected, explained)
+
+
+def _together(table: CohortTable, design: Design, fdr: float) -> _Found:
+    """Select, fit jointly, and estimate every other candidate on top of that fit."""
+    fit = _search(table, design, fdr * STRICTNESS)
+    share, variance = singly(table, design, fit)
+    p = _upper_tail(np.where(np.isfinite(variance), share, 0.0) / np.sqrt(variance))
+    detected = np.zeros(len(design), bool)
+    detected[fit.selected] = True
+    spread = covariance(table, design, fit)
+    share[fit.selected] = fit.share
+    variance[fit.selected] = np.maximum(np.diag(spread), 0.0)
+    p[fit.selected] = _upper_tail(fit.share / np.sqrt(fit.variance))
+    return _Found(share, variance, p, detected, max(0.0, float(spread.sum())))
+
+
+def _search(table: CohortTable, design: Design, fdr: float) -> Fit:
+    """The candidates that the table shows, by adding from its residual and dropping again."""
+    most = min(_MOST_SELECTED, _MOST_ENTRIES // design.size)
+    dropped = np.zeros(len(design), np.int64)
+    selected = np.empty(0, np.intp)
+    if design.size <= _SMALL_TABLE and len(design) <= min(_ENOUGH * table.live, most):
+        selected = np.arange(len(design))
+    flat = np.full(design.size, table.background)
+    fit = _prune(table, design, joint_fit(table, design, selected, flat), fdr, dropped)
+    for _ in range(_MOST_ROUNDS):
+        score, information = scores(table, design, fit.expected, fit.weights)
+        z = score / np.sqrt(information * table.winsor.loss)
+        z[fit.selected] = -np.inf
+        z[dropped > 1] = -np.inf
+        p = np.concatenate([_upper_tail(z), np.zeros(len(fit.selected))])
+        entering = np.flatnonzero(_accepted(p, fdr, len(design))[: len(design)])
+        entering = entering[np.argsort(-z[entering], kind="stable")]
+        room = min(_BATCH, most - len(fit.selected))
+        entering = entering[z[entering] >= _NEAR_BEST * z[entering].max(initial=0)][:room]
+        if not len(entering):
+            break
+        selected = np.concatenate([fit.selected, entering])
+        fit = joint_fit(table, design, selected, fit.expected)
+        fit = _prune(table, design, fit, fdr, dropped)
+    return fit
+
+
+def _prune(
+    table: CohortTable, design: Design, fit: Fit, fdr: float, dropped: NDArray[np.int64]
+) -> Fit:
+    """Drop what the joint fit does not bear out, the weaker half of it at a time.
+
+    It counts in `dropped`, so that a candidate that was dropped twice stays out.
+    """
+    while len(fit.selected):
+        z = fit.share / np.sqrt(fit.variance)
+        failing = np.flatnonzero(~_accepted(_upper_tail(z), fdr, len(design)))
+        if not len(failing):
+            break
+        weakest = failing[np.argsort(z[failing], kind="stable")][: (len(failing) + 1) // 2]
+        dropped[fit.selected[weakest]] += 1
+        fit = joint_fit(table, design, np.delete(fit.selected, weakest), fit.expected)
+    return fit
+
+
+def _accepted(p: FloatArray, fdr: float, family: int) -> NDArray[np.bool_]:
+    """Benjamini and Hochberg's step-up test over a family of which `p` are the smallest."""
+    ranked = np.sort(p)
+    below = np.flatnonzero(ranked <= fdr * np.arange(1, len(p) + 1) / family)
+    return p <= ranked[below[-1]] if len(below) else np.zeros(len(p), bool)
+
+
+def _upper_tail(z: FloatArray) -> FloatArray:
+    """The chance that a standard normal exceeds each z, accurate far into the tail."""
+    return np.fromiter(map(math.erfc, (z / math.sqrt(2)).tolist()), np.float64, len(z)) / 2

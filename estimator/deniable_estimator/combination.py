@@ -1,0 +1,138 @@
+"""Estimates made under several schemes of one metric become one, by inverse variance.
+
+Tallies of different schemes are never added. For each value the unbiased shares are
+averaged with weights proportional to 1 / Var_i(f), where f is the same for all schemes:
+the share pooled with the weights of f = 0, which depend on no data. Weights taken from
+each scheme's own share would favour whichever happened to come out low.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.estimate import Basis, Estimate, infer
+from deniable_estimator.finding import Finding
+from deniable_estimator.intervals import FloatArray, Noise
+from deniable_estimator.messages import message
+from deniable_estimator.poisoning import Exposure
+
+__all__ = ["combine"]
+
+
+def combine(estimates: Sequence[Estimate]) -> Estimate:
+    """One estimate out of several of the same metric, level and adjustment.
+
+    Values stand in the order in which they first appear. A value that only some schemes
+    ask for rests on those alone, and a warning says so.
+
+    Raises:
+        EstimateError: there are none, or they answer different questions.
+    """
+    questions = {(each.metric, each.level, each.adjustment) for each in estimates}
+    if len(questions) != 1:
+        raise EstimateError(
+            "only estimates of one metric, level and adjustment can be combined: "
+            "estimate them again alike"
+        )
+    informed = [each for each in estimates if each.n]
+    if len(informed) < 2:
+        return informed[0] if informed else estimates[0]
+    values = tuple(dict.fromkeys(value for each in informed for value in each.values))
+    parts = [_aligned(each, values) for each in informed]
+    pooled, _, _ = _average(parts, np.zeros(len(values)))
+    share, noise, weights = _average(parts, np.clip(pooled, 0.0, 1.0))
+    alike = all(set(each.values) == set(values) for each in informed)
+    basis = Basis(
+        metric=informed[0].metric,
+        schemes=tuple(dict.fromkeys(name for each in informed for name in each.schemes)),
+        windows=tuple(sorted({window for each in informed for window in each.windows})),
+        n=sum(each.n for each in informed),
+        independent=sum(each.independent for each in informed),
+        epsilon=max(each.epsilon for each in informed),
+        complete=alike and all(each.complete for each in informed),
+        hashed=any(each.hashed for each in informed),
+    )
+    haunted = {
+        each.values[place] for each in informed for place in np.flatnonzero(each.ghosts).tolist()
+    }
+    ghosts = np.array([value in haunted for value in values]) if haunted else None
+    found = Finding.of(share, noise, ghosts)
+    seen = [figure for each in informed for figure in each.verdict.figures]
+    combined = infer(
+        basis,
+        values,
+        found,
+        _exposure(informed, values, weights),
+        seen,
+        informed[0].level,
+        informed[0].adjustment,
+    )
+    return combined if alike else _warned(combined, informed)
+
+
+def _aligned(estimate: Estimate, values: tuple[str, ...]) -> tuple[FloatArray, Noise]:
+    """Its shares and noise over `values`; infinite noise where it knows nothing."""
+    share, noise = estimate.share, estimate.noise
+    if estimate.values != values:
+        share = _spread(estimate, values, share, np.nan)
+        others = (noise.b, noise.c, noise.step)
+        rest = (_spread(estimate, values, column, 0.0) for column in others)
+        noise = Noise(_spread(estimate, values, noise.a, np.inf), *rest)
+    return share, noise
+
+
+def _spread(
+    estimate: Estimate, values: tuple[str, ...], column: FloatArray, rest: float
+) -> FloatArray:
+    """The column of an estimate over `values`, with `rest` for those it does not know."""
+    if estimate.values == values:
+        return column
+    index = {value: place for place, value in enumerate(values)}
+    wide = np.full(len(values), rest)
+    wide[[index[value] for value in estimate.values]] = column
+    return wide
+
+
+def _exposure(parts: Sequence[Estimate], values: tuple[str, ...], weights: FloatArray) -> Exposure:
+    """That of the average: fakes report under whichever scheme moves it most."""
+    n = sum(each.n for each in parts)
+    sides = []
+    for side in ("gain", "loss"):
+        rates = [
+            weight * n / each.n * _spread(each, values, getattr(each.exposure, side), 0.0)
+            for each, weight in zip(parts, weights, strict=True)
+        ]
+        sides.append(np.max(rates, axis=0))
+    return Exposure(*sides)
+
+
+def _average(
+    parts: Sequence[tuple[FloatArray, Noise]], at: FloatArray
+) -> tuple[FloatArray, Noise, FloatArray]:
+    """The average with the weights that are best if the true shares are `at`, its noise, and
+    these weights, shape (parts, d)."""
+    precision = np.array([1 / noise.at(at) for _, noise in parts])
+    weights = precision / precision.sum(axis=0)
+    share = np.zeros(len(at))
+    total = Noise.none(len(at))
+    for weight, (each, noise) in zip(weights, parts, strict=True):
+        known = weight > 0
+        share[known] += (weight * each)[known]
+        total += noise.weighted(weight)
+    return share, total, weights
+
+
+def _warned(combined: Estimate, parts: Sequence[Estimate]) -> Estimate:
+    everywhere = set.intersection(*(set(part.values) for part in parts))
+    some = [value for value in combined.values if value not in everywhere]
+    named = ", ".join(some[:5]) + (", ..." if len(some) > 5 else "")
+    warning = message(
+        "the schemes ask for different values; {count} of them rest on some schemes only: {named}",
+        count=len(some),
+        named=named,
+    )
+    return replace(combined, warnings=(*combined.warnings, warning))

@@ -1,0 +1,6 @@
+"""The commands that plan a metric, and ask for its answer."""
+
+from deniable_estimator.commands.declared import plan, privacy, simulate
+from deniable_estimator.commands.stored import ALARM, NO_DATA, anomalies, estimate, trend
+
+__all__ = ["ALARM", "NO_DATA", "anomalies", "estimate", "plan", "privacy", "simulate", "trend"]

@@ -1,0 +1,140 @@
+"""What the commands have in common: options, their errors, and a bar while they work."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+import click
+
+from deniable import DeniableError
+from deniable_collector.numeric import Real
+
+if TYPE_CHECKING:
+    from deniable import Metric
+
+__all__ = [
+    "adjust_option",
+    "alarm_option",
+    "as_csv",
+    "as_json",
+    "candidates_option",
+    "fakes_option",
+    "first_day",
+    "last_day",
+    "level_option",
+    "progress",
+    "read_candidates",
+    "registry_option",
+    "reported",
+    "store_option",
+]
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+_day = click.DateTime(["%Y-%m-%d"])
+registry_option = click.option(
+    "--registry",
+    envvar="DENIABLE_REGISTRY",
+    default="metrics.toml",
+    show_default=True,
+    show_envvar=True,
+    type=click.Path(path_type=Path),
+    help="The file that declares the metrics.",
+)
+store_option = click.option(
+    "--store",
+    help="The address of the collector's store; DENIABLE_STORE if not given.",
+)
+first_day = click.option("--from", "first", type=_day, help="First day (UTC) of the range.")
+last_day = click.option("--to", "last", type=_day, help="Last day (UTC) of the range.")
+candidates_option = click.option(
+    "--candidates",
+    type=click.Path(path_type=Path),
+    help="A file of the strings to look for, one on each line.",
+)
+level_option = click.option(
+    "--level",
+    default=0.95,
+    show_default=True,
+    type=Real(0, 1, min_open=True, max_open=True),
+    help="Of the intervals; 1 minus it is the level of detection.",
+)
+adjust_option = click.option(
+    "--adjust",
+    default="bh",
+    show_default=True,
+    type=click.Choice(["bh", "bonferroni"]),
+    help="For how many values were asked: bh suits lists, bonferroni alerts.",
+)
+fakes_option = click.option(
+    "--fakes",
+    envvar="DENIABLE_FAKES",
+    default=0.01,
+    show_default=True,
+    show_envvar=True,
+    type=Real(0, 1),
+    help="The part of all reports that the poisoning budget takes to be fake.",
+)
+alarm_option = click.option(
+    "--alarm-level",
+    envvar="DENIABLE_ALARM_LEVEL",
+    default=0.001,
+    show_default=True,
+    show_envvar=True,
+    type=Real(0, 1, min_open=True, max_open=True),
+    help="How often honest reports may be called anomalous.",
+)
+as_json = click.option("--json", "form", flag_value="json", help="Print JSON and nothing else.")
+as_csv = click.option("--csv", "form", flag_value="csv", help="Print CSV and nothing else.")
+
+
+def reported(command: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Show deniable's errors as the command line does: their message, and exit 1."""
+
+    @functools.wraps(command)
+    def run(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        try:
+            return command(*args, **kwargs)
+        except DeniableError as error:
+            raise click.ClickException(str(error)) from error
+
+    return run
+
+
+@contextmanager
+def progress(description: str) -> Iterator[None]:
+    """A moving bar on a terminal's standard error, gone when the work is done."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    console = Console(stderr=True)
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as progress:
+        progress.add_task(description, total=None)
+        yield
+
+
+def read_candidates(metric: Metric, path: Path | None) -> list[str] | None:
+    """The strings to look for, one on each line of that file; None for a metric with a list.
+
+    Raises:
+        click.UsageError: the metric takes any string, and no file says which to look for.
+        ValueListError: the file cannot be read, or its text cannot be taken.
+    """
+    if path is None:
+        if metric.values is None:
+            raise click.UsageError(
+                f"{metric.name!r} takes any string: name those to look for with --candidates FILE"
+            )
+        return None
+    from deniable.value_list import read_values
+
+    with progress("Reading the candidates"):
+        return read_values(path)

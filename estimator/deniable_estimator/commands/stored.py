@@ -1,0 +1,253 @@
+"""`deniable estimate`, `trend` and `anomalies`: what the reports in a store say.
+
+Exit codes: 0 when there is an answer, 1 when something is wrong, 2 for a call that makes
+no sense, 3 when nothing has been reported yet, 4 when `deniable anomalies` raises an alarm.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NoReturn
+
+import click
+
+from deniable_estimator.commands.options import (
+    adjust_option,
+    alarm_option,
+    as_csv,
+    as_json,
+    candidates_option,
+    fakes_option,
+    first_day,
+    last_day,
+    level_option,
+    progress,
+    read_candidates,
+    registry_option,
+    reported,
+    store_option,
+)
+
+if TYPE_CHECKING:
+    from deniable_collector.stores.base import Store
+    from deniable_estimator.estimate import Estimate
+
+# numpy and rich take longer to import than `deniable --help` should.
+
+__all__ = ["ALARM", "NO_DATA", "anomalies", "estimate", "trend"]
+
+NO_DATA = 3
+"""The exit code when the range holds no reports."""
+
+ALARM = 4
+"""The exit code when windows look dishonest."""
+
+
+@click.command()
+@click.argument("metric")
+@first_day
+@last_day
+@registry_option
+@store_option
+@candidates_option
+@level_option
+@adjust_option
+@fakes_option
+@alarm_option
+@as_json
+@as_csv
+@reported
+def estimate(
+    metric: str,
+    first: datetime | None,
+    last: datetime | None,
+    registry: Path,
+    store: str | None,
+    candidates: Path | None,
+    level: float,
+    adjust: Literal["bh", "bonferroni"],
+    fakes: float,
+    alarm_level: float,
+    form: str | None,
+) -> None:
+    """Estimate how devices are spread over the values of METRIC.
+
+    Every window that touches the range counts; without --from and --to, all of them.
+    """
+    from deniable import Registry
+    from deniable_estimator.reading import find_metric, read
+
+    declared = Registry.load(registry)
+    asked = read_candidates(find_metric(declared, metric), candidates)
+    with _opened(store) as tallies, progress("Estimating"):
+        answer = read(
+            tallies,
+            declared,
+            metric,
+            first and first.date(),
+            last and last.date(),
+            asked,
+            level=level,
+            adjust=adjust,
+        )
+    _print(replace(answer, fakes=fakes, alarm_level=alarm_level), form)
+    if answer.n == 0:
+        _no_data(metric)
+
+
+@click.command()
+@click.argument("metric")
+@first_day
+@last_day
+@click.option(
+    "--by",
+    type=click.Choice(["day", "week", "month"]),
+    help="Add windows up to these; as the metric's own windows are, if not given.",
+)
+@click.option(
+    "--value",
+    help='Show this one; "true", or the largest in the newest period, if not given.',
+)
+@registry_option
+@store_option
+@candidates_option
+@level_option
+@as_json
+@as_csv
+@reported
+def trend(
+    metric: str,
+    first: datetime | None,
+    last: datetime | None,
+    by: Literal["day", "week", "month"] | None,
+    value: str | None,
+    registry: Path,
+    store: str | None,
+    candidates: Path | None,
+    level: float,
+    form: str | None,
+) -> None:
+    """Show METRIC over time, and which of its changes are more than noise.
+
+    The table shows one value; --json and --csv hold them all.
+    """
+    from deniable import Registry
+    from deniable_estimator.reading import find_metric
+    from deniable_estimator.trend import trend as read_trend
+
+    declared = Registry.load(registry)
+    asked = read_candidates(find_metric(declared, metric), candidates)
+    with _opened(store) as tallies, progress("Estimating"):
+        answer = read_trend(
+            tallies,
+            declared,
+            metric,
+            first and first.date(),
+            last and last.date(),
+            asked,
+            by=by,
+            level=level,
+        )
+    if form == "json":
+        click.echo(json.dumps(answer.to_dict(), ensure_ascii=False))
+    elif form == "csv":
+        click.echo(answer.to_csv(), nl=False)
+    elif answer.answered:
+        from rich.console import Console
+
+        from deniable_estimator.trend_view import leading_value, trend_view
+
+        Console().print(trend_view(answer, value or leading_value(answer)))
+    if not answer.answered:
+        _no_data(metric)
+
+
+@click.command()
+@click.argument("metric")
+@first_day
+@last_day
+@registry_option
+@store_option
+@candidates_option
+@alarm_option
+@as_json
+@reported
+def anomalies(
+    metric: str,
+    first: datetime | None,
+    last: datetime | None,
+    registry: Path,
+    store: str | None,
+    candidates: Path | None,
+    alarm_level: float,
+    form: str | None,
+) -> None:
+    """Say which windows of METRIC look unlike honest reports, or unlike the windows before.
+
+    Exits with 4 on an alarm.
+    """
+    from deniable import Registry
+    from deniable_estimator.history import inspect
+    from deniable_estimator.reading import find_metric
+    from deniable_estimator.trend import trend as read_trend
+
+    declared = Registry.load(registry)
+    asked = read_candidates(find_metric(declared, metric), candidates)
+    days = (first and first.date(), last and last.date())
+    with _opened(store) as tallies, progress("Looking at each window"):
+        found = inspect(read_trend(tallies, declared, metric, *days, asked), alarm_level)
+    if form == "json":
+        click.echo(json.dumps(found.to_dict(), ensure_ascii=False, allow_nan=False))
+    elif found.windows:
+        from rich.console import Console
+
+        from deniable_estimator.render import history_view
+
+        Console().print(history_view(found))
+    if not found.windows:
+        _no_data(metric)
+    if found.anomalous:
+        sys.exit(ALARM)
+
+
+@contextmanager
+def _opened(address: str | None) -> Iterator[Store]:
+    """The store at that address, or where the environment says, closed afterwards."""
+    from deniable_collector.settings import Settings
+    from deniable_collector.stores import store_of
+
+    settings = Settings.from_env()
+    store = store_of(replace(settings, store=address) if address else settings)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def _no_data(metric: str) -> NoReturn:
+    click.echo(
+        f"No reports of {metric!r} in that range. Check that --store is the collector's "
+        "(DENIABLE_STORE), that the range holds a window that has closed, and that devices "
+        "send to the collector: its /v1/registry must show this metric.",
+        err=True,
+    )
+    sys.exit(NO_DATA)
+
+
+def _print(answer: Estimate, form: str | None) -> None:
+    if form == "json":
+        click.echo(json.dumps(answer.to_dict(), ensure_ascii=False))
+    elif form == "csv":
+        click.echo(answer.to_csv(), nl=False)
+    else:
+        from rich.console import Console
+
+        from deniable_estimator.render import estimate_view
+
+        Console().print(estimate_view(answer))

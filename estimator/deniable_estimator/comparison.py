@@ -1,0 +1,210 @@
+"""How each value's share changed between two estimates, with an interval of its own.
+
+For independent estimates with intervals (l, u) the difference d = after - before lies between ::
+
+    d - sqrt((after - l_after) ** 2 + (u_before - before) ** 2)
+    d + sqrt((u_after - after) ** 2 + (before - l_before) ** 2)
+
+(Newcombe, Statistics in Medicine 1998, method 10), which for large crowds is
+d +- z sqrt(Var_before + Var_after). Where devices answer in both, without memory, their
+values are alike but their noise is not, and the interval is somewhat too wide.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable import Metric
+from deniable.mechanisms import Memoizing
+from deniable_collector.stores.base import Store
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.estimate import Estimate
+from deniable_estimator.intervals import FloatArray, score_interval
+from deniable_estimator.messages import message, sentence
+
+__all__ = ["NO_CHANGE", "Comparison", "compare", "has_memory", "plain", "points"]
+
+NO_CHANGE = message("no change that can be told from noise")
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """The change of d values from `before` to `after`. Arrays have shape (d,), in shares of 1."""
+
+    before: Estimate
+    after: Estimate
+    level: float
+    together: bool
+    """Whether all intervals hold at once with probability `level`, or each by itself."""
+    values: tuple[str, ...]
+    share_before: FloatArray
+    share_after: FloatArray
+    difference: FloatArray
+    std_error: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+    @property
+    def changed(self) -> NDArray[np.bool_]:
+        """Which values' intervals do not hold zero."""
+        changed: NDArray[np.bool_] = (self.low > 0) | (self.high < 0)
+        return changed
+
+    def describe(self, place: int) -> str:
+        """The change of one value in words: "up 2.1 points, 95 % CI 0.4 to 3.8"."""
+        difference, low, high = (
+            float(column[place]) for column in (self.difference, self.low, self.high)
+        )
+        if not math.isfinite(difference):
+            return message("the change is unknown: one of the two has no answers")
+        spread = (high - low) / 2
+        level = self.level * 100
+        if not self.changed[place]:
+            return message(
+                "{no_change} ({level:g} % CI {low} to {high} points)",
+                no_change=NO_CHANGE,
+                level=level,
+                low=points(low, spread),
+                high=points(high, spread),
+            )
+        way, nearest, farthest = (_UP, low, high) if difference > 0 else (_DOWN, -high, -low)
+        # An end just beside zero must not be rounded to it: the interval does not hold zero.
+        near = points(nearest, min(spread, nearest))
+        return message(
+            way,
+            change=points(abs(difference), spread),
+            level=level,
+            low=near,
+            high=points(farthest, spread),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The comparison as JSON can carry it; what cannot be said is null."""
+        return {
+            "metric": self.after.metric,
+            "level": self.level,
+            "together": self.together,
+            "before": _period(self.before),
+            "after": _period(self.after),
+            "values": [dict(zip(_COLUMNS, row, strict=True)) for row in self._rows()],
+        }
+
+    def to_csv(self) -> str:
+        """One line for each value, under a header (RFC 4180)."""
+        text = io.StringIO()
+        writer = csv.writer(text)
+        writer.writerow(_COLUMNS)
+        writer.writerows(self._rows())
+        return text.getvalue()
+
+    def _rows(self) -> list[tuple[Any, ...]]:
+        columns = (
+            self.share_before,
+            self.share_after,
+            self.difference,
+            self.std_error,
+            self.low,
+            self.high,
+            self.changed,
+        )
+        return list(zip(self.values, *map(plain, columns), strict=True))
+
+
+_UP = sentence("up {change} points, {level:g} % CI {low} to {high}")
+_DOWN = sentence("down {change} points, {level:g} % CI {low} to {high}")
+
+_COLUMNS = ("value", "before", "after", "difference", "std_error", "low", "high", "changed")
+
+
+def compare(before: Estimate, after: Estimate, *, together: bool = True) -> Comparison:
+    """The change from `before` to `after` of every value that both know, in the order of `after`.
+
+    The estimates must rest on reports that are drawn independently: those of one metric
+    without memory (`has_memory`) over different windows. With `together`, intervals are
+    widened for the number of values, by Bonferroni.
+
+    Raises:
+        EstimateError: they are of different metrics or levels, or share a window.
+    """
+    if (before.metric, before.level) != (after.metric, after.level):
+        raise EstimateError(message("only estimates of one metric and level can be compared"))
+    if shared := set(before.windows) & set(after.windows):
+        raise EstimateError(
+            message(
+                "both periods hold {window}: a window cannot be compared with itself, so choose "
+                "two ranges that do not overlap",
+                window=min(shared),
+            )
+        )
+    known = {value: place for place, value in enumerate(before.values)}
+    values = tuple(value for value in after.values if value in known)
+    # Of two values that are all there is, one mirrors the other.
+    family = 1 if after.complete and len(values) == 2 else max(1, len(values))
+    level = 1 - (1 - after.level) / family if together else after.level
+    old, old_low, old_high, old_variance = _at(before, values, level)
+    new, new_low, new_high, new_variance = _at(after, values, level)
+    difference = new - old
+    return Comparison(
+        before=before,
+        after=after,
+        level=after.level,
+        together=together,
+        values=values,
+        share_before=old,
+        share_after=new,
+        difference=difference,
+        std_error=np.sqrt(old_variance + new_variance),
+        low=difference - np.hypot(new - new_low, old_high - old),
+        high=difference + np.hypot(new_high - new, old - old_low),
+    )
+
+
+def has_memory(store: Store, metric: Metric) -> bool:
+    """Whether a device may have answered twice out of one memory, so that the answers of
+    different windows are not independent.
+
+    Raises:
+        StoreUnavailable: the store cannot answer now.
+    """
+    published = store.schemes().get(metric.name, {}).values()
+    return any(isinstance(scheme.mechanism, Memoizing) for scheme in (metric.scheme, *published))
+
+
+def points(difference: float, spread: float) -> str:
+    """A difference of shares in percentage points, with the digits that its uncertainty leaves."""
+    decimals = 1
+    if 0 < spread < 0.001:
+        decimals = min(4, math.ceil(-math.log10(spread * 100)) + 1)
+    text = f"{difference * 100:.{decimals}f}"
+    return (text.lstrip("-") if float(text) == 0 else text).replace("-", "\N{MINUS SIGN}")
+
+
+def plain(column: NDArray[Any]) -> list[Any]:
+    """Python's own numbers, with None for NaN."""
+    return [None if isinstance(x, float) and not math.isfinite(x) else x for x in column.tolist()]
+
+
+def _at(
+    estimate: Estimate, values: tuple[str, ...], level: float
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Share, interval ends and variance of these values."""
+    share = estimate.share
+    with np.errstate(invalid="ignore"):
+        low, high = score_interval(share, estimate.noise, level)
+    variance = estimate.std_error**2
+    if values == estimate.values:
+        return share, low, high, variance
+    index = {value: place for place, value in enumerate(estimate.values)}
+    places = [index[value] for value in values]
+    return share[places], low[places], high[places], variance[places]
+
+
+def _period(estimate: Estimate) -> dict[str, Any]:
+    return {"n": estimate.n, "windows": list(estimate.windows)}

@@ -1,0 +1,240 @@
+"""Who is let in: a token, shown once in a form (then a cookie remembers) or with each request.
+
+The dashboard's token opens everything; tokens of the read API (`tokens.py`) open what their
+scopes name, and no page.
+
+The cookie is signed with a key derived from the token, so a new token ends every session
+and several processes agree without sharing anything else.
+"""
+
+from __future__ import annotations
+
+import hmac
+import threading
+from collections.abc import Sequence
+from urllib.parse import urlencode, urlsplit
+
+from flask import Blueprint, Flask, Request, current_app, g, redirect, render_template, request
+from flask import session as cookie
+from flask.sessions import SecureCookieSessionInterface
+from flask.typing import ResponseReturnValue
+from werkzeug.exceptions import Forbidden, Unauthorized
+
+from deniable import Metric
+from deniable_estimator.dashboard.access.tokens import ApiToken, digest_of_token, find_token
+from deniable_estimator.dashboard.problems import Problem
+from deniable_estimator.messages import message
+
+__all__ = ["API", "access", "for_people", "guard", "may_read", "require"]
+
+API = "/api/"
+"""Where the read API begins."""
+
+access = Blueprint("access", __name__)
+
+_SESSION_SECONDS = 12 * 3600
+_SIGNED_IN = "signed_in"
+_OPEN = frozenset(
+    {
+        *("access.sign_in", "access.sign_out", "static", "healthz", "api.openapi"),
+        # It opens by a signature of its own.
+        "embedding.embedded",
+    }
+)
+"""Endpoints that need no token."""
+
+
+class _Sessions(SecureCookieSessionInterface):
+    """The cookie is Secure wherever the page came over https."""
+
+    def get_cookie_secure(self, app: Flask) -> bool:
+        return request.is_secure
+
+
+class _Door:
+    """Compares tokens, and lets a login link through once."""
+
+    def __init__(self, token: str, login_link: bool, tokens: Sequence[ApiToken]) -> None:
+        self._digest = digest_of_token(token)
+        self._tokens = tuple(tokens)
+        self._link_left = login_link
+        self._lock = threading.Lock()
+
+    def opens(self, token: str) -> bool:
+        # Digests have one length, so the comparison tells nothing about the token's.
+        return hmac.compare_digest(digest_of_token(token), self._digest)
+
+    def holder(self, token: str) -> ApiToken | None:
+        """The token of the read API that this is."""
+        return find_token(self._tokens, token)
+
+    def opens_by_link(self, token: str) -> bool:
+        with self._lock:
+            if not (self._link_left and self.opens(token)):
+                return False
+            self._link_left = False
+            return True
+
+
+def guard(app: Flask, token: str, *, login_link: bool, tokens: Sequence[ApiToken] = ()) -> None:
+    """Ask for the token everywhere but at the door; `tokens` open the read API."""
+    app.secret_key = hmac.digest(token.encode(), b"deniable dashboard session", "sha256")
+    app.session_interface = _Sessions()
+    app.config.update(
+        SESSION_COOKIE_NAME="deniable_dashboard",
+        SESSION_COOKIE_HTTPONLY=True,
+        SESSION_COOKIE_SAMESITE="Strict",
+        PERMANENT_SESSION_LIFETIME=_SESSION_SECONDS,
+    )
+    app.extensions["deniable_door"] = _Door(token, login_link, tokens)
+    app.before_request(_check)
+    app.register_blueprint(access)
+
+
+@access.get("/login")
+def sign_in() -> ResponseReturnValue:
+    """The form; or, by a login link, straight in."""
+    target = _local(request.args.get("next", "/"))
+    token = request.args.get("token")
+    if token is None:
+        return redirect(target, 303) if _signed_in() else _form(target)
+    # The redirect takes the token out of the address bar whether or not it was right.
+    if _door().opens_by_link(token):
+        _remember()
+        return redirect(target, 303)
+    return redirect("/" if _signed_in() else "/login?used=1", 303)
+
+
+@access.post("/login")
+def sign_in_post() -> ResponseReturnValue:
+    target = _local(request.form.get("next", "/"))
+    if not _door().opens(request.form.get("token", "").strip()):
+        return _form(target, wrong=True), 403
+    _remember()
+    return redirect(target, 303)
+
+
+@access.post("/logout")
+def sign_out() -> ResponseReturnValue:
+    """Forget the cookie."""
+    cookie.clear()
+    return redirect("/login", 303)
+
+
+def _check() -> ResponseReturnValue | None:
+    if request.method not in ("GET", "HEAD", "OPTIONS") and _from_elsewhere(request):
+        raise Forbidden(
+            message("The form was sent from another site. Open the dashboard and try again.")
+        )
+    if request.endpoint in _OPEN or request.endpoint == "access.sign_in_post":
+        return None
+    credentials = request.authorization
+    if credentials is not None:
+        shown = (credentials.token or "") if credentials.type == "bearer" else ""
+        if _door().opens(shown):
+            return None
+        if (holder := _door().holder(shown)) is None:
+            raise Unauthorized(
+                "The token is not one of the dashboard's. Send it as Authorization: Bearer."
+            )
+        if not request.path.startswith(API):
+            raise Problem(
+                403, "token-out-of-scope", "Forbidden", "This token opens the read API alone."
+            )
+        g.holder = holder
+        return None
+    if _signed_in():
+        return None
+    if for_people(request):
+        target = "" if request.path == "/" else f"?{urlencode({'next': _asked_for(request)})}"
+        return redirect(f"/login{target}", 303)
+    raise Unauthorized("Sign in first, or send the token as Authorization: Bearer.")
+
+
+def require(scope: str, metric: Metric | None = None) -> None:
+    """Let a request pass only if its token has the scope, and reaches the metric.
+
+    Raises:
+        Problem: it has not, or does not; the problem names what is missing.
+    """
+    holder: ApiToken | None = g.get("holder")
+    if holder is None:
+        return
+    if scope not in holder.scopes:
+        raise Problem(
+            403,
+            "missing-scope",
+            "Missing scope",
+            f"This needs the scope {scope}, which the token {holder.name} does not have. Make "
+            "one that has it with `deniable token new`.",
+            scope=scope,
+        )
+    if metric is not None and not holder.reaches(metric):
+        raise Problem(
+            403,
+            "metric-out-of-reach",
+            "Metric out of reach",
+            f"The token {holder.name} is limited to other metrics than {metric.name}.",
+            scope=scope,
+            metric=metric.name,
+        )
+
+
+def may_read(metric: Metric) -> bool:
+    """Whether the request's token reaches the metric."""
+    holder: ApiToken | None = g.get("holder")
+    return holder is None or holder.reaches(metric)
+
+
+def for_people(request: Request) -> bool:
+    """Whether to answer with a page: not to a program with a token, nor for a file."""
+    return (
+        request.authorization is None
+        and "." not in request.path
+        and not request.path.startswith(API)
+        and request.accept_mimetypes.accept_html
+    )
+
+
+def _asked_for(request: Request) -> str:
+    return request.full_path.rstrip("?")
+
+
+def _from_elsewhere(request: Request) -> bool:
+    """Whether a browser says that another site sent this form.
+
+    Browsers say so in Sec-Fetch-Site, older ones in Origin; what is no browser says nothing
+    and carries no cookie that could be abused.
+    """
+    site = request.headers.get("Sec-Fetch-Site")
+    if site is not None:
+        return site not in ("same-origin", "none")
+    origin = request.headers.get("Origin")
+    return origin is not None and urlsplit(origin).netloc != request.host
+
+
+def _local(target: str) -> str:
+    """The target, if it is a page of ours; a path that begins with // names another host."""
+    fine = target.startswith("/") and not target.startswith(("//", "/\\")) and target.isprintable()
+    return target if fine else "/"
+
+
+def _form(target: str, *, wrong: bool = False) -> str:
+    return render_template(
+        "login.html", target=target, wrong=wrong, used=request.args.get("used") == "1"
+    )
+
+
+def _remember() -> None:
+    cookie.clear()
+    cookie.permanent = True
+    cookie[_SIGNED_IN] = True
+
+
+def _signed_in() -> bool:
+    return cookie.get(_SIGNED_IN) is True
+
+
+def _door() -> _Door:
+    door: _Door = current_app.extensions["deniable_door"]
+    return door

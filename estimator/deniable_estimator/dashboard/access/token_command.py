@@ -1,0 +1,75 @@
+"""`deniable token new`: make a token for a program that reads the dashboard's API."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from deniable_estimator.dashboard.access.tokens import (
+    SCOPES,
+    ApiToken,
+    digest_of_token,
+    new_token,
+    parse_tokens,
+    token_lines,
+)
+
+__all__ = ["token"]
+
+
+@click.group()
+def token() -> None:
+    """Tokens for programs that read the dashboard's API."""
+
+
+@token.command()
+@click.option("--name", required=True, help="What uses it, to know it by.")
+@click.option(
+    "--scope",
+    "scopes",
+    required=True,
+    multiple=True,
+    type=click.Choice(list(SCOPES)),
+    help="What it may read; can be given several times.",
+)
+@click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    metavar="PATTERN",
+    help="Only metrics with such a name, like `checkout_*`; can be given several times.",
+)
+@click.option(
+    "--tag",
+    "tags",
+    multiple=True,
+    metavar="PATTERN",
+    help="Only metrics with such a tag; can be given several times.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def new(
+    name: str,
+    scopes: tuple[str, ...],
+    metrics: tuple[str, ...],
+    tags: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Make a token. It is shown once, on standard error, and kept nowhere.
+
+    The other lines go into the file that DENIABLE_API_TOKENS_FILE names (`>> tokens.toml`); the
+    dashboard reads it when it starts. To withdraw a token, remove its lines and restart.
+    """
+    secret = new_token()
+    made = ApiToken(name, digest_of_token(secret), frozenset(scopes), metrics, tags)
+    lines = token_lines(made)
+    try:
+        parse_tokens(lines)
+    except ValueError as error:
+        raise click.UsageError(str(error).removeprefix("token 1: ")) from None
+    if as_json:
+        click.echo(json.dumps({"token": secret, "lines": lines}))
+        return
+    # So that `>> tokens.toml` adds the lines and leaves the token on the screen.
+    click.echo(lines, nl=False)
+    click.echo(f"\ntoken: {secret}", err=True)

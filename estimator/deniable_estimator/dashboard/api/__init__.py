@@ -1,0 +1,267 @@
+"""The read API: what the pages show, for programs, under /api/v1 (docs/api.md, openapi.json)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from flask import Blueprint, Response, request
+from flask.typing import ResponseReturnValue
+from werkzeug.exceptions import NotFound
+
+from deniable import windows
+from deniable_estimator import planning
+from deniable_estimator.comparison import compare, has_memory
+from deniable_estimator.dashboard.access import may_read, require
+from deniable_estimator.dashboard.api.asking import (
+    MAX_CELLS,
+    MAX_VALUES,
+    asked_candidates,
+    asked_metric,
+    asked_range,
+    bound,
+)
+from deniable_estimator.dashboard.api.listing import LISTED, chosen, listed, named
+from deniable_estimator.dashboard.api.parameters import (
+    ComparisonParameters,
+    DeclaredParameters,
+    EstimateParameters,
+    ListParameters,
+    PlanParameters,
+    PrivacyParameters,
+    TrendParameters,
+    read_parameters,
+)
+from deniable_estimator.dashboard.api.representations import (
+    etag,
+    filter_csv,
+    form_of,
+    represent,
+    same_as_known,
+    to_csv,
+    unchanged,
+)
+from deniable_estimator.dashboard.overview import read_filters
+from deniable_estimator.dashboard.problems import Problem
+from deniable_estimator.dashboard.ranges import before, read_range
+from deniable_estimator.dashboard.source import current_source
+from deniable_estimator.dashboard.timeline import grouping
+from deniable_estimator.dashboard.versions import digest_of_candidates
+from deniable_estimator.privacy import guarantee, together
+
+__all__ = ["api"]
+
+api = Blueprint("api", __name__, url_prefix="/api/v1")
+
+
+@api.get("/openapi.json")
+def openapi() -> ResponseReturnValue:
+    """The description of this API; nothing in it is secret."""
+    text = Path(__file__).with_name("openapi.json").read_text(encoding="utf-8")
+    return Response(text, mimetype="application/json")
+
+
+@api.get("/metrics")
+def metrics() -> ResponseReturnValue:
+    """All metrics that the token reaches, or those that are looked for."""
+    require("read:metrics")
+    asked = read_parameters(ListParameters, request.args)
+    form = form_of(asked.format, "json", "csv")
+    source = current_source()
+    days = asked_range(source, asked.first, asked.last)
+    filters = read_filters(request.args, source.registry)
+    rows = [
+        listed(source, metric, days)
+        for metric in source.registry
+        if may_read(metric) and filters.admit(metric)
+    ]
+    # What is listed costs less than its digest would save: the content itself is the version.
+    tag = etag(form, days, rows)
+    return unchanged(tag) or represent(
+        form,
+        lambda: {**days.query, "metrics": rows},
+        lambda: to_csv(LISTED, rows),
+        tag=tag,
+    )
+
+
+@api.get("/metrics/<name>")
+def metric(name: str) -> ResponseReturnValue:
+    """One metric: as it is declared, and what was collected of it."""
+    asked = read_parameters(DeclaredParameters, request.args)
+    source, metric = asked_metric(name, "read:metrics")
+    form = form_of(asked.format, "json")
+    schemes = [
+        {
+            "fingerprint": fingerprint,
+            "mechanism": scheme.mechanism.name,
+            "epsilon": scheme.mechanism.epsilon,
+            "in_force": fingerprint == metric.scheme.fingerprint,
+            "windows": source.store.windows(name, fingerprint),
+        }
+        for fingerprint, scheme in source.store.schemes().get(name, {}).items()
+    ]
+    known = listed(source, metric, asked_range(source, "", ""))
+    values = None if metric.values is None else list(metric.values)
+    document = {**known, "values": values, "schemes": schemes}
+    tag = etag(form, document)
+    return unchanged(tag) or represent(form, lambda: document, tag=tag)
+
+
+@api.route("/metrics/<name>/estimate", methods=["GET", "POST"])
+def estimate(name: str) -> ResponseReturnValue:
+    """The share of each value over some days."""
+    asked = read_parameters(EstimateParameters, request.args)
+    source, metric = asked_metric(name, "read:estimates")
+    form = form_of(asked.format, "json", "csv")
+    days = asked_range(source, asked.first, asked.last)
+    candidates = asked_candidates(source, metric, asked.value)
+    if asked.limit is None:
+        bound(metric, candidates, asked.value, MAX_VALUES)
+
+    def tag(version: bytes) -> str:
+        known, settings = digest_of_candidates(candidates), (source.fakes, source.alarm_level)
+        return etag(form, metric, asked, days, known, settings, version)
+
+    if same := same_as_known(lambda: tag(source.version(metric, days, candidates))):
+        return same
+    found = source.estimate_at(metric, days, candidates, level=asked.level, adjust=asked.adjust)
+    known = found.answer
+    places = chosen(known, asked.value, asked.limit)
+    return represent(
+        form,
+        lambda: {**days.query, "size": len(known.values), **known.to_dict(places)},
+        lambda: known.to_csv(places),
+        tag=tag(found.version),
+    )
+
+
+@api.route("/metrics/<name>/trend", methods=["GET", "POST"])
+def trend(name: str) -> ResponseReturnValue:
+    """The shares in each day, week or month."""
+    asked = read_parameters(TrendParameters, request.args)
+    source, metric = asked_metric(name, "read:estimates")
+    form = form_of(asked.format, "json", "csv")
+    days = asked_range(source, asked.first, asked.last)
+    by = asked.by or grouping(metric, days)
+    candidates = asked_candidates(source, metric, asked.value)
+    periods = len(windows.span(by, days.first, days.last))
+    bound(metric, candidates, asked.value, MAX_CELLS, periods)
+
+    def tag(version: bytes) -> str:
+        known = digest_of_candidates(candidates)
+        return etag(form, metric, asked, by, days, known, version)
+
+    if same := same_as_known(lambda: tag(source.trend_version(metric, days, by, candidates))):
+        return same
+    found = source.trend_at(metric, days, by, candidates, level=asked.level)
+
+    def document() -> dict[str, Any]:
+        told = found.answer.to_dict()
+        for period in told["periods"]:
+            period["values"] = named(period["values"], asked.value)
+        return {**days.query, **told}
+
+    return represent(
+        form,
+        document,
+        lambda: filter_csv(found.answer.to_csv(), asked.value),
+        tag=tag(found.version),
+    )
+
+
+@api.route("/metrics/<name>/comparison", methods=["GET", "POST"])
+def comparison(name: str) -> ResponseReturnValue:
+    """How the shares have changed between two ranges of days."""
+    asked = read_parameters(ComparisonParameters, request.args)
+    source, metric = asked_metric(name, "read:estimates")
+    form = form_of(asked.format, "json", "csv")
+    if has_memory(source.store, metric):
+        raise Problem(
+            409,
+            "periods-not-independent",
+            "Periods not independent",
+            "Devices repeat their remembered answers to this metric, so no interval of a "
+            "difference between two periods can be given.",
+        )
+    later = asked_range(source, asked.first, asked.last)
+    earlier = before(later, metric.window)
+    ends = {"from": asked.before_from, "to": asked.before_to}
+    if given := {key: text for key, text in ends.items() if text}:
+        earlier = read_range({**earlier.query, **given}, source.clock())
+    candidates = asked_candidates(source, metric, asked.value)
+    bound(metric, candidates, asked.value, MAX_VALUES)
+
+    def tag(*versions: bytes) -> str:
+        known, days = digest_of_candidates(candidates), (earlier, later)
+        return etag(form, metric, asked, days, known, versions)
+
+    if same := same_as_known(
+        lambda: tag(*(source.version(metric, d, candidates) for d in (earlier, later)))
+    ):
+        return same
+    old, new = (
+        source.estimate_at(metric, days, candidates, level=asked.level) for days in (earlier, later)
+    )
+    found = compare(old.answer, new.answer)
+
+    def document() -> dict[str, Any]:
+        told = found.to_dict()
+        for key, days in (("before", earlier), ("after", later)):
+            told[key] = {**days.query, **told[key]}
+        return {**told, "values": named(told["values"], asked.value)}
+
+    return represent(
+        form,
+        document,
+        lambda: filter_csv(found.to_csv(), asked.value),
+        tag=tag(old.version, new.version),
+    )
+
+
+@api.get("/metrics/<name>/privacy")
+def metric_privacy(name: str) -> ResponseReturnValue:
+    """What the reports of one metric can reveal of a device."""
+    asked = read_parameters(PrivacyParameters, request.args)
+    source, metric = asked_metric(name, "read:metrics")
+    form = form_of(asked.format, "json")
+    cap = source.registry.lifetime_epsilon
+    tag = etag(form, metric, cap, asked.household)
+    return unchanged(tag) or represent(
+        form, guarantee(metric, cap, asked.household).to_dict, tag=tag
+    )
+
+
+@api.get("/privacy")
+def privacy() -> ResponseReturnValue:
+    """What the reports of all metrics together can reveal of a device."""
+    require("read:metrics")
+    asked = read_parameters(PrivacyParameters, request.args)
+    form = form_of(asked.format, "json")
+    registry = current_source().registry
+    for each in registry:
+        require("read:metrics", each)
+    tag = etag(form, list(registry), registry.lifetime_epsilon, asked.household)
+    return unchanged(tag) or represent(form, together(registry, asked.household).to_dict, tag=tag)
+
+
+@api.get("/plan")
+def plan() -> ResponseReturnValue:
+    """What a metric would be able to see, before it is declared."""
+    require("plan")
+    asked = read_parameters(PlanParameters, request.args)
+    form = form_of(asked.format, "json")
+    tag = etag(form, asked)
+    if same := unchanged(tag):
+        return same
+    numbers = {
+        name: number for name, number in msgspec.structs.asdict(asked).items() if name != "format"
+    }
+    return represent(form, planning.plan(**numbers).to_dict, tag=tag)
+
+
+@api.route("/<path:unknown>")
+def nowhere(unknown: str) -> ResponseReturnValue:
+    """What is not there."""
+    raise NotFound("There is no such address. /api/v1/openapi.json lists all there are.")

@@ -1,0 +1,122 @@
+"""What a request of the read API asks for: which metric, which days, which strings."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import msgspec
+from flask import request
+
+from deniable import Metric
+from deniable.value_list import parse_values
+from deniable_estimator.dashboard.access import require
+from deniable_estimator.dashboard.problems import Problem
+from deniable_estimator.dashboard.ranges import DayRange, read_range
+from deniable_estimator.dashboard.source import Source, current_source, declared_metric
+
+__all__ = ["MAX_CELLS", "MAX_VALUES", "asked_candidates", "asked_metric", "asked_range", "bound"]
+
+MAX_VALUES = 100_000
+"""The most values of one answer; of longer lists, `limit` asks for the largest."""
+
+MAX_CELLS = 1_000_000
+"""The most values times periods of one trend."""
+
+
+def asked_metric(name: str, scope: str) -> tuple[Source, Metric]:
+    """The metric of that name, if the request's token reaches it."""
+    require(scope)
+    metric = declared_metric(name)
+    require(scope, metric)
+    return current_source(), metric
+
+
+def asked_range(source: Source, first: str, last: str) -> DayRange:
+    """The days from `first` to `last`, as an address has them."""
+    return read_range({"from": first, "to": last}, source.clock())
+
+
+def asked_candidates(source: Source, metric: Metric, values: Sequence[str]) -> list[str] | None:
+    """The strings to decode: those sent, those named, or those that the operator has listed."""
+    if metric.values is not None:
+        if request.method == "POST":
+            raise Problem(
+                409,
+                "values-declared",
+                "Values declared",
+                f"{metric.name} lists its values: ask by GET.",
+            )
+        if unknown := set(values) - set(metric.values):
+            raise Problem(
+                400,
+                "unknown-value",
+                "Unknown value",
+                f"{metric.name} does not list {len(unknown)} of the values that are asked for. "
+                f"/api/v1/metrics/{metric.name} says which it lists.",
+            )
+        return None
+    if request.method == "POST":
+        return parse_values(_sent(), "The list")
+    if values:
+        return parse_values(_lines(values), "The list of values")
+    if (listed := source.candidates(metric)) is not None:
+        return listed
+    raise Problem(
+        400,
+        "candidates-missing",
+        "Candidates missing",
+        f"The strings of {metric.name} must be named to be estimated: name them with value=, "
+        "send a list with POST, or put one into the folder that DENIABLE_CANDIDATES_DIR names.",
+    )
+
+
+def bound(
+    metric: Metric,
+    candidates: Sequence[str] | None,
+    values: Collection[str],
+    most: int,
+    periods: int = 1,
+) -> None:
+    """Refuse an answer of more than so many lines before it is calculated.
+
+    Raises:
+        Problem: it would be too large.
+    """
+    lines = periods * len(values or candidates or metric.values or ())
+    if lines > most:
+        raise Problem(
+            400,
+            "answer-too-large",
+            "Answer too large",
+            f"The answer would have {lines:,} lines, more than {most:,}. Name some values with "
+            "value=, ask for the largest of an estimate with limit=, or for a trend's weeks or "
+            "months with by=.",
+        )
+
+
+def _sent() -> bytes:
+    """The list in the body, as lines of text."""
+    kind = request.mimetype
+    if kind == "text/plain":
+        return request.get_data()
+    if kind == "application/json":
+        try:
+            return _lines(msgspec.json.decode(request.get_data(), type=_Candidates).candidates)
+        except msgspec.DecodeError as error:
+            raise Problem(400, "invalid-body", "Invalid body", f"{error}.") from None
+    raise Problem(
+        415,
+        "unsupported-media-type",
+        "Unsupported media type",
+        'Send the list as text/plain, one string on each line, or as JSON: {"candidates": [...]}.',
+    )
+
+
+class _Candidates(msgspec.Struct, forbid_unknown_fields=True):
+    candidates: list[str]
+
+
+def _lines(texts: Sequence[str]) -> bytes:
+    if any("\n" in each for each in texts):
+        raise Problem(400, "invalid-body", "Invalid body", "A value holds a line break.")
+    return "\n".join(texts).encode("utf-8", "surrogatepass")

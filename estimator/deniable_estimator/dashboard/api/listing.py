@@ -1,0 +1,72 @@
+"""What the read API says of a metric in a line, and of an estimate in fewer lines than it has."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable import Metric, windows
+from deniable_estimator.dashboard.ranges import DayRange
+from deniable_estimator.dashboard.source import Source
+from deniable_estimator.estimate import Estimate
+
+__all__ = ["LISTED", "chosen", "listed", "named"]
+
+LISTED = (
+    *("name", "type", "description", "owner", "tags", "window", "epsilon", "lifetime_epsilon"),
+    *("sample_rate", "longitudinal", "mechanism", "values", "expires", "expired"),
+    *("n", "newest", "age_days"),
+)
+"""What is said of each metric, in the order of the columns."""
+
+
+def listed(source: Source, metric: Metric, days: DayRange) -> dict[str, Any]:
+    """The metric under the names of `LISTED`; `n` counts the reports of these days."""
+    newest = source.newest(metric)
+    age = None
+    if newest is not None:
+        last = datetime.fromtimestamp(windows.end(newest) - 1, UTC).date()
+        age = max(0, (source.today - last).days)
+    return {
+        "name": metric.name,
+        "type": metric.type,
+        "description": metric.description,
+        "owner": metric.owner,
+        "tags": list(metric.tags),
+        "window": metric.window,
+        "epsilon": metric.epsilon,
+        "lifetime_epsilon": metric.lifetime_epsilon,
+        "sample_rate": metric.sample_rate,
+        "longitudinal": metric.longitudinal,
+        "mechanism": metric.scheme.mechanism.name,
+        "values": None if metric.values is None else len(metric.values),
+        "expires": metric.expires.isoformat(),
+        "expired": metric.expires < source.today,
+        "n": source.reports(metric, days),
+        "newest": newest,
+        "age_days": age,
+    }
+
+
+def named(rows: list[dict[str, Any]], values: Collection[str]) -> list[dict[str, Any]]:
+    """The rows of these values; all if there are none."""
+    return [row for row in rows if row["value"] in values] if values else rows
+
+
+def chosen(
+    estimate: Estimate, values: Collection[str], limit: int | None
+) -> NDArray[np.intp] | None:
+    """The places of these values, and of these the `limit` largest, the largest first; None
+    for all as they stand."""
+    if not values:
+        return None if limit is None else estimate.order[:limit]
+    asked = set(values)
+    found = [place for place, value in enumerate(estimate.values) if value in asked]
+    places = np.array(found, np.intp)
+    if limit is not None:
+        places = places[np.argsort(-estimate.share[places], kind="stable")[:limit]]
+    return places

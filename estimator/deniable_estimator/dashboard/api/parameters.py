@@ -1,0 +1,130 @@
+"""The parameters of the read API: each endpoint's, with their bounds."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct, field
+from werkzeug.datastructures import MultiDict
+
+from deniable import windows
+from deniable.mechanisms import AUTO, MAX_EPSILON
+from deniable_estimator.dashboard.problems import Problem
+from deniable_estimator.significance import Adjustment
+
+__all__ = [
+    "Common",
+    "ComparisonParameters",
+    "DeclaredParameters",
+    "EstimateParameters",
+    "ListParameters",
+    "PlanParameters",
+    "PrivacyParameters",
+    "TrendParameters",
+    "read_parameters",
+]
+
+_T = TypeVar("_T", bound=Struct)
+
+_Level = Annotated[float, Meta(ge=0.5, le=0.9999)]
+_Household = Annotated[int, Meta(ge=1, le=10**6)]
+# Less than a device in a billion: below that, nothing that a plan says is a number any more.
+_Part = Annotated[float, Meta(ge=1e-9, le=1)]
+
+
+class Common(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What every endpoint takes; a parameter that it does not know is a mistake."""
+
+    format: Literal["json", "csv"] | None = None
+    """Wins over the Accept header."""
+
+
+class _Ranged(Common, frozen=True, kw_only=True):
+    first: str = field(default="", name="from")
+    last: str = field(default="", name="to")
+
+
+class ListParameters(_Ranged, frozen=True, kw_only=True):
+    """Of the list of metrics."""
+
+    q: str = ""
+    owner: str = ""
+    tag: str = ""
+
+
+class DeclaredParameters(Common, frozen=True, kw_only=True):
+    """Of one metric."""
+
+
+class _Valued(_Ranged, frozen=True, kw_only=True):
+    level: _Level = 0.95
+    value: Annotated[list[str], Meta(max_length=1000)] = []
+    """Only these; of a string metric, the strings to look for."""
+
+
+class EstimateParameters(_Valued, frozen=True, kw_only=True):
+    """Of an estimate."""
+
+    adjust: Adjustment = "bh"
+    limit: Annotated[int, Meta(ge=1, le=100_000)] | None = None
+    """So many of the largest, the largest first."""
+
+
+class TrendParameters(_Valued, frozen=True, kw_only=True):
+    """Of a trend."""
+
+    by: windows.Kind | None = None
+
+
+class ComparisonParameters(_Valued, frozen=True, kw_only=True):
+    """Of a comparison."""
+
+    before_from: str = ""
+    before_to: str = ""
+
+
+class PrivacyParameters(Common, frozen=True, kw_only=True):
+    """Of a guarantee."""
+
+    household: _Household = 1
+
+
+class PlanParameters(Common, frozen=True, kw_only=True):
+    """Of a plan."""
+
+    size: Annotated[int, Meta(ge=2, le=100_000)]
+    epsilon: Annotated[float, Meta(ge=0.001, le=MAX_EPSILON)]
+    devices: Annotated[int, Meta(ge=1, le=10**12)]
+    share: _Part | None = None
+    half_width: _Part = 0.01
+    sample_rate: _Part = 1.0
+    lifetime_epsilon: Annotated[float, Meta(ge=0.001, le=10_000)] | None = None
+    memoize: bool = False
+    mechanism: str = AUTO
+
+
+def read_parameters(kind: type[_T], arguments: MultiDict[str, str]) -> _T:
+    """The parameters that an address gives.
+
+    Raises:
+        Problem: one is missing, unknown, given twice or out of bounds; the message names it.
+    """
+    known = msgspec.structs.fields(kind)
+    lists = {each.encode_name for each in known if each.default_factory is list}
+    given: dict[str, object] = {}
+    for name, texts in arguments.lists():
+        if name in lists:
+            given[name] = texts
+        elif len(texts) > 1:
+            raise _mistake(f"{name} is given {len(texts)} times: give it once")
+        else:
+            given[name] = texts[0]
+    try:
+        return msgspec.convert(given, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise _mistake(str(error).replace("`$.", "`").replace("Object ", "The request ")) from None
+
+
+def _mistake(detail: str) -> Problem:
+    return Problem(400, "invalid-parameter", "Invalid parameter", f"{detail}.")

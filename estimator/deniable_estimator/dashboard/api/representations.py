@@ -1,0 +1,132 @@
+"""How the read API answers: as JSON or CSV, with a strong ETag where content allows one."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+from flask import Response, request
+
+import deniable
+from deniable_estimator.dashboard.problems import Problem
+from deniable_estimator.dashboard.versions import digest
+
+__all__ = [
+    "GZIPPED",
+    "Form",
+    "etag",
+    "filter_csv",
+    "form_of",
+    "represent",
+    "same_as_known",
+    "to_csv",
+    "unchanged",
+]
+
+GZIPPED = "-gzip"
+"""What the tag of a compressed answer ends with: a strong tag stands for certain bytes."""
+
+Form: TypeAlias = Literal["json", "csv"]
+
+_TYPES: dict[Form, str] = {"json": "application/json", "csv": "text/csv"}
+_VARY = ("Accept", "Authorization", "Cookie")
+
+
+def form_of(asked: Form | None, *offered: Form) -> Form:
+    """The form that the request asks for: by `format`, or by its Accept header; else the first.
+
+    Raises:
+        Problem: the endpoint does not offer it.
+    """
+    offers = {_TYPES[form]: form for form in offered}
+    if asked is not None:
+        if asked in offered:
+            return asked
+        found = None
+    elif not request.accept_mimetypes:
+        return offered[0]
+    else:
+        found = request.accept_mimetypes.best_match(list(offers))
+    if found is None:
+        raise Problem(
+            406, "not-acceptable", "Not acceptable", f"This can be sent as {' or '.join(offers)}."
+        )
+    return offers[found]
+
+
+def etag(form: Form, *parts: object) -> str:
+    """The tag of an answer that is a function of these parts."""
+    return digest(deniable.__version__, request.endpoint, request.view_args, form, *parts).hex()
+
+
+def unchanged(tag: str) -> Response | None:
+    """304, if the client has this answer already."""
+    known = request.if_none_match
+    for each in (tag, tag + GZIPPED):
+        if each in known:
+            response = Response(status=304)
+            response.set_etag(each)
+            return _cacheable(response)
+    return None
+
+
+def same_as_known(tag: Callable[[], str]) -> Response | None:
+    """304, if the client has this answer already; the tallies are read only if it has any."""
+    if request.method == "POST" or not request.if_none_match:
+        return None
+    return unchanged(tag())
+
+
+def represent(
+    form: Form,
+    document: Callable[[], Mapping[str, Any]],
+    table: Callable[[], str] | None = None,
+    *,
+    tag: str,
+) -> Response:
+    """The answer in that form; what was sent by POST is not to be kept."""
+    if form == "csv":
+        assert table is not None
+        text = table()
+    else:
+        text = json.dumps(document(), ensure_ascii=False, allow_nan=False)
+    response = Response(text, mimetype=_TYPES[form])
+    response.vary.update(_VARY)
+    if request.method == "POST":
+        return response
+    response.set_etag(tag)
+    return _cacheable(response)
+
+
+def to_csv(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
+    """One line for each row under a header (RFC 4180); lists are joined by spaces."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(columns)
+    for row in rows:
+        cells = (row[name] for name in columns)
+        writer.writerow([" ".join(each) if isinstance(each, list) else each for each in cells])
+    return text.getvalue()
+
+
+def filter_csv(text: str, values: Collection[str]) -> str:
+    """The header, and the lines whose `value` is among these; all if there are none."""
+    if not values:
+        return text
+    found = io.StringIO()
+    writer = csv.writer(found)
+    lines = csv.reader(io.StringIO(text, newline=""))
+    header = next(lines)
+    place = header.index("value")
+    writer.writerow(header)
+    writer.writerows(line for line in lines if line[place] in values)
+    return found.getvalue()
+
+
+def _cacheable(response: Response) -> Response:
+    response.headers["Cache-Control"] = "private, no-cache"
+    response.vary.update(_VARY)
+    return response

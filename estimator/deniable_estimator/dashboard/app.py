@@ -1,0 +1,243 @@
+"""The application: what every answer of the dashboard has in common."""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from flask import Flask, Response, current_app, jsonify, render_template, request
+from flask.typing import ResponseReturnValue
+from werkzeug.exceptions import BadRequest, HTTPException, InternalServerError, ServiceUnavailable
+from werkzeug.middleware.proxy_fix import ProxyFix
+
+import deniable
+from deniable import DeniableError, Registry, SchemeError, ValueListError
+from deniable_collector.settings import SettingsError
+from deniable_collector.stores import Store, StoreError, StoreUnavailable, store_of
+from deniable_estimator.dashboard import words
+from deniable_estimator.dashboard.access import for_people, guard
+from deniable_estimator.dashboard.access.tokens import parse_tokens
+from deniable_estimator.dashboard.api import api
+from deniable_estimator.dashboard.api.representations import GZIPPED
+from deniable_estimator.dashboard.below import list_mistake, told_http
+from deniable_estimator.dashboard.comparing import comparing
+from deniable_estimator.dashboard.decodes import Decodes, StillDecoding, TooManyDecodes
+from deniable_estimator.dashboard.embedding import offer_embedding
+from deniable_estimator.dashboard.language import offer_languages
+from deniable_estimator.dashboard.pages import pages
+from deniable_estimator.dashboard.pictures import pictures
+from deniable_estimator.dashboard.planner import planner
+from deniable_estimator.dashboard.problems import Problem
+from deniable_estimator.dashboard.ranges import RangeError
+from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.source import Source
+from deniable_estimator.dashboard.waiting import waiting_page, waiting_problem
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.isolation import isolated
+from deniable_estimator.messages import message
+
+__all__ = ["CONTENT_SECURITY_POLICY", "MAX_FORM", "create_app"]
+
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; "
+    "frame-ancestors 'none'; base-uri 'none'"
+)
+"""No script may run at all, not even ours: there is none."""
+
+MAX_FORM = 16 << 10
+"""The most bytes of a form that carries no list: a token, and the address to go on to."""
+
+_UPLOADS = frozenset({"pages.metric_upload", "api.estimate", "api.trend", "api.comparison"})
+
+_WORTH_COMPRESSING = 1024
+
+_log = logging.getLogger("deniable.dashboard")
+
+
+def create_app(
+    settings: Settings | None = None,
+    *,
+    store: Store | None = None,
+    registry: Registry | None = None,
+    clock: Callable[[], float] = time.time,
+) -> Flask:
+    """The WSGI application. What is left out comes from the DENIABLE_* environment.
+
+    Raises:
+        SettingsError, RegistryError, StoreError: what it was given cannot be used.
+    """
+    settings = settings or Settings.from_env()
+    if not settings.dashboard_token:
+        raise SettingsError(
+            ["DENIABLE_DASHBOARD_TOKEN is missing: `deniable dashboard` makes one, or set your own"]
+        )
+    app = Flask(__name__)
+    app.config["DENIABLE_UPLOAD"] = settings.dashboard_upload
+    app.extensions["deniable_source"] = Source(
+        store or store_of(settings),
+        registry or Registry.load(settings.registry),
+        clock,
+        Path(settings.candidates_dir) if settings.candidates_dir else None,
+        Decodes(settings.dashboard_cache),
+        settings.fakes,
+        settings.alarm_level,
+    )
+    app.before_request(_limit)
+    guard(
+        app,
+        settings.dashboard_token,
+        login_link=settings.dashboard_login_link,
+        tokens=parse_tokens(settings.api_tokens),
+    )
+    app.register_blueprint(pages)
+    app.register_blueprint(comparing)
+    app.register_blueprint(planner)
+    app.register_blueprint(api)
+    app.register_blueprint(pictures)
+    origins = tuple(settings.dashboard_frame_ancestors.split())
+    offer_embedding(app, origins, settings.dashboard_embed_days)
+    app.add_url_rule("/healthz", "healthz", _healthz)
+    app.after_request(_protect)
+    app.after_request(_compress)
+    app.register_error_handler(HTTPException, _error)
+    app.register_error_handler(EstimateError, _cannot)
+    app.register_error_handler(RangeError, _cannot)
+    app.register_error_handler(SchemeError, _cannot)
+    app.register_error_handler(ValueListError, _bad_list)
+    app.register_error_handler(StillDecoding, _still_decoding)
+    app.register_error_handler(TooManyDecodes, _still_decoding)
+    app.register_error_handler(StoreError, _store_trouble)
+    app.register_error_handler(Exception, _failure)
+    offer_languages(app)
+    app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
+    app.jinja_env.filters.update(
+        number=words.number,
+        day=words.day,
+        kind=words.kind,
+        type=words.type_name,
+        too_short=words.too_short,
+        period=words.period,
+        window=words.window,
+        values_below_noise=words.values_below_noise,
+        changes_below_noise=words.changes_below_noise,
+        isolated=isolated,
+    )
+    app.jinja_env.globals["version"] = deniable.__version__
+    if settings.trusted_proxies:
+        hops = settings.trusted_proxies
+        app.wsgi_app = ProxyFix(  # type: ignore[method-assign]
+            app.wsgi_app, x_for=0, x_proto=hops, x_host=hops
+        )
+    return app
+
+
+def _healthz() -> ResponseReturnValue:
+    return {"status": "ok"}
+
+
+def _limit() -> None:
+    """Bound what is read of a body by what it is for."""
+    upload = current_app.config["DENIABLE_UPLOAD"]
+    request.max_content_length = upload if request.endpoint in _UPLOADS else MAX_FORM
+
+
+def _protect(response: Response) -> Response:
+    headers = response.headers
+    headers.setdefault("Content-Security-Policy", CONTENT_SECURITY_POLICY)
+    headers["X-Content-Type-Options"] = "nosniff"
+    headers["Referrer-Policy"] = "same-origin"
+    headers["Cross-Origin-Opener-Policy"] = "same-origin"
+    headers.setdefault("Cross-Origin-Resource-Policy", "same-origin")
+    if request.endpoint != "static" and "Cache-Control" not in headers:
+        headers["Cache-Control"] = "no-store"
+    return response
+
+
+def _compress(response: Response) -> Response:
+    """A long table is mostly repetition. Nothing secret stands in a page beside what was
+    asked for, so its compressed length tells nothing."""
+    response.vary.add("Accept-Encoding")
+    if (
+        request.accept_encodings["gzip"]
+        and not response.direct_passthrough
+        and "Content-Encoding" not in response.headers
+        and len(response.get_data()) >= _WORTH_COMPRESSING
+    ):
+        # No time in its header: the same content is the same bytes, as a strong ETag says.
+        response.set_data(gzip.compress(response.get_data(), compresslevel=5, mtime=0))
+        response.headers["Content-Encoding"] = "gzip"
+        tag, weak = response.get_etag()
+        if tag is not None and not weak:
+            response.set_etag(f"{tag}{GZIPPED}")
+    return response
+
+
+def _error(error: HTTPException) -> ResponseReturnValue:
+    """A page for people, a problem document (RFC 9457) for programs."""
+    code = error.code or 500
+    if error.response is not None:
+        return error.response
+    title, detail = told_http(error.name), told_http(error.description or "")
+    if code == 413:
+        detail = message(
+            "More than {most:,} bytes were sent, which is the most that is taken here. A longer "
+            "list of strings belongs into the folder that DENIABLE_CANDIDATES_DIR names, or to "
+            "`deniable estimate --candidates FILE`.",
+            most=request.max_content_length,
+        )
+    kind = error.kind if isinstance(error, Problem) else "about:blank"
+    members = error.members if isinstance(error, Problem) else {}
+    if for_people(request):
+        response = Response(render_template("error.html", code=code, title=title, detail=detail))
+        response.mimetype = "text/html"
+    else:
+        response = jsonify(type=kind, title=title, status=code, detail=detail, **members)
+        response.mimetype = "application/problem+json"
+    response.status_code = code
+    for name, value in error.get_headers():
+        if name.lower() not in ("content-type", "content-length"):
+            response.headers[name] = value
+    if code == 401:
+        response.headers["WWW-Authenticate"] = "Bearer"
+    return response
+
+
+def _cannot(error: DeniableError) -> ResponseReturnValue:
+    """What was asked has no answer; the message says what to ask instead."""
+    return _error(BadRequest(str(error)))
+
+
+def _bad_list(error: ValueListError) -> ResponseReturnValue:
+    """A list of strings has a mistake, which is told in the language of the page."""
+    return _error(BadRequest(list_mistake(error)))
+
+
+def _still_decoding(error: StillDecoding | TooManyDecodes) -> ResponseReturnValue:
+    """A page looks again by itself; it could not send again what was sent with POST."""
+    if isinstance(error, StillDecoding) and request.method != "POST" and for_people(request):
+        return waiting_page(error)
+    return _error(waiting_problem(error))
+
+
+def _store_trouble(error: StoreError) -> ResponseReturnValue:
+    """Not reachable, or not there yet: a dashboard may be up before the first collector."""
+    _log.warning("%s", error)
+    wait = int(error.retry_after) if isinstance(error, StoreUnavailable) else None
+    return _error(
+        ServiceUnavailable(
+            message(
+                "The store cannot be read. Check that a collector has been started with it, and "
+                "that DENIABLE_STORE names the same one here and there."
+            ),
+            retry_after=wait,
+        )
+    )
+
+
+def _failure(error: Exception) -> ResponseReturnValue:
+    # The error's own text may hold what was asked for; its kind and place do not.
+    _log.error("a page failed: %s", type(error).__name__, exc_info=error)
+    return _error(InternalServerError(message("The page could not be made. The log says more.")))

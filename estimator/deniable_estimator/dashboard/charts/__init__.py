@@ -1,0 +1,314 @@
+"""The geometry of the charts: an estimate becomes bars, whiskers and ticks, as plain data.
+
+The templates turn them into SVG. Positions across are percentages of the plot, so that
+one drawing fits every width; positions down are pixels. Nothing is clipped: where an
+interval reaches below zero, so does the plot.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from deniable_estimator.dashboard.words import percent
+from deniable_estimator.estimate import Estimate
+from deniable_estimator.intervals import FloatArray
+from deniable_estimator.messages import joined, message, sentence
+
+__all__ = [
+    "ROW_HEIGHT",
+    "Bar",
+    "BarChart",
+    "Folded",
+    "Scale",
+    "Tick",
+    "bar_chart",
+    "folded_chart",
+    "nice_step",
+]
+
+ROW_HEIGHT = 36
+"""Pixels from one bar to the next: room for a label above it on a phone."""
+
+_CONSISTENT = sentence("{metric}: consistent shares")
+_ESTIMATED = sentence("{metric}: estimated shares")
+
+_TICKS = 5
+"""At most so many gridlines, zero not counted: more of them compete with the bars."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One value's bar. `start`, `width`, `at`, `low` and `high` are percentages of the plot."""
+
+    label: str
+    share: str
+    spread: str
+    """Half the interval, in points."""
+    low_text: str
+    high_text: str
+    noise: bool
+    """Cannot be told from noise: drawn grey."""
+    top: int
+    start: float
+    width: float
+    at: float
+    low: float
+    high: float
+    truth: float | None = None
+    """Where the true share lies, if the crowd is an invented one."""
+
+    @property
+    def shapes(self) -> Markup:
+        """Bar, interval and whisker as SVG, for whom the style sheet draws. Numbers alone, so
+        there is nothing to escape; a template would look at each of them, of hundreds on a page."""
+        low, high = self.low, self.high
+        return Markup(  # noqa: S704
+            f'<rect class="bar" x="{self.start}%" width="{self.width}%" y="20" height="8" rx="2"/>'
+            f'<rect class="interval" x="{low}%" width="{high - low:.2f}%" y="18" height="12" '
+            'rx="2"/>'
+            f'<line class="whisker" x1="{low}%" x2="{high}%" y1="24" y2="24"/>'
+            f'<line class="whisker" x1="{low}%" x2="{low}%" y1="20" y2="28"/>'
+            f'<line class="whisker" x1="{high}%" x2="{high}%" y1="20" y2="28"/>'
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A gridline at a percentage of the plot, and what it says."""
+
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class BarChart:
+    """Bars over a common scale."""
+
+    name: str
+    """Makes the ids inside the SVG unique on a page with several."""
+    title: str
+    description: str
+    bars: tuple[Bar, ...]
+    ticks: tuple[Tick, ...]
+    zero: float
+    height: int
+    more: int
+    """How many values were left out at the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """A chart in two parts on one scale: what stands out, and what is folded away below it."""
+
+    standing: BarChart
+    noise: BarChart | None
+    """What cannot be told from noise; None where nothing is folded away."""
+    hidden: int
+    """How many values cannot be told from noise, drawn or not, if they are folded away."""
+
+
+class Scale(NamedTuple):
+    """What the left and the right end of a plot stand for."""
+
+    bottom: float
+    top: float
+
+    def across(self, value: float) -> float:
+        """Where a value lies, as a percentage of the plot."""
+        return round((value - self.bottom) / (self.top - self.bottom) * 100, 2)
+
+    def bar(
+        self,
+        row: int,
+        label: str,
+        interval: tuple[float, float, float],
+        write: Callable[[float, float], str],
+        *,
+        noise: bool,
+        truth: float | None = None,
+    ) -> Bar:
+        """The bar of (value, low, high) from zero; `write` puts a number beside its spread."""
+        value, low, high = interval
+        spread = (high - low) / 2
+        zero, at = self.across(0.0), self.across(value)
+        return Bar(
+            label=label,
+            share=write(value, spread),
+            spread=percent(spread, spread).rstrip("%"),
+            low_text=write(low, spread),
+            high_text=write(high, spread),
+            noise=noise,
+            top=row * ROW_HEIGHT,
+            start=min(zero, at),
+            width=round(abs(at - zero), 2),
+            at=at,
+            low=self.across(low),
+            high=self.across(high),
+            truth=None if truth is None else self.across(truth),
+        )
+
+
+def bar_chart(
+    estimate: Estimate,
+    *,
+    limit: int | None = None,
+    declared_order: bool = False,
+    consistent: bool = False,
+    truth: FloatArray | None = None,
+) -> BarChart:
+    """The bars of an estimate, largest first or as declared, of which `limit` keeps the largest.
+
+    Of the two halves of a boolean a limit of 1 keeps "true", on a scale to 100 % or to what
+    reaches beyond: the other half says the same again. With `consistent` the bars are the
+    consistent shares; the intervals stay those of the unbiased ones, which alone have any.
+    `truth`, shape (d,), is marked beside them.
+    """
+    order = _order(estimate)
+    shown = order if limit is None else order[:limit]
+    return _draw(estimate, shown, shown, len(order), declared_order, consistent, truth)
+
+
+def folded_chart(
+    estimate: Estimate,
+    *,
+    limit: int,
+    noise_limit: int,
+    declared_order: bool = False,
+    consistent: bool = False,
+) -> Folded:
+    """The same in two parts: at most `limit` values that stand out, and below them at most
+    `noise_limit` that do not. Where none stands out nothing is folded away, nor is one half
+    of a boolean."""
+    order = _order(estimate)
+    standing, noise = estimate.standing, estimate.below
+    if _is_boolean(estimate) or not len(standing) or not len(noise):
+        shown = order[:limit]
+        whole = _draw(estimate, shown, shown, len(order), declared_order, consistent)
+        return Folded(whole, None, 0)
+    shown, below = standing[:limit], noise[:noise_limit]
+    every = np.concatenate((shown, below))
+    rest = _draw(estimate, below, every, len(noise), declared_order, consistent)
+    return Folded(
+        _draw(estimate, shown, every, len(standing), declared_order, consistent),
+        replace(
+            rest,
+            name=f"{rest.name}-noise",
+            title=message("{title} below the noise", title=rest.title),
+        ),
+        len(noise),
+    )
+
+
+def _is_boolean(estimate: Estimate) -> bool:
+    return estimate.values == ("true", "false")
+
+
+def _order(estimate: Estimate) -> NDArray[np.intp]:
+    """The places of the values, the largest first; a boolean as it is declared."""
+    if _is_boolean(estimate):
+        return np.arange(2)
+    return estimate.order
+
+
+def _draw(
+    estimate: Estimate,
+    shown: NDArray[np.intp],
+    scaled: NDArray[np.intp],
+    count: int,
+    declared_order: bool,
+    consistent: bool,
+    truth: FloatArray | None = None,
+) -> BarChart:
+    """The bars of the values `shown`, out of `count`, on a scale that holds those `scaled`."""
+    if declared_order:
+        shown = np.sort(shown)
+    shares = estimate.consistent if consistent else estimate.share
+    bottom, top, ticks = _scale(
+        min(0.0, float(estimate.low[scaled].min())),
+        max(
+            1.0 if _is_boolean(estimate) else 0.0,
+            float(estimate.high[scaled].max()),
+            float(shares[scaled].max()),
+        ),
+    )
+    scale = Scale(bottom, top)
+    detected = estimate.detected
+    bars = [
+        scale.bar(
+            row,
+            estimate.values[index],
+            (float(shares[index]), float(estimate.low[index]), float(estimate.high[index])),
+            percent,
+            noise=not bool(detected[index]),
+            truth=None if truth is None else float(truth[index]),
+        )
+        for row, index in enumerate(shown)
+    ]
+    return BarChart(
+        name=estimate.metric,
+        title=message(
+            _CONSISTENT if consistent else _ESTIMATED,
+            metric=estimate.metric,
+        ),
+        description=_describe(estimate, bars),
+        bars=tuple(bars),
+        ticks=tuple(Tick(scale.across(share), _tick_text(share, ticks)) for share in ticks),
+        zero=scale.across(0.0),
+        height=len(bars) * ROW_HEIGHT,
+        more=count - len(shown),
+    )
+
+
+def _scale(lowest: float, highest: float) -> tuple[float, float, tuple[float, ...]]:
+    """Bottom, top and ticks of an axis that holds both, with steps of 1, 2 or 5."""
+    step = nice_step(max(highest, 1e-6) / _TICKS)
+    count = math.floor(highest / step * (1 + 1e-9))
+    # A whisker that ends at the very edge looks cut off.
+    room = 0.02 * (highest - lowest)
+    bottom = lowest - room if lowest < 0 else 0.0
+    top = highest if math.isclose(highest, 1.0) else highest + room
+    return bottom, top, tuple(step * each for each in range(count + 1))
+
+
+def nice_step(least: float) -> float:
+    """The smallest of 1, 2, 5, 10 times a power of ten that is at least so much."""
+    power: float = 10.0 ** math.floor(math.log10(least))
+    return next(step * power for step in (1, 2, 5, 10) if step * power >= least * (1 - 1e-9))
+
+
+def _tick_text(share: float, ticks: tuple[float, ...]) -> str:
+    step = ticks[1] if len(ticks) > 1 else 1.0
+    decimals = max(0, -math.floor(math.log10(step * 100) + 1e-9))
+    return f"{share * 100:.{decimals}f}%"
+
+
+def _describe(estimate: Estimate, bars: list[Bar]) -> str:
+    """What the picture shows, for those who hear it."""
+    told: list[str] = []
+    told += [
+        message(
+            "{value} {share}, between {low} and {high}",
+            value=bar.label,
+            share=bar.share,
+            low=bar.low_text,
+            high=bar.high_text,
+        )
+        for bar in bars
+        if not bar.noise
+    ]
+    told = told[:10]
+    if rest := len(bars) - len(told) if told else 0:
+        told.append(message("and {count} more", count=rest))
+    return message(
+        "From {n:,} answers, with {level:.0%} intervals: {told}.",
+        n=estimate.n,
+        level=estimate.level,
+        told=joined(told or [message("no value can be told from noise")]),
+    )

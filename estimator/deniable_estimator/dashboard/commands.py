@@ -1,0 +1,54 @@
+"""`deniable dashboard`: check the settings, make a token if none is given, become gunicorn."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+
+import click
+
+from deniable import DeniableError, Registry
+from deniable_collector.stores import store_of
+from deniable_estimator.dashboard.settings import Settings
+
+__all__ = ["dashboard"]
+
+
+@click.command()
+@click.option("--registry", metavar="PATH", help="The registry (DENIABLE_REGISTRY).")
+@click.option("--store", metavar="URL", help="Where the tallies are (DENIABLE_STORE).")
+@click.option(
+    "--bind", metavar="HOST:PORT", help="Where to listen (DENIABLE_DASHBOARD_BIND, 127.0.0.1:8090)."
+)
+def dashboard(registry: str | None, store: str | None, bind: str | None) -> None:
+    """Run the dashboard. Settings come from the environment; options win over it.
+
+    The token that lets people in is DENIABLE_DASHBOARD_TOKEN, or stands in the file that
+    DENIABLE_DASHBOARD_TOKEN_FILE names. Without one, a new token is made and printed.
+    """
+    environ = dict(os.environ)
+    given = {"REGISTRY": registry, "STORE": store, "DASHBOARD_BIND": bind}
+    for name, value in given.items():
+        if value is not None:
+            environ[f"DENIABLE_{name}"] = value
+            environ.pop(f"DENIABLE_{name}_FILE", None)
+    try:
+        settings = Settings.from_env(environ)
+        Registry.load(settings.registry)
+        store_of(settings).close()
+    except DeniableError as error:
+        raise click.ClickException(str(error)) from error
+    if not settings.dashboard_token:
+        environ["DENIABLE_DASHBOARD_TOKEN"] = secrets.token_urlsafe(16)
+        click.echo(f"token: {environ['DENIABLE_DASHBOARD_TOKEN']}")
+    sys.stdout.flush()
+    os.execve(  # noqa: S606  (this very interpreter, and arguments of ours alone)
+        sys.executable,
+        [
+            *(sys.executable, "-m", "gunicorn"),
+            *("-c", "python:deniable_estimator.dashboard.gunicorn_conf"),
+            "deniable_estimator.dashboard:create_app()",
+        ],
+        environ,
+    )

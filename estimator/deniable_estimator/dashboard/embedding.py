@@ -1,0 +1,152 @@
+"""A chart for other sites: one metric and view behind a signed link.
+
+The link names the metric, the view and its last day, and a signature holds them together,
+under a key that is derived from the dashboard's token. So it opens this one chart and nothing
+else, to whoever has it, and a new token ends all links. A browser shows the chart in a frame
+only of the sites that DENIABLE_DASHBOARD_FRAME_ANCESTORS names; without any, no link opens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+from hashlib import sha256
+from urllib.parse import urlencode
+
+from flask import Blueprint, Flask, Response, current_app, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from itsdangerous import Signer
+
+from deniable import DeniableError, Metric, ValueListError
+from deniable_estimator.dashboard.below import list_mistake
+from deniable_estimator.dashboard.charts import bar_chart
+from deniable_estimator.dashboard.privacy import even_guess
+from deniable_estimator.dashboard.source import current_source
+from deniable_estimator.dashboard.view import read_view
+from deniable_estimator.dashboard.words import headline
+from deniable_estimator.messages import message
+
+__all__ = ["Embedding", "embed_link", "embedding", "offer_embedding"]
+
+embedding = Blueprint("embedding", __name__)
+
+_VIEW = ("from", "to", "order", "shares")
+"""What of a view a link may name; without days it always shows the last 30."""
+_UNSIGNED = ("signature", "lang")
+_BARS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Embedding:
+    """Who may show charts in frames, and how long a link lives."""
+
+    origins: tuple[str, ...]
+    days: int
+    signer: Signer
+
+    @property
+    def policy(self) -> str:
+        """The Content-Security-Policy of a chart in a frame."""
+        return (
+            "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'none'; "
+            f"frame-ancestors {' '.join(self.origins)}; base-uri 'none'"
+        )
+
+    def signature(self, name: str, chosen: Iterable[tuple[str, str]]) -> str:
+        """What holds a metric's name and the rest of a link together."""
+        return self.signer.get_signature(_message(name, chosen)).decode()
+
+    def holds(self, name: str, chosen: Iterable[tuple[str, str]], signature: str) -> bool:
+        return self.signer.verify_signature(_message(name, chosen), signature)
+
+
+def offer_embedding(app: Flask, origins: tuple[str, ...], days: int) -> None:
+    """Let these origins show charts, by links that live so many days."""
+    assert app.secret_key is not None
+    signer = Signer(app.secret_key, b"deniable embed", digest_method=sha256)
+    app.extensions["deniable_embedding"] = Embedding(origins, days, signer)
+    app.register_blueprint(embedding)
+
+
+def embed_link(metric: Metric, arguments: Mapping[str, str], today: date) -> str | None:
+    """The whole address of a metric's chart in the view of a page; None if that is switched off."""
+    offered = _offered()
+    if not offered.origins:
+        return None
+    chosen = {name: arguments[name] for name in _VIEW if arguments.get(name)}
+    chosen["until"] = (today + timedelta(days=offered.days)).isoformat()
+    signature = offered.signature(metric.name, chosen.items())
+    return url_for(
+        "embedding.embedded", name=metric.name, **chosen, signature=signature, _external=True
+    )
+
+
+@embedding.get("/embed/metric/<name>")
+def embedded(name: str) -> ResponseReturnValue:
+    """The chart that a signed link names, with its caption, for a frame."""
+    offered, source = _offered(), current_source()
+    chosen = [pair for pair in request.args.items(multi=True) if pair[0] not in _UNSIGNED]
+    arguments = dict(chosen)
+    signature = request.args.get("signature", "")
+    if (
+        not offered.origins
+        or len(arguments) != len(chosen)
+        or not offered.holds(name, chosen, signature)
+        or name not in source.registry.metrics
+    ):
+        return _refusal(message("This link opens no chart. Ask for a new one."), 403)
+    if source.today > date.fromisoformat(arguments["until"]):
+        ended = message("This link ended on {day}. Ask for a new one.", day=arguments["until"])
+        return _refusal(ended, 403)
+    metric = source.registry[name]
+    try:
+        view = read_view(arguments, metric, source.clock())
+        estimate = source.estimate(metric, view.days, source.candidates(metric))
+    except ValueListError as error:
+        return _refusal(list_mistake(error), 400)
+    except DeniableError as error:
+        return _refusal(str(error), 400)
+    chart = None
+    if estimate is not None and estimate.n:
+        chart = bar_chart(
+            estimate,
+            limit=_BARS,
+            declared_order=view.order == "declared",
+            consistent=view.shares == "consistent",
+        )
+    page = render_template(
+        "embed.html",
+        metric=metric,
+        view=view,
+        estimate=estimate,
+        chart=chart,
+        headline=headline(estimate) if estimate is not None and chart else None,
+        guess=even_guess(metric),
+        refusal=None,
+    )
+    return _framed(page)
+
+
+def _refusal(text: str, code: int) -> Response:
+    response = _framed(render_template("embed.html", refusal=text))
+    response.status_code = code
+    return response
+
+
+def _framed(page: str) -> Response:
+    response = Response(page, mimetype="text/html")
+    if _offered().origins:
+        response.headers["Content-Security-Policy"] = _offered().policy
+        # It is made to be shown by others, who may ask for this of all that they show.
+        response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
+    return response
+
+
+def _offered() -> Embedding:
+    offered: Embedding = current_app.extensions["deniable_embedding"]
+    return offered
+
+
+def _message(name: str, chosen: Iterable[tuple[str, str]]) -> bytes:
+    return urlencode([("metric", name), *sorted(chosen)]).encode()

@@ -1,0 +1,140 @@
+"""Which language a page is in, and how its templates tell their sentences in it.
+
+A language is chosen by `?lang=` (which a cookie remembers), else by the cookie, else by the
+browser's Accept-Language, else it is English. English is written in the templates and the
+code; every other language is one file of translations beside the templates.
+"""
+
+from __future__ import annotations
+
+import gettext
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po
+from flask import Flask, Response, g, has_request_context, request
+from jinja2 import pass_eval_context
+from jinja2.nodes import EvalContext
+from markupsafe import Markup
+
+from deniable_estimator.messages import Dated, Language, Message, translated
+
+__all__ = ["ENGLISH", "LANGUAGES", "TRANSLATIONS", "current_language", "offer_languages", "told"]
+
+TRANSLATIONS = Path(__file__).parent / "translations"
+"""The catalogues: messages.pot of what there is to translate, and a file of each language."""
+
+ENGLISH = Language("en", "English", gettext.NullTranslations())
+
+_NAMES = {"zh-Hans": "简体中文"}
+_ASKED = {"en": "en", "zh": "zh-Hans"}
+"""What browsers ask for, whatever the region or script -> what they are given."""
+
+_PARAMETER = "lang"
+_COOKIE = "deniable_language"
+_COOKIE_SECONDS = 365 * 86_400
+_TRANSLATED = frozenset({"text/html", "image/svg+xml", "image/png"})
+
+
+def _read(tag: str) -> Language:
+    with (TRANSLATIONS / f"{tag.replace('-', '_')}.po").open("rb") as file:
+        catalog = read_po(file, locale=tag.replace("-", "_"))
+    compiled = io.BytesIO()
+    write_mo(compiled, catalog)
+    compiled.seek(0)
+    return Language(tag, _NAMES[tag], gettext.GNUTranslations(compiled))
+
+
+LANGUAGES: Mapping[str, Language] = {"en": ENGLISH, **{tag: _read(tag) for tag in _NAMES}}
+"""All of them, by tag."""
+
+
+def offer_languages(app: Flask) -> None:
+    """Tell every page of the application in the language that its request asks for."""
+    app.after_request(_say_which)
+    environment = app.jinja_env
+    environment.add_extension("jinja2.ext.i18n")
+    environment.policies["ext.i18n.trimmed"] = True
+    environment.finalize = told
+    environment.filters["told"] = told
+    environment.globals.update(
+        gettext=_gettext,
+        ngettext=_ngettext,
+        language=current_language,
+        languages=tuple(LANGUAGES.values()),
+        in_language=_in_language,
+    )
+    environment.newstyle_gettext = True  # type: ignore[attr-defined]
+
+
+def current_language() -> Language:
+    """That of the request which is being answered; English outside of any."""
+    if not has_request_context():
+        return ENGLISH
+    if "language" not in g:
+        g.language = _asked()
+    chosen: Language = g.language
+    return chosen
+
+
+def told(text: Any) -> Any:
+    """A message in the language of the page; anything else as it is."""
+    # Most of a page is no message: asking for its language each time took a sixth of an overview.
+    return translated(text, current_language()) if isinstance(text, (Message, Dated)) else text
+
+
+def _asked() -> Language:
+    for tag in (request.args.get(_PARAMETER, ""), request.cookies.get(_COOKIE, "")):
+        if tag in LANGUAGES:
+            return LANGUAGES[tag]
+    for tag, quality in request.accept_languages:
+        found = _ASKED.get(tag.partition("-")[0].lower())
+        if found is not None and quality > 0:
+            return LANGUAGES[found]
+    return ENGLISH
+
+
+def _say_which(response: Response) -> Response:
+    """Say in which language a page is, what that depended on, and remember what was chosen."""
+    if response.mimetype not in _TRANSLATED or request.endpoint == "static":
+        return response
+    response.headers["Content-Language"] = current_language().tag
+    response.vary.update(("Accept-Language", "Cookie"))
+    chosen = request.args.get(_PARAMETER, "")
+    # A page of another site that frames a chart does not choose for the dashboard.
+    if chosen in LANGUAGES and request.endpoint != "embedding.embedded":
+        response.set_cookie(
+            _COOKIE,
+            chosen,
+            max_age=_COOKIE_SECONDS,
+            secure=request.is_secure,
+            httponly=True,
+            samesite="Lax",
+        )
+    return response
+
+
+def _in_language(tag: str) -> str:
+    """The address of this page in another language."""
+    kept = [pair for pair in request.args.items(multi=True) if pair[0] != _PARAMETER]
+    return f"{request.path}?{urlencode([*kept, (_PARAMETER, tag)])}"
+
+
+@pass_eval_context
+def _gettext(context: EvalContext, template: str, /, **variables: Any) -> str:
+    return _filled(context, current_language().texts.gettext(template), variables)
+
+
+@pass_eval_context
+def _ngettext(context: EvalContext, one: str, several: str, count: int, /, **variables: Any) -> str:
+    template = current_language().texts.ngettext(one, several, count)
+    return _filled(context, template, {"num": count, **variables})
+
+
+def _filled(context: EvalContext, template: str, variables: Mapping[str, Any]) -> str:
+    text = Markup(template) if context.autoescape else template  # noqa: S704
+    return text % {name: told(each) for name, each in variables.items()}

@@ -1,0 +1,111 @@
+"""The overview: a card for each metric, found by search, owner and tag."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from deniable import Metric, Registry, windows
+from deniable.forecast import forecast
+from deniable_estimator.dashboard import words
+from deniable_estimator.dashboard.below import told_forecast
+from deniable_estimator.dashboard.charts import BarChart, bar_chart
+from deniable_estimator.dashboard.privacy import even_guess
+from deniable_estimator.dashboard.ranges import DayRange
+from deniable_estimator.dashboard.source import Source
+from deniable_estimator.dashboard.words import freshness
+from deniable_estimator.estimate import Estimate
+from deniable_estimator.messages import message
+
+__all__ = ["Card", "Filters", "metric_card", "read_filters"]
+
+_BARS = 5
+_SOON_DAYS = 30
+_STALE_WINDOWS = 3
+"""An answered window is usually followed by the next; after so many without, something is up."""
+_SECONDS = {"day": 86_400, "week": 7 * 86_400, "month": 31 * 86_400}
+
+
+@dataclass(frozen=True)
+class Card:
+    """One metric on the overview."""
+
+    metric: Metric
+    estimate: Estimate | None
+    chart: BarChart | None
+    freshness: str | None
+    notes: list[str]
+    guess: str
+    """Out of 100: the most often that an even guess is right after one answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Which metrics are looked for, and what can be chosen from."""
+
+    search: str
+    owner: str
+    tag: str
+    owners: tuple[str, ...]
+    tags: tuple[str, ...]
+
+    @property
+    def active(self) -> bool:
+        return bool(self.search or self.owner or self.tag)
+
+    def admit(self, metric: Metric) -> bool:
+        """Whether every word of the search is in the metric's name, description, owner or
+        tags, and owner and tag are those chosen."""
+        text = " ".join((metric.name, metric.description, metric.owner, *metric.tags)).casefold()
+        return (
+            all(word in text for word in self.search.casefold().split())
+            and self.owner in ("", metric.owner)
+            and (not self.tag or self.tag in metric.tags)
+        )
+
+
+def read_filters(arguments: Mapping[str, str], registry: Registry) -> Filters:
+    """The filters that an address asks for."""
+    return Filters(
+        search=arguments.get("q", "").strip(),
+        owner=arguments.get("owner", ""),
+        tag=arguments.get("tag", ""),
+        owners=tuple(sorted({metric.owner for metric in registry})),
+        tags=tuple(sorted({tag for metric in registry for tag in metric.tags})),
+    )
+
+
+def metric_card(source: Source, metric: Metric, days: DayRange) -> Card:
+    """The card of a metric over these days. Strings are not drawn: decoding them takes a moment."""
+    estimate = source.estimate(metric, days)
+    newest = source.newest(metric)
+    limit = 1 if metric.type == "boolean" else _BARS
+    return Card(
+        metric=metric,
+        estimate=estimate,
+        chart=bar_chart(estimate, limit=limit) if estimate and estimate.n else None,
+        freshness=freshness(newest, source.clock()) if newest else None,
+        notes=list(_notes(source, metric, estimate, newest)),
+        guess=even_guess(metric),
+    )
+
+
+def _notes(
+    source: Source, metric: Metric, estimate: Estimate | None, newest: str | None
+) -> list[str]:
+    """What needs somebody's attention."""
+    notes: list[str] = []
+    left = (metric.expires - source.today).days
+    if left < 0:
+        notes.append(message(words.EXPIRED, day=metric.expires))
+    elif left < _SOON_DAYS:
+        notes.append(message(words.EXPIRES, day=metric.expires))
+    if newest is not None and left >= 0:
+        silence = source.clock() - windows.end(newest)
+        if silence > _STALE_WINDOWS * _SECONDS[metric.window]:
+            notes.append(message(words.SILENT, window=newest))
+    if estimate is not None and estimate.n and not estimate.detected.any():
+        notes.append(words.NOTHING_STANDS_OUT)
+    if warning := forecast(metric):
+        notes.append(message(words.FEW_DEVICES, warning=told_forecast(warning)))
+    return notes

@@ -1,0 +1,109 @@
+"""The chart and the trend of a metric as pictures that stand by themselves: SVG, and PNG for
+where SVG cannot be shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import resvg_py
+from flask import Blueprint, Response, render_template, request
+from flask.typing import ResponseReturnValue
+from werkzeug.exceptions import BadRequest
+
+from deniable import Metric
+from deniable_estimator.dashboard.charts import bar_chart
+from deniable_estimator.dashboard.pages import asked_view
+from deniable_estimator.dashboard.source import Source
+from deniable_estimator.dashboard.timeline import timeline
+from deniable_estimator.dashboard.view import View
+from deniable_estimator.estimate import Estimate
+from deniable_estimator.messages import message
+
+__all__ = ["FONT", "MAX_SCALE", "pictures", "png"]
+
+pictures = Blueprint("pictures", __name__)
+
+FONT = Path(__file__).parent / "fonts" / "DejaVuSans.ttf"
+"""Brought along, so that text is text on a machine without fonts. Letters that it lacks are
+taken from the fonts that the machine has."""
+
+MAX_SCALE = 4
+"""Pixels of a PNG for each of the SVG's: at 4 the tallest picture takes 80 MB to draw."""
+
+_BARS = 40
+
+
+@pictures.get("/metric/<name>.<any(svg, png):form>")
+def metric_picture(name: str, form: str) -> ResponseReturnValue:
+    """The chart of one metric."""
+    source, metric, view = asked_view(name)
+    estimate = _estimate(source, metric, view)
+    chart = bar_chart(
+        estimate,
+        limit=_BARS,
+        declared_order=view.order == "declared",
+        consistent=view.shares == "consistent",
+    )
+    text = render_template("picture.svg", metric=metric, chart=chart, estimate=estimate, view=view)
+    return _picture(text, name, form)
+
+
+@pictures.get("/metric/<name>/trend.<any(svg, png):form>")
+def trend_picture(name: str, form: str) -> ResponseReturnValue:
+    """The trend of one of its values."""
+    source, metric, view = asked_view(name)
+    estimate = _estimate(source, metric, view)
+    found = timeline(source, metric, view, estimate)
+    if found is None:
+        raise BadRequest(
+            message("A trend needs answers from two periods at least; these days hold fewer.")
+        )
+    text = render_template("picture_trend.svg", metric=metric, timeline=found, estimate=estimate)
+    return _picture(text, f"{name}-trend", form)
+
+
+def png(svg: str, scale: int, *, machine_fonts: bool = True) -> bytes:
+    """An SVG of ours as a PNG, `scale` times as large."""
+    drawn: bytes = resvg_py.svg_to_bytes(
+        svg_string=svg,
+        zoom=scale,
+        font_files=[str(FONT)],
+        skip_system_fonts=not machine_fonts,
+        font_family="DejaVu Sans",
+        serif_family="DejaVu Sans",
+        sans_serif_family="DejaVu Sans",
+    )
+    return drawn
+
+
+def _picture(svg: str, name: str, form: str) -> Response:
+    if form == "svg":
+        response = Response(svg, mimetype="image/svg+xml")
+    else:
+        response = Response(png(svg, _scale()), mimetype="image/png")
+    response.headers.set("Content-Disposition", "attachment", filename=f"{name}.{form}")
+    return response
+
+
+def _scale() -> int:
+    text = request.args.get("scale", "2")
+    if text not in map(str, range(1, MAX_SCALE + 1)):
+        raise BadRequest(message("“scale” can be a whole number from 1 to {most}.", most=MAX_SCALE))
+    return int(text)
+
+
+def _estimate(source: Source, metric: Metric, view: View) -> Estimate:
+    estimate = source.estimate(metric, view.days, source.candidates(metric))
+    if estimate is None:
+        raise BadRequest(
+            message(
+                "The strings of {metric} must be named to be drawn: put them into {metric}.txt "
+                "in the folder that DENIABLE_CANDIDATES_DIR names.",
+                metric=metric.name,
+            )
+        )
+    if not estimate.n:
+        raise BadRequest(
+            message("There are no answers in these days, so there is nothing to draw.")
+        )
+    return estimate

@@ -1,0 +1,302 @@
+"""The planner: what a metric would be able to see, before it is declared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Any
+
+import numpy as np
+from flask import Blueprint, render_template, request
+from flask.typing import ResponseReturnValue
+
+from deniable import DeniableError, Metric, Scheme, SchemeError
+from deniable.mechanisms import MAX_EPSILON, Mechanism
+from deniable_estimator.dashboard.below import told_mechanism, told_reason, told_scheme_mistake
+from deniable_estimator.dashboard.charts import BarChart, bar_chart
+from deniable_estimator.dashboard.charts.reach import ReachChart, reach_chart, share_text
+from deniable_estimator.dashboard.privacy import PrivacyLabel, label_of
+from deniable_estimator.dashboard.words import number
+from deniable_estimator.estimate import Estimate, estimate
+from deniable_estimator.messages import message, sentence
+from deniable_estimator.planning import Plan, plan
+from deniable_estimator.population import zipf_shares
+from deniable_estimator.privacy.words import rounded_up
+from deniable_estimator.sampling import sample_tally
+
+__all__ = ["planner"]
+
+planner = Blueprint("planner", __name__)
+
+_LARGEST_SIZE = 10_000
+"""The planner's own limit: an example over longer lists would take seconds."""
+_MOST_DEVICES = 10**10
+_BARS = 12
+_SHARE = 0.01
+"""The share of interest: few people ask for less."""
+_SEED = 1
+"""The same numbers give the same example, so that a link shows the same page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One number of the form."""
+
+    name: str
+    label: str
+    help: str
+    text: str
+    mistake: str | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the numbers lead to."""
+
+    plan: Plan
+    verdict: str
+    facts: tuple[tuple[str, str, str], ...]
+    """Name, figure, explanation."""
+    reach: ReachChart
+    example: BarChart | None
+    """None if nobody happens to answer."""
+    estimate: Estimate
+    found: str
+    toml: str
+    label: PrivacyLabel
+
+
+_FIELDS = (
+    # name, label, help, default, lowest (not itself, unless whole), highest, whole
+    (
+        *("size", message("Values"), message("How many values the metric lists")),
+        *("10", 2, _LARGEST_SIZE, True),
+    ),
+    (
+        *("epsilon", message("Epsilon of an answer"), message("What one answer may reveal")),
+        *("1", 0, MAX_EPSILON, False),
+    ),
+    (
+        *("lifetime_epsilon", message("Epsilon of a lifetime")),
+        *(message("What all answers of a device may reveal together"), "8", 0, 10_000, False),
+    ),
+    (
+        *("devices", message("Devices"), message("How many run the app")),
+        *("100000", 10, _MOST_DEVICES, True),
+    ),
+    (
+        *("sample_rate", message("Sample rate")),
+        *(message("The chance that a device answers in a window"), "0.1", 0, 1, False),
+    ),
+)
+
+
+_WHOLE = sentence("Write a whole number from {lowest:,} up to {highest:,}.")
+_NUMBER = sentence("Write a number above {lowest:g} up to {highest:,}.")
+
+
+@planner.get("/plan")
+def planner_page() -> ResponseReturnValue:
+    """The form and, if its numbers make sense, what they lead to."""
+    fields, numbers = _read(request.args)
+    memoize = "memoize" in request.args
+    outcome, mistake = None, None
+    if numbers is not None:
+        try:
+            outcome = _outcome(numbers, memoize)
+        except DeniableError as error:
+            mistake = told_scheme_mistake(str(error))
+    page = render_template(
+        "plan.html", fields=fields, memoize=memoize, outcome=outcome, mistake=mistake
+    )
+    return page, 200 if outcome is not None else 400
+
+
+def _read(arguments: Mapping[str, str]) -> tuple[list[Field], dict[str, float] | None]:
+    """The form as it was filled in, with its mistakes; and its numbers if there are none."""
+    fields, numbers = [], {}
+    for name, label, explained, default, lowest, highest, whole in _FIELDS:
+        text = arguments.get(name, default).strip()
+        mistake = None
+        try:
+            value = int(text) if whole else float(text)
+        except ValueError:
+            value = -1
+        if (lowest <= value if whole else lowest < value) and value <= highest:
+            numbers[name] = value
+        else:
+            mistake = message(_WHOLE if whole else _NUMBER, lowest=lowest, highest=highest)
+        fields.append(Field(name, label, explained, text, mistake))
+    return fields, numbers if len(numbers) == len(fields) else None
+
+
+def _outcome(numbers: Mapping[str, float], memoize: bool) -> Outcome:
+    size, devices = int(numbers["size"]), int(numbers["devices"])
+    epsilon, rate = numbers["epsilon"], numbers["sample_rate"]
+    if numbers["lifetime_epsilon"] < epsilon:
+        raise SchemeError(
+            message(
+                "A lifetime of answers reveals at least what one answer does: let the "
+                "lifetime's epsilon be the larger one."
+            )
+        )
+    made = plan(
+        size,
+        epsilon,
+        devices,
+        share=_SHARE,
+        sample_rate=rate,
+        lifetime_epsilon=numbers["lifetime_epsilon"],
+        memoize=memoize,
+    )
+    metric = _metric(numbers, size, memoize)
+    mechanism = metric.scheme.mechanism
+    answered, example, found = _example(mechanism, size, devices, rate)
+    return Outcome(
+        plan=made,
+        verdict=_verdict(made),
+        facts=_facts(made),
+        reach=reach_chart(mechanism, size, rate, devices),
+        example=example,
+        estimate=answered,
+        found=found,
+        toml=_toml(numbers, size, memoize),
+        label=label_of(metric),
+    )
+
+
+def _verdict(made: Plan) -> str:
+    if made.detectable_share is None or not made.usable:
+        return message("No usable signal: with so few answers noise hides even large shares.")
+    return message(
+        "Shares of {share} or more stand out from the noise.",
+        share=share_text(made.detectable_share),
+    )
+
+
+def _facts(made: Plan) -> tuple[tuple[str, str, str], ...]:
+    return (
+        (
+            message("Answers in a window"),
+            number(round(made.reports)),
+            message("from {devices:,} devices, on average", devices=made.devices),
+        ),
+        (
+            message("To detect 1%"),
+            message("{devices:,} devices", devices=made.devices_to_detect),
+            message("with power 0.8, among all {size:,} values at once", size=made.size),
+        ),
+        (
+            message("For ±1 point"),
+            message("{devices:,} devices", devices=made.devices_for_half_width),
+            message("in the 95% interval of a share of 1%"),
+        ),
+        *_over_time(made),
+        (
+            message("{fakes:.3g}% fake devices", fakes=100 * made.fakes),
+            message("{gain:.2f} points", gain=100 * made.fakes_gain),
+            message("that they could add to any one value: the smaller epsilon, the more"),
+        ),
+        (
+            message("Mechanism"),
+            told_mechanism(made.mechanism),
+            message(
+                "{reason}; {loss:.2f} times the least possible variance",
+                reason=told_reason(made.reason),
+                loss=made.loss,
+            ),
+        ),
+        (
+            message("Cost"),
+            message("{bytes:,} bytes", bytes=made.report_bytes),
+            message("a report; {cells:,} counters a window", cells=made.tally_cells),
+        ),
+    )
+
+
+def _over_time(made: Plan) -> Iterator[tuple[str, str, str]]:
+    if made.lifetime is not None:
+        yield (
+            message("Answers of a device"),
+            number(made.lifetime.answers),
+            message(
+                "until its budget is spent, over about {windows:,} windows",
+                windows=round(made.lifetime.windows),
+            ),
+        )
+    if made.memory is not None:
+        yield (
+            message("Answers of a device"),
+            message("any number"),
+            message(
+                "all of one value reveal at most ε {memo}; each further one, of whatever "
+                "history, adds at most ε {fresh}",
+                memo=rounded_up(made.memory.memo_epsilon, 2),
+                fresh=rounded_up(made.memory.fresh_epsilon, 2),
+            ),
+        )
+        yield (
+            message("Over many windows"),
+            message("±{error:.2g} points", error=100 * made.memory.lasting_std_error),
+            message(
+                "the standard error of a share of 1% stays above this, if the same devices answer"
+            ),
+        )
+
+
+def _example(
+    mechanism: Mechanism[Any], size: int, devices: int, rate: float
+) -> tuple[Estimate, BarChart | None, str]:
+    """One window's answers of an invented crowd, whose shares fall as 1 / rank."""
+    rng = np.random.default_rng(_SEED)
+    values = tuple(message("value {rank}", rank=rank) for rank in range(1, size + 1))
+    scheme = Scheme("category", mechanism, values)
+    counts = rng.multinomial(devices, zipf_shares(size, 1.0))
+    answered = estimate(sample_tally(scheme, rng.binomial(counts, rate), rng), scheme)
+    if not answered.n:
+        return answered, None, message("In this window nobody answers at all.")
+    truth = counts / devices
+    seen = int((answered.detected & (truth > 0)).sum())
+    held = int(((answered.low <= truth) & (truth <= answered.high)).sum())
+    found = message(
+        "Of {size:,} values {seen:,} stand out from the noise; {held:,} intervals hold the true "
+        "share.",
+        size=size,
+        seen=seen,
+        held=held,
+    )
+    chart = bar_chart(answered, limit=_BARS, truth=truth)
+    return answered, replace(chart, title=message("simulated: estimated shares")), found
+
+
+def _metric(numbers: Mapping[str, float], size: int, memoize: bool) -> Metric:
+    """The metric that these numbers would declare."""
+    return Metric(
+        name="my_metric",
+        type="category",
+        description="",
+        owner="",
+        expires=date.max,
+        epsilon=float(numbers["epsilon"]),
+        lifetime_epsilon=float(numbers["lifetime_epsilon"]),
+        values=tuple(map(str, range(size))),
+        sample_rate=float(numbers["sample_rate"]),
+        longitudinal="memoize" if memoize else "fresh",
+    )
+
+
+def _toml(numbers: Mapping[str, float], size: int, memoize: bool) -> str:
+    """The numbers as a metric declares them."""
+    return "\n".join(
+        (
+            "[metrics.my_metric]",
+            'type = "category"',
+            f"values = [...]  # {number(size)} of them",
+            f"epsilon = {float(numbers['epsilon'])!r}",
+            f"lifetime_epsilon = {float(numbers['lifetime_epsilon'])!r}",
+            f"sample_rate = {float(numbers['sample_rate'])!r}",
+            f"devices = {int(numbers['devices'])}",
+            *(['longitudinal = "memoize"'] if memoize else []),
+        )
+    )

@@ -1,0 +1,130 @@
+"""The privacy label: what one answer, a year's and all answers of a device can reveal, as text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from deniable import Metric
+from deniable_estimator.dashboard.below import told_mechanism
+from deniable_estimator.privacy import Bound, guarantee, learned_by
+from deniable_estimator.privacy.words import chance, factor, pace, rounded_up
+
+__all__ = ["Exact", "Figures", "PrivacyLabel", "even_guess", "label_of", "privacy_label"]
+
+_BELIEFS = (1, 10, 50, 90)
+"""Out of 100: beliefs before an answer, of which the label says what becomes of them."""
+
+_DIGITS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """One bound in three ways."""
+
+    epsilon: str
+    factor: str
+    """The most by which the odds between two values are multiplied."""
+    guess: str
+    """Out of 100: the most often that an even guess is right afterwards."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """The numbers in force, as fractions and as decimals."""
+
+    mechanism: str
+    odds: str
+    epsilon: str
+    p: str
+    q: str
+    odds_about: str
+    p_about: str
+    q_about: str
+
+
+@dataclass(frozen=True, slots=True)
+class PrivacyLabel:
+    """The figures of the label."""
+
+    one: Figures
+    """One answer."""
+    each: Figures
+    """What every answer adds where there are several."""
+    year: Figures
+    """The answers of a typical year."""
+    year_answers: str
+    worst_year: Figures
+    """The answers of a year in which every coin says yes."""
+    most_answers: int
+    answers: int | None
+    """How many answers the lifetime budget allows; None where nothing but expiry ends them."""
+    lifetime: Figures | None
+    memo: Figures | None
+    """With memory: all answers with the same value."""
+    pace: str
+    """How soon a device that always has something to say has spent its budget."""
+    beliefs: tuple[tuple[int, str], ...]
+    """Out of 100: what was believed before one answer, and at most after it."""
+    learned: dict[str, str]
+    """Who -> what they can learn."""
+    exact: Exact
+
+
+@lru_cache(maxsize=1024)
+def even_guess(metric: Metric) -> str:
+    """Out of 100: the most often that an even guess is right after one answer. It is all that an
+    overview tells of a label, and takes a tenth of its time."""
+    return chance(Bound.of(Fraction(metric.scheme.mechanism.epsilon)))
+
+
+@lru_cache(maxsize=1024)
+def privacy_label(metric: Metric, cap: float | None = None) -> PrivacyLabel:
+    """The label of a declared metric, under the cap of its registry
+    (`Registry.lifetime_epsilon`)."""
+    return label_of(metric, cap)
+
+
+def label_of(metric: Metric, cap: float | None = None) -> PrivacyLabel:
+    """The same of a metric that nobody may ask for again, so that it is not remembered."""
+    given = guarantee(metric, cap)
+    return PrivacyLabel(
+        one=_figures(given.report),
+        each=_figures(given.each),
+        year=_figures(given.typical_year),
+        year_answers=rounded_up(given.typical_answers, 1).removesuffix(".0"),
+        worst_year=_figures(given.worst_year),
+        most_answers=given.most_answers,
+        answers=given.answers,
+        lifetime=None if given.lifetime is None else _figures(given.lifetime),
+        memo=None if given.memory is None else _figures(given.memory.memo),
+        pace=pace(given),
+        beliefs=tuple((before, _after(before, given.report)) for before in _BELIEFS),
+        learned=learned_by(remembers=given.memory is not None),
+        exact=_exact(metric),
+    )
+
+
+def _figures(bound: Bound) -> Figures:
+    return Figures(rounded_up(bound.epsilon, 2), factor(bound), chance(bound))
+
+
+def _after(before: int, bound: Bound) -> str:
+    """What a belief of so many in 100 becomes at most: its odds grow by e**epsilon at most."""
+    odds = bound.odds * Fraction(before, 100 - before)
+    return rounded_up(100 * odds / (odds + 1), 1)
+
+
+def _exact(metric: Metric) -> Exact:
+    mechanism = metric.scheme.mechanism
+    return Exact(
+        mechanism=told_mechanism(mechanism.name),
+        odds=str(mechanism.odds),
+        epsilon=repr(mechanism.epsilon),
+        p=str(mechanism.p),
+        q=str(mechanism.q),
+        odds_about=f"{float(mechanism.odds):.{_DIGITS}f}",
+        p_about=f"{float(mechanism.p):.{_DIGITS}f}",
+        q_about=f"{float(mechanism.q):.{_DIGITS}f}",
+    )

@@ -1,0 +1,138 @@
+"""The dashboard's settings: the collector's, because both read one store, and its own."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import deniable_collector.settings
+from deniable_estimator.anomalies import ALARM_LEVEL
+from deniable_estimator.dashboard.access.tokens import parse_tokens
+from deniable_estimator.poisoning import FAKES
+
+__all__ = ["MIN_TOKEN_LENGTH", "Settings"]
+
+MIN_TOKEN_LENGTH = 16
+"""A signed session cookie lets its holder test guesses of the token without asking us, so
+a token must be out of reach of guessing."""
+
+_UNITS = {"": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
+
+
+def _token(value: str) -> str:
+    if len(value) < MIN_TOKEN_LENGTH:
+        raise ValueError(
+            f"must have at least {MIN_TOKEN_LENGTH} characters: make one with "
+            "`openssl rand -hex 16`"
+        )
+    return value
+
+
+def _switch(value: str) -> bool:
+    if value not in ("0", "1"):
+        raise ValueError("must be 1 or 0")
+    return value == "1"
+
+
+def _bytes(value: str) -> int:
+    found = re.fullmatch(r"([0-9]{1,12}) ?(|KiB|MiB|GiB)", value, re.IGNORECASE)
+    if not found or not 1024 <= (size := int(found[1]) * _UNITS[found[2].lower()]) <= 1 << 40:
+        raise ValueError("must be a size from 1 KiB to 1024 GiB, like 1048576 or 256 MiB")
+    return size
+
+
+def _tokens(value: str) -> str:
+    parse_tokens(value)
+    return value
+
+
+def _origins(value: str) -> str:
+    origins = value.replace(",", " ").split()
+    # No wildcard: a host that anybody can name is anybody's.
+    if not all(re.fullmatch(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?", each) for each in origins):
+        raise ValueError("must be origins like https://wiki.acme.example, with spaces between")
+    return " ".join(origins)
+
+
+def _days(value: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,4}", value) or not 1 <= int(value) <= 3660:
+        raise ValueError("must be a number of days from 1 to 3660")
+    return int(value)
+
+
+def _part(value: str) -> float:
+    if not re.fullmatch(r"0?\.[0-9]{1,12}", value) or not (part := float(value)) > 0:
+        raise ValueError("must be a number between 0 and 1, like 0.01")
+    return part
+
+
+def _folder(value: str) -> str:
+    if not Path(value).is_dir():
+        raise ValueError("must be a folder that exists")
+    return value
+
+
+@dataclass(frozen=True)
+class Settings(deniable_collector.settings.Settings):
+    """How a dashboard runs. Each field is the variable DENIABLE_ and its name in capitals."""
+
+    dashboard_token: str = field(
+        default="", repr=False, metadata={"parse": _token, "help": "what lets people in"}
+    )
+    dashboard_bind: str = field(
+        default="127.0.0.1:8090",
+        metadata={"parse": str, "help": "host:port or unix:/path to listen at"},
+    )
+    dashboard_login_link: bool = field(
+        default=False,
+        metadata={"parse": _switch, "help": "1: /login?token=... signs in, once"},
+    )
+    dashboard_upload: int = field(
+        default=2 << 20,
+        metadata={"parse": _bytes, "help": "largest list of candidates that can be sent, in bytes"},
+    )
+    dashboard_cache: int = field(
+        default=256 << 20,
+        metadata={"parse": _bytes, "help": "bytes of memory for estimates that were calculated"},
+    )
+    api_tokens: str = field(
+        default="",
+        repr=False,
+        metadata={
+            "parse": _tokens,
+            "help": "tokens of the read API, in TOML; `deniable token new` writes their lines",
+        },
+    )
+    dashboard_frame_ancestors: str = field(
+        default="",
+        metadata={
+            "parse": _origins,
+            "help": "origins of the sites that may show charts in frames; none: no chart leaves",
+        },
+    )
+    dashboard_embed_days: int = field(
+        default=90,
+        metadata={"parse": _days, "help": "days until the link of a chart in a frame ends"},
+    )
+    fakes: float = field(
+        default=FAKES,
+        metadata={
+            "parse": _part,
+            "help": "the part of all reports that the poisoning budget takes to be fake",
+        },
+    )
+    alarm_level: float = field(
+        default=ALARM_LEVEL,
+        metadata={
+            "parse": _part,
+            "help": "how often honest reports of a metric may be called anomalous",
+        },
+    )
+    candidates_dir: str = field(
+        default="",
+        metadata={
+            "parse": _folder,
+            "help": "a folder of METRIC.txt files: the strings to look for, one on each line",
+        },
+    )

@@ -1,0 +1,67 @@
+"""A store as one request sees it: read-only, and its lists are read once.
+
+A page asks for the schemes and windows of every metric many times over; rebuilding the
+schemes each time would cost more than all of the estimates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from deniable import Scheme
+from deniable_collector.stores.base import Commit, Store, StoreError
+from deniable_collector.tally import Tally
+
+__all__ = ["Snapshot"]
+
+
+class Snapshot(Store):
+    """Reads through to another store, and remembers its schemes and windows."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._schemes: dict[str, dict[str, Scheme]] | None = None
+        self._windows: dict[tuple[str, str], list[str]] = {}
+        self._versions: dict[tuple[str, str, tuple[str, ...]], bytes] = {}
+
+    def schemes(self) -> dict[str, dict[str, Scheme]]:
+        if self._schemes is None:
+            self._schemes = self._store.schemes()
+        return self._schemes
+
+    def scheme(self, metric: str, fingerprint: str) -> Scheme:
+        return self._store.scheme(metric, fingerprint)
+
+    def windows(self, metric: str, scheme: str) -> list[str]:
+        key = (metric, scheme)
+        if key not in self._windows:
+            self._windows[key] = self._store.windows(metric, scheme)
+        return self._windows[key]
+
+    def tally(self, metric: str, scheme: str, windows: Iterable[str]) -> Tally:
+        return self._store.tally(metric, scheme, windows)
+
+    def version(self, metric: str, scheme: str, windows: Iterable[str]) -> bytes:
+        asked = (metric, scheme, tuple(windows))
+        if asked not in self._versions:
+            self._versions[asked] = self._store.version(*asked)
+        return self._versions[asked]
+
+    def ping(self) -> None:
+        self._store.ping()
+
+    def fold(self, commit: Commit, now: float) -> frozenset[str]:
+        raise self._refusal()
+
+    def publish(self, schemes: Mapping[str, Iterable[Scheme]]) -> None:
+        raise self._refusal()
+
+    def drop(self, before: float) -> int:
+        raise self._refusal()
+
+    def close(self) -> None:
+        """Nothing: the store outlives its snapshots."""
+
+    @staticmethod
+    def _refusal() -> StoreError:
+        return StoreError("the dashboard only reads: write through the collector")

@@ -1,0 +1,307 @@
+"""Where the pages get their facts: the store, the registry, the clock and lists of candidates."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
+from flask import current_app, g, request
+from werkzeug.exceptions import NotFound
+
+from deniable import Metric, Registry, windows
+from deniable.value_list import read_values
+from deniable_collector.stores.base import Store
+from deniable_estimator.anomalies import ALARM_LEVEL
+from deniable_estimator.dashboard.access import for_people
+from deniable_estimator.dashboard.decodes import Decodes
+from deniable_estimator.dashboard.ranges import DayRange
+from deniable_estimator.dashboard.snapshot import Snapshot
+from deniable_estimator.dashboard.versions import Listed, digest, digest_of_candidates
+from deniable_estimator.estimate import Estimate
+from deniable_estimator.messages import message
+from deniable_estimator.poisoning import FAKES
+from deniable_estimator.reading import Selection, select
+from deniable_estimator.significance import Adjustment
+from deniable_estimator.trend import Point, Progress, Trend, trend
+
+__all__ = ["Source", "Versioned", "current_source", "declared_metric"]
+
+PAGE_PATIENCE = 1.0
+"""Seconds: a page that shows how far it has come is better than a blank one."""
+
+FILE_PATIENCE = 25.0
+"""Seconds that programs, files and sent forms wait: shorter than proxies do."""
+
+_T = TypeVar("_T")
+
+
+class _Unknown(Exception):
+    """It would have to be calculated."""
+
+
+@dataclass(frozen=True)
+class Versioned(Generic[_T]):
+    """An answer, and the digest of the tallies that it rests on."""
+
+    answer: _T
+    version: bytes
+
+
+class _Work(Protocol[_T]):
+    """Finds an answer; it tells how far it is, and of what is not known raises `_Unknown` if
+    only that was asked for."""
+
+    def __call__(self, progress: Progress | None = None, known: bool = False) -> Versioned[_T]: ...
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the pages get their facts."""
+
+    store: Store
+    registry: Registry
+    clock: Callable[[], float]
+    candidates_folder: Path | None
+    decodes: Decodes
+    fakes: float = FAKES
+    alarm_level: float = ALARM_LEVEL
+    patience: float = PAGE_PATIENCE
+    """Seconds to wait for strings to be decoded before `StillDecoding` is raised."""
+
+    @property
+    def today(self) -> date:
+        """The day (UTC) that the clock shows."""
+        return datetime.fromtimestamp(self.clock(), UTC).date()
+
+    def candidates(self, metric: Metric) -> list[str] | None:
+        """The strings that the operator has listed for a metric; None if there is no list.
+
+        Raises:
+            ValueListError: the list cannot be read or has a mistake.
+        """
+        if metric.values is not None or self.candidates_folder is None:
+            return None
+        # A metric's name is made of letters, digits and underscores: it cannot lead elsewhere.
+        path = self.candidates_folder / f"{metric.name}.txt"
+        if not path.is_file():
+            return None
+        status = path.stat()
+        key = digest("list", metric.name, status.st_ino, status.st_size, status.st_mtime_ns)
+        return self.decodes.get(key, lambda: Listed(read_values(path)))
+
+    def estimate(
+        self, metric: Metric, days: DayRange, candidates: Sequence[str] | None = None
+    ) -> Estimate | None:
+        """None for strings without candidates.
+
+        Raises:
+            StillDecoding, TooManyDecodes: it takes longer than one may wait.
+        """
+        if metric.values is None and candidates is None:
+            return None
+        return self.estimate_at(metric, days, candidates).answer
+
+    def estimate_at(
+        self,
+        metric: Metric,
+        days: DayRange,
+        candidates: Sequence[str] | None = None,
+        *,
+        level: float = 0.95,
+        adjust: Adjustment = "bh",
+    ) -> Versioned[Estimate]:
+        """The estimate with its version; of strings, that of the candidates."""
+        asked = digest_of_candidates(candidates)
+
+        def work(progress: Progress | None = None, known: bool = False) -> Versioned[Estimate]:
+            return self._point(metric, days, candidates, asked, level, adjust, known=known)
+
+        return self._at_leisure(metric, work, "estimate", days, asked, level, adjust)
+
+    def trend(
+        self,
+        metric: Metric,
+        days: DayRange,
+        by: windows.Kind,
+        candidates: Sequence[str] | None = None,
+    ) -> Trend:
+        """The metric over the periods of these days.
+
+        Raises:
+            StillDecoding, TooManyDecodes: it takes longer than one may wait.
+        """
+        return self.trend_at(metric, days, by, candidates).answer
+
+    def trend_at(
+        self,
+        metric: Metric,
+        days: DayRange,
+        by: windows.Kind,
+        candidates: Sequence[str] | None = None,
+        *,
+        level: float = 0.95,
+    ) -> Versioned[Trend]:
+        """The trend with its version."""
+        asked = digest_of_candidates(candidates)
+
+        def work(progress: Progress | None = None, known: bool = False) -> Versioned[Trend]:
+            versions: list[bytes] = []
+
+            def point(first: date, last: date) -> Estimate:
+                within = DayRange(first, last)
+                found = self._point(metric, within, candidates, asked, level, "bh", known=known)
+                versions.append(found.version)
+                return found.answer
+
+            answer = self._trend(metric, days, by, candidates, level, point, progress)
+            return Versioned(answer, digest(answer.memory, *versions))
+
+        return self._at_leisure(metric, work, "trend", days, asked, by, level)
+
+    def _at_leisure(self, metric: Metric, work: _Work[_T], *asked: object) -> Versioned[_T]:
+        """What `work` finds: of strings in the background, as decoding them may take long.
+
+        Raises:
+            StillDecoding, TooManyDecodes: it takes longer than one may wait.
+        """
+        if metric.values is not None:
+            return work()
+        job = digest(metric.name, metric.scheme.fingerprint, *asked)
+        # What is known is not kept waiting by long calculations of something else.
+        with suppress(_Unknown):
+            found = work(known=True)
+            self.decodes.forget(job)
+            return found
+        return self.decodes.job(job, work, self.patience)
+
+    def version(
+        self, metric: Metric, days: DayRange, candidates: Sequence[str] | None = None
+    ) -> bytes:
+        """That of the estimate, without calculating it."""
+        return digest(*self._select(metric, days, candidates).version())
+
+    def trend_version(
+        self,
+        metric: Metric,
+        days: DayRange,
+        by: windows.Kind,
+        candidates: Sequence[str] | None = None,
+    ) -> bytes:
+        """That of the trend: its periods' versions."""
+        versions: list[bytes] = []
+
+        def point(first: date, last: date) -> None:
+            versions.append(self.version(metric, DayRange(first, last), candidates))
+
+        found = self._trend(metric, days, by, candidates, 0.95, point, None)
+        return digest(found.memory, *versions)
+
+    def reports(self, metric: Metric, days: DayRange) -> int:
+        """How many reports of these days there are."""
+        selection = self._select(metric, days, None)
+        key = digest("reports", *selection.version())
+        return self.decodes.get(key, lambda: selection.read().n)
+
+    def _select(
+        self, metric: Metric, days: DayRange, candidates: Sequence[str] | None
+    ) -> Selection:
+        first, last = days.first, days.last
+        return select(self.store, self.registry, metric.name, first, last, candidates)
+
+    def _trend(
+        self,
+        metric: Metric,
+        days: DayRange,
+        by: windows.Kind,
+        candidates: Sequence[str] | None,
+        level: float,
+        point: Point,
+        progress: Progress | None,
+    ) -> Trend:
+        return trend(
+            self.store,
+            self.registry,
+            metric.name,
+            days.first,
+            days.last,
+            candidates,
+            by=by,
+            level=level,
+            point=point,
+            progress=progress,
+        )
+
+    def _point(
+        self,
+        metric: Metric,
+        days: DayRange,
+        candidates: Sequence[str] | None,
+        asked: bytes,
+        level: float,
+        adjust: Adjustment,
+        *,
+        known: bool = False,
+    ) -> Versioned[Estimate]:
+        """The estimate of some days.
+
+        Raises:
+            _Unknown: only what is `known` was asked for, and this is not.
+        """
+        selection = self._select(metric, days, candidates)
+        # Before the tallies are read: what comes in between makes another version.
+        version = digest(*selection.version())
+        key = digest(version, asked, level, adjust)
+        if known:
+            found: Estimate | None = self.decodes.known(key)
+            if found is None:
+                raise _Unknown
+            return Versioned(found, version)
+
+        def work() -> Estimate:
+            answer = selection.read().estimate(level=level, adjust=adjust)
+            return replace(answer, fakes=self.fakes, alarm_level=self.alarm_level)
+
+        return Versioned(self.decodes.get(key, work), version)
+
+    def newest(self, metric: Metric) -> str | None:
+        """The newest window that holds any answer, whatever the range."""
+        schemes = self.store.schemes().get(metric.name, {})
+        labels = [
+            label for scheme in schemes for label in self.store.windows(metric.name, scheme)[-1:]
+        ]
+        return max(labels, default=None)
+
+
+def current_source() -> Source:
+    """That of the application which answers, as this request sees it."""
+    if "source" not in g:
+        source: Source = current_app.extensions["deniable_source"]
+        # A chart in a frame is made of one answer: it cannot look again.
+        whole = request.method not in ("GET", "HEAD") or request.endpoint == "embedding.embedded"
+        at_once = for_people(request) and not whole
+        patience = PAGE_PATIENCE if at_once else FILE_PATIENCE
+        g.source = replace(source, store=Snapshot(source.store), patience=patience)
+    seen: Source = g.source
+    return seen
+
+
+def declared_metric(name: str) -> Metric:
+    """The metric of that name.
+
+    Raises:
+        NotFound: there is none; the message names one that is spelt like it.
+    """
+    registry = current_source().registry
+    if name in registry.metrics:
+        return registry[name]
+    near = difflib.get_close_matches(name, registry.metrics, n=1)
+    if near:
+        raise NotFound(
+            message("No metric of that name is declared. Did you mean {name}?", name=near[0])
+        )
+    raise NotFound(message("No metric of that name is declared. The overview lists all there are."))

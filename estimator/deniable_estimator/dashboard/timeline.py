@@ -1,0 +1,158 @@
+"""The trend on a metric's page: the chart of one value, small ones to choose from, and words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from deniable import Metric, windows
+from deniable_estimator.dashboard.charts.trend import TrendChart, trend_chart
+from deniable_estimator.dashboard.ranges import DayRange
+from deniable_estimator.dashboard.source import Source
+from deniable_estimator.dashboard.view import View
+from deniable_estimator.dashboard.words import percent, window
+from deniable_estimator.estimate import Estimate
+from deniable_estimator.messages import message, sentence
+from deniable_estimator.trend import GROUPS, Period, Trend
+
+__all__ = ["Choice", "Step", "Timeline", "grouping", "timeline"]
+
+_AGAINST = sentence("{period} against {since}: {change}.")
+_SO_FAR = sentence("{period} so far against {since}: {change}.")
+
+_HEIGHT = 220
+_SMALL_HEIGHT = 44
+_SMALL = 6
+_LONG_DAYS: dict[windows.Kind, int] = {"day": 92, "week": 731, "month": 10_000}
+"""Up to so many days a trend is drawn by day, by week, by month."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One line of the table of periods."""
+
+    label: str
+    n: int
+    share: str
+    low: str
+    high: str
+    change: str
+    changed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A value whose trend can be chosen, with its share of all these days."""
+
+    value: str
+    share: str
+    chart: TrendChart
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """What the page says about a metric over time."""
+
+    trend: Trend
+    value: str
+    newest: str
+    """The newest change, as a sentence."""
+    chart: TrendChart
+    choices: tuple[Choice, ...]
+    """The largest values; empty where there is nothing to choose."""
+    steps: tuple[Step, ...]
+    """The newest first."""
+
+
+def grouping(metric: Metric, days: DayRange) -> windows.Kind:
+    """The finest grouping that a chart of so many days has room for."""
+    kinds = GROUPS[metric.window]
+    return next((kind for kind in kinds if days.days <= _LONG_DAYS[kind]), kinds[-1])
+
+
+def timeline(
+    source: Source,
+    metric: Metric,
+    view: View,
+    estimate: Estimate,
+) -> Timeline | None:
+    """The trend of the chosen value, or of the leading one; None without two answered periods."""
+    shown = _shown(estimate, view.value)
+    value = view.value if view.value in shown else shown[0]
+    asked = None if metric.values == ("true", "false") else shown
+    found = source.trend(metric, view.days, view.by or grouping(metric, view.days), asked)
+    if len(found.answered) < 2:
+        return None
+    chart = trend_chart(found, value, height=_HEIGHT, name="trend")
+    if chart is None:
+        return None
+    choices = []
+    for place, each in enumerate(shown if len(shown) > 1 else ()):
+        small = trend_chart(found, each, height=_SMALL_HEIGHT, name=f"trend-{place}")
+        if small is not None:
+            choices.append(Choice(each, _share(estimate, each), small))
+    steps = [step for period in reversed(found.answered) if (step := _step(period, value))]
+    return Timeline(
+        trend=found,
+        value=value,
+        newest=_newest(found.answered, value),
+        chart=chart,
+        choices=tuple(choices),
+        steps=tuple(steps),
+    )
+
+
+def _shown(estimate: Estimate, chosen: str | None) -> list[str]:
+    """The largest values, and the chosen one if it is known; of a boolean "true" alone."""
+    if estimate.values == ("true", "false"):
+        return ["true"]
+    largest = [estimate.values[i] for i in estimate.order[:_SMALL]]
+    if chosen in estimate.values and chosen not in largest:
+        largest[-1] = chosen
+    return largest
+
+
+def _share(estimate: Estimate, value: str) -> str:
+    place = estimate.values.index(value)
+    spread = float(estimate.high[place] - estimate.low[place]) / 2
+    return percent(float(estimate.share[place]), spread)
+
+
+def _newest(answered: Sequence[Period], value: str) -> str:
+    newest = answered[-1]
+    change = newest.change
+    if change is None or newest.since is None or value not in change.values:
+        return ""
+    told = change.describe(change.values.index(value))
+    return message(
+        _SO_FAR if newest.partial else _AGAINST,
+        period=window(newest.label),
+        since=window(newest.since),
+        change=told,
+    )
+
+
+def _step(period: Period, value: str) -> Step | None:
+    estimate, change = period.estimate, period.change
+    if estimate is None or value not in estimate.values:
+        return None
+    place = estimate.values.index(value)
+    share, low, high = (
+        float(column[place]) for column in (estimate.share, estimate.low, estimate.high)
+    )
+    spread = (high - low) / 2
+    told, changed = "", False
+    if change is not None and value in change.values:
+        index = change.values.index(value)
+        told, changed = change.describe(index), bool(change.changed[index])
+    return Step(
+        label=message("{period} (partial)", period=window(period.label))
+        if period.partial
+        else window(period.label),
+        n=period.n,
+        share=percent(share, spread),
+        low=percent(low, spread),
+        high=percent(high, spread),
+        change=told,
+        changed=changed,
+    )

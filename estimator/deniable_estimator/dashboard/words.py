@@ -1,0 +1,212 @@
+"""Numbers, dates and findings in words, as the pages write them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+
+from deniable import windows
+from deniable_estimator.comparison import points
+from deniable_estimator.estimate import Estimate
+from deniable_estimator.messages import Dated, counted, message, sentence
+
+__all__ = [
+    "EXPIRED",
+    "EXPIRES",
+    "FEW_DEVICES",
+    "NOTHING_STANDS_OUT",
+    "SILENT",
+    "changes_below_noise",
+    "day",
+    "error",
+    "freshness",
+    "headline",
+    "kind",
+    "number",
+    "p_value",
+    "percent",
+    "period",
+    "since",
+    "too_short",
+    "type_name",
+    "values_below_noise",
+    "window",
+]
+
+EXPIRED = sentence("Expired on {day}: devices have stopped answering.")
+EXPIRES = sentence("Expires on {day}: then devices stop answering.")
+SILENT = sentence(
+    "No answers since {window}. Check that the app still records it and that the collector is "
+    "reached."
+)
+NOTHING_STANDS_OUT = message(
+    "Nothing stands out from the noise yet: too few devices have answered."
+)
+FEW_DEVICES = sentence("Few devices are expected: {warning}.")
+
+_UNKNOWN = message("unknown")
+_KINDS = {"day": message("day"), "week": message("week"), "month": message("month")}
+_TYPES = {
+    "boolean": message("boolean"),
+    "category": message("category"),
+    "string": message("string"),
+}
+_TOO_SHORT = {
+    "day": message("A trend needs answers from two days at least; these days hold fewer."),
+    "week": message("A trend needs answers from two weeks at least; these days hold fewer."),
+    "month": message("A trend needs answers from two months at least; these days hold fewer."),
+}
+_SINCE_YES = sentence("Against the {days} days before, the share that says yes: {change}.")
+_SINCE = sentence("Against the {days} days before, {value}: {change}.")
+
+
+def number(count: int) -> str:
+    """A whole number with thousands marked."""
+    return f"{count:,}"
+
+
+def percent(share: float, spread: float) -> str:
+    """A share in percent, with no more digits than its uncertainty (`spread`, a share) leaves."""
+    if not math.isfinite(share):
+        return _UNKNOWN
+    return points(share, spread) + "%"
+
+
+def error(size: float) -> str:
+    """A standard error in percent, to two digits."""
+    if not math.isfinite(size):
+        return _UNKNOWN
+    decimals = 1 if size <= 0 else max(1, 1 - math.floor(math.log10(size * 100)))
+    return f"{size * 100:.{decimals}f}%"
+
+
+def p_value(p: float) -> str:
+    """A p-value to the digits that matter."""
+    if not math.isfinite(p):
+        return _UNKNOWN
+    return "< 0.0001" if p < 0.0001 else f"{p:.4f}"
+
+
+def kind(name: str) -> str:
+    """What a window or a period lasts: a day, a week or a month."""
+    return _KINDS[name]
+
+
+def type_name(name: str) -> str:
+    """A metric's type."""
+    return _TYPES.get(name, name)
+
+
+def too_short(name: str) -> str:
+    """Why there is no trend by days, weeks or months."""
+    return _TOO_SHORT[name]
+
+
+def freshness(label: str, now: float) -> str:
+    """How long ago the newest window that has answers closed, for people.
+
+    `now` is POSIX time in seconds.
+    """
+    today = datetime.fromtimestamp(now, UTC).date()
+    last = datetime.fromtimestamp(windows.end(label) - 1, UTC).date()
+    days = (today - last).days
+    if days <= 0:
+        return message("still open")
+    if days == 1:
+        return message("up to yesterday")
+    return message("up to {days} days ago", days=days)
+
+
+def period(labels: Sequence[str]) -> str:
+    """The windows of an estimate as a span: one label, or the first and the last."""
+    if not labels:
+        return message("no window")
+    first, last = labels[0], labels[-1]
+    if first == last:
+        return window(first)
+    return message("{first} to {last}", first=window(first), last=window(last))
+
+
+def values_below_noise(count: int) -> str:
+    """How many values are folded away."""
+    return counted(
+        "{count:,} value cannot be told from noise",
+        "{count:,} values cannot be told from noise",
+        count,
+    )
+
+
+def changes_below_noise(count: int) -> str:
+    """How many changes are folded away."""
+    return counted(
+        "{count:,} change cannot be told from noise",
+        "{count:,} changes cannot be told from noise",
+        count,
+    )
+
+
+def since(days: int, value: str, change: str) -> str:
+    """How a value has changed against as many days before; "true" is that of a boolean."""
+    if value == "true":
+        return message(_SINCE_YES, days=days, change=change)
+    return message(_SINCE, days=days, value=value, change=change)
+
+
+def headline(estimate: Estimate) -> str:
+    """What the estimate says, in a sentence: which value leads, and whether the lead is real.
+
+    Two intervals that do not overlap at `level` differ by more than the noise; the check
+    errs on the cautious side.
+    """
+    order = estimate.order
+    first = order[0]
+    spread = float(estimate.high[first] - estimate.low[first]) / 2
+    if estimate.values == ("true", "false"):
+        yes = float(estimate.share[0])
+        low, high = float(estimate.low[0]), float(estimate.high[0])
+        return message(
+            "{share} say yes; the {level:.0%} interval is {low} to {high}.",
+            share=percent(yes, spread),
+            level=estimate.level,
+            low=percent(low, spread),
+            high=percent(high, spread),
+        )
+    if not estimate.detected[first]:
+        return message(
+            "No value can be told from noise yet: it takes more answers, or a longer range."
+        )
+    name, share = estimate.values[first], percent(float(estimate.share[first]), spread)
+    if len(order) == 1:
+        return message("{name} has {share}.", name=name, share=share)
+    second = order[1]
+    other = estimate.values[second]
+    if estimate.low[first] > estimate.high[second]:
+        return message(
+            "{name} leads with {share}, ahead of {other} by more than the noise.",
+            name=name,
+            share=share,
+            other=other,
+        )
+    return message(
+        "{name} has {share}, too close to {other} to say which one leads.",
+        name=name,
+        share=share,
+        other=other,
+    )
+
+
+def day(date: date) -> str:
+    """A date without a doubt about which number is the month."""
+    return Dated.of(f"{date.day} {date:%b %Y}", date, "yMMMd")
+
+
+def window(label: str) -> str:
+    """A window for people: 20 Nov 2026, 2026-W47 or Nov 2026."""
+    kind = windows.kind_of(label)
+    if kind == "day":
+        return day(date.fromisoformat(label))
+    if kind == "week":
+        return label
+    first = date.fromisoformat(label + "-01")
+    return Dated.of(f"{first:%b %Y}", first, "yMMM")

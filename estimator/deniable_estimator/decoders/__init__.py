@@ -1,0 +1,139 @@
+"""From a tally to support counts: one fast decoder for each mechanism, by name.
+
+A mechanism that is not in the table is still decoded, cell by cell through
+`Mechanism.support`. To add a decoder, write it in a file of its own and name it here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from deniable import Scheme
+from deniable.mechanisms import (
+    BasicRappor,
+    CohortLocalHashing,
+    CountMeanSketch,
+    HadamardCountMeanSketch,
+    HadamardResponse,
+    HashedProjectiveGeometry,
+    Mechanism,
+    MemoizedLocalHashing,
+    MemoizedSubsetSelection,
+    ProjectiveGeometry,
+    SubsetSelection,
+    UnaryEncoding,
+)
+from deniable_collector.tally import Tally
+from deniable_estimator.decoders import hadamard_response, hashed, projective_geometry
+from deniable_estimator.decoders.support import Decoder, Items, Support
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.messages import message
+
+__all__ = ["DECODERS", "asked_items", "support_counts"]
+
+
+def support_counts(
+    tally: Tally, scheme: Scheme, candidates: Sequence[str] | None = None
+) -> Support:
+    """How many of the tally's reports support each candidate.
+
+    Raises:
+        EstimateError: as `asked_items`.
+    """
+    items = asked_items(tally, scheme, candidates)
+    decode: Decoder = DECODERS.get(scheme.mechanism.name, _cell_by_cell)
+    return decode(tally, scheme.mechanism, items)
+
+
+def asked_items(tally: Tally, scheme: Scheme, candidates: Sequence[str] | None = None) -> Items:
+    """What the mechanism randomizes in place of each candidate.
+
+    Without candidates, those of the scheme's closed domain, in its order.
+
+    Raises:
+        EstimateError: the tally is not the scheme's, a candidate is asked for twice or is
+            not in the domain, or the domain is open and there are no candidates.
+    """
+    _check_tally(tally, scheme)
+    return _items(scheme, candidates)
+
+
+def _check_tally(tally: Tally, scheme: Scheme) -> None:
+    if tally.scheme != scheme.fingerprint:
+        raise EstimateError(
+            f"the tally was made under scheme {tally.scheme}, not {scheme.fingerprint}: "
+            "estimate it with its own scheme"
+        )
+    widths = [row.cells.shape for row in tally.rows]
+    if widths != [(row.width,) for row in scheme.mechanism.rows]:
+        raise EstimateError(
+            message(
+                "the tally of {metric} has rows of other widths than scheme {scheme}: read it "
+                "again from the store",
+                metric=tally.metric,
+                scheme=scheme.fingerprint,
+            )
+        )
+
+
+def _items(scheme: Scheme, candidates: Sequence[str] | None) -> Items:
+    if candidates is None:
+        if scheme.values is None:
+            raise EstimateError(
+                message("this metric's domain is open: give the candidates to look for")
+            )
+        return _array(scheme.items)
+    if not candidates:
+        raise EstimateError(message("there are no candidates: give at least one"))
+    if len(set(candidates)) != len(candidates):
+        raise EstimateError(message("a candidate is listed twice: list each of them once"))
+    if scheme.values is None:
+        return candidates
+    index = dict(zip(scheme.values, scheme.items, strict=True))
+    try:
+        return _array([index[value] for value in candidates])
+    except KeyError as error:
+        raise EstimateError(
+            message(
+                "{value} is not one of the metric's declared values, so no report can speak of "
+                "it: leave it out",
+                value=str(error),
+            )
+        ) from None
+
+
+def _array(items: Sequence[Any]) -> Items:
+    """Indices as an array, to gather with; strings as they are."""
+    return items if isinstance(items[0], str) else np.array(items, np.int64)
+
+
+def _own_cell(tally: Tally, mechanism: Mechanism[Any], items: Items) -> Support:
+    """Each value is supported by its own column of the only row."""
+    return Support(tally.rows[0].cells[items], tally.reports)
+
+
+def _cell_by_cell(tally: Tally, mechanism: Mechanism[Any], items: Items) -> Support:
+    rows = [row.cells for row in tally.rows]
+    counts = np.array(
+        [sum(int(rows[row][column]) for row, column in mechanism.support(item)) for item in items]
+    )
+    return Support(counts, tally.reports)
+
+
+DECODERS: dict[str, Decoder] = {
+    SubsetSelection.name: _own_cell,
+    UnaryEncoding.name: _own_cell,
+    MemoizedSubsetSelection.name: _own_cell,
+    BasicRappor.name: _own_cell,
+    ProjectiveGeometry.name: projective_geometry.decode,
+    HadamardResponse.name: hadamard_response.decode,
+    HashedProjectiveGeometry.name: hashed.decode_few_rows,
+    CohortLocalHashing.name: hashed.decode,
+    MemoizedLocalHashing.name: hashed.decode,
+    CountMeanSketch.name: hashed.decode,
+    HadamardCountMeanSketch.name: hashed.decode,
+}
+"""mechanism -> decoder."""

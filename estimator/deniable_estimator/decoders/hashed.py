@@ -1,0 +1,208 @@
+"""Hashed strings: the support of candidates summed over the rows of their hash tables, and
+tallies drawn from their exact distribution.
+
+In row i a candidate has the support S_i of the place it hashes to, out of n_i reports; the sum
+over rows, out of n, is the statistic of a pure protocol with the mechanism's p and q.
+
+With few rows, collisions are seen and left out. A candidate is *frequent* when it is clearly
+there even without the row that speaks best of it. Whoever shares a place with another
+frequent candidate in some row is estimated from its other rows. A frequent string that is no
+candidate still makes *ghosts*, which look frequent in one row alone; they are told by
+the disagreement of their rows' own estimates f_i, whose variances are v / n_i::
+
+    X = sum of n_i (f_i - f)**2 / v,  v = r (1-r) / (p-q)**2 at the common estimate f
+
+which has a chi-square distribution with one degree less than there are rows, if all rows
+speak of one share. A collision makes it huge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import mmh3
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.hashing import hash_key
+from deniable.mechanisms import (
+    HadamardResponse,
+    Hashed,
+    Mechanism,
+    MemoizedSubsetSelection,
+    ProjectiveGeometry,
+    SubsetSelection,
+    UnaryEncoding,
+)
+from deniable_collector.tally import Tally, TallyRow
+from deniable_estimator.decoders import (
+    hadamard_response,
+    projective_geometry,
+    subset_selection,
+    unary_encoding,
+)
+from deniable_estimator.decoders.support import Items, Support
+from deniable_estimator.tails import chi_square_tail
+
+__all__ = [
+    "GHOST_LEVEL",
+    "decode",
+    "decode_few_rows",
+    "hash_columns",
+    "hash_places",
+    "sample_rows",
+]
+
+_Counts = NDArray[np.int64]
+
+GHOST_LEVEL = 1e-3
+"""How often a string without collisions is taken for a ghost."""
+
+_FREQUENT = 3.0
+"""Standard errors of the null that make a candidate frequent. A candidate wrongly called
+frequent costs a few others one of their rows, which is little."""
+
+_TABLES: dict[type[Mechanism[int]], Callable[[_Counts, Any], _Counts]] = {
+    ProjectiveGeometry: lambda cells, channel: projective_geometry.space_support(
+        cells, channel.order, channel.dimension
+    ),
+    HadamardResponse: hadamard_response.matrix_support,
+    SubsetSelection: lambda cells, channel: cells,
+    MemoizedSubsetSelection: lambda cells, channel: cells,
+    UnaryEncoding: lambda cells, channel: cells,
+}
+"""From the cells of a row to the support of each place."""
+
+_SAMPLERS: dict[type[Mechanism[int]], Callable[..., tuple[TallyRow, ...]]] = {
+    ProjectiveGeometry: projective_geometry.sample_rows,
+    HadamardResponse: hadamard_response.sample_rows,
+    SubsetSelection: subset_selection.sample_rows,
+    MemoizedSubsetSelection: subset_selection.sample_rows,
+    UnaryEncoding: unary_encoding.sample_rows,
+}
+
+
+def hash_places(mechanism: Hashed, texts: Sequence[str]) -> Iterator[_Counts]:
+    """Row by row, the places that the strings hash to, each of shape (len(texts),)."""
+    return hash_columns(mechanism.salt, mechanism.hashes, mechanism.width, texts)
+
+
+def hash_columns(salt: str, count: int, width: int, texts: Sequence[str]) -> Iterator[_Counts]:
+    """`hash64(salt, i, text) % width` for i below `count`, each of shape (len(texts),)."""
+    keys = [hash_key(salt, text) for text in texts]
+    for number in range(0, count, 2):
+        digests = b"".join([mmh3.hash_bytes(key, number >> 1) for key in keys])
+        halves = np.frombuffer(digests, "<u8").reshape(-1, 2)
+        for half in range(min(2, count - number)):
+            yield (halves[:, half] % np.uint64(width)).astype(np.int64)
+
+
+def decode(tally: Tally, mechanism: Hashed, items: Items) -> Support:
+    """How many reports support each of the items, which are strings."""
+    table = _TABLES[type(mechanism.channel)]
+    counts = np.zeros(len(items), np.int64)
+    for row, places in zip(tally.rows, hash_places(mechanism, list(items)), strict=True):
+        counts += table(row.cells, mechanism.channel)[places]
+    return Support(counts, tally.reports)
+
+
+def decode_few_rows(tally: Tally, mechanism: Hashed, items: Items) -> Support:
+    """The same, without the rows in which a candidate shares its place with a frequent one,
+    and with the items that are ghosts.
+    """
+    places = np.array(list(hash_places(mechanism, list(items))))
+    table = _TABLES[type(mechanism.channel)]
+    counts = np.array(
+        [
+            table(row.cells, mechanism.channel)[place]
+            for row, place in zip(tally.rows, places, strict=True)
+        ]
+    )
+    reports = np.array([row.reports for row in tally.rows])[:, None]
+    frequent = _frequent(counts, reports, float(mechanism.q))
+    shared = np.array(
+        [
+            np.bincount(place[frequent], minlength=mechanism.width)[place] > frequent
+            for place in places
+        ]
+    )
+    # A candidate whose rows are all shared is left as it is: the rows' disagreement will tell.
+    used = ~shared | shared.all(axis=0)
+    reports = np.where(used, reports, 0)
+    counts = np.where(used, counts, 0)
+    ghosts = _ghosts(counts, reports)
+    return Support(
+        _without_frequent(counts, reports, frequent, mechanism), reports.sum(axis=0), ghosts
+    )
+
+
+def _without_frequent(
+    counts: _Counts, reports: _Counts, frequent: NDArray[np.bool_], mechanism: Hashed
+) -> NDArray[np.float64]:
+    """The support over all rows, (rows, d) -> (d,), as if collisions had not been left out.
+
+    q counts on a 1/w chance to meet any other string. A candidate that is known not to
+    meet the frequent ones lacks (q - channel.q) of the share that they have in all.
+    """
+    total = reports.sum(axis=0)
+    supported: NDArray[np.float64] = counts.sum(axis=0).astype(np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = (supported / total - float(mechanism.q)) / float(mechanism.p - mechanism.q)
+    share = np.where(frequent, np.nan_to_num(share), 0.0)
+    others = np.clip(share.sum() - share, 0.0, 1.0)
+    supported += others * total * float(mechanism.q - mechanism.channel.q)
+    return supported
+
+
+def _frequent(counts: _Counts, reports: _Counts, q: float) -> NDArray[np.bool_]:
+    """Which candidates are there by all rows but the best one; (rows, d) and (rows, 1) -> (d,)."""
+    excess = counts - q * reports
+    with np.errstate(divide="ignore", invalid="ignore"):
+        best = np.nan_to_num(excess / np.sqrt(reports)).argmax(axis=0)
+    each = np.arange(counts.shape[1])
+    rest = excess.sum(axis=0) - excess[best, each]
+    error = np.sqrt(q * (1 - q) * (reports.sum() - reports[best, 0]))
+    frequent: NDArray[np.bool_] = rest > _FREQUENT * error
+    return frequent
+
+
+def _ghosts(counts: _Counts, reports: _Counts) -> NDArray[np.bool_]:
+    """Which candidates' rows disagree; both of shape (rows, d), zero for rows not used."""
+    total = reports.sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rate = counts.sum(axis=0) / total
+        deviance = np.nan_to_num(reports * (counts / reports - rate) ** 2).sum(axis=0)
+        # At the edges, 0 and 1, the variance of the rate is not known to be 0.
+        deviance /= np.maximum(rate * (1 - rate), 1 / total)
+    freedom = (reports > 0).sum(axis=0) - 1
+    critical = np.array([np.inf, *(_critical(each + 1) for each in range(len(reports) - 1))])
+    ghosts: NDArray[np.bool_] = deviance > critical[np.maximum(freedom, 0)]
+    return ghosts
+
+
+def _critical(freedom: int) -> float:
+    """What a chi-square number exceeds with probability GHOST_LEVEL, by bisection."""
+    low, high = 0.0, 100.0 + 10.0 * freedom
+    for _ in range(60):
+        middle = (low + high) / 2
+        rare = chi_square_tail(middle, freedom) <= GHOST_LEVEL
+        low, high = (low, middle) if rare else (middle, high)
+    return high
+
+
+def sample_rows(
+    mechanism: Hashed, items: Items, counts: _Counts, rng: np.random.Generator
+) -> tuple[TallyRow, ...]:
+    """The tally of a crowd in which `counts[i]` devices have the string `items[i]`."""
+    sample = _SAMPLERS[type(mechanism.channel)]
+    every = np.arange(mechanism.width)
+    left = np.array(counts, np.int64)
+    rows: list[TallyRow] = []
+    for row, places in enumerate(hash_places(mechanism, list(items))):
+        here = rng.binomial(left, 1 / (mechanism.hashes - row))
+        left -= here
+        crowd = np.zeros(mechanism.width, np.int64)
+        np.add.at(crowd, places, here)
+        rows += sample(mechanism.channel, every, crowd, rng)
+    return tuple(rows)

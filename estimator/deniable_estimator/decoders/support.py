@@ -1,0 +1,33 @@
+"""What a decoder hands to the estimator: how many reports support each value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable_collector.tally import Tally
+
+__all__ = ["Decoder", "Items", "Support"]
+
+Items: TypeAlias = Sequence[Any] | NDArray[np.int64]
+"""What the mechanism randomizes, one for each value asked for: int64 indices into a closed
+domain, or strings."""
+
+
+class Support(NamedTuple):
+    """The sufficient statistic of a pure protocol, for d values."""
+
+    counts: NDArray[Any]
+    """Shape (d,), integers or floats: reports that support each value."""
+    reports: int | NDArray[np.int64]
+    """Out of how many: one number for all values, or shape (d,)."""
+    ghosts: NDArray[np.bool_] | None = None
+    """Shape (d,): values whose support is an accident of hashing, as far as the decoder
+    can tell (its tables disagree); they are estimated and never called detected."""
+
+
+Decoder: TypeAlias = Callable[[Tally, Any, Items], Support]
+"""(tally, its mechanism, items) -> their support, much faster than cell by cell."""

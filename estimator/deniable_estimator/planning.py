@@ -1,0 +1,201 @@
+"""What a metric will be able to see, why, and what it costs: the forecast as one record."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import Any
+
+from deniable import SchemeError
+from deniable.forecast import (
+    detectable_share,
+    reports_for_half_width,
+    reports_to_detect,
+    std_error,
+    usable,
+)
+from deniable.mechanisms import (
+    AUTO,
+    MEMOIZED_STRING_DESIGNS,
+    STRING_DESIGNS,
+    Mechanism,
+    Memoizing,
+    design,
+    design_memoized,
+    design_string,
+    explain,
+    explain_memoized,
+)
+from deniable.mechanisms.choice import loss
+from deniable_estimator.memoized import memo_channel
+from deniable_estimator.poisoning import FAKES, gain
+
+__all__ = ["Lifetime", "Memory", "Plan", "plan"]
+
+_SALT = "plan"
+"""For mechanisms over strings, which hash with the name of their metric."""
+
+
+@dataclass(frozen=True)
+class Lifetime:
+    """How a device's whole budget turns into answers over time."""
+
+    lifetime_epsilon: float
+    answers: int
+    """Windows that one device can answer before its budget is spent."""
+    windows: float
+    """Over how many windows that lasts on average, at the sample rate."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What devices that keep their noise reveal, and what their answers are worth over time."""
+
+    lifetime_epsilon: float
+    """As it was asked for."""
+    memo_epsilon: float
+    """What all reports of one value reveal, however many: exact, rounded up."""
+    fresh_epsilon: float
+    """What each further report of any history adds at most, times of change included."""
+    lasting_std_error: float
+    """Of the plan's share, however many windows are added up, where the same devices answer:
+    sqrt(V1 / devices), with V1 as `deniable_estimator.memoized` has it."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a metric over `size` values can see in one window. Shares are fractions of 1."""
+
+    size: int
+    declared_epsilon: float
+    devices: int
+    sample_rate: float
+    reports: float
+    """Devices that answer in one window, on average."""
+    mechanism: str
+    parameters: dict[str, int | str]
+    epsilon: float
+    """Exact, from the probabilities in force, rounded up."""
+    p: float
+    q: float
+    reason: str
+    loss: float
+    """Total variance over the best possible: 1 is the best."""
+    report_bytes: int
+    tally_cells: int
+    share: float
+    """The share that the next figures are for."""
+    std_error: float
+    detectable_share: float | None
+    """Smallest, at family-wise level 0.05 with power 0.8; None if even 1 is not."""
+    usable: bool
+    half_width: float
+    devices_for_half_width: int
+    devices_to_detect: int
+    """Devices with which `share` is the smallest detectable one."""
+    fakes: float
+    """The part of all reports that `fakes_gain` takes to be fake."""
+    fakes_gain: float
+    """The most that they add to the share of any one value."""
+    lifetime: Lifetime | None
+    """None with memory: a device answers in any number of windows."""
+    memory: Memory | None = None
+    """None where each answer has noise of its own."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as JSON can carry it, under its fields' names."""
+        return asdict(self)
+
+
+def plan(
+    size: int,
+    epsilon: float,
+    devices: int,
+    *,
+    mechanism: str = AUTO,
+    share: float | None = None,
+    half_width: float = 0.01,
+    sample_rate: float = 1.0,
+    lifetime_epsilon: float | None = None,
+    memoize: bool = False,
+    fakes: float = FAKES,
+) -> Plan:
+    """Plan a domain of `size` values; `share` is 1/size if not given.
+
+    A mechanism for strings is planned for a list of `size` candidates. With `memoize` devices
+    keep their noise, and `lifetime_epsilon`, which it needs, bounds what a memo reveals.
+
+    Raises:
+        SchemeError: there is no such mechanism within `epsilon`, or no memo within the lifetime.
+    """
+    chosen: Mechanism[Any]
+    if memoize:
+        if lifetime_epsilon is None:
+            raise SchemeError("memory needs a lifetime_epsilon: it is what one memo may reveal")
+        listed = None if mechanism in MEMOIZED_STRING_DESIGNS else size
+        chosen = design_memoized(mechanism, _SALT, listed, epsilon, lifetime_epsilon)
+    elif mechanism in STRING_DESIGNS:
+        chosen = design_string(mechanism, _SALT, epsilon)
+    else:
+        chosen = design(mechanism, size, epsilon)
+    share = 1 / size if share is None else share
+    reports = devices * sample_rate
+    lifetime, memory = None, None
+    if isinstance(chosen, Memoizing):
+        assert lifetime_epsilon is not None
+        memory = Memory(
+            lifetime_epsilon,
+            chosen.lifetime_epsilon,
+            chosen.fresh_epsilon,
+            _lasting_error(chosen, share, devices),
+        )
+    elif lifetime_epsilon is not None:
+        answers = Fraction(lifetime_epsilon) // Fraction(chosen.epsilon)
+        lifetime = Lifetime(lifetime_epsilon, answers, answers / sample_rate)
+    return Plan(
+        size=size,
+        declared_epsilon=epsilon,
+        devices=devices,
+        sample_rate=sample_rate,
+        reports=reports,
+        mechanism=chosen.name,
+        parameters=chosen.parameters(),
+        epsilon=chosen.epsilon,
+        p=float(chosen.p),
+        q=float(chosen.q),
+        reason=_reason(mechanism, size, epsilon, lifetime_epsilon, memoize),
+        loss=loss(chosen, size, epsilon),
+        report_bytes=max(row.report_bytes for row in chosen.rows),
+        tally_cells=sum(row.width for row in chosen.rows),
+        share=share,
+        std_error=std_error(chosen, share, reports),
+        detectable_share=detectable_share(chosen, size, reports),
+        usable=usable(chosen, size, reports),
+        half_width=half_width,
+        devices_for_half_width=math.ceil(
+            reports_for_half_width(chosen, share, half_width) / sample_rate
+        ),
+        devices_to_detect=math.ceil(reports_to_detect(chosen, size, share) / sample_rate),
+        fakes=fakes,
+        fakes_gain=gain(chosen, fakes),
+        lifetime=lifetime,
+        memory=memory,
+    )
+
+
+def _reason(
+    mechanism: str, size: int, epsilon: float, lifetime_epsilon: float | None, memoize: bool
+) -> str:
+    if mechanism != AUTO:
+        return "named by you"
+    if memoize and lifetime_epsilon is not None:
+        return explain_memoized(size, _SALT, epsilon, lifetime_epsilon).reason
+    return explain(size, epsilon).reason
+
+
+def _lasting_error(mechanism: Memoizing[Any], share: float, devices: int) -> float:
+    """What is left of the standard error when fresh noise has averaged out."""
+    p1, q1 = (float(each) for each in memo_channel(mechanism))
+    rate = q1 + share * (p1 - q1)
+    return math.sqrt(rate * (1 - rate) / devices) / (p1 - q1)

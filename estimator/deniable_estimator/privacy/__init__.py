@@ -1,0 +1,319 @@
+"""The guarantee as numbers: what the reports of a device can reveal, computed from its mechanism.
+
+A report with odds factor e**epsilon multiplies anybody's odds between two values by at
+most that, whatever they know besides, so that an even guess becomes right with
+probability at most odds / (odds + 1). Reports of one device compose by addition of
+their epsilons, over windows and metrics alike, and so do those of g devices that hold
+the same value: a household (Dwork and Roth, "The Algorithmic Foundations of Differential
+Privacy", 2014, sections 2.3 and 3.5). With memory see `deniable.mechanisms.Memoizing`.
+
+Every figure is rounded against us.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from deniable import Metric, Registry
+from deniable.mechanisms import MemoizedLocalHashing, Memoizing
+from deniable_estimator.messages import message
+from deniable_estimator.privacy.change_pattern import alternation_loss, reports_that_show
+
+__all__ = [
+    "BEYOND",
+    "WINDOWS_A_YEAR",
+    "Bound",
+    "Change",
+    "Guarantee",
+    "Memory",
+    "Together",
+    "guarantee",
+    "learned_by",
+    "not_covered",
+    "together",
+]
+
+WINDOWS_A_YEAR = {"day": 365.25, "week": 365.25 / 7, "month": 12.0}
+_MOST_WINDOWS_A_YEAR = {"day": 366, "week": 53, "month": 12}
+
+BEYOND = 10_000.0
+"""From this epsilon on nobody needs the digits of odds, and decimals overflow in the end."""
+
+_NOT_COVERED = (
+    "that a device takes part, when, and from which address",
+    "a budget that begins anew: the app is reinstalled, its state removed, or a backup restored",
+    "what is true of the whole crowd: it may tell about people whose device never answered",
+)
+"""What no mechanism of this kind protects."""
+
+_CHANGES = (
+    "the times at which a value changes: against them stands only the bound for reports of "
+    "any history, which grows with every report"
+)
+
+
+@lru_cache(maxsize=1024)
+def _odds(epsilon: float) -> Fraction:
+    with localcontext() as context:
+        context.prec = 40
+        return Fraction(Decimal(epsilon).exp().next_plus())
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The most that something reveals: it multiplies odds between two values by e**epsilon."""
+
+    epsilon: float
+
+    @classmethod
+    def of(cls, epsilon: Fraction | float) -> Bound:
+        """That of an exact epsilon, rounded up to a float."""
+        nearest = float(epsilon)
+        return cls(nearest if nearest >= epsilon else math.nextafter(nearest, math.inf))
+
+    @property
+    def odds(self) -> Fraction:
+        """e**epsilon, rounded up in its 40th digit."""
+        return _odds(self.epsilon)
+
+    @property
+    def belief(self) -> Fraction:
+        """How often an even guess is right at most, afterwards: from 1/2 to 1."""
+        if self.epsilon > BEYOND:
+            return Fraction(1)
+        return self.odds / (self.odds + 1)
+
+    def to_dict(self) -> dict[str, float | None]:
+        """`epsilon`, `odds` (null where no float holds it) and `belief`."""
+        odds = None if self.epsilon > 700 else math.nextafter(float(self.odds), math.inf)
+        belief = min(1.0, math.nextafter(float(self.belief), 1.0))
+        return {"epsilon": self.epsilon, "odds": odds, "belief": belief}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An example of what changes show: two values in turn, against one that stays."""
+
+    reports: int
+    epsilon: float
+    """So much at least do these reports tell the two histories apart."""
+    memos: Bound
+    """What the memos of both values would bound, if the bound of memos covered changes."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"reports": self.reports, "epsilon": self.epsilon, "memos": self.memos.to_dict()}
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What memory adds to the guarantee."""
+
+    memo: Bound
+    """All reports of one value together, however many, given the times of change."""
+    cells: int | None
+    """How many memos a device can have at most; None where strings set no limit."""
+    values: Bound | None
+    """All reports of a device, given the times at which its values change: of all its memos."""
+    change: Change | None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "memo": self.memo.to_dict(),
+            "cells": self.cells,
+            "values": None if self.values is None else self.values.to_dict(),
+            "change": None if self.change is None else self.change.to_dict(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """What the reports of one metric can reveal, of `household` devices with the same value.
+
+    Bounds over several reports hold for any history of values.
+    """
+
+    metric: str
+    description: str
+    mechanism: str
+    window: str
+    sample_rate: float
+    household: int
+    report: Bound
+    """One report of each device."""
+    each: Bound
+    """What every report adds where there are several: more than `report` with memory."""
+    typical_answers: float
+    """Of one device in a year, on average, if it has something to say in every window."""
+    typical_year: Bound
+    most_answers: int
+    """Of one device in a year, if every coin says yes."""
+    worst_year: Bound
+    answers: int | None
+    """Of one device in its life; None where only the metric's expiry ends them."""
+    lifetime: Bound | None
+    memory: Memory | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The guarantee as JSON can carry it, under its fields' names, with who learns what."""
+        return {
+            "metric": self.metric,
+            "description": self.description,
+            "mechanism": self.mechanism,
+            "window": self.window,
+            "sample_rate": self.sample_rate,
+            "household": self.household,
+            "report": self.report.to_dict(),
+            "each": self.each.to_dict(),
+            "typical_answers": self.typical_answers,
+            "typical_year": self.typical_year.to_dict(),
+            "most_answers": self.most_answers,
+            "worst_year": self.worst_year.to_dict(),
+            "answers": self.answers,
+            "lifetime": None if self.lifetime is None else self.lifetime.to_dict(),
+            "memory": None if self.memory is None else self.memory.to_dict(),
+            "learned_by": learned_by(remembers=self.memory is not None),
+            "not_covered": list(not_covered(remembers=self.memory is not None)),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """What all metrics of a registry can reveal of the same device, or household."""
+
+    household: int
+    metrics: tuple[Guarantee, ...]
+    report: Bound
+    """One report of every metric."""
+    typical_year: Bound
+    worst_year: Bound
+    cap: float | None
+    """The registry's own `lifetime_epsilon`, of one device."""
+    lifetime: Bound | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON can carry it, under its fields' names."""
+        return {
+            "household": self.household,
+            "metrics": [each.to_dict() for each in self.metrics],
+            "report": self.report.to_dict(),
+            "typical_year": self.typical_year.to_dict(),
+            "worst_year": self.worst_year.to_dict(),
+            "cap": self.cap,
+            "lifetime": None if self.lifetime is None else self.lifetime.to_dict(),
+        }
+
+
+def guarantee(metric: Metric, cap: float | None = None, household: int = 1) -> Guarantee:
+    """The guarantee of a metric under the cap of its registry, from the mechanism in force.
+
+    Raises:
+        ValueError: `household` is not positive.
+    """
+    if household < 1:
+        raise ValueError(f"a household has at least one device, not {household}")
+    mechanism = metric.scheme.mechanism
+    # What the device's ledger counts for each answer, and where it stops.
+    if isinstance(mechanism, Memoizing):
+        memory = _memory(metric, mechanism, household)
+        cost, own = Fraction(mechanism.fresh_epsilon), None
+    else:
+        memory = None
+        cost, own = Fraction(mechanism.epsilon), metric.lifetime_epsilon
+    limits = [each for each in (own, cap) if each is not None]
+    answers = math.floor(Fraction(min(limits)) / cost) if limits else None
+    most = _MOST_WINDOWS_A_YEAR[metric.window]
+    typical = WINDOWS_A_YEAR[metric.window] * metric.sample_rate
+    if answers is not None:
+        most, typical = min(most, answers), min(typical, float(answers))
+    return Guarantee(
+        metric=metric.name,
+        description=metric.description,
+        mechanism=mechanism.name,
+        window=metric.window,
+        sample_rate=metric.sample_rate,
+        household=household,
+        report=Bound.of(household * Fraction(mechanism.epsilon)),
+        each=Bound.of(household * cost),
+        typical_answers=typical,
+        typical_year=Bound.of(household * Fraction(typical) * cost),
+        most_answers=most,
+        worst_year=Bound.of(household * most * cost),
+        answers=answers,
+        lifetime=None if answers is None else Bound.of(household * answers * cost),
+        memory=memory,
+    )
+
+
+def together(registry: Registry, household: int = 1) -> Together:
+    """The guarantees of all metrics, and of all of them together on one device."""
+    cap = registry.lifetime_epsilon
+    metrics = tuple(guarantee(metric, cap, household) for metric in registry)
+    limit = None if cap is None else household * Fraction(cap)
+
+    def total(*bounds: Bound) -> Bound:
+        whole = sum((Fraction(each.epsilon) for each in bounds), Fraction(0))
+        return Bound.of(whole if limit is None else min(whole, limit))
+
+    lifetimes = [each.lifetime for each in metrics if each.lifetime is not None]
+    return Together(
+        household,
+        metrics,
+        total(*(each.report for each in metrics)),
+        total(*(each.typical_year for each in metrics)),
+        total(*(each.worst_year for each in metrics)),
+        cap,
+        total(*lifetimes) if len(lifetimes) == len(metrics) else None,
+    )
+
+
+def learned_by(*, remembers: bool) -> dict[str, str]:
+    """Who can learn what of a device: who -> what."""
+    thief = (
+        message(
+            "the true value of the window that is still open, and the noisy reports it has made; "
+            "also which values it has met so far, since its memory is kept by value"
+        )
+        if remembers
+        else message(
+            "the true value of the window that is still open, and the noisy reports it has made"
+        )
+    )
+    return {
+        "the network": message(
+            "that the device reports, and its address; of the report nothing while TLS holds, "
+            "and if it does not, no more than the bounds"
+        ),
+        "the collector's operator": message(
+            "each report as it comes in, and from which address; the bounds need no trust in who "
+            "runs it, and the collector keeps neither"
+        ),
+        "the analyst": message(
+            "sums over all devices, which tell far less of one device than its report"
+        ),
+        "a thief of the store": message("the same sums: no report, address or device is in it"),
+        "a thief of the device": thief,
+    }
+
+
+def not_covered(*, remembers: bool) -> tuple[str, ...]:
+    """What the guarantee says nothing about."""
+    return (*_NOT_COVERED, _CHANGES) if remembers else _NOT_COVERED
+
+
+def _memory(metric: Metric, mechanism: Memoizing[Any], household: int) -> Memory:
+    lifetime = Fraction(mechanism.lifetime_epsilon)
+    reports = reports_that_show(mechanism, float(2 * lifetime))
+    change = None
+    if reports is not None:
+        shown = alternation_loss(mechanism, reports)
+        change = Change(reports, shown, Bound.of(2 * lifetime))
+    cells = None if metric.values is None else len(metric.values)
+    if isinstance(mechanism, MemoizedLocalHashing):
+        cells = mechanism.width if cells is None else min(cells, mechanism.width)
+    values = None if cells is None else Bound.of(household * cells * lifetime)
+    return Memory(Bound.of(household * lifetime), cells, values, change)

@@ -1,0 +1,230 @@
+"""A guarantee as a terminal shows it: tables with a picture of each bound, and plain words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from deniable_estimator.privacy import (
+    Bound,
+    Guarantee,
+    Together,
+    learned_by,
+    not_covered,
+)
+from deniable_estimator.privacy.words import chance, factor, pace, rounded_up
+
+__all__ = ["guarantee_view", "together_view"]
+
+_WIDTH = 20
+
+
+def guarantee_view(guarantee: Guarantee) -> RenderableType:
+    """One metric: its bounds, what they mean, who can learn what, and what is not covered."""
+    table = _bounds()
+    for what, bound in _lines(guarantee):
+        table.add_row(what, *_cells(bound))
+    remembers = guarantee.memory is not None
+    return Group(
+        Text.assemble((guarantee.metric, "bold"), f"  {guarantee.description}"),
+        _dim(_whose(guarantee.household)),
+        "",
+        table,
+        "",
+        *(Text(line) for line in _words(guarantee)),
+        "",
+        _list("Who learns what", learned_by(remembers=remembers).items()),
+        "",
+        _list("Not covered", (("", each) for each in not_covered(remembers=remembers))),
+        _dim(f"Computed from the probabilities in force of {guarantee.mechanism}."),
+    )
+
+
+def together_view(together: Together) -> RenderableType:
+    """All metrics: a line for each, and what they reveal together."""
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table.add_column("metric", overflow="fold")
+    for heading in ("one report", "a typical year", "the worst year", "a lifetime"):
+        table.add_column(f"{heading}\nepsilon", justify="right")
+    table.add_column("even guess right\nin a typical year", justify="right")
+    for each in together.metrics:
+        table.add_row(
+            Text(each.metric + ("*" if each.memory else "")),
+            *_epsilons(each.report, each.typical_year, each.worst_year, each.lifetime),
+            f"{chance(each.typical_year)} %",
+        )
+    table.add_section()
+    table.add_row(
+        "all together",
+        *_epsilons(together.report, together.typical_year, together.worst_year, together.lifetime),
+        f"{chance(together.typical_year)} %",
+        style="bold",
+    )
+    pictures = _bounds()
+    for what, bound in (
+        ("one report of every metric", together.report),
+        ("all of them in a typical year", together.typical_year),
+        ("all of them in the worst year", together.worst_year),
+        *((("all of them in a lifetime", together.lifetime),) if together.lifetime else ()),
+    ):
+        pictures.add_row(what, *_cells(bound))
+    return Group(
+        Text("What the reports of a device reveal at most", style="bold"),
+        _dim(_whose(together.household)),
+        "",
+        table,
+        "",
+        pictures,
+        "",
+        *(Text(line) for line in _total_words(together)),
+    )
+
+
+def _lines(guarantee: Guarantee) -> Iterator[tuple[str, Bound]]:
+    yield "one report", guarantee.report
+    if guarantee.memory is not None:
+        yield "all reports of one value, for ever", guarantee.memory.memo
+        if guarantee.memory.values is not None:
+            memories = f"{guarantee.memory.cells:,} memories"
+            yield (
+                f"of all values, but not of the times of change ({memories})",
+                (guarantee.memory.values),
+            )
+        yield "every further report, of any history", guarantee.each
+    typical = rounded_up(guarantee.typical_answers, 1).removesuffix(".0")
+    yield f"a typical year ({_answers(typical)})", guarantee.typical_year
+    yield f"the worst year ({_answers(f'{guarantee.most_answers:,}')})", guarantee.worst_year
+    if guarantee.lifetime is not None:
+        yield f"a lifetime ({_answers(f'{guarantee.answers:,}')})", guarantee.lifetime
+
+
+def _words(guarantee: Guarantee) -> Iterator[str]:
+    yield (
+        "Whoever sees one report, and knows everything else, can shift their odds between any two "
+        f"values by a factor of at most {factor(guarantee.report)}: of a fifty-fifty guess they "
+        f"are then right at most {chance(guarantee.report)} times in 100."
+    )
+    memory = guarantee.memory
+    if memory is None:
+        yield (
+            "Every answer is noise drawn anew. The epsilons add up over answers, whatever the "
+            "values were and whenever they changed, until the lifetime is spent: then the "
+            f"device stops for good. {pace(guarantee)}"
+        )
+        return
+    yield (
+        "The device keeps one noisy memory of each value and adds fresh noise to it for each "
+        "report. All reports of a value together, however many, reveal no more than its memory: "
+        f"a factor of at most {factor(memory.memo)}. {_cells_in_words(guarantee)}"
+    )
+    yield (
+        "This holds for values, given the times at which they change, and not for those times. "
+        f"For any history whatever, T reports reveal at most T times epsilon "
+        f"{rounded_up(guarantee.each.epsilon, 3)}. {pace(guarantee)}"
+    )
+    if memory.change is not None:
+        change = memory.change
+        yield (
+            f"An example: {change.reports} reports of two values in turn, against {change.reports} "
+            f"of one value that stays. The memories of one device bound two values by epsilon "
+            f"{rounded_up(change.memos.epsilon, 3)}, but these reports tell the two histories "
+            f"apart with {_down(change.epsilon)}."
+        )
+    yield (
+        'With longitudinal = "fresh" and a sample_rate, lifetime_epsilon bounds everything, '
+        "times of change included."
+    )
+
+
+def _cells_in_words(guarantee: Guarantee) -> str:
+    memory = guarantee.memory
+    assert memory is not None
+    epsilon = rounded_up(memory.memo.epsilon, 3)
+    if memory.cells is None:
+        return f"It has a memory for every value it meets, of epsilon {epsilon} each."
+    return f"It has up to {memory.cells:,} such memories, of epsilon {epsilon} each."
+
+
+def _total_words(together: Together) -> Iterator[str]:
+    yield (
+        "All metrics are asked of the same device, so their epsilons add up: this bounds what is "
+        "revealed of all its values at once."
+    )
+    if together.cap is not None:
+        yield (
+            f"The registry caps the sum at lifetime_epsilon = {together.cap:g} for each device: "
+            "then it stops for good."
+        )
+    if any(each.memory for each in together.metrics):
+        yield (
+            "* with memory: the figures bound any history; `deniable privacy METRIC` has the bound "
+            "of a value."
+        )
+    if together.lifetime is None:
+        yield (
+            "No number bounds a lifetime: metrics with memory answer until they expire. A "
+            "lifetime_epsilon at the top of the registry would end them."
+        )
+    yield "Not covered: " + "; ".join(not_covered(remembers=False)) + "."
+
+
+def _whose(household: int) -> str:
+    if household == 1:
+        return "of one device"
+    return f"of a household of {household} devices with the same value: {household} times one"
+
+
+def _bounds() -> Table:
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table.add_column("of what", overflow="fold")
+    table.add_column("epsilon", justify="right")
+    table.add_column("odds shift by", justify="right")
+    table.add_column("even guess right", justify="right")
+    table.add_column(f"{'50 %':<{_WIDTH - 5}}100 %", no_wrap=True)
+    return table
+
+
+def _cells(bound: Bound) -> tuple[str, str, str, Text]:
+    return (
+        rounded_up(bound.epsilon, 3),
+        f"x {factor(bound)}",
+        f"{chance(bound)} %",
+        _picture(bound),
+    )
+
+
+def _picture(bound: Bound) -> Text:
+    """How far a belief moves from an even guess, of the way to certainty."""
+    filled = math.ceil((2 * bound.belief - 1) * _WIDTH)
+    bar = Text("█" * filled, style="red" if bound.belief > 0.95 else "cyan")
+    return bar.append("░" * (_WIDTH - filled), style="dim")
+
+
+def _epsilons(*bounds: Bound | None) -> list[str]:
+    return ["no bound" if each is None else rounded_up(each.epsilon, 3) for each in bounds]
+
+
+def _answers(count: str) -> str:
+    return f"{count} answer{'' if count == '1' else 's'}"
+
+
+def _down(epsilon: float) -> str:
+    """Of what is at least so large."""
+    return f"{math.floor(epsilon * 1000) / 1000:.3f}"
+
+
+def _list(title: str, lines: Iterable[tuple[str, str]]) -> RenderableType:
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(style="dim")
+    table.add_column(overflow="fold")
+    for who, what in lines:
+        table.add_row(who or "-", what)
+    return Group(Text(title, style="bold"), table)
+
+
+def _dim(text: str) -> Text:
+    return Text(text, style="dim")

@@ -1,0 +1,106 @@
+"""The figures of a guarantee as people read them, never below what they stand for."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import NamedTuple
+
+from deniable_estimator.messages import message, sentence
+from deniable_estimator.privacy import BEYOND, WINDOWS_A_YEAR, Bound, Guarantee
+
+__all__ = ["chance", "factor", "pace", "rounded_up"]
+
+_LONGEST = 1_000_000
+"""Factors from here on are given as powers of ten."""
+
+
+def rounded_up(value: Fraction | float, digits: int) -> str:
+    """A figure with so many decimals, never below the value."""
+    scaled = math.ceil(Fraction(value) * 10**digits)
+    whole, rest = divmod(scaled, 10**digits)
+    return f"{whole:,}.{rest:0{digits}}" if digits else f"{whole:,}"
+
+
+def factor(bound: Bound) -> str:
+    """By how much odds are multiplied at most."""
+    if bound.epsilon > BEYOND or (odds := bound.odds) >= _LONGEST:
+        return f"10^{math.ceil(bound.epsilon / math.log(10))}"
+    return rounded_up(odds, 2 if odds < 100 else 0)
+
+
+def chance(bound: Bound) -> str:
+    """How often an even guess is right, out of 100, with more decimals where it would read 100."""
+    chance = 100 * bound.belief
+    for digits in (1, 2, 3):
+        if math.ceil(chance * 10**digits) < 100 * 10**digits:
+            return rounded_up(chance, digits)
+    return "100"
+
+
+def pace(guarantee: Guarantee) -> str:
+    """How soon a device that always has something to say has given all its answers."""
+    words = _PACES[guarantee.window]
+    rate, answers = guarantee.sample_rate, guarantee.answers
+    if answers is None:
+        return message(words.always if rate >= 1 else words.sampled, rate=rate * 100)
+    if rate >= 1:
+        return message(words.stops, answers=answers)
+    expected = answers / rate
+    years = expected / WINDOWS_A_YEAR[guarantee.window]
+    if years >= 1.5:
+        return message(words.lasts_years, rate=rate * 100, years=years)
+    return message(words.lasts, rate=rate * 100, windows=expected)
+
+
+class _Pace(NamedTuple):
+    """What is said of windows of one kind: a language may need other words for each."""
+
+    always: str
+    sampled: str
+    stops: str
+    lasts: str
+    lasts_years: str
+
+
+_PACES: dict[str, _Pace] = {
+    "day": _Pace(
+        sentence("A device answers every day until the metric expires."),
+        sentence("A device answers in a random {rate:g}% of its days until the metric expires."),
+        sentence("A device that answers every day stops after {answers} days."),
+        sentence(
+            "A device is asked in a random {rate:g}% of its days, so its budget lasts about "
+            "{windows:.0f} days."
+        ),
+        sentence(
+            "A device is asked in a random {rate:g}% of its days, so its budget lasts about "
+            "{years:.0f} years."
+        ),
+    ),
+    "week": _Pace(
+        sentence("A device answers every week until the metric expires."),
+        sentence("A device answers in a random {rate:g}% of its weeks until the metric expires."),
+        sentence("A device that answers every week stops after {answers} weeks."),
+        sentence(
+            "A device is asked in a random {rate:g}% of its weeks, so its budget lasts about "
+            "{windows:.0f} weeks."
+        ),
+        sentence(
+            "A device is asked in a random {rate:g}% of its weeks, so its budget lasts about "
+            "{years:.0f} years."
+        ),
+    ),
+    "month": _Pace(
+        sentence("A device answers every month until the metric expires."),
+        sentence("A device answers in a random {rate:g}% of its months until the metric expires."),
+        sentence("A device that answers every month stops after {answers} months."),
+        sentence(
+            "A device is asked in a random {rate:g}% of its months, so its budget lasts about "
+            "{windows:.0f} months."
+        ),
+        sentence(
+            "A device is asked in a random {rate:g}% of its months, so its budget lasts about "
+            "{years:.0f} years."
+        ),
+    ),
+}

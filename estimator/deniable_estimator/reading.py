@@ -1,0 +1,232 @@
+"""Reading a metric's answer out of a store: its windows add up, its schemes are combined."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from functools import lru_cache
+
+from deniable import Metric, MetricError, Registry, Scheme, windows
+from deniable.mechanisms import Memoizing
+from deniable_collector.stores.base import Store
+from deniable_collector.tally import Tally, empty_tally
+from deniable_estimator.combination import combine
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.estimate import Estimate, estimate
+from deniable_estimator.memoized import repeats
+from deniable_estimator.messages import message
+from deniable_estimator.significance import Adjustment
+
+__all__ = ["Part", "Question", "Selection", "check_days", "find_metric", "read", "select"]
+
+_DAY = 86_400.0
+
+
+def read(
+    store: Store,
+    registry: Registry,
+    metric: str,
+    first: date | None = None,
+    last: date | None = None,
+    candidates: Sequence[str] | None = None,
+    *,
+    level: float = 0.95,
+    adjust: Adjustment = "bh",
+) -> Estimate:
+    """The metric's estimate over every stored window that touches the days first to last.
+
+    Without a first or last day the range is open on that side. Where nothing was
+    reported, the estimate has n = 0.
+
+    Raises:
+        MetricError: the registry declares no such metric.
+        EstimateError: the range ends before it begins, or a candidate cannot be estimated.
+        StoreUnavailable: the store cannot answer now.
+    """
+    asked = select(store, registry, metric, first, last, candidates).read()
+    return asked.estimate(level=level, adjust=adjust)
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The tally of one scheme, and what is asked of it."""
+
+    tally: Tally
+    scheme: Scheme
+    candidates: Sequence[str] | None
+    again: float | None
+    """How often devices have answered out of the same memory; None where it does not matter."""
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """All that an answer rests on, read out of the store: what is left is to calculate."""
+
+    parts: tuple[Part, ...]
+    """The scheme in force comes first, so that values stand in today's order."""
+
+    @property
+    def n(self) -> int:
+        """Reports."""
+        return sum(part.tally.reports for part in self.parts)
+
+    def estimate(self, *, level: float = 0.95, adjust: Adjustment = "bh") -> Estimate:
+        """The answer.
+
+        Raises:
+            EstimateError: a candidate cannot be estimated.
+        """
+        return combine(
+            [
+                estimate(
+                    part.tally,
+                    part.scheme,
+                    part.candidates,
+                    level=level,
+                    adjust=adjust,
+                    again=part.again,
+                )
+                for part in self.parts
+            ]
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Chosen:
+    """The windows of one scheme, and what is asked of their sum."""
+
+    scheme: Scheme
+    published: bool
+    windows: tuple[str, ...]
+    candidates: Sequence[str] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """The tallies in a store that an answer rests on; none of them is read yet."""
+
+    store: Store
+    metric: Metric
+    chosen: tuple[_Chosen, ...]
+
+    def version(self) -> tuple[object, ...]:
+        """Plain values that differ when what would be read differs, at one round trip for each
+        scheme with windows; candidates are not among them."""
+        name = self.metric.name
+        return (
+            *(name, self.metric.sample_rate),
+            *(
+                (
+                    each.scheme.fingerprint,
+                    each.windows,
+                    self.store.version(name, each.scheme.fingerprint, each.windows),
+                )
+                if each.windows
+                else (each.scheme.fingerprint,)
+                for each in self.chosen
+            ),
+        )
+
+    def read(self) -> Question:
+        """All that the answer rests on.
+
+        Raises:
+            StoreUnavailable: the store cannot answer now.
+        """
+        return Question(tuple(map(self._read, self.chosen)))
+
+    def _read(self, each: _Chosen) -> Part:
+        name, fingerprint = self.metric.name, each.scheme.fingerprint
+        if not each.published:
+            tally = empty_tally(name, fingerprint, (), each.scheme.mechanism.rows)
+            return Part(tally, each.scheme, each.candidates, None)
+        tally = self.store.tally(name, fingerprint, each.windows)
+        again = _again(self.store, self.metric, each.scheme, each.windows)
+        return Part(tally, each.scheme, each.candidates, again)
+
+
+def select(
+    store: Store,
+    registry: Registry,
+    metric: str,
+    first: date | None = None,
+    last: date | None = None,
+    candidates: Sequence[str] | None = None,
+) -> Selection:
+    """What `read` rests on, with the same errors."""
+    declared = find_metric(registry, metric)
+    check_days(first, last)
+    current = declared.scheme.fingerprint
+    published = store.schemes().get(metric, {})
+    schemes: dict[str, Scheme] = {current: declared.scheme, **published}
+    chosen = []
+    for fingerprint, scheme in schemes.items():
+        labels = store.windows(metric, fingerprint) if fingerprint in published else []
+        asked = candidates
+        if fingerprint != current:
+            asked = _answerable(candidates, scheme)
+        if asked is None or asked:
+            within = tuple(label for label in labels if _within(label, declared, first, last))
+            chosen.append(_Chosen(scheme, fingerprint in published, within, asked))
+    return Selection(store, declared, tuple(chosen))
+
+
+def check_days(first: date | None, last: date | None) -> None:
+    """Refuse a range of days that ends before it begins.
+
+    Raises:
+        EstimateError: it does.
+    """
+    if first is not None and last is not None and last < first:
+        raise EstimateError(
+            message(
+                "the range ends ({last}) before it begins ({first}): swap them",
+                last=last,
+                first=first,
+            )
+        )
+
+
+def find_metric(registry: Registry, name: str) -> Metric:
+    """The metric of that name.
+
+    Raises:
+        MetricError: there is none; the message names those that are spelt like it.
+    """
+    if name in registry.metrics:
+        return registry[name]
+    near = difflib.get_close_matches(name, registry.metrics, cutoff=0.5)
+    known = ", ".join(near or sorted(registry.metrics))
+    advice = f"did you mean {known}?" if near else f"it declares {known}"
+    raise MetricError(name, f"is not declared in {registry.source}; {advice}")
+
+
+def _again(store: Store, metric: Metric, scheme: Scheme, windows: Sequence[str]) -> float | None:
+    """How often devices can have answered out of the same memory in these windows."""
+    if not isinstance(scheme.mechanism, Memoizing) or len(windows) < 2:
+        return None
+    reports = [store.tally(metric.name, scheme.fingerprint, [window]).reports for window in windows]
+    return repeats(reports, metric.sample_rate)
+
+
+def _answerable(candidates: Sequence[str] | None, scheme: Scheme) -> Sequence[str] | None:
+    """The candidates that an earlier scheme can speak of: its domain may lack the newest."""
+    if candidates is None or scheme.values is None:
+        return candidates
+    known = set(scheme.values)
+    return [each for each in candidates if each in known]
+
+
+def _within(label: str, metric: Metric, first: date | None, last: date | None) -> bool:
+    """Whether a window is of the metric's kind and touches the range."""
+    if windows.kind_of(label) != metric.window:
+        return False
+    begins = first is None or windows.end(label) > _midnight(first)
+    return begins and (last is None or windows.start(label) < _midnight(last) + _DAY)
+
+
+@lru_cache(maxsize=1024)
+def _midnight(day: date) -> float:
+    return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()

@@ -1,0 +1,278 @@
+"""A metric over time: an estimate for each window, or for each week or month of windows.
+
+Windows are grouped by adding their tallies, which is sound where each of them lies in one
+group: days in weeks and months, but not weeks in months.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from functools import partial
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+from deniable import Metric, Registry, windows
+from deniable_collector.stores.base import Store
+from deniable_estimator.comparison import Comparison, compare, has_memory, plain
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.estimate import Estimate
+from deniable_estimator.messages import message, sentence
+from deniable_estimator.reading import check_days, find_metric, read
+
+__all__ = ["GROUPS", "MOST_PERIODS", "Period", "Point", "Progress", "Trend", "trend"]
+
+Point: TypeAlias = Callable[[date, date], Estimate | None]
+
+Progress: TypeAlias = Callable[[int, int], None]
+
+GROUPS: dict[windows.Kind, tuple[windows.Kind, ...]] = {
+    "day": ("day", "week", "month"),
+    "week": ("week",),
+    "month": ("month",),
+}
+"""What the windows of each kind can be added up to."""
+
+MOST_PERIODS = 400
+"""More periods than this are more than a picture shows: a year of days fits."""
+
+_COLUMNS = ("value", "share", "std_error", "low", "high", "change", "change_low", "change_high")
+
+
+@dataclass(frozen=True, eq=False)
+class Period:
+    """One step of a trend."""
+
+    label: str
+    first: date
+    last: date
+    partial: bool
+    """Whether the trend's range holds only some of its days."""
+    estimate: Estimate | None
+    """None where nothing was reported."""
+    since: str | None = None
+    """The period that `change` looks back to: the one before that has answers."""
+    change: Comparison | None = None
+    """Each interval holds by itself. None for the first, and for a metric with memory."""
+
+    @property
+    def n(self) -> int:
+        """Reports."""
+        return self.estimate.n if self.estimate else 0
+
+
+@dataclass(frozen=True, eq=False)
+class Trend:
+    """A metric's periods, the oldest first; none where nothing was ever reported."""
+
+    metric: str
+    by: windows.Kind
+    level: float
+    memory: bool
+    """Whether devices answer out of a memory: then periods are not independent, and no
+    change has an interval."""
+    periods: tuple[Period, ...]
+
+    @property
+    def answered(self) -> tuple[Period, ...]:
+        """The periods that have answers."""
+        return tuple(period for period in self.periods if period.estimate)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to bear in mind about it."""
+        notes = []
+        if self.memory:
+            notes.append(
+                message(
+                    "devices repeat their remembered answers, so the periods are not "
+                    "independent: no interval of a change can be given"
+                )
+            )
+        changes = sum(period.change is not None for period in self.periods)
+        if changes > 1:
+            notes.append(
+                message(
+                    "each interval holds by itself: of {changes} changes about {chance:.2g} "
+                    "would look real even if nothing had changed",
+                    changes=changes,
+                    chance=changes * (1 - self.level),
+                )
+            )
+        if any(period.partial for period in self.answered):
+            notes.append(message("a partial period holds only some of its days"))
+        return tuple(notes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The trend as JSON can carry it; what cannot be said is null."""
+        return {
+            "metric": self.metric,
+            "by": self.by,
+            "level": self.level,
+            "notes": list(self.notes),
+            "periods": [
+                {
+                    "period": period.label,
+                    "first": period.first.isoformat(),
+                    "last": period.last.isoformat(),
+                    "partial": period.partial,
+                    "n": period.n,
+                    "since": period.since,
+                    "values": [dict(zip(_COLUMNS, row, strict=True)) for row in _rows(period)],
+                }
+                for period in self.periods
+            ],
+        }
+
+    def to_csv(self) -> str:
+        """One line for each period that has answers and each value (RFC 4180)."""
+        text = io.StringIO()
+        writer = csv.writer(text)
+        writer.writerow(("period", "first", "last", "partial", "n", "since", *_COLUMNS))
+        for period in self.answered:
+            about = (
+                *(period.label, period.first, period.last, period.partial),
+                *(period.n, period.since),
+            )
+            writer.writerows((*about, *row) for row in _rows(period))
+        return text.getvalue()
+
+
+def trend(
+    store: Store,
+    registry: Registry,
+    metric: str,
+    first: date | None = None,
+    last: date | None = None,
+    candidates: Sequence[str] | None = None,
+    *,
+    by: windows.Kind | None = None,
+    level: float = 0.95,
+    point: Point | None = None,
+    progress: Progress | None = None,
+) -> Trend:
+    """The metric's estimate in each period that touches the days first to last.
+
+    Without a first or last day the range begins or ends with the windows that are stored.
+    `by` is the metric's own window if not given. `point` answers for the days first to last,
+    if not `read` itself; `progress` is told how many periods are done, of how many.
+
+    Raises:
+        MetricError: the registry declares no such metric.
+        EstimateError: the range is reversed or has too many periods, the windows do not add
+            up to `by`, or a candidate cannot be estimated.
+        StoreUnavailable: the store cannot answer now.
+    """
+    declared = find_metric(registry, metric)
+    by = by or declared.window
+    if by not in GROUPS[declared.window]:
+        raise EstimateError(
+            message(
+                "{metric} has a window of a {window}, which does not lie within one {by}: group "
+                "it by {groups}",
+                metric=metric,
+                window=declared.window,
+                by=by,
+                groups=" or ".join(GROUPS[declared.window]),
+            )
+        )
+    check_days(first, last)
+    memory = has_memory(store, declared)
+    stored = _stored(store, declared)
+    if not stored:
+        return Trend(metric, by, level, memory, ())
+    first = first or min(map(_first_day, stored))
+    last = max(first, last or max(map(_last_day, stored)))
+    count = _count(by, first, last)
+    if count > MOST_PERIODS:
+        too_many = (
+            sentence(
+                "that is {count:,} periods, more than {most}: choose a shorter range, weeks or "
+                "months"
+            )
+            if by == "day"
+            else sentence("that is {count:,} periods, more than {most}: choose a shorter range")
+        )
+        raise EstimateError(message(too_many, count=count, most=MOST_PERIODS))
+    labels = windows.span(by, first, last)
+    point = point or partial(read, store, registry, metric, candidates=candidates, level=level)
+    filled = {windows.window_at(by, windows.start(label)) for label in stored}.intersection(labels)
+    periods: list[Period] = []
+    done = 0
+    for label in labels:
+        begins, ends = _first_day(label), _last_day(label)
+        grouped = by != declared.window
+        if grouped:
+            begins, ends = max(begins, first), min(ends, last)
+        estimate = None
+        if label in filled:
+            if progress:
+                progress(done, len(filled))
+            estimate = point(begins, ends)
+            done += 1
+        cut = grouped and (begins, ends) != (_first_day(label), _last_day(label))
+        answered = estimate if estimate and estimate.n else None
+        periods.append(Period(label, begins, ends, cut, answered))
+    return Trend(metric, by, level, memory, tuple(periods if memory else _compared(periods)))
+
+
+def _compared(periods: Sequence[Period]) -> list[Period]:
+    """The same periods, each with its change since the one before that has answers."""
+    answered = [period for period in periods if period.estimate]
+    changes = {}
+    for before, after in pairwise(answered):
+        assert before.estimate is not None
+        assert after.estimate is not None
+        change = compare(before.estimate, after.estimate, together=False)
+        changes[after.label] = (before.label, change)
+    return [
+        Period(each.label, each.first, each.last, each.partial, each.estimate, *changes[each.label])
+        if each.label in changes
+        else each
+        for each in periods
+    ]
+
+
+def _count(by: windows.Kind, first: date, last: date) -> int:
+    """How many periods a range touches; naming those of a thousand years takes a minute."""
+    if by == "month":
+        return 12 * (last.year - first.year) + last.month - first.month + 1
+    step = 7 if by == "week" else 1
+    # Day 1 of the calendar was a Monday.
+    return (last.toordinal() - 1) // step - (first.toordinal() - 1) // step + 1
+
+
+def _stored(store: Store, metric: Metric) -> list[str]:
+    """All windows of the metric's kind that hold reports under any scheme."""
+    return [
+        label
+        for scheme in store.schemes().get(metric.name, {})
+        for label in store.windows(metric.name, scheme)
+        if windows.kind_of(label) == metric.window
+    ]
+
+
+def _rows(period: Period) -> list[tuple[Any, ...]]:
+    estimate, change = period.estimate, period.change
+    if estimate is None:
+        return []
+    changes: dict[str, tuple[Any, ...]] = {}
+    if change is not None:
+        columns = map(plain, (change.difference, change.low, change.high))
+        changes = dict(zip(change.values, zip(*columns, strict=True), strict=True))
+    columns = map(plain, (estimate.share, estimate.std_error, estimate.low, estimate.high))
+    return [
+        (value, *numbers, *changes.get(value, (None, None, None)))
+        for value, *numbers in zip(estimate.values, *columns, strict=True)
+    ]
+
+
+def _first_day(label: str) -> date:
+    return datetime.fromtimestamp(windows.start(label), UTC).date()
+
+
+def _last_day(label: str) -> date:
+    return datetime.fromtimestamp(windows.end(label) - 1, UTC).date()
