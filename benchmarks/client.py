@@ -22,6 +22,7 @@ from deniable.transport import Reply
 
 REGISTRY = """
 schema = 1
+app = "example"
 [defaults]
 owner = "benchmark"
 expires = 2999-01-01

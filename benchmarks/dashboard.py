@@ -62,7 +62,13 @@ STRING_PAGES = (
 
 
 def registry() -> Registry:
-    lines = ["schema = 1", "[defaults]", 'owner = "a@acme.example"', "expires = 2027-06-30"]
+    lines = [
+        "schema = 1",
+        'app = "example"',
+        "[defaults]",
+        'owner = "a@acme.example"',
+        "expires = 2027-06-30",
+    ]
     numbers = "epsilon = 2.0\nlifetime_epsilon = 8.0\nsample_rate = 0.1"
     for place in range(49):
         kind = "boolean" if place % 2 else "category"

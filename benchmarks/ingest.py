@@ -41,6 +41,7 @@ BULK = 10_000
 
 METRICS = """
 schema = 1
+app = "example"
 [defaults]
 owner = "benchmarks@acme.example"
 expires = 2999-12-31

@@ -22,6 +22,7 @@ __all__ = ["build"]
 
 REGISTRY = """
 schema = 1
+app = "example"
 [defaults]
 owner = "growth@acme.example"
 expires = 2027-06-30

@@ -16,11 +16,19 @@ _EXTRAS = {"deniable": "cli", "deniable_collector": "collector", "deniable_estim
 
 
 def main() -> None:
-    """Run the command; without click, say which extra brings it."""
+    """Run the command. Without click, run `deniable sent`, which the owner of any device may need,
+    and say of the others which extra brings them."""
     try:
         import click  # noqa: F401  (the SDK alone does not need it)
     except ModuleNotFoundError:
-        sys.exit("deniable: the command line needs one more package: pip install 'deniable[cli]'")
+        if sys.argv[1:2] == ["sent"]:
+            from deniable import sent_command
+
+            sys.exit(sent_command.main(sys.argv[2:]))
+        sys.exit(
+            "deniable: all commands but `deniable sent` need one more package: "
+            "install deniable with its extra cli, as in pip install '.[cli]'"
+        )
     _group()(prog_name="deniable")
 
 

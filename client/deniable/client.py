@@ -7,8 +7,10 @@ file never reaches the app: it is logged once, counted, and handed to `on_troubl
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +19,7 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 from deniable import lifecycle
 from deniable.device import Device
-from deniable.errors import StateError, TransportError
+from deniable.errors import StateError, TransportError, UndeclaredValueWarning
 from deniable.metric import Value
 from deniable.outbox import LONGEST_PAUSE
 from deniable.randomness import Bits, system_bits
@@ -55,10 +57,12 @@ class Client:
     Args:
         registry: the `metrics.toml`, or a registry that was read from it.
         endpoint: the collector's address; without one, reports wait on the disk.
-        state_dir: where the state file lives; by default under XDG_STATE_HOME, one
-            directory for each endpoint. ":memory:" keeps it in memory, and an open State
-            is used as it is.
-        consent: whether the person has agreed; without it nothing is kept or sent.
+        state_dir: where the state file lives; by default a directory under XDG_STATE_HOME
+            that has the name of the registry's `app`. ":memory:" keeps it in memory, and an
+            open State is used as it is.
+        consent: whether the person has agreed, True or False. Without it nothing is kept or
+            sent, and what an earlier run left (values and unsent reports) is forgotten at once.
+            So it is where DO_NOT_TRACK or DENIABLE_DISABLED is set.
         clock: POSIX time in seconds.
         bits: the source of randomness.
         ingest_key: sent along with batches, where the collector asks for one. It tells apps
@@ -73,6 +77,7 @@ class Client:
     Raises:
         RegistryError: the registry cannot be read, or holds mistakes.
         ValueError: the endpoint is no address, the key is none, or `spread` is out of range.
+        TypeError: `consent` is neither True nor False.
     """
 
     def __init__(
@@ -92,14 +97,19 @@ class Client:
     ) -> None:
         if not 0 <= spread <= LONGEST_PAUSE:
             raise ValueError(f"spread must be from 0 to {LONGEST_PAUSE:g} seconds, not {spread!r}")
+        if not isinstance(consent, bool):
+            # "no" would count as true.
+            raise TypeError(f"consent must be True or False, not {type(consent).__name__}")
         self.registry = registry if isinstance(registry, Registry) else Registry.load(registry)
         if transport is None and endpoint is not None:
             transport = HttpTransport(endpoint, ingest_key=ingest_key)
-        self._state = _open_state(endpoint, state_dir)
+        self._state = _open_state(self.registry.app, state_dir)
         self._device = Device(
             self.registry, self._state, transport, clock=clock, bits=bits, spread=spread
         )
         self._recorder = Recorder(self.registry)
+        # Python's development mode (`python -X dev`): what is said there stays with developers.
+        self._development = sys.flags.dev_mode
         self._clock = clock
         self._disabled = _is_set("DO_NOT_TRACK") or _is_set("DENIABLE_DISABLED")
         self._consent = consent
@@ -113,10 +123,16 @@ class Client:
             Worker(self._step, self._idle_seconds, self._state.close) if background else None
         )
         lifecycle.follow(self)
+        if self.status in ("disabled", "no_consent"):
+            self._withdraw()
         self._resume()
 
     def record(self, name: str, value: Value) -> None:
         """Record a value of a metric. Returns at once; nothing is sent before the window ends.
+
+        The value reaches the disk within half a second. A process that is killed before then
+        loses it, and Python ends at once on SIGTERM: an app that is stopped by signals calls
+        `close` in its handler.
 
         Raises:
             MetricError: no such metric, or it cannot take such a value.
@@ -124,9 +140,23 @@ class Client:
         record = self._recorder.admit(name, value, self._clock())
         if record is None:
             self._troubles.counters["expired"] += 1
-        elif self.status != "on":
             return
-        elif len(self._records) >= MAX_RECORDS:
+        if self.status != "on":
+            return
+        if record.undeclared:
+            self._troubles.counters["other"] += 1
+            if self._development:
+                warnings.warn(
+                    f"metric {name!r}: a value that is not declared was recorded, and counts as "
+                    f"{record.text!r}; if it should count by itself, declare it",
+                    UndeclaredValueWarning,
+                    stacklevel=2,
+                )
+        self._keep(record)
+
+    def _keep(self, record: Record) -> None:
+        """Queue a record for the disk."""
+        if len(self._records) >= MAX_RECORDS:
             self._troubles.note(QueueFull("records arrive faster than the disk takes them"))
         else:
             # No lock is taken: a signal handler may record while record is running.
@@ -193,17 +223,17 @@ class Client:
         """
         from deniable import owner
 
-        reports, ledger, waiting = self._sent(language), None, 0
-        if self._has_state():
-            found = self._troubles.guard(lambda: self._device.owned())
-            ledger, waiting = found if found is not None else (None, 0)
+        reports = self._sent(language)
+        found = self._troubles.guard(self._device.owned) if self._has_state() else None
+        ledger, waiting, erased = found if found is not None else ([], 0, None)
         if self._closed:
             self._state.close()
         return owner.owner_page(
             reports,
-            ledger or [],
+            ledger,
             waiting,
             sending=self.status in ("on", "closed"),
+            erased=erased,
             app=app,
             opt_out_url=opt_out_url,
             erase_url=erase_url,
@@ -221,16 +251,23 @@ class Client:
         self._resume()
 
     def opt_out(self) -> None:
-        """The person does not agree, or not any more: forget values, memos and reports at once.
+        """The person does not agree, or not any more: forget values and unsent reports at once.
 
-        What was spent and which windows were answered is kept, so that opting in again
-        reveals no more than was declared.
+        What was spent and which windows were answered is kept, and so are the keys of memos,
+        so that opting in again reveals no more than was declared.
         """
         self._consent = False
+        self._withdraw()
+
+    def erase(self) -> None:
+        """Forget values, all reports, and the keys of memos, as the owner of the device asks.
+
+        The ledger stays. Metrics that have answered with memory never answer again here.
+        """
         with self._writing:
             self._records.clear()
-        if not self._disabled and self._has_state():
-            self._troubles.guard(self._device.forget)
+        if self._has_state():
+            self._troubles.guard(self._device.erase)
 
     @property
     def status(self) -> Status:
@@ -249,9 +286,13 @@ class Client:
     def counters(self) -> dict[str, int]:
         """How often something did not go well, by kind.
 
-        expired: records of metrics past their day; overflow: records dropped because the
-        disk was too slow; dropped: reports dropped because the outbox was full; rejected:
-        batches refused for good; network, disk, state, internal: troubles of that kind.
+        expired: records of metrics past their day; other: records of values that are not
+        declared, which were taken as `other`; overflow: records dropped because the disk was
+        too slow; dropped: reports dropped because the outbox was full; rejected: reports, or
+        whole batches, refused for good; unknown_metric, unknown_scheme, window_not_closed:
+        reports that wait for a collector whose registry or clock is behind; endpoint: answers
+        that were not a collector's; network, disk, state, internal: troubles of that kind.
+        Nothing of this is sent.
         """
         return dict(self._troubles.counters)
 
@@ -299,12 +340,15 @@ class Client:
     def _heed(self) -> None:
         """See whether the owner of the device has switched reporting off, or on again."""
         before, self._switched_off = self._switched_off, self._state.switched_off
-        if self._switched_off and not self._disabled:
-            with self._writing:
-                self._records.clear()
-            if not before and self._has_state():
-                # What another process wrote while it was switched off.
-                self._troubles.guard(self._device.forget)
+        if self._switched_off and not before:
+            self._withdraw()  # also what another process wrote in between
+
+    def _withdraw(self) -> None:
+        """Forget what was recorded and not sent, here and on the disk."""
+        with self._writing:
+            self._records.clear()
+        if self._has_state():
+            self._troubles.guard(self._device.withdraw)
 
     def _write(self) -> bool:
         """Bring the queued records to the disk and seal what has ended."""
@@ -326,10 +370,12 @@ class Client:
     def _deliver(self, batch: Batch) -> bool:
         """Send one batch; whether to go on with the next."""
         try:
-            self._device.deliver(batch)
+            left_out = self._device.deliver(batch)
         except Exception as error:
             self._troubles.note(error)
             return isinstance(error, TransportError) and error.final
+        for each in left_out:
+            self._troubles.note(each)
         return True
 
     def _idle_seconds(self) -> float:
@@ -356,13 +402,13 @@ class Client:
             return True  # it cannot be looked at; opening it will say why
 
 
-def _open_state(endpoint: str | None, state_dir: str | Path | State | None) -> State:
+def _open_state(app: str, state_dir: str | Path | State | None) -> State:
     if isinstance(state_dir, State):
         return state_dir
     if state_dir == MEMORY:
         return State(None)
     try:
-        return State(default_directory(endpoint) if state_dir is None else Path(state_dir))
+        return State(default_directory(app) if state_dir is None else Path(state_dir), app)
     except StateError as error:
         state = State(None)
         state.failure = str(error)

@@ -5,24 +5,20 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sqlite3
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any
 
 import click
 
-from deniable.errors import DeniableError, RegistryError, StateError
+from deniable import sent_command
+from deniable.errors import RegistryError
 from deniable.forecast import forecast
 from deniable.mechanisms import AUTO, choice
 from deniable.metric import Metric
-from deniable.owner_texts import OWNER_TEXTS, OwnerLanguage
 from deniable.problem import Problem
 from deniable.registry import Registry
-
-if TYPE_CHECKING:
-    from deniable.sent import SentReport
 
 __all__ = ["lint", "sent"]
 
@@ -61,76 +57,15 @@ def lint(path: Path, explain: bool, as_json: bool) -> None:
         raise SystemExit(1)
 
 
-@click.command(short_help="Show what this device has reported, in words.")
-@click.option(
-    "--state-dir",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="The app's state directory; by default the only one of this user.",
+@click.command(
+    short_help=sent_command.SUMMARY,
+    add_help_option=False,
+    context_settings={"ignore_unknown_options": True},
 )
-@click.option(
-    "--registry",
-    "registry_path",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="The app's metrics.toml; needed in words for metrics with very many values.",
-)
-@click.option(
-    "--html",
-    "page",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Write a page for a browser, with what the ledger has left.",
-)
-@click.option(
-    "--language",
-    type=click.Choice(get_args(OwnerLanguage)),
-    default="en",
-    show_default=True,
-    help="The language of that page.",
-)
-@click.option(
-    "--switch-off",
-    "switch",
-    flag_value="off",
-    help="Report nothing from now on, and erase what waits.",
-)
-@click.option("--switch-on", "switch", flag_value="on", help="Report again, if the app may.")
-@click.option("--erase", is_flag=True, help="Erase values, memories and reports; the ledger stays.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def sent(
-    state_dir: Path | None,
-    registry_path: Path | None,
-    page: Path | None,
-    language: OwnerLanguage,
-    switch: str | None,
-    erase: bool,
-    as_json: bool,
-) -> None:
-    """Show every report of this device that is remembered, the newest first.
-
-    Each line says what was reported, and how often the device would have said the same
-    if something else were true. What was spent is never erased: the ledger stays, so that
-    nothing can be asked twice.
-    """
-    try:
-        registry = None if registry_path is None else Registry.load(registry_path)
-        directory = _find_state(state_dir)
-        if switch is not None or erase:
-            _change(directory, switch, erase=erase)
-            return
-        if page is not None:
-            page.write_text(_page(directory, registry, language), encoding="utf-8")
-            click.echo(f"The page is in {page}.")
-            return
-        reports = _read_reports(directory, registry)
-    except DeniableError as error:
-        raise click.ClickException(str(error)) from None
-    except (sqlite3.Error, OSError) as error:
-        raise click.ClickException(f"the state file is out of reach: {error}") from None
-    if as_json:
-        click.echo(json.dumps([each.to_dict() for each in reports], indent=2, ensure_ascii=False))
-    elif not reports:
-        click.echo("This device has not reported anything yet.")
-    else:
-        _print_reports(reports)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def sent(arguments: tuple[str, ...]) -> None:
+    """Hand over to the command that also runs where click is not installed."""
+    raise SystemExit(sent_command.main(arguments))
 
 
 def _warnings(registry: Registry) -> tuple[Problem, ...]:
@@ -227,100 +162,3 @@ def _print_metrics(registry: Registry) -> None:
 def _print_explanations(registry: Registry) -> None:
     for metric in registry:
         click.echo(f"{metric.name}: {_explanation(metric)}")
-
-
-def _find_state(directory: Path | None) -> Path:
-    """The directory of the state to read.
-
-    Raises:
-        StateError: there is none, or more than one and none was named.
-    """
-    from deniable.state import FILE_NAME, states_root
-
-    if directory is not None:
-        if not (directory / FILE_NAME).exists():
-            raise StateError(f"no state of deniable in {directory}")
-        return directory
-    root = states_root()
-    found = sorted(path.parent for path in root.glob(f"*/{FILE_NAME}"))
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        raise StateError(f"no app keeps its state under {root}: name one with --state-dir")
-    listed = "".join(f"\n  --state-dir {path}" for path in found)
-    raise StateError(f"more than one app keeps its state under {root}; choose:{listed}")
-
-
-def _read_reports(directory: Path, registry: Registry | None) -> list[SentReport]:
-    from deniable import outbox
-    from deniable.sent import describe_entries
-    from deniable.state import State
-
-    state = State(directory)
-    try:
-        with state.transaction() as connection:
-            entries = outbox.entries(connection)
-    finally:
-        state.close()
-    return describe_entries(entries, registry)
-
-
-def _change(directory: Path, switch: str | None, *, erase: bool) -> None:
-    """Switch reporting on or off, and erase, as the owner of the device asks."""
-    from deniable import memo, open_windows, outbox
-    from deniable.state import State
-
-    state = State(directory)
-    try:
-        if switch is not None:
-            state.switch(on=switch == "on")
-        if erase or switch == "off":
-            with state.transaction() as connection:
-                open_windows.clear(connection)
-                memo.clear(connection)
-                outbox.clear(connection)
-    finally:
-        state.close()
-    if switch == "off":
-        click.echo("Reporting is off, and what waited here is erased.")
-    elif switch == "on":
-        click.echo("Reporting is on again, if the app may.")
-    if erase and switch != "off":
-        click.echo("Values, memories and reports on this device are erased; the ledger stays.")
-
-
-def _page(directory: Path, registry: Registry | None, language: OwnerLanguage) -> str:
-    from deniable import outbox, owner
-    from deniable.sent import describe_entries
-    from deniable.state import State
-
-    state = State(directory)
-    try:
-        with state.transaction() as connection:
-            entries = outbox.entries(connection)
-            ledger = owner.accounts(connection, registry)
-            waiting = owner.waiting_values(connection)
-        sending = not state.switched_off
-    finally:
-        state.close()
-    reports = describe_entries(entries, registry, OWNER_TEXTS[language])
-    return owner.owner_page(reports, ledger, waiting, sending=sending, language=language)
-
-
-def _print_reports(reports: list[SentReport]) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(title="What this device has reported", title_justify="left", show_lines=True)
-    for heading in ("window", "question", "status", "in words"):
-        table.add_column(heading, overflow="fold")
-    for report in reports:
-        status = report.status if report.reason is None else f"{report.status}: {report.reason}"
-        table.add_row(
-            report.window,
-            f"{report.metric}\n[dim]{escape(report.description)}[/dim]",
-            escape(status),
-            escape(report.words),
-        )
-    Console().print(table)

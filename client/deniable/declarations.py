@@ -40,6 +40,8 @@ _WITHOUT_VALUES = {
     "string": "its candidates are named when it is estimated",
 }
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
+_APP = re.compile(r"[a-z][a-z0-9_-]{0,63}", re.ASCII)
+"""It names a folder on the device, so it holds nothing that a file system reads otherwise."""
 
 _Check: TypeAlias = Callable[[Any], str | None]
 """Says what is wrong with a value, or nothing."""
@@ -90,6 +92,7 @@ _KEYS: dict[str, _Check] = {
     "expires": _day,
     "epsilon": _positive(MAX_EPSILON),
     "lifetime_epsilon": _positive(MAX_LIFETIME_EPSILON),
+    "memo_epsilon": _positive(MAX_MEMO_EPSILON),
     "values": _texts,
     "values_file": _text,
     "other": _text,
@@ -120,12 +123,20 @@ class Declarations:
     def report(self, path: KeyPath, message: str) -> None:
         self.problems.append(Problem(line_of(self.lines, path), ".".join(path), message))
 
-    def read(self) -> tuple[dict[str, Metric], float | None]:
+    def read(self) -> tuple[str, dict[str, Metric], float | None]:
         for key in self.document:
-            if key not in ("schema", "lifetime_epsilon", "defaults", "metrics"):
+            if key not in ("schema", "app", "lifetime_epsilon", "defaults", "metrics"):
                 self.report((key,), "is unknown here; a metric stands under [metrics.NAME]")
         if self.document.get("schema") != SCHEMA:
             self.report(("schema",), f"must be {SCHEMA}: write `schema = {SCHEMA}` at the top")
+        app = self.document.get("app")
+        if not (isinstance(app, str) and _APP.fullmatch(app)):
+            self.report(
+                ("app",),
+                'must name the app, like app = "editor": a lower-case letter and up to 63 more of '
+                "a-z, 0-9, _ and -",
+            )
+            app = ""
         cap = self.document.get("lifetime_epsilon")
         if cap is not None and (wrong := _positive(MAX_LIFETIME_EPSILON)(cap)):
             self.report(("lifetime_epsilon",), wrong)
@@ -140,7 +151,7 @@ class Declarations:
             if metric is not None:
                 metrics[name] = metric
         self.problems.sort(key=lambda problem: problem.line or 0)
-        return metrics, None if cap is None else cast(float, cap)
+        return app, metrics, None if cap is None else cast(float, cap)
 
     def _defaults(self) -> dict[str, Any]:
         defaults = self.document.get("defaults", {})
@@ -250,19 +261,31 @@ class Declarations:
 
     def _epsilons(self, path: KeyPath, settings: Mapping[str, Any]) -> None:
         epsilon, lifetime = settings.get("epsilon"), settings.get("lifetime_epsilon")
-        if not (_number(epsilon) and _number(lifetime)):
-            return
-        place, memoize = (*path, "lifetime_epsilon"), settings.get("longitudinal") == "memoize"
-        if memoize and not cast(float, epsilon) < cast(float, lifetime) <= MAX_MEMO_EPSILON:
+        memo, memoize = settings.get("memo_epsilon"), settings.get("longitudinal") == "memoize"
+        if memo is not None and not memoize:
             self.report(
-                place,
-                f"is {lifetime}: with memory it is what one memo may reveal, above epsilon "
+                (*path, "memo_epsilon"),
+                'is what one memo may reveal: say longitudinal = "memoize", or leave it out',
+            )
+        if not (_number(epsilon) and _number(lifetime)) or not (memo is None or _number(memo)):
+            return
+        epsilon, lifetime = cast(float, epsilon), cast(float, lifetime)
+        if lifetime < epsilon:
+            self.report(
+                (*path, "lifetime_epsilon"),
+                f"is {lifetime}, below epsilon {epsilon}: the device could never answer once",
+            )
+        elif memoize and not epsilon < (lifetime if memo is None else memo) <= MAX_MEMO_EPSILON:
+            key = "lifetime_epsilon" if memo is None else "memo_epsilon"
+            self.report(
+                (*path, key),
+                f"is {settings[key]}: with memory it is what one memo may reveal, above epsilon "
                 f"{epsilon} and at most {MAX_MEMO_EPSILON:g}",
             )
-        elif cast(float, lifetime) < cast(float, epsilon):
+        elif memoize and memo is not None and memo > lifetime:
             self.report(
-                place,
-                f"is {lifetime}, below epsilon {epsilon}: the device could never answer once",
+                (*path, "memo_epsilon"),
+                f"is {memo}, above lifetime_epsilon {lifetime}: the device could never answer once",
             )
 
     def _memory(self, path: KeyPath, settings: Mapping[str, Any]) -> None:
@@ -285,7 +308,14 @@ class Declarations:
         other = settings.get("other")
         if other is None and kind == "category" and "other" in (values or ()):
             other = "other"
-        optional = ("window", "sample_rate", "longitudinal", "mechanism", "devices")
+        optional = (
+            "window",
+            "sample_rate",
+            "longitudinal",
+            "memo_epsilon",
+            "mechanism",
+            "devices",
+        )
         metric = Metric(
             name=name,
             type=kind,
@@ -305,7 +335,7 @@ class Declarations:
         except SchemeError as error:
             where = "mechanism" if "mechanism" in settings else "epsilon"
             if where == "epsilon" and metric.longitudinal == "memoize":
-                where = "lifetime_epsilon"
+                where = "lifetime_epsilon" if metric.memo_epsilon is None else "memo_epsilon"
             self.report((*path, where), str(error))
             return None
         return metric

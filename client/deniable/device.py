@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from deniable import memo, open_windows, outbox
+from deniable import open_windows, outbox, owning
 from deniable.errors import TransportError
 from deniable.ledger import Ledger
 from deniable.sealing import seal
 from deniable.transport import read_reply
 
 if TYPE_CHECKING:
+    from deniable.errors import RejectedError
     from deniable.outbox import Batch, Entry
     from deniable.owner import Account
     from deniable.randomness import Bits
@@ -23,10 +24,14 @@ if TYPE_CHECKING:
     from deniable.state import State
     from deniable.transport import Transport
 
-__all__ = ["FIRST_BACKOFF", "LONGEST_BACKOFF", "Device"]
+__all__ = ["FIRST_BACKOFF", "LONGEST_BACKOFF", "ROLLOUT_PAUSE", "Device"]
 
 FIRST_BACKOFF = 1.0
 LONGEST_BACKOFF = 3_600.0
+
+ROLLOUT_PAUSE = 1_800.0
+"""Seconds, at least and up to twice as many, after which a report is sent again that the
+collector did not know yet."""
 
 
 class Device:
@@ -74,8 +79,10 @@ class Device:
         with self.state.transaction() as connection:
             return outbox.take(connection, self.clock(), self.bits, urgent=urgent)
 
-    def deliver(self, batch: Batch) -> None:
+    def deliver(self, batch: Batch) -> list[RejectedError]:
         """Send one batch and remember what became of it.
+
+        Returns what to tell of each report that the collector left out.
 
         Raises:
             TransportError: it was refused for good (`final`), or will be tried again.
@@ -95,7 +102,9 @@ class Device:
                     outbox.pause(connection, batch.id, until, asked)
             raise
         with self.state.transaction() as connection:
-            outbox.acknowledge(connection, batch.id, rejected)
+            now = self.clock()
+            again = now + ROLLOUT_PAUSE + self._uniform(ROLLOUT_PAUSE)
+            return outbox.acknowledge(connection, batch.id, rejected, now, again)
 
     def waiting(self) -> int:
         """How many reports are sealed and not acknowledged."""
@@ -112,19 +121,24 @@ class Device:
         times = [time for time in (ends, due) if time is not None]
         return max(0.0, min(times) - self.clock()) if times else None
 
-    def forget(self) -> None:
-        """Clear open values, memos and all reports; the ledger and answered windows stay."""
+    def withdraw(self) -> None:
+        """Forget open values and unsent reports (see `owning.withdraw`)."""
         with self.state.transaction() as connection:
-            open_windows.clear(connection)
-            memo.clear(connection)
-            outbox.clear(connection)
+            owning.withdraw(connection)
 
-    def owned(self) -> tuple[list[Account], int]:
-        """What this device has told of each metric, and how many values wait."""
+    def erase(self) -> None:
+        """Forget values, reports, the history and the keys of memos (see `owning.erase`)."""
+        with self.state.transaction() as connection:
+            owning.erase(connection, self.clock())
+
+    def owned(self) -> tuple[list[Account], int, str | None]:
+        """What this device has told of each metric, how many values wait, and the UTC day of the
+        last erasure."""
         from deniable import owner
 
         with self.state.transaction() as connection:
-            return owner.accounts(connection, self.registry), owner.waiting_values(connection)
+            ledger = owner.accounts(connection, self.registry)
+            return ledger, owner.waiting_values(connection), owning.erased_on(connection)
 
     def entries(self) -> list[Entry]:
         """Every report that is remembered, the newest first."""

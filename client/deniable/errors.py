@@ -10,7 +10,8 @@
     ├── WireError          a batch or report is malformed (carries a reason code)
     ├── WindowError        a window label cannot be read
     ├── StateError         the device's state file cannot be trusted
-    └── TransportError     a batch did not reach the collector (carries retry_after)
+    ├── TransportError     a batch did not reach the collector (carries retry_after)
+    └── RejectedError      the collector left a report out (carries metric and reason)
 
 The collector and the estimator add leaves of their own under the same root.
 A leaf keeps what a program needs to react; its message says what to do next.
@@ -29,9 +30,11 @@ __all__ = [
     "DeniableError",
     "MetricError",
     "RegistryError",
+    "RejectedError",
     "SchemeError",
     "StateError",
     "TransportError",
+    "UndeclaredValueWarning",
     "ValueListError",
     "WindowError",
     "WireError",
@@ -102,13 +105,47 @@ class StateError(DeniableError):
 class TransportError(DeniableError):
     """A batch did not arrive; `retry_after` is the shortest wait in seconds, if any was asked.
 
-    `final` is true when the collector has refused the batch for good, so that
-    sending the same bytes again cannot help.
+    `final` is true when the collector has refused the batch for good, so that sending the
+    same bytes again cannot help. `foreign` is true when something answered that is not a
+    collector: a proxy, or the web server at a wrong address.
     """
 
     def __init__(
-        self, message: str, *, retry_after: float | None = None, final: bool = False
+        self,
+        message: str,
+        *,
+        retry_after: float | None = None,
+        final: bool = False,
+        foreign: bool = False,
     ) -> None:
         self.retry_after = retry_after
         self.final = final
+        self.foreign = foreign
         super().__init__(message)
+
+
+class RejectedError(DeniableError):
+    """The collector took a batch and left out one report of it.
+
+    `metric` and `reason` (a code of docs/protocol.md) say which and why. `waits` is true
+    where the app is ahead of the collector: the report is kept and sent again.
+    """
+
+    def __init__(self, metric: str, reason: str, *, waits: bool) -> None:
+        self.metric = metric
+        self.reason = reason
+        self.waits = waits
+        advice = (
+            "the report waits: the collector must be given the app's metrics.toml first"
+            if waits
+            else "the report is given up"
+        )
+        super().__init__(f"metric {metric!r}: the collector answered {reason}; {advice}")
+
+
+class UndeclaredValueWarning(UserWarning):
+    """A value that a category does not list was recorded and taken as its `other`.
+
+    It is given in Python's development mode and by `deniable.testing` alone: a warning among
+    the logs of an app in production would say something of the value.
+    """

@@ -5,34 +5,37 @@ rounded up to a float; spending is summed as fractions, so no rounding ever lets
 more answer through. The answers of one device compose by addition, over windows,
 schemes and metrics alike.
 
-An answer from a memo costs the epsilon of its fresh noise given the memos: the sum of
-these bounds any history, times of change included (see `deniable.mechanisms.Memoizing`).
-It counts towards the cap of the registry. A metric's own `lifetime_epsilon` is then the
-bound of one memo, which no number of answers uses up; how many memos were ever drawn is
-counted beside the answers, and the count outlives the memos.
+*Without memory* an answer is allowed while the sum of the metric's answers stays within its
+`lifetime_epsilon`, whatever its values were and whenever they changed.
 
-The whole ledger carries a checksum. Damage must not look like an unspent budget, so a
-ledger that disagrees with its checksum ends all reporting from this device.
+*With memory* (see `deniable.mechanisms.Memoizing`) any number of reports of one value reveal
+no more than its memo. Another scheme has another memo of the same value, so each scheme under
+which the device ever answered is charged the epsilon of its memos, once, and answers without
+memory are added. An answer is allowed while this sum stays within `lifetime_epsilon`, and
+while the key of the memos is there: a second key would make second memos.
+
+The registry's own `lifetime_epsilon` caps the sum over all metrics, where an answer from a
+memo costs the epsilon of its fresh noise given the memos: this sum bounds any history, times
+of change included.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-from deniable.errors import StateError
+from deniable import memo
 from deniable.mechanisms import Mechanism, Memoizing
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from sqlite3 import Connection
 
     from deniable.metric import Metric
     from deniable.registry import Registry
 
-__all__ = ["MEMO_TABLES", "TABLES", "Ledger"]
+__all__ = ["TABLES", "Ledger"]
 
 TABLES = """
 CREATE TABLE ledger (
@@ -42,66 +45,34 @@ CREATE TABLE ledger (
     answers INTEGER NOT NULL,
     PRIMARY KEY (metric, scheme, epsilon)
 );
-CREATE TABLE ledger_checksum (checksum TEXT NOT NULL);
-"""
-
-MEMO_TABLES = """
-CREATE TABLE ledger_cells (
+CREATE TABLE ledger_memos (
     metric TEXT NOT NULL,
     scheme TEXT NOT NULL,
     epsilon TEXT NOT NULL,
-    cells INTEGER NOT NULL,
-    PRIMARY KEY (metric, scheme, epsilon)
-);
+    PRIMARY KEY (metric, scheme)
+)
 """
 """`epsilon`, here of an answer and there of a memo, is a hexadecimal float, which text
 keeps exactly."""
 
-_Counts: TypeAlias = dict[tuple[str, str, str], int]
-"""(metric, scheme, epsilon) -> how many."""
-
 
 class Ledger:
-    """The ledger as one transaction sees it; it must not outlive that transaction.
-
-    Raises:
-        StateError: the ledger disagrees with its checksum.
-    """
+    """The ledger as one transaction sees it; it must not outlive that transaction."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._answers = self._read("SELECT metric, scheme, epsilon, answers FROM ledger")
-        self._cells = self._read("SELECT metric, scheme, epsilon, cells FROM ledger_cells")
-        stored = connection.execute("SELECT checksum FROM ledger_checksum").fetchall()
-        if stored != [(self._checksum(),)]:
-            raise StateError(
-                "the ledger is damaged, so what was spent is unknown: nothing is reported "
-                "from this device until its state directory is removed"
-            )
-
-    @staticmethod
-    def create(connection: Connection) -> None:
-        """Begin an empty ledger."""
-        empty = Ledger.__new__(Ledger)
-        empty._answers, empty._cells = {}, {}
-        connection.execute("INSERT INTO ledger_checksum VALUES (?)", (empty._checksum(),))
+        self._answers: dict[tuple[str, str, str], int] = {
+            (metric, scheme, epsilon): answers
+            for metric, scheme, epsilon, answers in connection.execute("SELECT * FROM ledger")
+        }
+        self._memos: dict[tuple[str, str], Fraction] = {
+            (metric, scheme): Fraction(float.fromhex(epsilon))
+            for metric, scheme, epsilon in connection.execute("SELECT * FROM ledger_memos")
+        }
 
     def spent(self, metric: str | None = None) -> Fraction:
         """The exact sum of the epsilons of all answers: of one metric, or of all."""
-        return sum(
-            (
-                answers * Fraction(float.fromhex(epsilon))
-                for (name, _, epsilon), answers in self._answers.items()
-                if metric is None or name == metric
-            ),
-            Fraction(0),
-        )
-
-    def cells(self, metric: str | None = None) -> int:
-        """How many memos were ever drawn: of one metric, or of all."""
-        return sum(
-            cells for (name, _, _), cells in self._cells.items() if metric is None or name == metric
-        )
+        return self._sum(metric, self._answers)
 
     def metrics(self) -> list[str]:
         """The metrics that were ever answered, by name."""
@@ -115,54 +86,68 @@ class Ledger:
         """How many more answers `allows` will allow if no other metric is answered; None where
         no number ends them."""
         rests = []
-        if metric.longitudinal == "fresh":
+        if isinstance(metric.scheme.mechanism, Memoizing):
+            if not self._within_lifetime(metric):
+                return 0
+        else:
             rests.append(Fraction(metric.lifetime_epsilon) - self.spent(metric.name))
         if registry.lifetime_epsilon is not None:
             rests.append(Fraction(registry.lifetime_epsilon) - self.spent())
-        if not rests:
-            return None
-        return max(0, min(rests) // Fraction(_cost(metric.scheme.mechanism)))
+        return max(0, min(rests) // _cost_of(metric)) if rests else None
 
     def allows(self, metric: Metric, registry: Registry) -> bool:
         """Whether one more answer stays within the metric's lifetime and the registry's."""
-        cost = Fraction(_cost(metric.scheme.mechanism))
-        if metric.longitudinal == "fresh" and (
-            self.spent(metric.name) + cost > Fraction(metric.lifetime_epsilon)
-        ):
+        if not self._within_lifetime(metric):
             return False
         cap = registry.lifetime_epsilon
-        return cap is None or self.spent() + cost <= Fraction(cap)
+        return cap is None or self.spent() + _cost_of(metric) <= Fraction(cap)
 
     def charge(self, metric: Metric) -> None:
-        """Count one answer of the metric under its scheme."""
+        """Count one answer of the metric under its scheme, and its memos if it has any."""
         scheme = metric.scheme
         key = (metric.name, scheme.fingerprint, _cost(scheme.mechanism).hex())
-        self._add("ledger", self._answers, key)
-
-    def count_cell(self, metric: Metric, mechanism: Memoizing[Any]) -> None:
-        """Count one memo of the metric under its scheme, whose mechanism is given."""
-        key = (metric.name, metric.scheme.fingerprint, mechanism.lifetime_epsilon.hex())
-        self._add("ledger_cells", self._cells, key)
-
-    def _read(self, query: str) -> _Counts:
-        return {
-            (metric, scheme, epsilon): count
-            for metric, scheme, epsilon, count in self._connection.execute(query)
-        }
-
-    def _add(self, table: str, counts: _Counts, key: tuple[str, str, str]) -> None:
-        counts[key] = counts.get(key, 0) + 1
+        self._answers[key] = self._answers.get(key, 0) + 1
         self._connection.execute(
-            f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?, ?)", (*key, counts[key])
+            "INSERT OR REPLACE INTO ledger VALUES (?, ?, ?, ?)", (*key, self._answers[key])
         )
-        self._connection.execute("UPDATE ledger_checksum SET checksum = ?", (self._checksum(),))
+        if isinstance(scheme.mechanism, Memoizing) and key[:2] not in self._memos:
+            epsilon = scheme.mechanism.lifetime_epsilon
+            self._memos[key[:2]] = Fraction(epsilon)
+            self._connection.execute(
+                "INSERT INTO ledger_memos VALUES (?, ?, ?)", (*key[:2], epsilon.hex())
+            )
 
-    def _checksum(self) -> str:
-        rows: list[list[str | int]] = sorted([*key, count] for key, count in self._answers.items())
-        # Marked, so that a row cannot be moved from one table to the other; and without
-        # memos the checksum is that of a ledger which never had any.
-        rows += sorted(["cells", *key, count] for key, count in self._cells.items())
-        return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
+    def memos(self, metric: str) -> Fraction:
+        """The exact sum of the epsilons of a metric's memos: one for each scheme that had any."""
+        return sum((self._memos[key] for key in self._memos if key[0] == metric), Fraction(0))
+
+    def _within_lifetime(self, metric: Metric) -> bool:
+        """Whether all answers and one more stay within the metric's own lifetime epsilon."""
+        mechanism, limit = metric.scheme.mechanism, Fraction(metric.lifetime_epsilon)
+        if not isinstance(mechanism, Memoizing):
+            return self.spent(metric.name) + _cost_of(metric) <= limit
+        memos = self.memos(metric.name)
+        if memos and not memo.has_key(self._connection, metric.name):
+            return False
+        if (metric.name, metric.scheme.fingerprint) not in self._memos:
+            memos += Fraction(mechanism.lifetime_epsilon)
+        fresh = [key for key in self._answers if key[:2] not in self._memos]
+        return memos + self._sum(metric.name, fresh) <= limit
+
+    def _sum(self, metric: str | None, keys: Iterable[tuple[str, str, str]]) -> Fraction:
+        """The exact sum of the epsilons of the answers under these keys."""
+        return sum(
+            (
+                self._answers[key] * Fraction(float.fromhex(key[2]))
+                for key in keys
+                if metric is None or key[0] == metric
+            ),
+            Fraction(0),
+        )
+
+
+def _cost_of(metric: Metric) -> Fraction:
+    return Fraction(_cost(metric.scheme.mechanism))
 
 
 @lru_cache(maxsize=256)

@@ -1,92 +1,67 @@
-"""The memos: this device's permanent responses, drawn once and for ever.
+"""Memory: a device's permanent randomized responses, the same in every window and for ever.
 
-A metric with `longitudinal = "memoize"` has one row (its cohort) for each scheme, and one
-memo for each cell that its values have fallen into (see `deniable.mechanisms.Memoizing`).
-Both are drawn when they are first needed, inside the transaction that seals the window
-and before the report is drawn from them, so a crash or a retry never draws them again.
+A metric with `longitudinal = "memoize"` has one row (its cohort) under each scheme, and one
+memo for each cell that its values fall into (see `deniable.mechanisms.Memoizing`). Neither is
+stored. Both are drawn anew for each report from a random key of the metric, in a way that
+gives the same row and the same memos every time (`deniable.randomness.keyed_bits`).
 
-What is kept says which cells this device has met: a cell is a value's number, its hash or
-its Bloom filter, and who can read the file can find the value. That is the price of
-memory. Reports never hold a cell; `opt_out` erases all of them, and the ledger goes on
-counting: a memo that is drawn anew afterwards reveals as much as another value's would.
+So the state file does not say which values the device has met, and the same value meets the
+same memo whatever happened in between: an opt-out, a restart, another scheme and back. The
+key is drawn inside the transaction that seals the first window. Erasing it ends the metric on
+this device for good, as the ledger sees to: another key would give a second, independent memo
+of the same value, and two memos reveal more than one.
+
+Whoever has both the key and the reports of a device knows the noise, and can name the value.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from deniable.randomness import Bits, below
+from deniable.randomness import KEY_BYTES, Bits, below, keyed_bits
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-    from deniable.ledger import Ledger
     from deniable.mechanisms import Memoizing, Report
     from deniable.metric import Metric
 
-__all__ = ["TABLES", "clear", "recall"]
+__all__ = ["TABLES", "draw", "erase", "has_key", "recall"]
 
-TABLES = """
-CREATE TABLE memo_rows (
-    metric TEXT NOT NULL,
-    scheme TEXT NOT NULL,
-    row INTEGER NOT NULL,
-    PRIMARY KEY (metric, scheme)
-);
-CREATE TABLE memos (
-    metric TEXT NOT NULL,
-    scheme TEXT NOT NULL,
-    cell TEXT NOT NULL,
-    memo TEXT NOT NULL,
-    PRIMARY KEY (metric, scheme, cell)
-);
-"""
-"""Cells and memos are hexadecimal: a Bloom filter is longer than an integer of SQLite's."""
+TABLES = "CREATE TABLE memo_keys (metric TEXT PRIMARY KEY, key BLOB NOT NULL)"
 
 
 def recall(
-    connection: Connection,
-    ledger: Ledger,
-    metric: Metric,
-    mechanism: Memoizing[Any],
-    item: int | str,
-    bits: Bits,
+    connection: Connection, metric: Metric, mechanism: Memoizing[Any], item: int | str, bits: Bits
 ) -> Report:
-    """One report of a value, by fresh noise on its memo.
-
-    `mechanism` is that of the metric's scheme. A memo that is drawn is counted in the ledger.
-    """
-    key = (metric.name, metric.scheme.fingerprint)
-    row = _row(connection, key, mechanism, bits)
-    cell = mechanism.cell(row, item)
-    place = (*key, f"{cell:x}")
+    """One report of a value, by fresh noise on its memo; `mechanism` is the metric's."""
     found = connection.execute(
-        "SELECT memo FROM memos WHERE metric = ? AND scheme = ? AND cell = ?", place
+        "SELECT key FROM memo_keys WHERE metric = ?", (metric.name,)
     ).fetchone()
     if found is not None:
-        memo = int(found[0], 16)
+        (key,) = found
     else:
-        memo = mechanism.memoize(cell, bits)
-        connection.execute("INSERT INTO memos VALUES (?, ?, ?, ?)", (*place, f"{memo:x}"))
-        ledger.count_cell(metric, mechanism)
+        key = bits(8 * KEY_BYTES).to_bytes(KEY_BYTES, "little")
+        connection.execute("INSERT INTO memo_keys VALUES (?, ?)", (metric.name, key))
+    row, memo = draw(key, metric.scheme.fingerprint, mechanism, item)
     return mechanism.report(row, memo, bits)
 
 
-def clear(connection: Connection) -> None:
-    """Forget all memos and rows."""
-    connection.execute("DELETE FROM memos")
-    connection.execute("DELETE FROM memo_rows")
+def draw(
+    key: bytes, fingerprint: str, mechanism: Memoizing[Any], item: int | str
+) -> tuple[int, int]:
+    """The row of a device, and its memo of a value, under the scheme of that fingerprint."""
+    row = below(len(mechanism.rows), keyed_bits(key, f"{fingerprint} row"))
+    cell = mechanism.cell(row, item)
+    return row, mechanism.memoize(cell, keyed_bits(key, f"{fingerprint} memo {row} {cell:x}"))
 
 
-def _row(
-    connection: Connection, key: tuple[str, str], mechanism: Memoizing[Any], bits: Bits
-) -> int:
-    """The row that this device stays in."""
-    found = connection.execute(
-        "SELECT row FROM memo_rows WHERE metric = ? AND scheme = ?", key
-    ).fetchone()
-    if found is not None:
-        return int(found[0])
-    row = below(len(mechanism.rows), bits)
-    connection.execute("INSERT INTO memo_rows VALUES (?, ?, ?)", (*key, row))
-    return row
+def has_key(connection: Connection, metric: str) -> bool:
+    """Whether the metric has its key: one that never answered, or was erased, has none."""
+    query = "SELECT 1 FROM memo_keys WHERE metric = ?"
+    return connection.execute(query, (metric,)).fetchone() is not None
+
+
+def erase(connection: Connection) -> None:
+    """Destroy all keys: metrics that have answered with memory never answer again."""
+    connection.execute("DELETE FROM memo_keys")

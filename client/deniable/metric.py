@@ -45,7 +45,7 @@ Longitudinal: TypeAlias = Literal["fresh", "memoize"]
 
 LONGITUDINAL: tuple[Longitudinal, ...] = ("fresh", "memoize")
 """How the answers of a device hang together: each is drawn anew, and `lifetime_epsilon` ends
-them; or each is fresh noise on a memo of the value, whose bound `lifetime_epsilon` is."""
+them; or each is fresh noise on a memo of the value, and `lifetime_epsilon` bounds its memos."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Metric:
     epsilon: float
     """What one window's answer can reveal at most."""
     lifetime_epsilon: float
-    """What all its answers together can reveal at most; with memory, all answers of one memo."""
+    """What all its answers together can reveal at most; with memory, all answers of one value."""
     values: tuple[str, ...] | None
     """The domain in its declared order; None for strings, whose candidates come later."""
     other: str | None = None
@@ -69,6 +69,10 @@ class Metric:
     aggregate: Aggregate = "last"
     sample_rate: float = 1.0
     longitudinal: Longitudinal = "fresh"
+    memo_epsilon: float | None = None
+    """What one memo can reveal at most; if not given, `lifetime_epsilon`. Each change of the
+    scheme gives every value another memo: how many fit into a lifetime is how often a metric
+    with memory may change before its devices stop."""
     mechanism: str = AUTO
     tags: tuple[str, ...] = ()
     devices: int | None = None
@@ -80,14 +84,13 @@ class Metric:
 
         Raises:
             SchemeError: the mechanism cannot be built within `epsilon`, or its memos within
-                `lifetime_epsilon`.
+                `memo_epsilon`.
         """
         mechanism: Mechanism[Any]
         if self.longitudinal == "memoize":
             size = None if self.values is None else len(self.values)
-            mechanism = design_memoized(
-                self.mechanism, self.name, size, self.epsilon, self.lifetime_epsilon
-            )
+            lifetime = self.lifetime_epsilon if self.memo_epsilon is None else self.memo_epsilon
+            mechanism = design_memoized(self.mechanism, self.name, size, self.epsilon, lifetime)
         elif self.values is None:
             mechanism = design_string(self.mechanism, self.name, self.epsilon)
         else:
@@ -127,6 +130,10 @@ class Metric:
             'the value is not one of its declared values; add it, or add an "other" that '
             "stands for the rest",
         )
+
+    def declares(self, value: Value) -> bool:
+        """Whether a category lists a recorded text."""
+        return isinstance(value, str) and unicodedata.normalize("NFC", value) in self._index
 
     def item(self, text: str) -> int | str:
         """What the mechanism randomizes: a normalized value's index, or the text itself.

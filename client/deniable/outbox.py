@@ -12,7 +12,9 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from deniable.wire import Answer, encode_batch, new_batch_id
+from deniable import windows
+from deniable.errors import RejectedError
+from deniable.wire import LATEST, Answer, encode_batch, new_batch_id
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -41,6 +43,7 @@ __all__ = [
     "refuse",
     "take",
     "trim",
+    "withdraw",
 ]
 
 BATCH_REPORTS = 100
@@ -54,6 +57,9 @@ HISTORY_REPORTS = 1_000
 
 LEASE_SECONDS = 60.0
 """How long a batch that one process is sending is left alone by the others."""
+
+PASSING = frozenset(("unknown_metric", "unknown_scheme", "window_not_closed"))
+"""Reasons for leaving a report out that pass: the collector's registry, or its clock, is behind."""
 
 LONGEST_PAUSE = 86_400.0
 """Seconds. A time further ahead than this was written under another clock, and is ignored."""
@@ -140,7 +146,8 @@ def describe(connection: Connection, metric: Metric) -> None:
 def take(connection: Connection, now: float, bits: Bits, *, urgent: bool = False) -> Batch | None:
     """The next batch to send, leased to the caller; None if none is due at `now`.
 
-    `urgent` looks at neither `ready` nor backoff, but honours the collector's Retry-After.
+    `urgent` looks at neither `ready` nor backoff, but honours the collector's Retry-After, and
+    lets reports wait that the collector has left out for now.
     """
     failures, until, asked = connection.execute("SELECT * FROM pauses").fetchone()
     if now < (asked if urgent else until) <= now + LONGEST_PAUSE:
@@ -164,15 +171,42 @@ def take(connection: Connection, now: float, bits: Bits, *, urgent: bool = False
     return Batch(batch_id, body, failures)
 
 
-def acknowledge(connection: Connection, batch_id: str, rejected: Mapping[int, str]) -> None:
-    """The collector has the batch; `rejected` gives the reason of each index it left out."""
+def acknowledge(
+    connection: Connection, batch_id: str, rejected: Mapping[int, str], now: float, again: float
+) -> list[RejectedError]:
+    """The collector has the batch; `rejected` gives the reason of each index it left out.
+
+    A report that was left out for a reason that passes joins another batch from the POSIX
+    time `again` on, until its window is too old at `now`. Returns what to tell of each report
+    that was left out.
+    """
     connection.execute("UPDATE pauses SET failures = 0, until = 0, asked = 0")
-    connection.execute("DELETE FROM batches WHERE id = ?", (batch_id,))
-    connection.execute("UPDATE reports SET status = 'sent' WHERE batch = ?", (batch_id,))
-    connection.executemany(
-        "UPDATE reports SET status = 'rejected', reason = ? WHERE batch = ? AND position = ?",
-        [(reason, batch_id, position) for position, reason in rejected.items()],
+    left_out = []
+    rows = connection.execute(
+        "SELECT id, position, metric, window FROM reports WHERE batch = ?", (batch_id,)
+    ).fetchall()
+    for report, position, metric, window in rows:
+        reason = rejected.get(position)
+        if reason is None:
+            continue
+        waits = reason in PASSING and now <= windows.end(window) + LATEST
+        left_out.append(RejectedError(metric, reason, waits=waits))
+        if waits:
+            connection.execute(
+                "UPDATE reports SET batch = NULL, position = NULL, reason = ?, ready = ? "
+                "WHERE id = ?",
+                (reason, again, report),
+            )
+        else:
+            connection.execute(
+                "UPDATE reports SET status = 'rejected', reason = ? WHERE id = ?", (reason, report)
+            )
+    connection.execute(
+        "UPDATE reports SET status = 'sent', reason = NULL WHERE batch = ? AND status = 'queued'",
+        (batch_id,),
     )
+    connection.execute("DELETE FROM batches WHERE id = ?", (batch_id,))
+    return left_out
 
 
 def refuse(connection: Connection, batch_id: str, reason: str) -> None:
@@ -235,6 +269,12 @@ def trim(connection: Connection) -> int:
     return dropped
 
 
+def withdraw(connection: Connection) -> None:
+    """Forget every report that was not acknowledged; nothing more is sent."""
+    connection.execute("DELETE FROM batches")
+    connection.execute("DELETE FROM reports WHERE status = 'queued'")
+
+
 def clear(connection: Connection) -> None:
     """Forget every report, sent or not."""
     connection.execute("DELETE FROM batches")
@@ -257,8 +297,8 @@ def _assemble(
     """Put waiting reports into a new batch and store it."""
     rows = connection.execute(
         "SELECT id, metric, scheme, window, row, columns FROM reports "
-        "WHERE status = 'queued' AND batch IS NULL AND (? OR ready <= ? OR ready > ?) "
-        "ORDER BY id LIMIT ?",
+        "WHERE status = 'queued' AND batch IS NULL "
+        "AND (? AND reason IS NULL OR ready <= ? OR ready > ?) ORDER BY id LIMIT ?",
         (urgent, now, horizon, BATCH_REPORTS),
     ).fetchall()
     if not rows:

@@ -79,6 +79,7 @@ def owner_page(
     waiting: int,
     *,
     sending: bool,
+    erased: str | None = None,
     app: str | None = None,
     opt_out_url: str | None = None,
     erase_url: str | None = None,
@@ -91,6 +92,7 @@ def owner_page(
         ledger: what it has told, metric by metric.
         waiting: how many values wait for their window to end.
         sending: whether the app reports anything now.
+        erased: the UTC day on which reports were last erased, if they ever were.
         app: what the app is called, if it has a name.
         opt_out_url, erase_url: where "switch off" and "erase" lead. A web address, or a path,
             is sent a form by POST; an address of the app's own scheme is a link. What is not
@@ -111,7 +113,7 @@ def owner_page(
         waiting_title=texts.waiting,
         waiting=_waiting(reports, waiting, texts),
         reported_title=texts.reported,
-        reports=_reports([each for each in reports if each.status != "queued"], texts),
+        reports=_reports([each for each in reports if each.status != "queued"], texts, erased),
         ledger_title=texts.ledger,
         ledger=_ledger(ledger, texts),
     )
@@ -138,12 +140,13 @@ def _waiting(reports: Sequence[SentReport], waiting: int, texts: OwnerTexts) -> 
     if queued:
         parts.append(texts.queued)
     text = "".join(f"<p>{part}</p>" for part in parts or [texts.nothing_waits])
-    return text + (_reports(queued, texts) if queued else "")
+    return text + (_reports(queued, texts, None) if queued else "")
 
 
-def _reports(reports: Sequence[SentReport], texts: OwnerTexts) -> str:
+def _reports(reports: Sequence[SentReport], texts: OwnerTexts, erased: str | None) -> str:
+    before = "" if erased is None else f"<p>{texts.erased.format(day=escape(erased))}</p>"
     if not reports:
-        return f"<p>{texts.nothing_sent}</p>"
+        return before or f"<p>{texts.nothing_sent}</p>"
     items = []
     for each in reports[:_LISTED_REPORTS]:
         status = texts.statuses[each.status]
@@ -160,7 +163,7 @@ def _reports(reports: Sequence[SentReport], texts: OwnerTexts) -> str:
         )
     more = len(reports) - _LISTED_REPORTS
     rest = f"<p>{texts.more.format(count=f'{more:,}')}</p>" if more > 0 else ""
-    return f"<ul>{''.join(items)}</ul>{rest}"
+    return f"<ul>{''.join(items)}</ul>{rest}{before}"
 
 
 def _likelihoods(report: SentReport, texts: OwnerTexts) -> str:

@@ -38,6 +38,8 @@ class OwnerTexts:
     queued: str
     nothing_waits: str
     nothing_sent: str
+    erased: str
+    """After an erasure, of which `day` is the date."""
     more: str
     statuses: Mapping[str, str]
     refused: str
@@ -95,6 +97,7 @@ ENGLISH = OwnerTexts(
     queued="These reports are ready and have not been sent yet:",
     nothing_waits="Nothing waits to be sent.",
     nothing_sent="This device has not reported anything yet.",
+    erased="What was reported before was erased on {day}; what it revealed is still in the ledger.",
     more="And {count} older ones.",
     statuses={
         "queued": "waits to be sent",
@@ -173,6 +176,7 @@ _CHINESE = OwnerTexts(
     queued="以下上报已就绪，尚未发送：",
     nothing_waits="没有等待发送的内容。",
     nothing_sent="此设备还没有上报过任何内容。",
+    erased="此前的上报记录已于 {day} 删除；其泄露量仍记在账本中。",
     more="另有 {count} 份较早的上报。",
     statuses={
         "queued": "等待发送",

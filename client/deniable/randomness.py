@@ -1,8 +1,10 @@
 """Exact uniform integers, coins, bit flips and subsets from the operating system's CSPRNG.
 
 A `Bits` source is any callable that returns a uniform integer of so many bits.
-`system_bits` is the only one that deniable ships; tests pass their own, and no
-seeded generator exists in the package that production code could reach.
+`system_bits` is the only source of new randomness that deniable ships; tests pass their own,
+and no seeded generator exists in the package that production code could reach. `keyed_bits`
+spreads one secret key of the operating system's randomness, for what a device must be able to
+draw again: its permanent randomized responses.
 
 No float is ever compared with a random number: floating-point noise leaks the
 value in its low bits (Mironov, "On significance of the least significant bits
@@ -11,15 +13,27 @@ for differential privacy", CCS 2012).
 
 from __future__ import annotations
 
+import hmac
 import math
 import os
 import struct
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from itertools import count as counting
 from itertools import pairwise
 from typing import TypeAlias
 
-__all__ = ["PRECISION", "Bits", "below", "coin", "flips", "subset", "system_bits"]
+__all__ = [
+    "KEY_BYTES",
+    "PRECISION",
+    "Bits",
+    "below",
+    "coin",
+    "flips",
+    "keyed_bits",
+    "subset",
+    "system_bits",
+]
 
 Bits: TypeAlias = Callable[[int], int]
 
@@ -32,6 +46,35 @@ def system_bits(count: int) -> int:
     """A uniform integer in [0, 2**count), from the operating system."""
     size = (count + 7) >> 3
     return int.from_bytes(os.urandom(size), "little") >> (8 * size - count)
+
+
+KEY_BYTES = 32
+
+
+def keyed_bits(key: bytes, label: str) -> Bits:
+    """A source that gives the same bits for the same key and label, from its first call on.
+
+    HMAC-SHA-512 in counter mode (NIST SP 800-108, 4.1): block i is HMAC(key, label, a zero
+    byte, i as four bytes, big-endian), counted from 1. Each call takes whole blocks and drops
+    what it does not need; its integer is read as `system_bits` reads the system's bytes. To
+    whoever lacks the key it cannot be told from `system_bits`, as far as HMAC is a
+    pseudorandom function.
+
+    Args:
+        key: KEY_BYTES bytes of `system_bits`, secret.
+        label: ASCII, without a zero byte; sources under different labels are independent.
+    """
+    counter = counting(1)
+    prefix = label.encode("ascii") + b"\0"
+
+    def draw(count: int) -> int:
+        size = (count + 7) >> 3
+        data = b""
+        while len(data) < size:
+            data += hmac.digest(key, prefix + next(counter).to_bytes(4, "big"), "sha512")
+        return int.from_bytes(data[:size], "little") >> (8 * size - count)
+
+    return draw
 
 
 def below(bound: int, bits: Bits = system_bits) -> int:

@@ -17,6 +17,8 @@ class Record(NamedTuple):
     metric: Metric
     text: str
     window: str
+    undeclared: bool = False
+    """Whether the value is none of the declared ones, and the text is the metric's `other`."""
 
 
 class Recorder:
@@ -39,4 +41,5 @@ class Recorder:
         text = metric.normalize(value)
         if now >= self._ends[name]:
             return None
-        return Record(metric, text, windows.window_at(metric.window, now))
+        undeclared = text == metric.other and not metric.declares(value)
+        return Record(metric, text, windows.window_at(metric.window, now), undeclared)

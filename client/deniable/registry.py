@@ -1,6 +1,6 @@
 """The registry: `metrics.toml` becomes frozen metrics, or a list of every mistake in it.
 
-There is no metric outside the registry, and no question after the fact.
+Metrics must be declared first: there is none outside the registry.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ __all__ = ["Registry"]
 class Registry:
     """All metrics of one `metrics.toml`.
 
+    `app` names the app that asks: a device keeps one state, with one ledger, for each app.
     `lifetime_epsilon`, where given, caps what all metrics together may reveal of a device.
     """
 
+    app: str
     metrics: Mapping[str, Metric]
     lifetime_epsilon: float | None = None
     source: str = "metrics.toml"
@@ -65,11 +67,11 @@ class Registry:
             raise RegistryError([problem], source) from None
         lines = locate(text)
         reader = Declarations(document, lines, Path(folder))
-        metrics, lifetime_epsilon = reader.read()
+        app, metrics, lifetime_epsilon = reader.read()
         if reader.problems:
             raise RegistryError(reader.problems, source)
         begins = {name: line_of(lines, ("metrics", name)) or 1 for name in metrics}
-        return cls(metrics, lifetime_epsilon, source, begins)
+        return cls(app, metrics, lifetime_epsilon, source, begins)
 
     def __getitem__(self, name: str) -> Metric:
         """The metric of that name.

@@ -74,7 +74,7 @@ def _answer(
         item = metric.item(metric.other)
     mechanism = metric.scheme.mechanism
     if isinstance(mechanism, Memoizing):
-        report = memo.recall(connection, ledger, metric, mechanism, item, bits)
+        report = memo.recall(connection, metric, mechanism, item, bits)
     else:
         report = mechanism.randomize(item, bits)
     columns = pack_columns(mechanism.rows[report.row], report)

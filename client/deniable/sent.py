@@ -54,6 +54,11 @@ class SentReport:
     words: str
     likelihoods: tuple[Likelihood, ...]
 
+    def __str__(self) -> str:
+        """One line: "2026-11-21, browser (sent): your device said ..."."""
+        status = self.status if self.reason is None else f"{self.status}: {self.reason}"
+        return f"{self.window}, {self.metric} ({status}): {self.words}."
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it; probabilities as exact fractions, "1/3"."""
         return {

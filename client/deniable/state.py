@@ -1,14 +1,13 @@
 """The device's state: one SQLite file, safe against crashes, forks and a second process.
 
 Each room declares its own tables; this one opens the file, hands out transactions, and
-fails closed: a file that is damaged, foreign or newer than this code is never used,
-repaired or replaced. Only a missing file begins a new device.
+fails closed: a file that is damaged, foreign, another app's or newer than this code is never
+used, repaired or replaced. Only a missing file begins a new device.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -16,10 +15,10 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
-from deniable import ledger, memo, open_windows, outbox
+from deniable import integrity, ledger, memo, open_windows, outbox
 from deniable.errors import StateError
 
-__all__ = ["FILE_NAME", "MEMORY", "State", "default_directory", "states_root"]
+__all__ = ["FILE_NAME", "MEMORY", "State", "begin", "default_directory", "states_root"]
 
 FILE_NAME = "state.sqlite3"
 
@@ -31,9 +30,11 @@ MEMORY = ":memory:"
 """As a state directory: keep the state in memory, for devices that live for one process."""
 
 _APPLICATION = 0x646E6279  # "dnby"
-_VERSION = 2
-_MIGRATIONS = {1: (ledger.MEMO_TABLES, memo.TABLES)}
-"""The tables that each earlier version lacks and the next one has."""
+_VERSION = 1
+
+_TABLES = "CREATE TABLE device (app TEXT, erased TEXT)"
+"""One row: the app whose device this is, where known, and the UTC day on which its owner last
+erased reports."""
 _BUSY_SECONDS = 5.0
 _PASSING = (
     sqlite3.SQLITE_BUSY,
@@ -76,22 +77,27 @@ def states_root() -> Path:
     return Path(base) / "deniable"
 
 
-def default_directory(endpoint: str | None) -> Path:
-    """The state directory of the apps of one user that report to one collector.
+def default_directory(app: str) -> Path:
+    """The state directory of an app, for one user of the device.
+
+    It depends on the app's name alone: a collector that moves to another address meets the
+    same device, with the same ledger, and two apps never share one.
 
     Raises:
         StateError: the user has no home directory.
     """
-    address = (endpoint or "").partition("://")[2]
-    name = re.sub(r"[^A-Za-z0-9.-]+", "_", address).strip("_.")
-    return states_root() / (name or "local")
+    return states_root() / app
 
 
 class State:
-    """The state in `directory`, or in memory where it is None. Nothing is opened yet."""
+    """The state in `directory`, or in memory where it is None. Nothing is opened yet.
 
-    def __init__(self, directory: Path | None) -> None:
+    With `app` it must be that app's: another's has a ledger of its own.
+    """
+
+    def __init__(self, directory: Path | None, app: str | None = None) -> None:
         self.path = None if directory is None else directory / FILE_NAME
+        self.app = app
         self.failure: str | None = None
         """Why the state can no longer be trusted, once it cannot."""
         self._connection: sqlite3.Connection | None = None
@@ -174,13 +180,14 @@ class State:
             _empty().backup(connection)
         else:
             if not self.path.exists():
-                _create_file(self.path)
+                _create_file(self.path, self.app)
             connection = _connect(f"{self.path.absolute().as_uri()}?mode=rw")
         self._connection = connection
         if self.path is not None:
+            integrity.attach(connection)
             for setting in _SETTINGS:
                 connection.execute(setting)
-            _check(connection)
+            _check(connection, self.app)
         return connection
 
     def _abandon(self) -> None:
@@ -207,7 +214,7 @@ def _connect(database: str) -> sqlite3.Connection:
     )
 
 
-def _create_file(path: Path) -> None:
+def _create_file(path: Path, app: str | None) -> None:
     """Make a complete file under another name and link it in place.
 
     So a crash never leaves a half-made file, an empty file is always damage, and of two
@@ -221,8 +228,11 @@ def _create_file(path: Path) -> None:
         connection = _connect(draft.absolute().as_uri())
         try:
             connection.execute("PRAGMA journal_mode = TRUNCATE")
+            integrity.attach(connection)
             connection.execute("BEGIN IMMEDIATE")
             _create_tables(connection)
+            integrity.create(connection)
+            begin(connection, app)
             connection.execute("COMMIT")
         finally:
             connection.close()
@@ -244,59 +254,47 @@ def _empty() -> sqlite3.Connection:
     """An empty state in memory: copying it takes a tenth of the time of making it."""
     connection = _connect(MEMORY)
     _create_tables(connection)
+    begin(connection, None)
     return connection
 
 
 def _create_tables(connection: sqlite3.Connection) -> None:
-    for tables in (
-        ledger.TABLES,
-        ledger.MEMO_TABLES,
-        memo.TABLES,
-        open_windows.TABLES,
-        outbox.TABLES,
-    ):
-        _run(connection, tables)
-    ledger.Ledger.create(connection)
-    outbox.create(connection)
+    for tables in (_TABLES, ledger.TABLES, memo.TABLES, open_windows.TABLES, outbox.TABLES):
+        # One by one: the module's own way to run several would end the transaction.
+        for statement in tables.split(";"):
+            connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {_APPLICATION}")
     connection.execute(f"PRAGMA user_version = {_VERSION}")
 
 
-def _run(connection: sqlite3.Connection, statements: str) -> None:
-    """Run statements one by one: the module's own way of it would end the transaction."""
-    for statement in statements.split(";"):
-        connection.execute(statement)
+def begin(connection: sqlite3.Connection, app: str | None) -> None:
+    """Put the first rows into empty tables."""
+    connection.execute("INSERT INTO device VALUES (?, NULL)", (app,))
+    outbox.create(connection)
 
 
-def _check(connection: sqlite3.Connection) -> None:
-    """Refuse a file that is foreign, newer or damaged, and bring an older one up to date."""
+def _check(connection: sqlite3.Connection, app: str | None) -> None:
+    """Refuse a file that is foreign, another app's, newer or damaged."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     if application != _APPLICATION:
         raise StateError("the state file is not one of deniable's: name another state_dir")
-    version = _version(connection)
-    if version != _VERSION and version not in _MIGRATIONS:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version != _VERSION:
         raise StateError(
             f"the state file has version {version}, and this deniable reads {_VERSION}: upgrade it"
         )
-    if connection.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
+    connection.execute("BEGIN")  # another process must not write between the tables
+    # Not quick_check: it passes over damage in an index, by which a row would not be found.
+    if connection.execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
         raise StateError("the state file is damaged: remove it to start anew")
-    if version != _VERSION:
-        _migrate(connection)
-
-
-def _migrate(connection: sqlite3.Connection) -> None:
-    """Add what later versions have, all or nothing; another process may have been faster."""
-    connection.execute("BEGIN IMMEDIATE")
-    for version in range(_version(connection), _VERSION):
-        for tables in _MIGRATIONS[version]:
-            _run(connection, tables)
-    connection.execute(f"PRAGMA user_version = {_VERSION}")
+    integrity.verify(connection)
+    (owner,) = connection.execute("SELECT app FROM device").fetchone()
     connection.execute("COMMIT")
-
-
-def _version(connection: sqlite3.Connection) -> int:
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    return int(version)
+    if app is not None and owner is not None and app != owner:
+        raise StateError(
+            f"the state file belongs to the app {owner!r}, and the registry is of {app!r}: "
+            "give each app a state_dir of its own"
+        )
 
 
 def _is_damage(error: sqlite3.DatabaseError) -> bool:

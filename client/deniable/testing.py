@@ -11,15 +11,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple
 
+from deniable.client import Client
 from deniable.metric import Value
-from deniable.recording import Recorder
 from deniable.registry import Registry
+from deniable.state import MEMORY
 
 if TYPE_CHECKING:
-    from deniable.sent import SentReport
+    from deniable.recording import Record
 
 __all__ = ["MemoryClient", "MemoryRecord"]
 
@@ -32,14 +32,17 @@ class MemoryRecord(NamedTuple):
     window: str
 
 
-class MemoryClient:
-    """Stands in for `deniable.Client`: the same checks, no disk, no network, no noise.
+class MemoryClient(Client):
+    """A `deniable.Client` without disk, network and noise, and with the same checks.
 
     `records` holds what was recorded with consent, the oldest first; a boolean's value is
-    "true" or "false", and a value that the metric counts as `other` stands there as that.
+    "true" or "false", and a value that the metric counts as `other` stands there as that,
+    with an `UndeclaredValueWarning`. DO_NOT_TRACK and DENIABLE_DISABLED are honoured: unset
+    them in tests that expect records.
 
     Raises:
         RegistryError: the registry cannot be read, or holds mistakes.
+        TypeError: `consent` is neither True nor False.
     """
 
     def __init__(
@@ -49,40 +52,21 @@ class MemoryClient:
         consent: bool = True,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.registry = registry if isinstance(registry, Registry) else Registry.load(registry)
         self.records: list[MemoryRecord] = []
-        self.consent = consent
-        self._clock = clock
-        self._recorder = Recorder(self.registry)
+        super().__init__(registry, None, MEMORY, consent=consent, clock=clock, background=False)
+        self._development = True
 
-    def record(self, name: str, value: Value) -> None:
-        """Record a value, as `Client.record` would.
-
-        Raises:
-            MetricError: no such metric, or it cannot take such a value.
-        """
-        record = self._recorder.admit(name, value, self._clock())
-        if record is not None and self.consent:
-            self.records.append(MemoryRecord(record.metric.name, record.text, record.window))
-
-    def flush(self, timeout: float | None = 5.0) -> bool:
-        """There is nothing to send."""
-        return True
-
-    def close(self, timeout: float | None = 2.0) -> None:
-        """There is nothing to close; `records` stay."""
-
-    def sent(self) -> list[SentReport]:
-        """Nothing was sent."""
-        return []
-
-    def opt_in(self) -> None:
-        """The person agrees."""
-        self.consent = True
+    def _keep(self, record: Record) -> None:
+        self.records.append(MemoryRecord(record.metric.name, record.text, record.window))
 
     def opt_out(self) -> None:
         """The person does not agree: forget the records."""
-        self.consent = False
+        super().opt_out()
+        self.records.clear()
+
+    def erase(self) -> None:
+        """Forget the records."""
+        super().erase()
         self.records.clear()
 
     def values(self, name: str) -> list[str]:
@@ -103,14 +87,3 @@ class MemoryClient:
         """Fail if anything was recorded: for one metric, or at all."""
         found = [record for record in self.records if name in (None, record.metric)]
         assert not found, f"recorded: {found}"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()

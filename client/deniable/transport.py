@@ -1,7 +1,9 @@
 """The way to the collector: POST {endpoint}/v1/reports, and what its reply means.
 
-A transport carries bytes and brings back a reply; `read_reply` says whether the batch
-is counted (202), refused for good (4xx) or to be tried again (all else).
+A transport carries bytes and brings back a reply; `read_reply` says whether the batch is
+counted (202), refused for good (a problem document of the collector that speaks of the
+batch), or to be tried again (all else). A wrong path, a proxy's 403 or a page of HTML says
+nothing of the batch, so it waits.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import re
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
+from urllib.parse import urlsplit
 
 from deniable.errors import TransportError
 
@@ -18,12 +21,29 @@ if TYPE_CHECKING:
     from http.client import HTTPResponse
     from urllib.request import OpenerDirector, Request
 
-__all__ = ["HttpTransport", "Reply", "Transport", "read_reply", "retry_seconds"]
+__all__ = [
+    "HttpTransport",
+    "Reply",
+    "Transport",
+    "check_endpoint",
+    "read_reply",
+    "retry_seconds",
+]
 
 _LARGEST_REPLY = 1 << 18
-_RETRIABLE = (401, 407, 408, 429)
-"""The 4xx that may pass; 407 comes from a proxy on the way, not from the collector, and a key
-that the collector does not know yet (401) is the operator's to put right."""
+_PROBLEM = "urn:deniable:problem:"
+_FINAL = frozenset(
+    (
+        "not-json",
+        "not-gzip",
+        "bad-batch-id",
+        "malformed-batch",
+        "body-too-large",
+        "too-many-reports",
+        "too-many-metrics",
+    )
+)
+"""The collector's problems that the same bytes would meet again (docs/protocol.md)."""
 
 _KEY = r"[A-Za-z0-9._~+/-]{16,256}=*"
 
@@ -54,17 +74,13 @@ class HttpTransport:
     `ingest_key` is sent along, for a collector that asks for one.
 
     Raises:
-        ValueError: the endpoint is no http or https address, or the key is none.
+        ValueError: the endpoint cannot be a collector's address, or the key is none.
     """
 
     def __init__(
         self, endpoint: str, timeout: float = 10.0, *, ingest_key: str | None = None
     ) -> None:
-        if not endpoint.startswith(("https://", "http://")):
-            raise ValueError(
-                f"the endpoint must begin with https:// (or http:// on a network of "
-                f"your own), not {endpoint!r}"
-            )
+        check_endpoint(endpoint)
         self.url = f"{endpoint.rstrip('/')}/v1/reports"
         self.timeout = timeout
         if ingest_key is not None and not re.fullmatch(_KEY, ingest_key):
@@ -105,6 +121,32 @@ class HttpTransport:
         return Reply(response.status, body, response.headers.get("Retry-After"))
 
 
+def check_endpoint(endpoint: str) -> None:
+    """Refuse an address that no collector can have.
+
+    Raises:
+        ValueError: it is no http or https address of a host, has a port that cannot be, or
+            holds more than a path.
+    """
+    advice = "write it like https://telemetry.example.com"
+    try:
+        parts = urlsplit(endpoint)
+        port = parts.port
+    except ValueError as error:
+        raise ValueError(f"the endpoint {endpoint!r} is no address ({error}): {advice}") from None
+    if parts.scheme not in ("https", "http"):
+        raise ValueError(
+            "the endpoint must begin with https:// (or http:// on a network of your own), "
+            f"not {endpoint!r}"
+        )
+    if not parts.hostname or port == 0 or not re.fullmatch(r"[^\s\\]+", endpoint):
+        raise ValueError(f"the endpoint {endpoint!r} names no host that can be reached: {advice}")
+    if parts.username is not None or parts.password is not None:
+        raise ValueError(f"the endpoint holds a name or password, which is not sent: {advice}")
+    if parts.query or parts.fragment or endpoint.endswith(("?", "#")):
+        raise ValueError(f"the endpoint {endpoint!r} has a query or fragment: {advice}")
+
+
 def read_reply(reply: Reply, batch_id: str, now: Callable[[], float]) -> dict[int, str]:
     """The reports that a 202 left out: index in the batch -> reason.
 
@@ -115,19 +157,38 @@ def read_reply(reply: Reply, batch_id: str, now: Callable[[], float]) -> dict[in
         try:
             document = json.loads(reply.body)
             if document["batch"] == batch_id:
-                return {
-                    int(each["index"]): str(each["reason"])[:64] for each in document["rejected"]
-                }
+                return {int(each["index"]): _code(each["reason"]) for each in document["rejected"]}
         except (ValueError, TypeError, KeyError, RecursionError):
             pass
-        # Something between here and the collector answers in its place.
-        raise TransportError("the reply is not the collector's: check the endpoint")
-    final = 400 <= reply.status < 500 and reply.status not in _RETRIABLE
+    problem = _problem(reply.body)
+    if problem is None:
+        raise TransportError(
+            f"an answer with status {reply.status} came that is not a collector's, so reports "
+            "wait: check the endpoint, and the proxies before it",
+            retry_after=retry_seconds(reply.retry_after, now()),
+            foreign=True,
+        )
+    final = 400 <= reply.status < 500 and problem in _FINAL
     raise TransportError(
-        f"the collector answered with status {reply.status}",
+        f"the collector answered {problem} (status {reply.status})",
         retry_after=None if final else retry_seconds(reply.retry_after, now()),
         final=final,
     )
+
+
+def _code(reason: str) -> str:
+    """A reason as logs and lists may show it: whoever answers must not write into them."""
+    return reason if re.fullmatch(r"[a-z_]{1,64}", reason) else "unknown_reason"
+
+
+def _problem(body: bytes) -> str | None:
+    """The code of a problem document of the collector; None for anything else."""
+    try:
+        kind = json.loads(body)["type"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    found = re.fullmatch(rf"{_PROBLEM}([a-z0-9-]{{1,64}})", kind) if isinstance(kind, str) else None
+    return None if found is None else found[1]
 
 
 def retry_seconds(header: str | None, now: float) -> float | None:

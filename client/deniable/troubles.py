@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TypeVar
 
-from deniable.errors import DeniableError, StateError, TransportError
+from deniable.errors import DeniableError, RejectedError, StateError, TransportError
 
 __all__ = ["QueueFull", "Troubles"]
 
@@ -57,7 +57,9 @@ def _classify(error: Exception) -> tuple[str, str]:
     if isinstance(error, TransportError):
         if error.final:
             return "rejected", f"the collector refused a batch: {error}"
-        return "network", f"sending is put off: {error}"
+        return "endpoint" if error.foreign else "network", f"sending is put off: {error}"
+    if isinstance(error, RejectedError):
+        return error.reason if error.waits else "rejected", str(error)
     if isinstance(error, StateError):
         return "state", f"stopped for good: {error}"
     if isinstance(error, QueueFull):

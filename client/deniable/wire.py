@@ -21,6 +21,7 @@ from deniable.randomness import Bits, system_bits
 
 __all__ = [
     "BATCH_ID_BITS",
+    "LATEST",
     "Answer",
     "PackedColumns",
     "check_batch_id",
@@ -29,6 +30,9 @@ __all__ = [
     "pack_columns",
     "unpack_columns",
 ]
+
+LATEST = 6 * 86_400.0
+"""Seconds after its end for which collectors take the reports of a window (docs/protocol.md)."""
 
 BATCH_ID_BITS = 128
 _BATCH_ID = re.compile(rf"[0-9a-f]{{{BATCH_ID_BITS // 4}}}")

@@ -13,10 +13,8 @@ from functools import cache
 
 from deniable import Registry
 from deniable.client import Client
-from deniable.ledger import Ledger
 from deniable.metric import Value
-from deniable.outbox import create as begin_outbox
-from deniable.state import State
+from deniable.state import State, begin
 from deniable_demo.relay import Relay
 
 __all__ = ["prepare_worker", "report_from"]
@@ -37,8 +35,7 @@ class _Memory(State):
             tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
             for (name,) in tables.fetchall():
                 connection.execute(f"DELETE FROM {name}")
-            Ledger.create(connection)
-            begin_outbox(connection)
+            begin(connection, None)
 
 
 class _Clock:

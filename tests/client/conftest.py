@@ -16,6 +16,7 @@ from deniable.transport import Reply
 
 REGISTRY = """
 schema = 1
+app = "example"
 [defaults]
 owner = "growth@acme.example"
 expires = 2030-06-30

@@ -25,6 +25,7 @@ from deniable.mechanisms import (
     Report,
     Rounds,
 )
+from deniable.memo import draw
 from deniable.randomness import PRECISION
 from deniable.state import MEMORY
 from deniable.wire import Answer, encode_batch, unpack_columns
@@ -161,6 +162,7 @@ def test_averaging_beats_a_device_that_forgets(name: str) -> None:
 
 REGISTRY = """
 schema = 1
+app = "example"
 [defaults]
 owner = "growth@acme.example"
 expires = 2040-06-30
@@ -233,13 +235,50 @@ def test_averaging_through_the_client_sees_one_memo(
             clock.days(1)
             assert client.flush()
         with client._state.transaction() as connection:
-            ((memo,),) = connection.execute("SELECT memo FROM memos").fetchall()
-        memos.append(int(memo, 16))
+            ((key,),) = connection.execute("SELECT key FROM memo_keys").fetchall()
+        fingerprint = registry["remembered"].scheme.fingerprint
+        memos.append(draw(key, fingerprint, mechanism, 2)[1])
         drawn = Counter(unpack_columns(row, report["columns"]) for report in collector.reports)
         chances = [mechanism.fresh.likelihood(Report(0, each), memos[-1]) for each in sets]
         expected = [300 * float(chance) for chance in chances]
         assert stats.chisquare([drawn[each] for each in sets], expected).pvalue > 1e-6
     assert set(memos) != {2}
+
+
+def test_switching_consent_draws_no_further_memo(
+    make_client: MakeClient, clock: Any, collector: Any
+) -> None:
+    """With consent taken back and given in each of 100 windows, whoever adds up all reports of a
+    device names its value no more often than the declared lifetime allows: odds e to 1.
+
+    One binomial test, one-sided, 120 devices, alpha = 1e-6, seed 45. Memos that were drawn anew
+    after each opt-out would let the value be named for 99 of 100 devices.
+    """
+    registry = Registry.parse(
+        'schema = 1\napp = "example"\n[metrics.m]\ntype = "boolean"\ndescription = "M."\n'
+        'owner = "a"\nexpires = 2040-01-01\nlongitudinal = "memoize"\nepsilon = 0.5\n'
+        "lifetime_epsilon = 1.0\n"
+    )
+    rng = random.Random(45)
+    devices, named, start = 120, 0, clock.now
+    for _ in range(devices):
+        clock.now = start
+        collector.bodies.clear()
+        client = make_client(state_dir=MEMORY, registry=registry, bits=rng.getrandbits)
+        value = rng.random() < 0.5
+        for _ in range(100):
+            client.opt_out()
+            client.opt_in()
+            client.record("m", value)
+            clock.days(1)
+            assert client.flush()
+        said = sum(report["columns"] == 0 for report in collector.reports)
+        assert len(collector.reports) == 100
+        guess = said > 50 if said != 50 else rng.random() < 0.5
+        named += guess == value
+        client.close()
+    bound = math.e / (1 + math.e)
+    assert stats.binomtest(named, devices, bound, alternative="greater").pvalue > 1e-6
 
 
 def report_for_days(
@@ -345,8 +384,8 @@ def test_retries_and_restarts_never_redraw(
     make_client: MakeClient, clock: Any, collector: Any
 ) -> None:
     """Ten days in which every second attempt fails and the app is killed each time, without
-    `close`: coin, row, memo and report are as they were first drawn, and retries send the same
-    bytes."""
+    `close`: coin, memory's key and report are as they were first drawn, and retries send the
+    same bytes."""
     kept: dict[str, dict[Any, Any]] = {}
     noted: list[Exception] = []
     for day in range(10):
@@ -368,8 +407,7 @@ def test_retries_and_restarts_never_redraw(
             client._state.close()  # as the operating system does when a process dies
     assert {name: len(each) for name, each in kept.items()} == {
         "windows": 50,
-        "rows": 3,
-        "memos": 3,
+        "keys": 3,
         "reports": len(kept["reports"]),
         "batches": 10,
     }
@@ -384,8 +422,7 @@ def remember(kept: dict[str, dict[Any, Any]], client: Client) -> None:
     """Compare what a device has drawn with all that it had drawn before."""
     queries = {
         "windows": "SELECT metric || window, state = 'passed' FROM windows",
-        "rows": "SELECT metric || scheme, row FROM memo_rows",
-        "memos": "SELECT metric || scheme || cell, memo FROM memos",
+        "keys": "SELECT metric, key FROM memo_keys",
         "reports": "SELECT metric || window, row || columns FROM reports",
         "batches": "SELECT id, body FROM batches",
     }

@@ -19,10 +19,25 @@ import pytest
 
 from deniable import Client, MetricError, Registry, StateError, TransportError
 from deniable import client as client_module
-from deniable.state import FILE_NAME
+from deniable.ledger import Ledger
+from deniable.state import FILE_NAME, State
+from deniable.testing import MemoryClient
 from deniable.transport import Reply
 
 MakeClient = Callable[..., Client]
+
+
+MARKED = """
+schema = 1
+app = "example"
+[metrics.browser]
+type = "string"
+description = "The browser in use."
+owner = "a"
+expires = 2030-01-01
+epsilon = 1.0
+lifetime_epsilon = 9.0
+"""
 
 
 def statuses(client: Client) -> list[str]:
@@ -61,7 +76,8 @@ def test_a_mistake_raises_at_once(make_client: MakeClient, name: str, value: Any
 def test_an_undeclared_value_raises_without_repeating_it(make_client: MakeClient) -> None:
     """A value outside a domain that has no `other` raises, and the message keeps it secret."""
     registry = Registry.parse(
-        'schema = 1\n[metrics.plan]\ntype = "category"\ndescription = "Plan."\nowner = "a"\n'
+        'schema = 1\napp = "example"\n'
+        '[metrics.plan]\ntype = "category"\ndescription = "Plan."\nowner = "a"\n'
         'expires = 2030-01-01\nepsilon = 1\nlifetime_epsilon = 1\nvalues = ["free", "paid"]\n'
     )
     with pytest.raises(MetricError) as caught:
@@ -105,7 +121,8 @@ def test_without_consent_nothing_is_kept(
 def test_opting_out_forgets_all_but_what_was_spent(
     make_client: MakeClient, clock: Any, collector: Any
 ) -> None:
-    """Opting out clears values, reports and payloads; the same window is not answered again."""
+    """Opting out clears values and unsent reports; the same window is not answered again, and
+    what was sent stays listed."""
     client = make_client()
     client.record("browser", "chrome")
     clock.days(1)
@@ -117,7 +134,7 @@ def test_opting_out_forgets_all_but_what_was_spent(
     assert not client.flush()
     client.record("browser", "firefox")
     client.opt_out()
-    assert client.sent() == []
+    assert statuses(client) == ["sent"]
     client.opt_in()
     assert client.flush()
     clock.days(-2)
@@ -130,6 +147,73 @@ def test_opting_out_forgets_all_but_what_was_spent(
         clock.days(1)
         client.flush()
     assert len(collector.bodies) == 3  # of three answers in a lifetime two were spent before
+
+
+@pytest.mark.parametrize("consent", ["no", "", 0, 1, None])
+def test_consent_is_yes_or_no(make_client: MakeClient, consent: Any) -> None:
+    """Anything but True and False is refused: "no" would count as true."""
+    with pytest.raises(TypeError, match="consent must be True or False"):
+        make_client(consent=consent)
+    with pytest.raises(TypeError, match="consent must be True or False"):
+        MemoryClient(make_client().registry, consent=consent)
+
+
+@pytest.mark.parametrize("refused", ["consent", "DO_NOT_TRACK", "DENIABLE_DISABLED", "switch"])
+def test_nothing_recorded_earlier_outlives_consent(
+    make_client: MakeClient,
+    monkeypatch: pytest.MonkeyPatch,
+    clock: Any,
+    collector: Any,
+    tmp_path: Path,
+    refused: str,
+) -> None:
+    """A client that starts without consent takes an open value and an unsent report off the disk
+    at once; after the next consent neither is reported, and the ledger has what was spent."""
+    registry = Registry.parse(MARKED)
+    client = make_client(registry=registry)
+    client.record("browser", "marker-of-monday")
+    client._write()
+    clock.days(1)
+    client._write()  # sealed, and not sent
+    client.record("browser", "marker-of-tuesday")
+    client.close()
+    collector.bodies.clear()  # `close` may have made an attempt
+    client = make_client(registry=registry, on_trouble=None)
+    collector.replies = [TransportError("down")] * 9
+    client.record("browser", "marker-of-wednesday")
+    client.flush()
+
+    def on_disk() -> bytes:
+        return b"".join(path.read_bytes() for path in (tmp_path / "state").iterdir())
+
+    assert b"marker-of-" in on_disk()
+    client._state.close()  # the process ends without `close`
+    collector.replies = []
+    collector.bodies.clear()
+    if refused == "switch":
+        State(tmp_path / "state").switch(on=False)
+    elif refused != "consent":
+        monkeypatch.setenv(refused, "1")
+    silent = make_client(registry=registry, consent=refused != "consent")
+    assert b"marker-of-" not in on_disk()
+    with silent._state.transaction() as connection:
+        for table in ("open_values", "batches"):
+            assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
+        queued = "SELECT count(*) FROM reports WHERE status = 'queued'"
+        assert connection.execute(queued).fetchone() == (0,)
+    clock.days(1)
+    silent.flush()
+    silent.close()
+    if refused == "switch":
+        State(tmp_path / "state").switch(on=True)
+    elif refused != "consent":
+        monkeypatch.delenv(refused)
+    client = make_client(registry=registry)
+    assert client.status == "on"
+    assert client.flush()
+    assert collector.bodies == []
+    with client._state.transaction() as connection:
+        assert Ledger(connection).answers("browser") == 1
 
 
 @pytest.mark.parametrize("variable", ["DO_NOT_TRACK", "DENIABLE_DISABLED"])
@@ -251,13 +335,53 @@ def test_without_a_home_it_fails_closed(
 def test_the_default_place_follows_xdg(
     make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Without state_dir the file lies under XDG_STATE_HOME, named after the endpoint."""
+    """Without state_dir the file lies under XDG_STATE_HOME, in a folder named after the app."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
     client = make_client(state_dir=None, endpoint="https://t.acme.example:8443/in")
     client.record("browser", "chrome")
     client.flush()
     (path,) = (tmp_path / "xdg").rglob(FILE_NAME)
-    assert path.parent == tmp_path / "xdg" / "deniable" / "t.acme.example_8443_in"
+    assert path.parent == tmp_path / "xdg" / "deniable" / "example"
+
+
+def test_a_ledger_outlives_the_endpoint(
+    make_client: MakeClient, clock: Any, collector: Any, monkeypatch: Any, tmp_path: Path
+) -> None:
+    """A device whose lifetime is spent stays silent when the collector gets another address, and
+    another app on the same device answers by its own ledger."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
+    text = (
+        'schema = 1\napp = "APP"\n[metrics.m]\ntype = "boolean"\ndescription = "M."\n'
+        'owner = "a"\nexpires = 2030-01-01\nepsilon = 1\nlifetime_epsilon = 1\n'
+    )
+    answers = []
+    for app, endpoint in (
+        ("editor", "http://127.0.0.1:8080"),
+        ("editor", "http://localhost:8080"),
+        ("viewer", "http://127.0.0.1:8080"),
+    ):
+        registry = Registry.parse(text.replace("APP", app))
+        collector.bodies.clear()
+        with make_client(registry=registry, state_dir=None, endpoint=endpoint) as client:
+            client.record("m", True)
+            clock.days(1)
+            assert client.flush()
+        answers.append(len(collector.reports))
+    assert answers == [1, 0, 1]
+
+
+def test_two_apps_cannot_share_a_directory(make_client: MakeClient, tmp_path: Path) -> None:
+    """A client whose registry names another app than its state_dir's is told so, and is silent."""
+    with make_client() as client:
+        client.record("browser", "chrome")
+    text = 'schema = 1\napp = "viewer"\n[metrics.m]\ntype = "boolean"\ndescription = "M."\n'
+    text += 'owner = "a"\nexpires = 2030-01-01\nepsilon = 1\nlifetime_epsilon = 1\n'
+    troubles: list[Exception] = []
+    other = make_client(registry=Registry.parse(text), on_trouble=troubles.append)
+    other.record("m", True)
+    assert not other.flush()
+    assert other.status == "failed"
+    assert "give each app a state_dir of its own" in str(troubles[0])
 
 
 def test_sent_says_what_a_report_reveals(make_client: MakeClient, clock: Any) -> None:
@@ -282,7 +406,8 @@ def test_sent_summarises_large_domains(make_client: MakeClient, clock: Any) -> N
     """Over twenty values the report is put in words by its likelihood ratio alone."""
     values = json.dumps([f"v{index}" for index in range(50)])
     registry = Registry.parse(
-        'schema = 1\n[metrics.screen]\ntype = "category"\ndescription = "Screen."\nowner = "a"\n'
+        'schema = 1\napp = "example"\n[metrics.screen]\ntype = "category"\n'
+        'description = "Screen."\nowner = "a"\n'
         f"expires = 2030-01-01\nepsilon = 1\nlifetime_epsilon = 1\nvalues = {values}\n"
     )
     client = make_client(registry=registry)
@@ -303,7 +428,8 @@ def test_sent_outlives_the_scheme(make_client: MakeClient, clock: Any) -> None:
     client.flush()
     before = client.sent()
     newer = Registry.parse(
-        'schema = 1\n[metrics.browser]\ntype = "category"\ndescription = "New."\nowner = "a"\n'
+        'schema = 1\napp = "example"\n'
+        '[metrics.browser]\ntype = "category"\ndescription = "New."\nowner = "a"\n'
         'expires = 2030-01-01\nepsilon = 2\nlifetime_epsilon = 2\nvalues = ["x", "y"]\n'
     )
     assert make_client(registry=newer).sent() == before
@@ -321,6 +447,54 @@ def test_close_writes_and_ends(make_client: MakeClient, clock: Any, collector: A
     clock.days(1)
     assert make_client().flush()
     assert len(collector.reports) == 1
+
+
+def test_undeclared_values_are_counted(
+    make_client: MakeClient, clock: Any, collector: Any, recwarn: pytest.WarningsRecorder
+) -> None:
+    """What `other` swallows is counted, case by case; the count stays in the process, and nothing
+    is said outside Python's development mode."""
+    client = make_client()
+    for value in ("firefox", "Firefox", "lynx", "other", "chrome"):
+        client.record("browser", value)
+    assert client.counters == {"other": 2}
+    clock.days(1)
+    assert client.flush()
+    assert b"counters" not in collector.bodies[0]
+    assert list(recwarn) == []
+
+
+def test_development_tells_of_undeclared_values(tmp_path: Path) -> None:
+    """`python -X dev` names the metric and the line that recorded, and not the value."""
+    (tmp_path / "metrics.toml").write_text(
+        'schema = 1\napp = "example"\n'
+        '[metrics.browser]\ntype = "category"\ndescription = "B."\nowner = "a"\n'
+        "expires = 2999-01-01\nepsilon = 1\nlifetime_epsilon = 1\n"
+        'values = ["firefox", "other"]\n'
+    )
+    script = (
+        "import deniable\n"
+        "with deniable.Client('metrics.toml', state_dir=':memory:') as client:\n"
+        "    client.record('browser', 'Firefox')\n"
+    )
+    (tmp_path / "app.py").write_text(script)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    for name in ("DO_NOT_TRACK", "DENIABLE_DISABLED"):
+        environment.pop(name, None)
+    said = {
+        mode: subprocess.run(
+            [sys.executable, *mode, "app.py"],
+            cwd=tmp_path,
+            env=environment,
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stderr
+        for mode in ((), ("-X", "dev"))
+    }
+    assert said[()] == ""
+    assert "app.py:3: UndeclaredValueWarning: metric 'browser': a value" in said["-X", "dev"]
+    assert "Firefox" not in said["-X", "dev"].replace("'Firefox'", "", 1)  # the line of code
 
 
 @pytest.mark.parametrize("spread", [-1.0, 1e6, float("nan")])
@@ -482,7 +656,8 @@ def test_sent_leaves_no_trace(make_client: MakeClient, tmp_path: Path, clock: An
 def test_an_app_without_logging_prints_nothing(tmp_path: Path) -> None:
     """Trouble in an app that never configured logging stays off its terminal."""
     (tmp_path / "metrics.toml").write_text(
-        'schema = 1\n[metrics.dark]\ntype = "boolean"\ndescription = "Dark."\nowner = "a"\n'
+        'schema = 1\napp = "example"\n'
+        '[metrics.dark]\ntype = "boolean"\ndescription = "Dark."\nowner = "a"\n'
         "expires = 2030-01-01\nepsilon = 1\nlifetime_epsilon = 1\n"
     )
     script = (
@@ -520,7 +695,8 @@ def test_many_threads_lose_no_record(make_client: MakeClient, clock: Any, collec
 def test_atexit_brings_records_to_the_disk(tmp_path: Path) -> None:
     """A script that records and ends, without close, has its value on the disk."""
     (tmp_path / "metrics.toml").write_text(
-        'schema = 1\n[metrics.dark]\ntype = "boolean"\ndescription = "Dark."\nowner = "a"\n'
+        'schema = 1\napp = "example"\n'
+        '[metrics.dark]\ntype = "boolean"\ndescription = "Dark."\nowner = "a"\n'
         "expires = 2030-01-01\nepsilon = 1\nlifetime_epsilon = 1\n"
     )
     script = (

@@ -16,11 +16,14 @@ from typing import Any
 
 import pytest
 
-from deniable import Client
+from deniable import Client, Registry
+from deniable.mechanisms import Memoizing
+from deniable.memo import draw
 from deniable.state import State
 
 REGISTRY = """
 schema = 1
+app = "example"
 [defaults]
 owner = "a"
 expires = 2999-01-01
@@ -145,7 +148,7 @@ def spent_answers(folder: Path) -> int:
 
 
 def check_memory(folder: Path, sink: Sink) -> None:
-    """All reports with memory are of one cohort, and the ledger counts each memo that there is."""
+    """All reports with memory are of the cohort that the one key of their metric gives."""
     rows = {
         report.get("row", 0)
         for body in sink.counted.values()
@@ -154,14 +157,11 @@ def check_memory(folder: Path, sink: Sink) -> None:
     }
     state = State(folder)
     with state.transaction() as connection:
-        assert connection.execute("SELECT row FROM memo_rows").fetchall() == [
-            (row,) for row in rows
-        ]
-        memos = connection.execute("SELECT count(*) FROM memos").fetchall()
-        assert connection.execute("SELECT cells FROM ledger_cells").fetchall() == memos
+        ((metric, key),) = connection.execute("SELECT * FROM memo_keys").fetchall()
     state.close()
-    assert len(rows) == 1
-    assert 1 <= memos[0][0] <= 4  # two of the four strings may share a filter
+    scheme = Registry.parse(REGISTRY)[metric].scheme
+    assert isinstance(scheme.mechanism, Memoizing)
+    assert rows == {draw(key, scheme.fingerprint, scheme.mechanism, "a")[0]}
 
 
 def settle(folder: Path, endpoint: str, day: int) -> None:

@@ -26,6 +26,7 @@ from deniable.transport import Reply
 
 REGISTRY = """
 schema = 1
+app = "example"
 lifetime_epsilon = 9.0
 [defaults]
 owner = "a"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -50,20 +51,22 @@ def test_lint_prints_every_mistake_with_its_line(run: Callable[..., Any]) -> Non
     lines = result.stderr.splitlines()
     assert len(lines) == len(problems) > 20
     for line, problem in zip(lines, problems, strict=True):
-        assert line.startswith(f"{path}:{problem['line']}: error: ")
+        place = path if problem["line"] is None else f"{path}:{problem['line']}"
+        assert line.startswith(f"{place}: error: ")
 
 
 def test_lint_warns_of_what_cannot_work(run: Callable[..., Any], tmp_path: Path) -> None:
     """Too small a crowd and an expired metric are warnings at their line, with exit code 0."""
     path = tmp_path / "metrics.toml"
     path.write_text(
-        "schema = 1\n[metrics.m]\ntype = 'boolean'\ndescription = 'd'\nowner = 'o'\n"
+        "schema = 1\napp = 'example'\n"
+        "[metrics.m]\ntype = 'boolean'\ndescription = 'd'\nowner = 'o'\n"
         "expires = 2020-01-01\nepsilon = 0.1\nlifetime_epsilon = 1.0\ndevices = 500\n"
     )
     result = run(lint, path)
     assert result.exit_code == 0
-    assert f"{path}:2: warning: metrics.m: no usable signal with 500 devices" in result.stderr
-    assert f"{path}:2: warning: metrics.m: expired on 2020-01-01" in result.stderr
+    assert f"{path}:3: warning: metrics.m: no usable signal with 500 devices" in result.stderr
+    assert f"{path}:3: warning: metrics.m: expired on 2020-01-01" in result.stderr
     warned = json.loads(run(lint, path, "--json").stdout)["problems"]
     assert [problem["severity"] for problem in warned] == ["warning", "warning"]
 
@@ -82,7 +85,8 @@ def test_lint_says_what_a_lifetime_bounds(run: Callable[..., Any], tmp_path: Pat
     reason for its mechanism is that of a mechanism with memory."""
     keys = "description = 'd'\nowner = 'o'\nexpires = 2037-01-01\nlongitudinal = 'memoize'\n"
     (tmp_path / "metrics.toml").write_text(
-        f"schema = 1\n[metrics.a]\ntype = 'boolean'\n{keys}epsilon = 1.0\nlifetime_epsilon = 2.0\n"
+        "schema = 1\napp = 'example'\n"
+        f"[metrics.a]\ntype = 'boolean'\n{keys}epsilon = 1.0\nlifetime_epsilon = 2.0\n"
         f"[metrics.b]\ntype = 'string'\n{keys}epsilon = 1.0\nlifetime_epsilon = 2.0\n"
     )
     result = run(lint, tmp_path / "metrics.toml", "--explain")
@@ -115,23 +119,25 @@ def state_dir(make_client: MakeClient, clock: Any, tmp_path: Path) -> Path:
 
 
 def test_sent_speaks_in_words(run: Callable[..., Any], state_dir: Path) -> None:
-    """The table and the JSON have the report, its status and its sentence."""
+    """The text and the JSON have the report, its status and its sentence."""
     result = run(sent, "--state-dir", state_dir)
     assert result.exit_code == 0
-    (report,) = json.loads(run(sent, "--state-dir", state_dir, "--json").stdout)
+    document = json.loads(run(sent, "--state-dir", state_dir, "--json").stdout)
+    assert document["erased"] is None
+    (report,) = document["reports"]
     assert report["metric"] == "browser"
     assert report["status"] == "sent"
     assert report["window"] == "2027-01-04"
     assert len(report["likelihoods"]) == 5
     flat = " ".join(result.stdout.split())
-    for text in ("browser", "The browser in use.", "2027-01-04", "sent", "your device said"):
-        assert text in flat
+    assert flat.startswith("2027-01-04, browser (sent): your device said “")
+    assert max(map(len, result.stdout.splitlines())) <= 100
 
 
 def test_sent_finds_the_only_state(
     run: Callable[..., Any], state_dir: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Without --state-dir the user's only state is shown; none or several ask for a choice."""
+    """Without a name the user's only state is shown; none or several ask for a choice."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
     none = run(sent)
     assert none.exit_code == 1
@@ -139,12 +145,43 @@ def test_sent_finds_the_only_state(
     root = tmp_path / "xdg" / "deniable"
     root.mkdir(parents=True)
     state_dir.rename(root / "one")
-    assert len(json.loads(run(sent, "--json").stdout)) == 1
+    assert len(json.loads(run(sent, "--json").stdout)["reports"]) == 1
     (root / "two").mkdir()
     (root / "two" / "state.sqlite3").touch()
     several = run(sent)
     assert several.exit_code == 1
-    assert str(root / "two") in several.output
+    assert "--app two" in several.output
+    assert len(json.loads(run(sent, "--app", "one", "--json").stdout)["reports"]) == 1
+    assert "no state of deniable in" in run(sent, "--app", "three").output
+
+
+def test_sent_says_that_reports_were_erased(
+    run: Callable[..., Any], state_dir: Path, tmp_path: Path
+) -> None:
+    """After an erasure text, JSON and page give its day, and do not claim that nothing was ever
+    reported."""
+    before = run(sent, "--state-dir", state_dir)
+    assert "erased" not in before.output
+    erased = run(sent, "--state-dir", state_dir, "--erase")
+    assert erased.exit_code == 0, erased.output
+    today = datetime.now(UTC).date().isoformat()
+    text = run(sent, "--state-dir", state_dir).output
+    assert f"What was reported before was erased on {today}" in " ".join(text.split())
+    assert "not reported anything" not in text
+    document = json.loads(run(sent, "--state-dir", state_dir, "--json").stdout)
+    assert document == {"erased": today, "reports": []}
+    run(sent, "--state-dir", state_dir, "--html", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert f"was erased on {today}" in page
+    assert "not reported anything" not in page
+
+
+def test_sent_has_a_help_text(run: Callable[..., Any]) -> None:
+    """`--help` lists every option, and an unknown one is an error of usage."""
+    text = run(sent, "--help").output
+    for option in ("--app", "--state-dir", "--html", "--switch-off", "--erase", "--json"):
+        assert option in text
+    assert run(sent, "--colour").exit_code == 2
 
 
 def test_sent_creates_nothing(run: Callable[..., Any], tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from deniable import Client, Registry, StateError, TransportError
+from deniable import Client, Registry, TransportError
 from deniable.ledger import Ledger
 from deniable.mechanisms import Memoizing
 from deniable.state import FILE_NAME, State
@@ -42,7 +42,8 @@ def test_it_stops_for_good_when_a_lifetime_is_spent(
 def test_the_sum_is_exact(tmp_path: Path, epsilon: float, answers: int) -> None:
     """What is allowed is exactly what the fractions of the rounded-up epsilons allow."""
     text = (
-        'schema = 1\n[metrics.m]\ntype = "boolean"\ndescription = "M."\nowner = "a"\n'
+        'schema = 1\napp = "example"\n'
+        '[metrics.m]\ntype = "boolean"\ndescription = "M."\nowner = "a"\n'
         f"expires = 2030-01-01\nepsilon = {epsilon!r}\nlifetime_epsilon = {epsilon * answers!r}\n"
     )
     registry = Registry.parse(text)
@@ -98,12 +99,9 @@ def test_the_registry_caps_all_metrics_together(tmp_path: Path, registry: Regist
         "UPDATE ledger SET answers = answers - 1",
         "UPDATE ledger SET epsilon = '0x1p-10'",
         "DELETE FROM ledger",
-        "DELETE FROM ledger_checksum",
-        "UPDATE ledger_checksum SET checksum = 'x'",
         "INSERT INTO ledger VALUES ('a', 'b', '0x1p+0', -5)",
-        "INSERT INTO ledger_cells VALUES ('a', 'b', '0x1p+0', 1)",
-        "INSERT INTO ledger_cells SELECT * FROM ledger",
-        "DROP TABLE ledger_cells",
+        "INSERT INTO ledger_memos VALUES ('a', 'b', '0x1p+0')",
+        "DROP TABLE ledger_memos",
         "DROP TABLE ledger",
     ],
 )
@@ -117,6 +115,10 @@ def test_a_damaged_ledger_fails_closed(
     clock.days(1)
     client.close()  # a report waits, which must not be sent either
     connection = sqlite3.connect(tmp_path / "state" / FILE_NAME, isolation_level=None)
+    for (trigger,) in connection.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'trigger'"
+    ).fetchall():
+        connection.execute(f"DROP TRIGGER {trigger}")
     connection.execute(damage)
     connection.close()
     bodies = len(collector.bodies)
@@ -129,56 +131,24 @@ def test_a_damaged_ledger_fails_closed(
     assert len(collector.bodies) == bodies
 
 
-def test_the_damage_is_named(tmp_path: Path) -> None:
-    """The error says that the ledger is damaged."""
-    state = State(tmp_path)
-    with state.transaction() as connection:
-        connection.execute("UPDATE ledger_checksum SET checksum = ''")
-        with pytest.raises(StateError, match="ledger is damaged"):
-            Ledger(connection)
-    state.close()
-
-
-def test_memo_cells_are_counted_for_ever(tmp_path: Path) -> None:
-    """The count of memos survives restarts, adds up over metrics, and is not spending."""
+def test_what_was_charged_for_memos_is_kept(tmp_path: Path) -> None:
+    """The memos of a scheme are charged once, over restarts, and are not spending."""
     registry = Registry.parse(
-        "schema = 1\n"
+        'schema = 1\napp = "example"\n'
         + "".join(
             f'[metrics.{name}]\ntype = "boolean"\ndescription = "M."\nowner = "a"\nexpires = '
             '2030-01-01\nepsilon = 1.0\nlifetime_epsilon = 2.0\nlongitudinal = "memoize"\n'
             for name in ("a", "b")
         )
     )
+    mechanism = registry["a"].scheme.mechanism
+    assert isinstance(mechanism, Memoizing)
     for turn in range(3):
         state = State(tmp_path)
         with state.transaction() as connection:
             ledger = Ledger(connection)
-            assert ledger.cells("a") == turn
-            assert ledger.cells() == 2 * turn
-            assert ledger.spent() == 0
-            for metric in registry:
-                mechanism = metric.scheme.mechanism
-                assert isinstance(mechanism, Memoizing)
-                ledger.count_cell(metric, mechanism)
+            assert ledger.memos("a") == min(turn, 1) * Fraction(mechanism.lifetime_epsilon)
+            assert ledger.memos("b") == 0
+            assert ledger.spent() == turn * Fraction(mechanism.fresh_epsilon)
+            ledger.charge(registry["a"])
         state.close()
-
-
-@pytest.mark.parametrize(
-    "damage", ["DELETE FROM ledger_cells", "UPDATE ledger_cells SET cells = cells - 1"]
-)
-def test_lost_memo_cells_are_damage(tmp_path: Path, damage: str) -> None:
-    """Fewer memos in the ledger than were counted end all reporting, as lost answers do."""
-    registry = Registry.parse(
-        'schema = 1\n[metrics.m]\ntype = "boolean"\ndescription = "M."\nowner = "a"\nexpires = '
-        '2030-01-01\nepsilon = 1.0\nlifetime_epsilon = 2.0\nlongitudinal = "memoize"\n'
-    )
-    state = State(tmp_path)
-    mechanism = registry["m"].scheme.mechanism
-    assert isinstance(mechanism, Memoizing)
-    with state.transaction() as connection:
-        for _ in range(2):
-            Ledger(connection).count_cell(registry["m"], mechanism)
-        connection.execute(damage)
-        with pytest.raises(StateError, match="ledger is damaged"):
-            Ledger(connection)
-    state.close()

@@ -1,9 +1,10 @@
-"""The memos on the device: drawn once and for ever, counted, and erased when asked."""
+"""Memory on the device: one memo for each value and scheme, whatever happens in between."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import random
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -12,14 +13,17 @@ from typing import Any
 import pytest
 
 from deniable import Client, Registry
+from deniable import memo as memo_module
 from deniable.ledger import Ledger
 from deniable.mechanisms import Memoizing
+from deniable.memo import draw
 from deniable.state import State
 
 MakeClient = Callable[..., Client]
 
 REGISTRY = """
 schema = 1
+app = "example"
 [defaults]
 owner = "growth@acme.example"
 expires = 2040-06-30
@@ -57,12 +61,10 @@ def registry() -> Registry:
     return Registry.parse(REGISTRY)
 
 
-def tables(state: State) -> tuple[list[Any], list[Any]]:
-    """All rows and all memos of a device."""
+def keys_of(state: State) -> dict[str, bytes]:
+    """The key of each metric."""
     with state.transaction() as connection:
-        rows = connection.execute("SELECT * FROM memo_rows ORDER BY metric").fetchall()
-        memos = connection.execute("SELECT * FROM memos ORDER BY metric, cell").fetchall()
-    return rows, memos
+        return dict(connection.execute("SELECT metric, key FROM memo_keys").fetchall())
 
 
 def ledger_of(state: State) -> Ledger:
@@ -70,32 +72,61 @@ def ledger_of(state: State) -> Ledger:
         return Ledger(connection)
 
 
-def test_a_memo_is_drawn_once_for_each_cell(
-    make_client: MakeClient, clock: Any, collector: Any, tmp_path: Path
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, int]]:
+    """The scheme, row and memo behind every report, in order."""
+    seen: list[tuple[str, int, int]] = []
+
+    def follow(key: bytes, fingerprint: str, mechanism: Memoizing[Any], item: Any) -> Any:
+        row, memo = draw(key, fingerprint, mechanism, item)
+        seen.append((fingerprint, row, memo))
+        return row, memo
+
+    monkeypatch.setattr(memo_module, "draw", follow)
+    return seen
+
+
+def test_a_value_meets_the_same_memo_for_ever(
+    make_client: MakeClient, clock: Any, collector: Any, drawn: list[Any]
 ) -> None:
-    """Over 24 windows and as many restarts, two values of each metric make two memos that never
-    change, one row for each metric, and an answer in every window."""
-    seen = None
+    """Over 24 windows and as many restarts and opt-outs, two values of each metric meet two
+    memos that never change, in one row for each metric, with an answer in every window."""
     for day in range(24):
         with make_client() as client:
+            client.opt_out()
+            client.opt_in()
             client.record("browser", ["chrome", "edge"][day % 2])
             client.record("homepage", ["a.example", "b.example"][day % 2])
             client.record("town", ["Oslo", "Bergen"][day % 2])
         clock.days(1)
         with make_client() as client:
             assert client.flush()
-            found = tables(client._state)
-            cells = ledger_of(client._state).cells()
-        if day == 1:
-            seen = found
-        elif day > 1:
-            assert found == seen
-        assert len(found[0]) == 3
-        assert cells == len(found[1])
-    assert cells == 6
-    assert len(collector.reports) == 3 * 24
-    rows = {metric: row for metric, _, row in found[0]}
-    assert all(report.get("row", 0) == rows[report["metric"]] for report in collector.reports)
+    assert len(collector.reports) == len(drawn) == 3 * 24
+    assert drawn == drawn[:6] * 12
+    rows = {metric: row for metric, row, _ in drawn}
+    assert [report.get("row", 0) for report in collector.reports] == [
+        rows[report["scheme"]] for report in collector.reports
+    ]
+
+
+def test_the_file_does_not_say_which_values_were_met(
+    make_client: MakeClient, clock: Any, tmp_path: Path, drawn: list[Any]
+) -> None:
+    """After sealing, no file holds a value, its cell or its memo: a key alone is kept."""
+    client = make_client()
+    client.record("homepage", "a.example")
+    clock.days(1)
+    assert client.flush()
+    ((_, row, memo),) = drawn
+    mechanism = client.registry["homepage"].scheme.mechanism
+    assert isinstance(mechanism, Memoizing)
+    cell = mechanism.cell(row, "a.example")
+    found = b"".join(path.read_bytes() for path in (tmp_path / "state").iterdir())
+    assert keys_of(client._state)["homepage"] in found
+    assert b"a.example" not in found
+    for secret in (cell, memo):
+        assert f"{secret:x}".encode() not in found
+        assert secret.to_bytes(4, "little") not in found
 
 
 def test_a_lifetime_does_not_end_a_metric_with_memory(
@@ -124,67 +155,124 @@ def test_the_registrys_cap_counts_fresh_noise(
         assert client.flush()
         assert ledger_of(client._state).spent("browser") == min(day + 1, 3) * cost
     assert len(collector.reports) == 3
-    assert ledger_of(client._state).cells("browser") == 1
+    assert ledger_of(client._state).memos("browser") == Fraction(mechanism.lifetime_epsilon)
 
 
-def test_opting_out_erases_memos_and_the_ledger_counts_on(
-    make_client: MakeClient, clock: Any, tmp_path: Path, registry: Registry
+def test_erasing_ends_a_metric_with_memory(
+    make_client: MakeClient, clock: Any, collector: Any, tmp_path: Path
 ) -> None:
-    """After opting out no table and no file holds a row, a cell or a memo; a memo that is drawn
-    after opting in again is a new cell in the ledger."""
+    """An erasure destroys the keys, on the disk as well; a metric that has answered never does
+    again, over restarts, and one that has not yet begins with a key of its own."""
     client = make_client()
-
-    def live() -> None:
-        client.record("homepage", "a.example")
-        client.record("browser", "chrome")
-        clock.days(1)
-        assert client.flush()
-
-    live()
-    rows, memos = tables(client._state)
-    on_disk = [memo for _, _, _, memo in memos if len(memo) >= 6]
-    mechanism = registry["homepage"].scheme.mechanism
-    assert isinstance(mechanism, Memoizing)
-    cells = [f"{mechanism.cell(row, 'a.example'):x}" for metric, _, row in rows if metric[0] == "h"]
+    client.record("homepage", "a.example")
+    clock.days(1)
+    assert client.flush()
+    key = keys_of(client._state)["homepage"]
+    client.record("homepage", "b.example")
+    client.erase()
+    assert keys_of(client._state) == {}
     found = b"".join(path.read_bytes() for path in (tmp_path / "state").iterdir())
-    assert len(memos) == 2
-    assert len(on_disk) == 1
-    assert all(each.encode() in found for each in on_disk + cells)
-    client.opt_out()
-    assert tables(client._state) == ([], [])
-    found = b"".join(path.read_bytes() for path in (tmp_path / "state").iterdir())
-    assert not any(each.encode() in found for each in on_disk + cells if len(each) >= 6)
-    assert ledger_of(client._state).cells() == 2
-    client.opt_in()
-    live()
-    assert len(tables(client._state)[1]) == 2
-    assert ledger_of(client._state).cells() == 4
-    assert ledger_of(client._state).cells("browser") == 2
+    assert key not in found
+    assert b"b.example" not in found
+    assert client.sent() == []
+    client.close()
+    for _ in range(3):
+        with make_client() as client:
+            client.record("homepage", "a.example")
+            client.record("town", "Oslo")
+            clock.days(1)
+            assert client.flush()
+            assert ledger_of(client._state).left(client.registry["homepage"], client.registry) == 0
+    assert [report["metric"] for report in collector.reports] == ["homepage"] + ["town"] * 3
+    assert list(keys_of(client._state)) == ["town"]
 
 
-def test_another_scheme_has_memos_of_its_own(
-    make_client: MakeClient, clock: Any, registry: Registry
+def change(text: str) -> Registry:
+    """The registry with another memo of `browser`."""
+    return Registry.parse(REGISTRY.replace("lifetime_epsilon = 3.0", text))
+
+
+def test_a_second_scheme_is_charged_against_the_lifetime(
+    make_client: MakeClient, clock: Any, collector: Any, drawn: list[Any]
 ) -> None:
-    """A changed parameter begins a new row and new memos, and leaves the old ones alone."""
-    changed = Registry.parse(REGISTRY.replace("lifetime_epsilon = 3.0", "lifetime_epsilon = 3.5"))
-    memos = []
-    for each in (registry, changed, registry):
-        client = make_client(registry=each)
+    """Memos of epsilon 3 under a lifetime of 7: a second scheme is answered, a third is not, and
+    the first is answered again by the memos that it had."""
+    client = make_client(registry=change("lifetime_epsilon = 7.0\nmemo_epsilon = 3.0"))
+    schemes = [
+        change(f"lifetime_epsilon = 7.0\nmemo_epsilon = {memo}") for memo in (3.0, 3.5, 3.25, 3.0)
+    ]
+    for registry in schemes:
+        client = make_client(registry=registry)
         client.record("browser", "chrome")
         clock.days(1)
         assert client.flush()
-        memos.append(tables(client._state)[1])
         client.close()
-    assert memos[0] == [each for each in memos[1] if each in memos[0]]
-    assert len(memos[1]) == 2
-    assert memos[2] == memos[1]
+    sent = [report["scheme"] for report in collector.reports]
+    names = [registry["browser"].scheme.fingerprint for registry in schemes]
+    assert sent == [names[0], names[1], names[0]]
+    assert drawn[0] == drawn[2] != drawn[1]
 
 
-def test_a_memo_comes_with_its_report_or_not_at_all(
+def test_an_edit_ends_a_metric_whose_lifetime_is_one_memo(
+    make_client: MakeClient, clock: Any, collector: Any
+) -> None:
+    """Where memo_epsilon is not given a memo takes the whole lifetime, so that another scheme is
+    not answered by a device that has answered before, and is by one that has not."""
+    edited = change("lifetime_epsilon = 3.0\nmechanism = 'basic_rappor'")
+    for registry in (None, edited):
+        client = make_client() if registry is None else make_client(registry=registry)
+        client.record("browser", "chrome")
+        clock.days(1)
+        assert client.flush()
+        client.close()
+    client = make_client(registry=edited, state_dir=":memory:")
+    client.record("browser", "chrome")
+    clock.days(1)
+    assert client.flush()
+    sent = [report["scheme"] for report in collector.reports]
+    assert sent[1:] == [edited["browser"].scheme.fingerprint]
+    assert len(set(sent)) == 2
+
+
+def test_answers_without_memory_count_against_it(
+    make_client: MakeClient, clock: Any, collector: Any, registry: Registry
+) -> None:
+    """Three answers of epsilon 1 leave no room for a memo of 3 under a lifetime of 5.5, and two
+    do; a memo, and its answers, count when the metric goes back to answers without memory."""
+    text = REGISTRY.replace("lifetime_epsilon = 3.0", "lifetime_epsilon = 5.5\nmemo_epsilon = 3.0")
+    fresh = Registry.parse(
+        text.replace('longitudinal = "memoize"\nepsilon = 1.0', "epsilon = 1.0", 1).replace(
+            "\nmemo_epsilon = 3.0", "", 1
+        )
+    )
+    memory = Registry.parse(text)
+    assert fresh["browser"].longitudinal == "fresh"
+    for answers, expected in ((3, 3), (2, 4)):
+        collector.bodies.clear()
+        folder = ":memory:"
+        client = make_client(registry=fresh, state_dir=folder)
+        state = client._state
+        for each in [fresh] * answers + [memory] * 2:
+            client = make_client(registry=each, state_dir=state)
+            client.record("browser", "chrome")
+            clock.days(1)
+            assert client.flush()
+        assert len(collector.reports) == expected
+    mechanism = memory["browser"].scheme.mechanism
+    assert isinstance(mechanism, Memoizing)
+    spent = ledger_of(state).spent("browser")
+    assert spent == 2 * Fraction(fresh["browser"].scheme.mechanism.epsilon) + 2 * Fraction(
+        mechanism.fresh_epsilon
+    )
+    left = ledger_of(state).left(fresh["browser"], fresh)
+    assert left == max(0, (Fraction(5.5) - spent) // 1)
+
+
+def test_a_key_comes_with_its_report_or_not_at_all(
     make_client: MakeClient, clock: Any, collector: Any, bits: Callable[[int], int]
 ) -> None:
-    """Wherever the source of randomness fails, row, memo, count, charge and report are all
-    there or none is; at last there is one of each."""
+    """Wherever the source of randomness fails, key, charge and report are all there or none is;
+    at last there is one of each."""
     noted: list[Exception] = []
     left: int | None = None
 
@@ -205,34 +293,49 @@ def test_a_memo_comes_with_its_report_or_not_at_all(
     while True:
         left = attempts
         done = client.flush()
-        rows, memos = tables(client._state)
         ledger = ledger_of(client._state)
-        charged = ledger.spent() > 0
         reports = client._device.waiting() + len(collector.reports)
-        outcomes.append((len(rows), len(memos), ledger.cells(), int(charged), reports))
+        memos = int(ledger.memos("homepage") > 0)
+        outcomes.append((len(keys_of(client._state)), memos, int(ledger.spent() > 0), reports))
         if done:
             break
         attempts += 1
     assert len(noted) == attempts
-    assert outcomes[:4] == [(0, 0, 0, 0, 0)] * 4  # delay, row, permanent and fresh round
-    assert set(outcomes[4:]) == {(1, 1, 1, 1, 1)}
+    assert outcomes[:3] == [(0, 0, 0, 0)] * 3  # delay, key and fresh round
+    assert set(outcomes[3:]) == {(1, 1, 1, 1)}
     assert len(collector.reports) == 1
 
 
-def test_two_clients_share_their_memos(make_client: MakeClient, clock: Any, tmp_path: Path) -> None:
-    """Two processes' clients over one state draw no memo twice."""
+def test_two_clients_share_their_memos(
+    make_client: MakeClient, clock: Any, drawn: list[Any]
+) -> None:
+    """Two processes' clients over one state meet one memo."""
     one, two = make_client(), make_client()
     for _ in range(4):
         for client in (one, two):
             client.record("town", "Oslo")
             clock.days(1)
             assert client.flush()
-    assert ledger_of(one._state).cells() == 1
-    assert len(tables(two._state)[1]) == 1
+    assert len(drawn) == 8
+    assert len(set(drawn)) == 1
+
+
+def test_devices_and_metrics_have_keys_of_their_own(make_client: MakeClient, clock: Any) -> None:
+    """Keys are 32 bytes, and differ between metrics and between devices."""
+    found = []
+    for _ in range(3):
+        client = make_client(state_dir=":memory:")
+        client.record("town", "Oslo")
+        client.record("homepage", "a.example")
+        clock.days(1)
+        assert client.flush()
+        found += keys_of(client._state).values()
+    assert {len(key) for key in found} == {32}
+    assert len(set(found)) == 6
 
 
 def test_a_value_that_left_the_list_becomes_other(
-    make_client: MakeClient, clock: Any, collector: Any
+    make_client: MakeClient, clock: Any, collector: Any, drawn: list[Any]
 ) -> None:
     """An upgrade inside a window that drops a value of a hashed closed list: other is answered."""
     client = make_client()
@@ -246,8 +349,51 @@ def test_a_value_that_left_the_list_becomes_other(
     assert report["scheme"] == upgraded["town"].scheme.fingerprint
     mechanism = upgraded["town"].scheme.mechanism
     assert isinstance(mechanism, Memoizing)
-    ((_, _, cell, _),) = tables(client._state)[1]
-    assert int(cell, 16) == mechanism.cell(report.get("row", 0), "other")
+    key = keys_of(client._state)["town"]
+    assert drawn == [(report["scheme"], *draw(key, report["scheme"], mechanism, "other"))]
+
+
+def test_one_value_never_tells_more_than_its_lifetime(make_client: MakeClient, clock: Any) -> None:
+    """However opt-outs, erasures, edits and restarts follow each other, in 60 made-up lives (seed
+    11) of 30 windows, the memos behind the reports of a value add up to its lifetime at most."""
+    rng = random.Random(11)
+    edits = [
+        change(f"lifetime_epsilon = {lifetime}\nmemo_epsilon = {memo}")
+        for lifetime, memo in ((7.0, 3.0), (7.0, 3.5), (7.0, 2.0), (6.0, 1.5), (7.0, 6.9))
+    ]
+    several, start = 0, clock.now
+    for _ in range(60):
+        clock.now = start
+        seen: dict[tuple[str, int, int], Fraction] = {}
+        state = make_client(state_dir=":memory:", registry=edits[0])._state
+        answered = 0
+        for _ in range(30):
+            registry = rng.choice(edits)
+            metric = registry["browser"]
+            mechanism = metric.scheme.mechanism
+            assert isinstance(mechanism, Memoizing)
+            client = make_client(state_dir=state, registry=registry)
+            client.record("browser", "chrome")
+            event = rng.random()
+            if event < 0.3:
+                client.opt_out()
+                client.opt_in()
+                client.record("browser", "chrome")
+            elif event < 0.32:
+                client.erase()
+                client.record("browser", "chrome")
+            clock.days(1)
+            before = ledger_of(state).answers("browser")
+            assert client.flush()
+            if ledger_of(state).answers("browser") > before:
+                answered += 1
+                key = keys_of(state)["browser"]
+                place = draw(key, metric.scheme.fingerprint, mechanism, 1)
+                seen[(metric.scheme.fingerprint, *place)] = Fraction(mechanism.lifetime_epsilon)
+                assert sum(seen.values()) <= Fraction(metric.lifetime_epsilon)
+        several += len(seen) > 1
+        assert answered
+    assert several > 20
 
 
 def test_the_owner_is_told_of_the_memory(make_client: MakeClient, clock: Any) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from deniable import Client, TransportError, outbox
-from deniable.device import FIRST_BACKOFF, LONGEST_BACKOFF
+from deniable import Client, RejectedError, TransportError, outbox, windows
+from deniable.device import FIRST_BACKOFF, LONGEST_BACKOFF, ROLLOUT_PAUSE
 from deniable.transport import Reply
-from deniable.wire import Answer
+from deniable.wire import LATEST, Answer
 
 MakeClient = Callable[..., Client]
 
@@ -75,29 +75,172 @@ def test_every_retry_sends_the_same_bytes(
     assert status(client) == [("sent", None)] * 2
 
 
-@pytest.mark.parametrize("code", [400, 403, 404, 413, 415, 422])
-def test_a_refusal_is_final(waiting: Client, collector: Any, code: int) -> None:
-    """A 4xx that cannot pass marks the reports rejected, and they are not sent again."""
-    collector.replies = [Reply(code)]
+def problem(code: str, status: int) -> Reply:
+    """A problem document of the collector."""
+    return Reply(status, json.dumps({"type": f"urn:deniable:problem:{code}"}).encode())
+
+
+@pytest.mark.parametrize(
+    ("code", "status_code"),
+    [("malformed-batch", 400), ("bad-batch-id", 400), ("body-too-large", 413)],
+)
+def test_a_refusal_is_final(waiting: Client, collector: Any, code: str, status_code: int) -> None:
+    """A problem that the same batch would meet again marks its reports rejected, and they are
+    not sent again."""
+    collector.replies = [problem(code, status_code)]
     assert waiting.flush()
     assert waiting.flush()
     assert len(collector.bodies) == 1
-    assert status(waiting) == [("rejected", f"the collector answered with status {code}")]
+    assert status(waiting) == [
+        ("rejected", f"the collector answered {code} (status {status_code})")
+    ]
     assert waiting.counters == {"rejected": 1}
+
+
+HTML = b"<!doctype html><title>Not found</title>"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        *(Reply(status, HTML) for status in (400, 401, 403, 404, 405, 410, 413, 415, 422, 451)),
+        Reply(404, b'{"type": "https://proxy.example/problems/malformed-batch"}'),
+        Reply(400, b'{"type": "about:blank", "status": 400}'),
+        Reply(400, b'{"type": ["urn:deniable:problem:not-json"]}'),
+        Reply(400, b'"urn:deniable:problem:not-json"'),
+        problem("http-404", 404),
+        problem("http-405", 405),
+        problem("no-ingest-key", 401),
+        problem("unsupported-encoding", 415),
+        problem("malformed-batch", 502),
+    ],
+    ids=lambda reply: f"{reply.status}-{reply.body[:40].decode()}",
+)
+def test_nothing_else_gives_a_report_up(
+    waiting: Client, collector: Any, clock: Any, reply: Reply
+) -> None:
+    """A wrong path, a proxy's answer or a missing key says nothing of the batch: it waits, over
+    ten days of such answers, and is sent unchanged once the collector answers."""
+    for _ in range(10):
+        collector.replies = [reply]
+        assert not waiting.flush()
+        assert status(waiting) == [("queued", None)]
+        clock.days(1)
+    assert waiting.flush()
+    assert status(waiting) == [("sent", None)]
+    assert len(set(collector.bodies)) == 1
+    assert "rejected" not in waiting.counters
+
+
+def test_a_wrong_endpoint_is_told_once(
+    make_client: MakeClient, clock: Any, collector: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Answers that are not a collector's are counted as `endpoint`, logged once with what to do,
+    and given to `on_trouble` each time."""
+    troubles: list[Exception] = []
+    client = make_client(on_trouble=troubles.append)
+    client.record("browser", "chrome")
+    clock.days(1)
+    collector.replies = [TransportError("down"), Reply(404, HTML), Reply(403, HTML)]
+    for _ in range(3):
+        assert not client.flush()
+    assert client.counters == {"network": 1, "endpoint": 2}
+    logged = [each.getMessage() for each in caplog.records if "endpoint" in each.getMessage()]
+    assert len(logged) == 1
+    assert "check the endpoint" in logged[0]
+    assert [isinstance(each, TransportError) and each.foreign for each in troubles] == [
+        False,
+        True,
+        True,
+    ]
 
 
 def test_rejected_reports_are_known_by_index(
     make_client: MakeClient, clock: Any, collector: Any
 ) -> None:
     """A 202 that leaves out index 1 marks that report rejected, with its reason, and it alone."""
-    client = make_client()
+    troubles: list[Exception] = []
+    client = make_client(on_trouble=troubles.append)
     client.record("browser", "chrome")
     client.record("dark_mode", True)
     clock.days(1)
-    collector.rejected = [{"index": 1, "reason": "unknown_scheme", "detail": "..."}]
+    collector.rejected = [{"index": 1, "reason": "bad_columns", "detail": "..."}]
     assert client.flush()
     assert [report["metric"] for report in collector.reports] == ["browser", "dark_mode"]
-    assert status(client) == [("sent", None), ("rejected", "unknown_scheme")]
+    assert status(client) == [("sent", None), ("rejected", "bad_columns")]
+    assert client.counters == {"rejected": 1}
+    (told,) = troubles
+    assert isinstance(told, RejectedError)
+    assert (told.metric, told.reason, told.waits) == ("dark_mode", "bad_columns", False)
+
+
+@pytest.mark.parametrize("reason", ["unknown_metric", "unknown_scheme", "window_not_closed"])
+def test_an_app_ahead_of_its_collector_loses_nothing(
+    make_client: MakeClient, clock: Any, collector: Any, reason: str
+) -> None:
+    """A report that the collector does not know yet waits, is counted and told, is not sent
+    again before half an hour, not even by `flush`, and arrives once the collector knows it; the
+    others of its batch are counted once."""
+    troubles: list[Exception] = []
+    client = make_client(on_trouble=troubles.append)
+    client.record("browser", "chrome")
+    client.record("dark_mode", True)
+    clock.days(1)
+    collector.rejected = [{"index": 0, "reason": reason, "detail": "..."}]
+    assert not client.flush()
+    assert not client.flush()
+    assert len(collector.bodies) == 1
+    assert status(client) == [("queued", reason), ("sent", None)]
+    assert client.counters == {reason: 1}
+    (told,) = troubles
+    assert isinstance(told, RejectedError)
+    assert (told.metric, told.reason, told.waits) == ("browser", reason, True)
+    assert "metrics.toml first" in str(told)
+    clock.days(2 * ROLLOUT_PAUSE / 86_400)
+    assert not client.flush()  # still behind
+    assert client.counters == {reason: 2}
+    clock.days(2 * ROLLOUT_PAUSE / 86_400)
+    collector.rejected = []
+    assert client.flush()
+    assert status(client) == [("sent", None), ("sent", None)]
+    assert [report["metric"] for report in collector.reports] == [
+        "browser",
+        "dark_mode",
+        "browser",
+        "browser",
+    ]
+    assert collector.reports[0] == collector.reports[2] == collector.reports[3]
+    assert len({json.loads(body)["batch"] for body in collector.bodies}) == 3
+
+
+def test_it_waits_until_the_window_is_too_old(
+    make_client: MakeClient, clock: Any, collector: Any
+) -> None:
+    """Six days after its window a report that the collector never knew is given up, and told."""
+    troubles: list[Exception] = []
+    client = make_client(on_trouble=troubles.append)
+    client.record("browser", "chrome")
+    clock.days(0.5)
+    collector.rejected = [{"index": 0, "reason": "unknown_scheme", "detail": "..."}]
+    while client.sent() == [] or client.sent()[0].status == "queued":
+        client.flush()
+        clock.days(0.25)
+        assert clock.now < windows.end("2027-01-04") + 7 * 86_400
+    assert status(client) == [("rejected", "unknown_scheme")]
+    assert clock.now - 0.25 * 86_400 > windows.end("2027-01-04") + LATEST
+    assert client.counters["rejected"] == 1
+    assert client.counters["unknown_scheme"] >= 20
+    assert [isinstance(each, RejectedError) and each.waits for each in troubles][-2:] == [
+        True,
+        False,
+    ]
+
+
+def test_a_reason_cannot_write_into_logs(waiting: Client, collector: Any) -> None:
+    """Whatever answers in the collector's name, its reason is shown as a code or not at all."""
+    collector.rejected = [{"index": 0, "reason": "x\nfake log line", "detail": "..."}]
+    assert waiting.flush()
+    assert status(waiting) == [("rejected", "unknown_reason")]
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ RANDOMIZE = """
 import deniable
 registry = deniable.Registry.parse('''
 schema = 1
+app = "example"
 [metrics.drink]
 type = "category"
 description = "What is in the cup."

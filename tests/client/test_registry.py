@@ -75,11 +75,19 @@ def test_every_mistake_is_reported_at_its_line() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        ("schema = 1\n[metrics.a\n", 2, "is not TOML"),
-        ("schema = 1\n", None, "holds no metric"),
-        ("schema = 1\nmetrics = 3\n", 2, "holds no metric"),
-        ("schema = 1\n[metrics]\na = 3\n", 3, "must be a table"),
-        ("schema = 1\ndefaults = 3\n[metrics.a]\ntype = 'boolean'\n", 2, "must be a table"),
+        ("schema = 1\napp = 'example'\n[metrics.a\n", 3, "is not TOML"),
+        ("schema = 1\napp = 'example'\n", None, "holds no metric"),
+        ("schema = 1\napp = 'example'\nmetrics = 3\n", 3, "holds no metric"),
+        ("schema = 1\napp = 'example'\n[metrics]\na = 3\n", 4, "must be a table"),
+        ("schema = 1\n", None, "must name the app"),
+        ("schema = 1\napp = 'The Editor'\n", 2, "must name the app"),
+        ("schema = 1\napp = '../editor'\n", 2, "must name the app"),
+        ("schema = 1\napp = 7\n", 2, "must name the app"),
+        (
+            "schema = 1\napp = 'example'\ndefaults = 3\n[metrics.a]\ntype = 'boolean'\n",
+            3,
+            "must be a table",
+        ),
         ("", None, "must be 1"),
     ],
 )
@@ -102,7 +110,8 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
 def category(values: list[str]) -> str:
     listed = ", ".join(f'"{value}"' for value in values)
     return (
-        "schema = 1\n[metrics.m]\ntype = 'category'\ndescription = 'd'\nowner = 'o'\n"
+        "schema = 1\napp = 'example'\n"
+        "[metrics.m]\ntype = 'category'\ndescription = 'd'\nowner = 'o'\n"
         f"expires = 2027-01-01\nepsilon = 1.0\nlifetime_epsilon = 1.0\nvalues = [{listed}]\n"
     )
 
@@ -128,7 +137,7 @@ def test_values_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "words.txt").write_text("one\ntwo\nthree\n")
     assert Registry.load(tmp_path / "metrics.toml")["m"].values == ("one", "two", "three")
     (tmp_path / "words.txt").write_text("one\ntwo\none\n")
-    with pytest.raises(RegistryError, match=r"toml:9: .*words\.txt, line 3: repeats line 1"):
+    with pytest.raises(RegistryError, match=r"toml:10: .*words\.txt, line 3: repeats line 1"):
         Registry.load(tmp_path / "metrics.toml")
     with pytest.raises(RegistryError, match="has both values and values_file"):
         Registry.parse(text + "values = ['a', 'b']\n")
@@ -208,7 +217,8 @@ def memoized(kind: str, **settings: str) -> str:
     keys = {"epsilon": "1.0", "lifetime_epsilon": "3.0", "longitudinal": '"memoize"'} | settings
     lines = "".join(f"{key} = {value}\n" for key, value in keys.items())
     return (
-        f"schema = 1\n[metrics.m]\ntype = '{kind}'\ndescription = 'd'\nowner = 'o'\n"
+        "schema = 1\napp = 'example'\n"
+        f"[metrics.m]\ntype = '{kind}'\ndescription = 'd'\nowner = 'o'\n"
         f"expires = 2027-01-01\n{lines}"
     )
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import random
+import re
 import sqlite3
 import stat
 import subprocess
 import sys
 from collections.abc import Callable
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from deniable import Client, Metric, Registry, StateError
-from deniable.ledger import Ledger
-from deniable.state import FILE_NAME, MEMORY, State, default_directory
+from deniable import Client, Registry, StateError, TransportError
+from deniable.state import FILE_NAME, State, default_directory
 
 MakeClient = Callable[..., Client]
 
@@ -67,7 +67,7 @@ def test_a_true_value_leaves_the_disk_when_its_window_is_sealed(
         f"values = {json.dumps(values)}\n"
         for index in range(3)
     )
-    registry = Registry.parse("schema = 1\n" + metrics)
+    registry = Registry.parse("schema = 1\napp = 'example'\n" + metrics)
     client = make_client(registry=registry)
 
     def on_disk() -> bool:
@@ -91,13 +91,13 @@ def test_a_transaction_is_all_or_nothing(tmp_path: Path) -> None:
 
     def fail() -> None:
         with state.transaction() as connection:
-            connection.execute("DELETE FROM ledger_checksum")
+            connection.execute("DELETE FROM pauses")
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         fail()
     with state.transaction() as connection:
-        assert len(connection.execute("SELECT * FROM ledger_checksum").fetchall()) == 1
+        assert len(connection.execute("SELECT * FROM pauses").fetchall()) == 1
     state.close()
 
 
@@ -203,107 +203,6 @@ def test_processes_that_begin_at_once_share_one_file(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "s").iterdir() if "new-" in path.name] == []
 
 
-def _first_version(path: Path, *, answers: int = 0) -> None:
-    """A state file as version 1 had it, with so many answers in its ledger."""
-    state = State(path.parent)
-    with state.transaction() as connection:
-        for _ in range(answers):
-            Ledger(connection).charge(_metric())
-        for table in ("ledger_cells", "memo_rows", "memos"):
-            connection.execute(f"DROP TABLE {table}")
-        connection.execute("PRAGMA user_version = 1")
-    state.close()
-
-
-def _metric() -> Metric:
-    return Registry.parse(
-        'schema = 1\n[metrics.m]\ntype = "boolean"\ndescription = "M."\nowner = "a"\n'
-        "expires = 2030-01-01\nepsilon = 1.0\nlifetime_epsilon = 9.0\n"
-    )["m"]
-
-
-def _schema(connection: sqlite3.Connection) -> list[Any]:
-    query = "SELECT type, name, sql FROM sqlite_master ORDER BY name"
-    return connection.execute(query).fetchall()
-
-
-def test_an_older_file_is_brought_up_to_date(tmp_path: Path) -> None:
-    """A file of version 1 gets what version 2 has, and its ledger is as it was."""
-    _first_version(tmp_path / FILE_NAME, answers=3)
-    new, old = State(None), State(tmp_path)
-    with old.transaction() as connection, new.transaction() as fresh:
-        assert _schema(connection) == _schema(fresh)
-        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
-        ledger = Ledger(connection)
-        assert ledger.spent("m") == 3 * Fraction(_metric().scheme.mechanism.epsilon)
-        assert ledger.cells() == 0
-    old.close()
-    with old.transaction() as connection:
-        Ledger(connection).charge(_metric())
-    old.close()
-    new.close()
-
-
-def test_a_damaged_older_file_stays_refused(tmp_path: Path) -> None:
-    """Bringing a file up to date mends no damage in its ledger."""
-    _first_version(tmp_path / FILE_NAME, answers=3)
-    connection = sqlite3.connect(tmp_path / FILE_NAME)
-    with connection:
-        connection.execute("UPDATE ledger SET answers = 1")
-    connection.close()
-    state = State(tmp_path)
-    with pytest.raises(StateError, match="ledger is damaged"), state.transaction() as connection:
-        Ledger(connection)
-    state.close()
-
-
-def test_an_upgrade_that_fails_leaves_the_older_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A failure half way is undone, and the next attempt brings the file up to date."""
-    _first_version(tmp_path / FILE_NAME)
-    with monkeypatch.context() as patched:
-        statements = ("CREATE TABLE ledger_cells (x)", "CREATE TABLE ledger_cells (x)")
-        patched.setattr("deniable.state._MIGRATIONS", {1: statements})
-        state = State(tmp_path)
-        with pytest.raises(StateError), state.transaction():
-            pass
-        state.close()
-    connection = sqlite3.connect(tmp_path / FILE_NAME)
-    assert connection.execute("PRAGMA user_version").fetchone() == (1,)
-    assert "ledger_cells" not in [name for _, name, _ in _schema(connection)]
-    connection.close()
-    state = State(tmp_path)
-    with state.transaction() as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
-    state.close()
-
-
-def test_another_process_may_be_faster_with_the_upgrade(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A process that finds an older file, and at its turn finds it up to date, is content."""
-    import deniable.state as module
-
-    _first_version(tmp_path / FILE_NAME)
-    one, other = State(tmp_path), State(tmp_path)
-    migrate = module._migrate
-    waiting = [other]
-
-    def late(connection: sqlite3.Connection) -> None:
-        if waiting:
-            with waiting.pop().transaction() as faster:
-                assert faster.execute("SELECT * FROM memos").fetchall() == []
-        migrate(connection)
-
-    monkeypatch.setattr(module, "_migrate", late)
-    with one.transaction() as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
-    assert not waiting
-    one.close()
-    other.close()
-
-
 def test_states_in_memory_are_apart() -> None:
     """Each state in memory begins empty and shares nothing with the others."""
     one, two = State(None), State(None)
@@ -315,21 +214,100 @@ def test_states_in_memory_are_apart() -> None:
     two.close()
 
 
-@pytest.mark.parametrize(
-    ("endpoint", "name"),
-    [
-        (None, "local"),
-        ("https://t.acme.example", "t.acme.example"),
-        ("http://127.0.0.1:8080/a/../b", "127.0.0.1_8080_a_.._b"),
-        ("https://../..", "local"),
-    ],
-)
-def test_the_default_directory_stays_in_its_root(
-    monkeypatch: pytest.MonkeyPatch, endpoint: str | None, name: str
-) -> None:
-    """An endpoint names one folder under the root, and cannot climb out of it."""
+def test_the_default_directory_is_the_apps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An app's name alone says where its state is; a relative XDG_STATE_HOME is ignored."""
     monkeypatch.setenv("XDG_STATE_HOME", "/xdg")
-    assert default_directory(endpoint) == Path("/xdg/deniable") / name
+    assert default_directory("editor") == Path("/xdg/deniable/editor")
     monkeypatch.setenv("XDG_STATE_HOME", "relative")
-    assert default_directory(endpoint).is_absolute()
-    assert MEMORY not in str(default_directory(endpoint))
+    assert default_directory("editor").is_absolute()
+
+
+def test_another_apps_state_is_refused(tmp_path: Path) -> None:
+    """A state belongs to the app that began it; who names no app may read it."""
+    for app in ("editor", "editor", None):
+        state = State(tmp_path, app)
+        with state.transaction():
+            pass
+        state.close()
+    state = State(tmp_path, "viewer")
+    with pytest.raises(StateError, match="belongs to the app 'editor', and the registry is of"):
+        state.transaction().__enter__()
+    state.close()
+
+
+ONE_METRIC = """
+schema = 1
+app = "example"
+[metrics.m]
+type = "category"
+values = ["a", "b", "c", "d", "e", "f", "g", "h"]
+description = "M."
+owner = "a"
+expires = 2040-01-01
+epsilon = 1.0
+lifetime_epsilon = 1000.0
+"""
+
+
+def test_a_flipped_bit_never_answers_a_window_twice(
+    make_client: MakeClient, clock: Any, collector: Any, tmp_path: Path
+) -> None:
+    """Whichever bit of the file flips, no window is answered by two reports, no batch travels
+    under two ids, and the ledger never allows more: the state fails closed, or all is as it was.
+
+    150 bits drawn with seed 5 from the room in use, and each that makes the last digit of a
+    window's name, or of a batch's id, another one. The device has sent a report, has a batch
+    whose answer was lost and a report in no batch yet, and an open window.
+    """
+    registry = Registry.parse(ONE_METRIC)
+
+    def live(**options: Any) -> Client:
+        return make_client(registry=registry, on_trouble=lambda error: None, **options)
+
+    client = live()
+    client.record("m", "b")
+    clock.days(1)
+    assert client.flush()
+    client.record("m", "c")
+    clock.days(1)
+    collector.replies = [TransportError("the answer is lost")]
+    assert not client.flush()
+    client.record("m", "d")
+    clock.days(1)
+    client._write()  # sealed, and in no batch
+    client.record("m", "e")
+    client.close()
+    before = [json.loads(body) for body in collector.bodies]
+    path = tmp_path / "state" / FILE_NAME
+    whole = path.read_bytes()
+    rng = random.Random(5)
+    used = [place for place in range(len(whole)) if any(whole[place & ~15 : (place & ~15) + 16])]
+    flips = [(rng.choice(used), 1 << rng.randrange(8)) for _ in range(150)]
+    for found in re.finditer(rb"2027-01-0\d|(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])", whole):
+        last = found.end() - 1
+        digits = b"0123456789" if found.group().startswith(b"2027-") else b"0123456789abcdef"
+        flips += [(last, bit) for bit in (1, 2, 4, 8) if whole[last] ^ bit in digits]
+    failed, start = 0, clock.now
+    for place, bit in flips:
+        changed = bytearray(whole)
+        changed[place] ^= bit
+        path.write_bytes(changed)
+        collector.bodies.clear()
+        clock.now = start - 3 * 86_400
+        client = live()
+        for _ in range(4):  # the windows before, once more, and the one that is open
+            client.record("m", "h")
+            clock.days(1)
+            client.flush()
+        client.close()
+        failed += client._state.failure is not None
+        seen: dict[str, set[str]] = {}
+        ids: dict[str, set[str]] = {}
+        for document in before + [json.loads(body) for body in collector.bodies]:
+            for report in document["reports"]:
+                assert report["metric"] == "m"
+                seen.setdefault(report["window"], set()).add(json.dumps(report))
+                ids.setdefault(report["window"], set()).add(document["batch"])
+        assert all(len(each) == 1 for each in seen.values()), (place, seen)
+        assert all(len(each) == 1 for each in ids.values()), (place, ids)
+    assert failed > 0.7 * len(flips) > 120

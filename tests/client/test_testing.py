@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import inspect
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from deniable import Client, MetricError, Registry
+from deniable import Client, MetricError, Registry, UndeclaredValueWarning
 from deniable.testing import MemoryClient, MemoryRecord
 
 
 @pytest.fixture
-def telemetry(registry: Registry, clock: Any) -> MemoryClient:
+def telemetry(registry: Registry, clock: Any, monkeypatch: pytest.MonkeyPatch) -> MemoryClient:
     """A client in memory."""
+    for name in ("DO_NOT_TRACK", "DENIABLE_DISABLED"):
+        monkeypatch.delenv(name, raising=False)
     return MemoryClient(registry, clock=clock)
 
 
@@ -21,7 +27,10 @@ def test_records_are_kept_in_order(telemetry: MemoryClient) -> None:
     """Each call leaves the metric, the normalized value and the window."""
     telemetry.record("browser", "chrome")
     telemetry.record("dark_mode", True)
-    telemetry.record("browser", "lynx")
+    with pytest.warns(UndeclaredValueWarning, match="browser") as warned:
+        telemetry.record("browser", "lynx")
+    assert "lynx" not in str(warned[0].message)
+    assert telemetry.counters == {"other": 1}
     assert telemetry.records == [
         MemoryRecord("browser", "chrome", "2027-01-04"),
         MemoryRecord("dark_mode", "true", "2027-01-04"),
@@ -67,8 +76,69 @@ def test_consent_and_expiry_hold(telemetry: MemoryClient, clock: Any) -> None:
     assert telemetry.sent() == []
 
 
-@pytest.mark.parametrize("name", ["record", "flush", "close", "sent", "opt_in", "opt_out"])
-def test_it_stands_in_for_the_client(name: str) -> None:
-    """Its methods take what the client's take."""
-    theirs, ours = getattr(Client, name), getattr(MemoryClient, name)
-    assert inspect.signature(ours) == inspect.signature(theirs)
+def test_it_honours_do_not_track(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the environment says so, nothing is kept, as in the client."""
+    monkeypatch.setenv("DO_NOT_TRACK", "1")
+    telemetry = MemoryClient(registry)
+    telemetry.record("browser", "chrome")
+    assert telemetry.status == "disabled"
+    telemetry.assert_nothing_recorded()
+
+
+def test_erasing_forgets_the_records(telemetry: MemoryClient) -> None:
+    """`erase` empties it, and records go on."""
+    telemetry.record("browser", "chrome")
+    telemetry.erase()
+    telemetry.assert_nothing_recorded()
+    telemetry.record("browser", "edge")
+    assert telemetry.values("browser") == ["edge"]
+
+
+def test_it_touches_no_disk(registry: Registry, tmp_path: Path, monkeypatch: Any) -> None:
+    """No file appears, whatever is asked of it."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    with MemoryClient(registry) as telemetry:
+        telemetry.record("browser", "chrome")
+        telemetry.flush()
+        assert "has not reported anything" in telemetry.owner_page()
+        assert telemetry.sent() == []
+        telemetry.opt_out()
+    assert list(tmp_path.iterdir()) == []
+
+
+USES = """
+from deniable import Client
+from deniable.testing import MemoryClient
+
+
+def app(telemetry: Client) -> str:
+    telemetry.record("browser", "chrome")
+    telemetry.erase()
+    return f"{telemetry.status} {telemetry.consent} {telemetry.counters} {telemetry.owner_page()}"
+
+
+app(MemoryClient("metrics.toml"))
+"""
+
+
+def test_a_type_checker_accepts_it_as_a_client(tmp_path: Path) -> None:
+    """An app that asks for a Client takes a MemoryClient, says mypy in strict mode."""
+    (tmp_path / "app.py").write_text(USES)
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--config-file=", "app.py"],
+        cwd=tmp_path,
+        env={**os.environ, "MYPYPATH": str(Path(__file__).parents[2] / "client")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    assert "no issues found" in done.stdout
+
+
+def test_it_has_every_member_of_the_client() -> None:
+    """What is public in the client is there, and takes the same."""
+    for name in [each for each in dir(Client) if not each.startswith("_")]:
+        theirs, ours = getattr(Client, name), getattr(MemoryClient, name)
+        if callable(theirs):
+            assert inspect.signature(ours) == inspect.signature(theirs)

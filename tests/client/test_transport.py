@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 from collections.abc import Iterator
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
 import deniable
-from deniable import TransportError
-from deniable.transport import HttpTransport, Reply, read_reply, retry_seconds
+from deniable import Registry, TransportError
+from deniable.transport import _FINAL, HttpTransport, Reply, read_reply, retry_seconds
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -144,11 +146,53 @@ def test_nonsense_is_trouble() -> None:
         thread.join()
 
 
-@pytest.mark.parametrize("endpoint", ["", "t.acme.example", "file:///etc/passwd", "ftp://x"])
+@pytest.mark.parametrize(
+    ("endpoint", "message"),
+    [
+        ("", "must begin with https://"),
+        ("t.acme.example", "must begin with https://"),
+        ("file:///etc/passwd", "must begin with https://"),
+        ("ftp://x", "must begin with https://"),
+        ("http://", "names no host"),
+        ("https:///v1/reports", "names no host"),
+        ("https://:8080", "names no host"),
+        ("https://t.acme.example:99999", "is no address"),
+        ("https://t.acme.example:0", "names no host that can be reached"),
+        ("https://t.acme.example:http", "is no address"),
+        ("https://[::1", "is no address"),
+        ("https://t.acme.example/in?key=1", "has a query or fragment"),
+        ("https://t.acme.example?", "has a query or fragment"),
+        ("https://t.acme.example/#in", "has a query or fragment"),
+        ("https://name:secret@t.acme.example", "holds a name or password"),
+        ("https://t.acme example", "names no host that can be reached"),
+        ("https://t.acme.example\n", "names no host that can be reached"),
+        ("https:\\\\t.acme.example", "names no host that can be reached"),
+    ],
+)
+def test_an_endpoint_that_cannot_be_is_refused(
+    endpoint: str, message: str, registry: Registry
+) -> None:
+    """What no collector can have as its address is refused when the client is made, in words
+    that do not repeat a password."""
+    with pytest.raises(ValueError, match=message) as caught:
+        deniable.Client(registry, endpoint)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        "https://t.acme.example",
+        "HTTPS://t.acme.example:8443/in/",
+        "http://127.0.0.1:8080",
+        "http://[::1]:8080",
+        "http://localhost",
+        "https://täst.example",
+    ],
+)
 def test_an_endpoint_is_a_web_address(endpoint: str) -> None:
-    """Anything but http and https is refused when the client is made."""
-    with pytest.raises(ValueError, match="https://"):
-        HttpTransport(endpoint)
+    """A host with a port and a path is one."""
+    assert HttpTransport(endpoint).url == endpoint.rstrip("/") + "/v1/reports"
 
 
 def test_a_202_names_what_was_left_out() -> None:
@@ -157,16 +201,26 @@ def test_a_202_names_what_was_left_out() -> None:
     assert read_reply(Reply(202, body), "b", lambda: 0.0) == {3: "bad_row"}
 
 
-@pytest.mark.parametrize("status", [400, 404, 413])
-def test_a_4xx_is_final(status: int) -> None:
-    """The error of a refusal says that it is final, and asks for no wait."""
+@pytest.mark.parametrize(("status", "code"), [(400, "not-json"), (413, "too-many-reports")])
+def test_a_problem_of_the_batch_is_final(status: int, code: str) -> None:
+    """The error of such a refusal says that it is final, and asks for no wait."""
+    body = f'{{"type": "urn:deniable:problem:{code}"}}'.encode()
     with pytest.raises(TransportError) as caught:
-        read_reply(Reply(status, b"", "60"), "b", lambda: 0.0)
+        read_reply(Reply(status, body, "60"), "b", lambda: 0.0)
     assert caught.value.final
+    assert not caught.value.foreign
     assert caught.value.retry_after is None
 
 
-@pytest.mark.parametrize("status", [200, 301, 401, 407, 408, 429, 500, 503])
+def test_every_problem_of_the_protocol_is_known() -> None:
+    """The codes that end a batch are those that docs/protocol.md says a sender must correct."""
+    text = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text(encoding="utf-8")
+    rows = [line.split("|") for line in text.splitlines() if line.startswith(("| 400", "| 413"))]
+    codes = {code for row in rows for code in re.findall(r"`([a-z-]+)`", row[2])}
+    assert codes - {"not-http"} == _FINAL
+
+
+@pytest.mark.parametrize("status", [200, 301, 400, 401, 404, 407, 408, 413, 429, 500, 503])
 def test_all_else_may_be_retried(status: int) -> None:
     """The error carries the wait that was asked for."""
     with pytest.raises(TransportError) as caught:

@@ -39,6 +39,7 @@ from .clusters import Cluster
 
 METRICS = """
 schema = 1
+app = "example"
 
 [defaults]
 owner = "tests@acme.example"

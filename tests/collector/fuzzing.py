@@ -59,6 +59,7 @@ MEGABYTES = 600
 
 METRICS = """
 schema = 1
+app = "example"
 [defaults]
 owner = "tests@acme.example"
 expires = 2999-12-31

@@ -154,7 +154,8 @@ def test_months_without_a_window(registry):
     """A month's reports are taken for a week around its end; on other days there is no window,
     and none once the metric has expired."""
     monthly = Registry.parse(
-        "schema = 1\n[defaults]\nowner = 'x@acme.example'\nexpires = 2026-12-31\n" + BENCH.replace(
+        "schema = 1\napp = 'example'\n"
+        "[defaults]\nowner = 'x@acme.example'\nexpires = 2026-12-31\n" + BENCH.replace(
             "lifetime", 'window = "month"\nlifetime', 1)
     )["bench_flag"]  # fmt: skip
     at = [datetime(2026, 12, day, 13, tzinfo=UTC).timestamp() for day in (3, 15, 31)]

@@ -73,7 +73,7 @@ def test_commands_do_not_print_secrets(tmp_path):
     wrong = run(tmp_path, "collect", **SECRETS, DENIABLE_WORKERS="none", DENIABLE_RATE="much")
     assert "DENIABLE_WORKERS" in wrong
     odd = {"DENIABLE_STORE": f"mysql://user:{SECRET}@host/0"}
-    (tmp_path / "metrics.toml").write_text("schema = 1\n[metrics]\n")
+    (tmp_path / "metrics.toml").write_text("schema = 1\napp = 'example'\n[metrics]\n")
     refused = run(tmp_path, "collect", **odd)
     assert "Error" in refused
     for text in (shown, missing, wrong, refused):

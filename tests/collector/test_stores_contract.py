@@ -66,6 +66,7 @@ def eight(store):
 
 EIGHT = """
 schema = 1
+app = "example"
 
 [metrics.m]
 owner = "tests@acme.example"

@@ -54,7 +54,8 @@ def browser(open_browser: Callable[[bool], Chrome]) -> Chrome:
 def owners_page(tmp_path: Path) -> str:
     """The address of the page that an app shows the owner of the device."""
     registry = Registry.parse(
-        "schema = 1\n[metrics.m]\ntype = 'category'\nvalues = ['tea', 'coffee', 'milk']\n"
+        "schema = 1\napp = 'example'\n"
+        "[metrics.m]\ntype = 'category'\nvalues = ['tea', 'coffee', 'milk']\n"
         "description = 'What is in the cup?'\nowner = 'a@acme.example'\nexpires = 2099-01-01\n"
         "epsilon = 1.0\nlifetime_epsilon = 8.0\n"
     )

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 TOKEN = "a token of the tests"
 REGISTRY = """
 schema = 1
+app = "example"
 [metrics.site]
 type = "string"
 description = "Which site?"

@@ -24,6 +24,7 @@ NOW = 1_795_000_000.0  # 2026-11-18, UTC
 
 REGISTRY = """
 schema = 1
+app = "example"
 [defaults]
 owner = "growth@acme.example"
 expires = 2027-06-30

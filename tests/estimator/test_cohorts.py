@@ -211,6 +211,7 @@ def test_only_cohort_tables_are_decoded_here(make_scheme: Callable[..., Scheme])
 
 MEMORY = """
 schema = 1
+app = "example"
 [defaults]
 owner = "growth@acme.example"
 expires = 2027-06-30

@@ -133,6 +133,7 @@ def test_without_answers_nothing_is_said() -> None:
 
 MEMOIZED = """
 schema = 1
+app = "example"
 [metrics.m]
 type = "boolean"
 description = "?"

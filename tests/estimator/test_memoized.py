@@ -269,6 +269,7 @@ def test_without_memory_windows_are_as_before(make_scheme: Callable[..., Scheme]
 
 REGISTRY = """
 schema = 1
+app = "example"
 [defaults]
 owner = "growth@acme.example"
 expires = 2027-06-30

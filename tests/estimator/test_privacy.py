@@ -20,6 +20,7 @@ from deniable_estimator.privacy.words import chance, factor, pace, rounded_up
 
 HEAD = """
 schema = 1
+app = "example"
 {cap}
 [defaults]
 owner = "growth@acme.example"

@@ -23,6 +23,7 @@ YESTERDAY = "2026-11-20"
 
 REGISTRY = """
 schema = 1
+app = "example"
 [defaults]
 owner = "growth@acme.example"
 expires = 2027-06-30

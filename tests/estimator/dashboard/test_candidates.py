@@ -21,6 +21,7 @@ from .conftest import NOW, TOKEN, YESTERDAY
 
 REGISTRY = """
 schema = 1
+app = "example"
 [metrics.site]
 type = "string"
 description = "Which site?"

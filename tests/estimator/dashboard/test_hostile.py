@@ -185,6 +185,6 @@ def test_an_error_of_the_api_is_no_page(client: FlaskClient) -> None:
 @pytest.mark.parametrize("name", ["a<b", "a/b", "../x", 'a"b', "a b", "é", "x" * 200, ""])
 def test_a_metric_cannot_have_a_hostile_name(name: str) -> None:
     """A name is of letters, digits and underscores, so it can stand in addresses and files."""
-    text = f'schema = 1\n[metrics.{json.dumps(name)}]\ntype = "boolean"'
+    text = f'schema = 1\napp = "example"\n[metrics.{json.dumps(name)}]\ntype = "boolean"'
     with pytest.raises(RegistryError, match="name"):
         Registry.parse(text)

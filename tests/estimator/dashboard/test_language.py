@@ -53,6 +53,7 @@ NAMES = frozenset(
 
 REGISTRY = """
 schema = 1
+app = "example"
 [defaults]
 owner = "队@例"
 expires = 2027-06-30

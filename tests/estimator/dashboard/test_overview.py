@@ -17,6 +17,7 @@ from .conftest import NOW, TOKEN, fill
 
 REGISTRY = """
 schema = 1
+app = "example"
 [defaults]
 owner = "growth@acme.example"
 expires = 2027-06-30

@@ -132,7 +132,8 @@ def test_a_long_table_is_listed_on_request(tmp_path: Path) -> None:
     """Of 1,000 values a page lists the largest and links to all; each is then there once."""
     names = ", ".join(f'"value {number}"' for number in range(1000))
     registry = Registry.parse(
-        "schema = 1\n[metrics.many]\ntype = 'category'\ndescription = '?'\nowner = 'me'\n"
+        "schema = 1\napp = 'example'\n"
+        "[metrics.many]\ntype = 'category'\ndescription = '?'\nowner = 'me'\n"
         f"expires = 2027-06-30\nepsilon = 2.0\nlifetime_epsilon = 8.0\nvalues = [{names}]\n"
     )
     store = open_store(f"sqlite:///{tmp_path}/many.db")

@@ -54,7 +54,7 @@ def test_memory_is_planned(browser: FlaskClient, size: int) -> None:
     values = json.dumps([str(number) for number in range(size)])
     text = found[1].replace("&#34;", '"').replace("[...]", values)
     rest = 'description = "?"\nowner = "me"\nexpires = 2027-06-30\n'
-    metric = Registry.parse(f"schema = 1\n{text}\n{rest}")["my_metric"]
+    metric = Registry.parse(f"schema = 1\napp = 'example'\n{text}\n{rest}")["my_metric"]
     assert metric.longitudinal == "memoize"
     assert metric.scheme.mechanism.name == made["mechanism"]
     for text in ("longitudinal", "any number", " checked"):
@@ -98,7 +98,7 @@ def test_the_declaration_is_a_registry(browser: FlaskClient) -> None:
     assert found is not None
     text = found[1].replace("&#34;", '"').replace("[...]", '["a", "b", "c"]')
     rest = 'description = "?"\nowner = "me"\nexpires = 2027-06-30\n'
-    metric = Registry.parse(f"schema = 1\n{text}\n{rest}")["my_metric"]
+    metric = Registry.parse(f"schema = 1\napp = 'example'\n{text}\n{rest}")["my_metric"]
     assert (metric.epsilon, metric.sample_rate, metric.devices) == (0.5, 0.25, 100_000)
 
 

@@ -17,6 +17,7 @@ def declared(epsilon: float, lifetime: float, extra: str = "") -> Metric:
     return Registry.parse(
         f"""
         schema = 1
+        app = "example"
         [metrics.m]
         type = "category"
         description = "What?"

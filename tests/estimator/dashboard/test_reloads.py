@@ -26,6 +26,7 @@ from .conftest import NOW, TOKEN, YESTERDAY, fill
 
 REGISTRY = """
 schema = 1
+app = "example"
 [defaults]
 owner = "me"
 expires = 2027-06-30

@@ -15,8 +15,11 @@ from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.commands import dashboard
 from deniable_estimator.dashboard.settings import Settings
 
-GOOD = 'schema = 1\n[metrics.m]\ntype = "boolean"\ndescription = "?"\nowner = "me"\n' \
-       "expires = 2027-06-30\nepsilon = 1.0\nlifetime_epsilon = 8.0\n"  # fmt: skip
+GOOD = (
+    'schema = 1\napp = "example"\n'
+    '[metrics.m]\ntype = "boolean"\ndescription = "?"\nowner = "me"\n'
+    "expires = 2027-06-30\nepsilon = 1.0\nlifetime_epsilon = 8.0\n"
+)
 
 
 def test_the_token_may_stand_in_a_file(tmp_path: Path) -> None:

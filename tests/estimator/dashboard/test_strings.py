@@ -27,6 +27,7 @@ from .conftest import NOW, TOKEN
 
 REGISTRY = """
 schema = 1
+app = "example"
 [metrics.site]
 type = "string"
 description = "Which site?"

@@ -1,0 +1,45 @@
+"""What the owner of a device can take back: what waits, or all that is kept of them.
+
+Neither gives back what was spent: the ledger and the windows that were answered stay, so that
+agreeing again reveals no more than was declared.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from deniable import memo, open_windows, outbox
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+__all__ = ["erase", "erased_on", "withdraw"]
+
+
+def withdraw(connection: Connection) -> None:
+    """Forget the values of open windows and the reports that were not acknowledged.
+
+    What was sent stays listed, for the owner to see. So do the keys of the memos, which say
+    nothing of any value: with another key the same value would be told of a second time.
+    """
+    open_windows.clear(connection)
+    outbox.withdraw(connection)
+
+
+def erase(connection: Connection, now: float) -> None:
+    """Forget the values, all reports, and the keys of memos, at a POSIX time in seconds.
+
+    Metrics that have answered with memory never answer again on this device.
+    """
+    open_windows.clear(connection)
+    outbox.clear(connection)
+    memo.erase(connection)
+    day = datetime.fromtimestamp(now, UTC).date()
+    connection.execute("UPDATE device SET erased = ?", (day.isoformat(),))
+
+
+def erased_on(connection: Connection) -> str | None:
+    """The UTC day of the last erasure, like 2026-11-22; None if there was none."""
+    (day,) = connection.execute("SELECT erased FROM device").fetchone()
+    return None if day is None else str(day)

@@ -1,0 +1,206 @@
+"""`deniable sent`: the owner of a device reads what it has reported, switches it off, or erases.
+
+It belongs to the SDK, so it needs nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sqlite3
+import sys
+import textwrap
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+from deniable import outbox, owner, owning
+from deniable.errors import DeniableError, StateError
+from deniable.owner_texts import OWNER_TEXTS, OwnerLanguage
+from deniable.registry import Registry
+from deniable.sent import SentReport, describe_entries
+from deniable.state import FILE_NAME, State, states_root
+
+if TYPE_CHECKING:
+    from deniable.owner import Account
+
+__all__ = ["SUMMARY", "main"]
+
+SUMMARY = "Show what this device has reported, in words."
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; the exit status."""
+    asked = _parser().parse_args(arguments)
+    try:
+        registry = None if asked.registry is None else Registry.load(asked.registry)
+        directory = _find_state(asked.state_dir, asked.app)
+        if asked.switch is not None or asked.erase:
+            _change(directory, asked.switch, erase=asked.erase)
+            return 0
+        kept = _Kept(directory, registry, asked.language if asked.html else "en")
+        if asked.html is not None:
+            asked.html.write_text(kept.page(), encoding="utf-8")
+            print(f"The page is in {asked.html}.")
+        elif asked.json:
+            print(json.dumps(kept.to_dict(), indent=2, ensure_ascii=False))
+        else:
+            print(kept.text())
+    except DeniableError as error:
+        return _fail(str(error))
+    except (sqlite3.Error, OSError) as error:
+        return _fail(f"a file is out of reach: {error}")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="deniable sent",
+        description=(
+            "Show every report of this device that is remembered, the newest first: what was "
+            "reported, and how often the device would have said the same if something else were "
+            "true. What was spent is never erased, so that nothing can be asked twice."
+        ),
+    )
+    parser.add_argument("--app", help="the app, by its name; by default the only one of this user")
+    parser.add_argument("--state-dir", type=Path, help="the app's state directory, if it has one")
+    parser.add_argument(
+        "--registry",
+        type=Path,
+        metavar="METRICS.TOML",
+        help="the app's metrics.toml; needed in words for metrics with very many values",
+    )
+    parser.add_argument(
+        "--html",
+        type=Path,
+        metavar="FILE",
+        help="write a page for a browser, with what the ledger has left",
+    )
+    parser.add_argument(
+        "--language",
+        choices=get_args(OwnerLanguage),
+        default="en",
+        help="the language of that page (default: en)",
+    )
+    parser.add_argument(
+        "--switch-off",
+        dest="switch",
+        action="store_const",
+        const="off",
+        help="report nothing from now on, and forget what waits to be sent",
+    )
+    parser.add_argument(
+        "--switch-on",
+        dest="switch",
+        action="store_const",
+        const="on",
+        help="report again, if the app may",
+    )
+    parser.add_argument(
+        "--erase",
+        action="store_true",
+        help="erase values, all reports and the keys of memories; the ledger stays, and metrics "
+        "that have answered with memory never answer again",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    return parser
+
+
+def _fail(message: str) -> int:
+    print(f"Error: {message}", file=sys.stderr)
+    return 1
+
+
+def _find_state(directory: Path | None, app: str | None) -> Path:
+    """The directory of the state to read.
+
+    Raises:
+        StateError: there is none, or more than one and none was named.
+    """
+    root = states_root()
+    if directory is None and app is not None:
+        directory = root / app
+    if directory is not None:
+        if not (directory / FILE_NAME).exists():
+            raise StateError(f"no state of deniable in {directory}")
+        return directory
+    found = sorted(path.parent for path in root.glob(f"*/{FILE_NAME}"))
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise StateError(f"no app keeps its state under {root}: name one with --state-dir")
+    listed = "".join(f"\n  --app {path.name}" for path in found)
+    raise StateError(f"more than one app keeps its state under {root}; choose:{listed}")
+
+
+def _change(directory: Path, switch: str | None, *, erase: bool) -> None:
+    """Switch reporting on or off, and erase, as the owner of the device asks."""
+    state = State(directory)
+    try:
+        if switch is not None:
+            state.switch(on=switch == "on")
+        if erase or switch == "off":
+            with state.transaction() as connection:
+                if erase:
+                    owning.erase(connection, time.time())
+                else:
+                    owning.withdraw(connection)
+    finally:
+        state.close()
+    if switch == "off":
+        print("Reporting is off, and what waited to be sent is forgotten.")
+    elif switch == "on":
+        print("Reporting is on again, if the app may.")
+    if erase:
+        print(
+            "Values, reports and the keys of memories on this device are erased; the ledger stays."
+        )
+
+
+class _Kept:
+    """What a state holds for its owner."""
+
+    def __init__(self, directory: Path, registry: Registry | None, language: OwnerLanguage) -> None:
+        state = State(directory)
+        try:
+            with state.transaction() as connection:
+                entries = outbox.entries(connection)
+                self._ledger: list[Account] = owner.accounts(connection, registry)
+                self._waiting = owner.waiting_values(connection)
+                self._erased = owning.erased_on(connection)
+            self._sending = not state.switched_off
+        finally:
+            state.close()
+        self._language = language
+        self._reports = describe_entries(entries, registry, OWNER_TEXTS[language])
+
+    def page(self) -> str:
+        return owner.owner_page(
+            self._reports,
+            self._ledger,
+            self._waiting,
+            sending=self._sending,
+            erased=self._erased,
+            language=self._language,
+        )
+
+    def to_dict(self) -> dict[str, object]:
+        reports = [report.to_dict() for report in self._reports]
+        return {"erased": self._erased, "reports": reports}
+
+    def text(self) -> str:
+        parts = [_paragraph(report) for report in self._reports]
+        texts = OWNER_TEXTS["en"]
+        if self._erased is not None:
+            parts.append(texts.erased.format(day=self._erased))
+        elif not parts:
+            parts.append(texts.nothing_sent)
+        return "\n\n".join(parts)
+
+
+def _paragraph(report: SentReport) -> str:
+    """One report, as wide as the terminal."""
+    width = min(100, shutil.get_terminal_size().columns)
+    return textwrap.fill(str(report), width, subsequent_indent="    ", break_on_hyphens=False)
