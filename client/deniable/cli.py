@@ -26,8 +26,8 @@ def main() -> None:
 
             sys.exit(sent_command.main(sys.argv[2:]))
         sys.exit(
-            "deniable: all commands but `deniable sent` need one more package: "
-            "install deniable with its extra cli, as in pip install '.[cli]'"
+            "deniable: all commands but `deniable sent` need click: install deniable with its "
+            "extra cli, which a clone does by pip install '.[cli]'"
         )
     _group()(prog_name="deniable")
 
@@ -65,7 +65,7 @@ def _missing(point: EntryPoint, error: ModuleNotFoundError) -> click.Command:
     import click
 
     extra = _EXTRAS.get(point.module.partition(".")[0], "all")
-    advice = f"needs {error.name}: pip install 'deniable[{extra}]'"
+    advice = f"needs {error.name}: install deniable with its extra {extra}"
 
     @click.command(
         point.name,

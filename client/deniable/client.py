@@ -120,8 +120,11 @@ class Client:
         # Held from taking records out of the queue until they are written.
         self._writing = threading.Lock()
         self._worker = (
-            Worker(self._step, self._idle_seconds, self._state.close) if background else None
+            Worker(self, Client._step, Client._idle_seconds, self._state.close)
+            if background
+            else None
         )
+        self._owns_state = self._state is not state_dir
         lifecycle.follow(self)
         if self.status in ("disabled", "no_consent"):
             self._withdraw()
@@ -310,6 +313,16 @@ class Client:
                 self._worker.reset()
         self._state.after_fork(child=child)
         self._writing.release()
+
+    def __del__(self) -> None:
+        # A client that nobody holds any more, as after a notebook's cell was run again, writes
+        # what it has and ends its thread. A state of somebody else's may be in use right now.
+        if getattr(self, "_owns_state", False) and not self._closed:
+            self._write()
+            self._closed = True
+            if self._worker is not None:
+                self._worker.stop(0)
+            self._state.close()
 
     def __enter__(self) -> Self:
         return self

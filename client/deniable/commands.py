@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 
 import click
 
-from deniable import sent_command
+from deniable import edits, sent_command
 from deniable.errors import RegistryError
 from deniable.forecast import forecast
 from deniable.mechanisms import AUTO, choice
@@ -26,17 +27,30 @@ __all__ = ["lint", "sent"]
 @click.command(short_help="Check a metrics.toml and show what each metric reveals.")
 @click.argument("path", default="metrics.toml", type=click.Path(path_type=Path))
 @click.option("--explain", is_flag=True, help="Say why each metric has its mechanism.")
+@click.option(
+    "--since",
+    type=click.Path(path_type=Path),
+    metavar="OLD",
+    help="An earlier metrics.toml: say what each edit costs on devices that have answered.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def lint(path: Path, explain: bool, as_json: bool) -> None:
+def lint(path: Path, explain: bool, since: Path | None, as_json: bool) -> None:
     """Report every mistake in PATH (metrics.toml) with its line; exit 1 if there is one.
 
     A registry without mistakes is shown as a table: what each metric asks, how much its
     answers reveal, and which mechanism gives them. A warning says what cannot work: a
-    metric that has expired, or whose expected `devices` are too few to see a 1 % share.
+    metric that has expired, or whose expected `devices` are too few to see a 1 % share. A
+    note says what an edit costs: of any metric with memory, and with --since of each change.
     """
     try:
-        registry: Registry | None = Registry.load(path)
-        problems = _warnings(registry) if registry is not None else ()
+        before = None if since is None else Registry.load(since)
+    except RegistryError as error:
+        raise click.ClickException(str(error)) from None
+    problems: Sequence[Problem]
+    try:
+        loaded = Registry.load(path)
+        registry: Registry | None = loaded
+        problems = _remarks(loaded, before)
     except RegistryError as error:
         registry, problems = None, error.problems
     if as_json:
@@ -68,8 +82,8 @@ def sent(arguments: tuple[str, ...]) -> None:
     raise SystemExit(sent_command.main(arguments))
 
 
-def _warnings(registry: Registry) -> tuple[Problem, ...]:
-    """What is allowed and still will not work."""
+def _remarks(registry: Registry, before: Registry | None) -> list[Problem]:
+    """What is allowed and still will not work, and what edits cost, in the order of the file."""
     today = datetime.now(UTC).date()
     found = []
     for metric in registry:
@@ -78,7 +92,8 @@ def _warnings(registry: Registry) -> tuple[Problem, ...]:
             messages.append(f"expired on {metric.expires}: it is neither recorded nor accepted")
         line, where = registry.lines.get(metric.name), f"metrics.{metric.name}"
         found += [Problem(line, where, each, "warning") for each in messages if each]
-    return tuple(found)
+    found += edits.foresee(registry) if before is None else edits.compare(before, registry)
+    return sorted(found, key=lambda problem: problem.line or 0)
 
 
 def _explanation(metric: Metric) -> str:

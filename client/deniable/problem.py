@@ -1,4 +1,4 @@
-"""One mistake in a registry, or a warning about it."""
+"""One mistake in a registry, a warning about it, or a note."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ __all__ = ["Problem"]
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One mistake (or warning): where it is and what to do about it."""
+    """One mistake, warning or note: where it is and what to do about it."""
 
     line: int | None
     where: str
     message: str
-    severity: Literal["error", "warning"] = "error"
+    severity: Literal["error", "warning", "note"] = "error"
 
     def describe(self, source: str) -> str:
         """`file:line: severity: where: message`, as editors and people read it."""

@@ -22,7 +22,11 @@ if TYPE_CHECKING:
     from deniable.randomness import Bits
     from deniable.registry import Registry
 
-__all__ = ["seal"]
+__all__ = ["UNDECLARED_SECONDS", "seal"]
+
+UNDECLARED_SECONDS = 86_400.0
+"""How long after its window a value is kept whose metric this registry does not declare: while an
+app is upgraded, a process of the newer version may still answer."""
 
 
 def seal(
@@ -45,10 +49,12 @@ def seal(
     answers = 0
     for name, window, value in ended:
         metric = registry.metrics.get(name)
+        if metric is None and now < windows.end(window) + UNDECLARED_SECONDS:
+            continue
         answered = False
         if metric is not None and value is not None and ledger.allows(metric, registry):
             answered = _answer(connection, ledger, metric, window, value, ready, bits)
-        # A metric that is no longer declared is not answered: its value goes all the same.
+        # A metric that is no longer declared is not answered: its value goes in the end.
         open_windows.settle(connection, name, window, answered=answered)
         answers += answered
     return answers

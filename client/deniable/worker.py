@@ -11,8 +11,12 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
+from typing import Generic, TypeVar
+from weakref import ref
 
 __all__ = ["Worker"]
+
+_Owner = TypeVar("_Owner")
 
 _LINGER = 0.2
 """Seconds that work may gather after it arrives: one write to the disk serves all of it."""
@@ -26,18 +30,22 @@ class _Request:
         self.result = False
 
 
-class Worker:
-    """Runs `step(urgent)` in a daemon thread, again after `idle()` seconds at the latest.
+class Worker(Generic[_Owner]):
+    """Runs `step(owner, urgent)` in a daemon thread, again after `idle(owner)` seconds at the
+    latest.
 
-    `finish` runs when the thread ends: when it is stopped, or when `step` raises.
+    The thread keeps the owner alive while it takes a step, and not while it waits: it ends
+    with its owner. `finish` runs when it ends: then, when it is stopped, or when `step` raises.
     """
 
     def __init__(
         self,
-        step: Callable[[bool], bool],
-        idle: Callable[[], float],
+        owner: _Owner,
+        step: Callable[[_Owner, bool], bool],
+        idle: Callable[[_Owner], float],
         finish: Callable[[], None],
     ) -> None:
+        self._owner = ref(owner)
         self._step = step
         self._idle = idle
         self._finish = finish
@@ -108,18 +116,28 @@ class Worker:
                     self._woken = False
                     self._urgent.wait(_LINGER)
                 self._urgent.clear()
-                requests = [self._requests.popleft() for _ in range(len(self._requests))]
-                try:
-                    result = self._step(bool(requests))
-                    for request in requests:
-                        request.result = result
-                finally:
-                    for request in requests:
-                        request.done.set()
-                idle = self._idle()
+                found = self._take_step()
+                if found is None:
+                    break
+                idle = found
         finally:
             # Should a step have raised, the next work starts another thread.
             self._thread = None
             while self._requests:
                 self._requests.popleft().done.set()
             self._finish()
+
+    def _take_step(self) -> float | None:
+        """One step; the seconds until the next, or None where the owner is gone."""
+        owner = self._owner()
+        if owner is None:
+            return None
+        requests = [self._requests.popleft() for _ in range(len(self._requests))]
+        try:
+            result = self._step(owner, bool(requests))
+            for request in requests:
+                request.result = result
+        finally:
+            for request in requests:
+                request.done.set()
+        return self._idle(owner)

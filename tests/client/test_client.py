@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
@@ -17,6 +18,7 @@ from typing import Any
 
 import pytest
 
+import deniable
 from deniable import Client, MetricError, Registry, StateError, TransportError
 from deniable import client as client_module
 from deniable.ledger import Ledger
@@ -495,6 +497,36 @@ def test_development_tells_of_undeclared_values(tmp_path: Path) -> None:
     assert said[()] == ""
     assert "app.py:3: UndeclaredValueWarning: metric 'browser': a value" in said["-X", "dev"]
     assert "Firefox" not in said["-X", "dev"].replace("'Firefox'", "", 1)  # the line of code
+
+
+def test_a_notebook_cell_may_run_again(
+    make_client: MakeClient, clock: Any, collector: Any, tmp_path: Path
+) -> None:
+    """A cell that makes a client and records, run three times, leaves one client and one thread:
+    those before wrote what they had and ended, and the window gets one answer of all records."""
+    before = {thread.ident for thread in threading.enumerate()}
+    scope: dict[str, Any] = {"deniable": deniable, "registry": make_client().registry}
+    scope |= {"clock": clock, "collector": collector, "folder": tmp_path / "state"}
+    cell = (
+        "telemetry = deniable.Client(\n"
+        "    registry, state_dir=folder, clock=clock, transport=collector\n"
+        ")\n"
+        "telemetry.record('dark_mode', True)\n"
+    )
+    for _ in range(3):
+        exec(cell, scope)
+    client = scope["telemetry"]
+    assert client.flush(30)
+    deadline = time.monotonic() + 30
+    while len({thread.ident for thread in threading.enumerate()} - before) > 1:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    with client._state.transaction() as connection:
+        assert connection.execute("SELECT records FROM open_values").fetchall() == [(3,)]
+    clock.days(1)
+    assert client.flush(30)
+    assert len(collector.reports) == 1
+    client.close(30)
 
 
 @pytest.mark.parametrize("spread", [-1.0, 1e6, float("nan")])

@@ -100,6 +100,84 @@ def test_lint_says_what_a_lifetime_bounds(run: Callable[..., Any], tmp_path: Pat
     assert "cohort local hashing of a memo" in listed[1]["explanation"]
 
 
+EDITED = """
+schema = 1
+app = "editor"
+[defaults]
+owner = "a"
+expires = 2037-06-30
+[metrics.kept]
+type = "category"
+values = ["x", "y", "z"]
+description = "With memory."
+longitudinal = "memoize"
+epsilon = 1.0
+memo_epsilon = 3.0
+lifetime_epsilon = 7.0
+[metrics.fresh]
+type = "boolean"
+description = "Without memory."
+epsilon = 1.0
+lifetime_epsilon = 3.0
+"""
+
+
+@pytest.mark.parametrize(
+    ("memo", "lifetime", "words"),
+    [
+        (3.0, 7.0, "has room for 2 of them, so a device stops for good at change 2"),
+        (2.0, 7.0, "has room for 3 of them, so a device stops for good at change 3"),
+        (4.0, 7.0, "has room for one, so devices that have answered would stop for good"),
+    ],
+)
+def test_lint_says_how_often_memory_may_change(
+    run: Callable[..., Any], tmp_path: Path, memo: float, lifetime: float, words: str
+) -> None:
+    """A note beside every metric with memory, and beside no other, says what a change costs."""
+    path = tmp_path / "metrics.toml"
+    path.write_text(EDITED.replace("memo_epsilon = 3.0", f"memo_epsilon = {memo}"))
+    result = run(lint, path)
+    assert result.exit_code == 0
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"{path}:7: note: metrics.kept: a change of its values")
+    assert words in line
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where", "words"),
+    [
+        ('"z"]', '"z", "w"]', "kept", "3 for the memos before and 3 for these fit into"),
+        ("memo_epsilon = 3.0", "memo_epsilon = 5.0", "kept", "are more than lifetime_epsilon 7"),
+        ("memo_epsilon = 3.0", "memo_epsilon = 5.0", "kept", "lifetime_epsilon of at least 8"),
+        ("longitudinal = \"memoize\"\nepsilon = 1.0\nmemo_epsilon = 3.0", "epsilon = 1.0", "kept",
+         "gives up its memory"),
+        ("lifetime_epsilon = 3.0", "lifetime_epsilon = 3.0\nlongitudinal = 'memoize'", "fresh",
+         "begins a memory: a memo is charged 3"),
+        ("epsilon = 1.0\nlifetime_epsilon = 3.0", "epsilon = 1.5\nlifetime_epsilon = 3.0", "fresh",
+         "is a new scheme: devices go on with the ledger"),
+        ('app = "editor"', 'app = "viewer"', "app", "devices begin anew"),
+        ('"With memory."', '"Described anew."', None, ""),
+    ],
+)  # fmt: skip
+def test_lint_compares_with_an_earlier_registry(
+    run: Callable[..., Any], tmp_path: Path, old: str, new: str, where: str | None, words: str
+) -> None:
+    """`--since` names each metric whose scheme changed, with what that costs on devices, and
+    nothing else."""
+    before, after = tmp_path / "old.toml", tmp_path / "metrics.toml"
+    before.write_text(EDITED)
+    assert old in EDITED
+    after.write_text(EDITED.replace(old, new))
+    result = run(lint, after, "--since", before)
+    assert result.exit_code == 0
+    lines = result.stderr.splitlines()
+    assert len(lines) == (where is not None)
+    if where is not None:
+        assert words in lines[0]
+        assert where in lines[0]
+    assert run(lint, after, "--since", tmp_path / "none.toml").exit_code == 1
+
+
 def test_lint_without_a_file_says_so(run: Callable[..., Any], tmp_path: Path) -> None:
     """A file that is not there is a problem like others."""
     result = run(lint, tmp_path / "none.toml")

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import random
+import struct
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
+from scipy import stats
 
-from deniable import Client, Registry
+from deniable import Client, Registry, Scheme
 from deniable import memo as memo_module
 from deniable.ledger import Ledger
-from deniable.mechanisms import Memoizing
+from deniable.mechanisms import (
+    MemoizedLocalHashing,
+    MemoizedSubsetSelection,
+    Memoizing,
+    Report,
+)
 from deniable.memo import draw
+from deniable.randomness import keyed_bits
 from deniable.state import State
 
 MakeClient = Callable[..., Client]
@@ -422,3 +431,61 @@ def test_the_owner_is_told_of_the_memory(make_client: MakeClient, clock: Any) ->
     ]
     assert "81 times" in reports["homepage"].words
     assert not reports["homepage"].likelihoods
+
+
+VECTORS = json.loads(
+    (Path(__file__).parents[2] / "client" / "vectors" / "memory.json").read_text(encoding="utf-8")
+)
+
+
+@pytest.mark.parametrize("case", VECTORS["sources"], ids=lambda case: case["label"])
+def test_vectors_of_the_source(case: dict[str, Any]) -> None:
+    """A key and a label give the published bits, and HMAC-SHA-512 by another way gives them too."""
+    key = bytes.fromhex(case["key"])
+    bits = keyed_bits(key, case["label"])
+    assert [f"{bits(each['bits']):x}" for each in case["draws"]] == [
+        each["value"] for each in case["draws"]
+    ]
+    block = 1
+    for each in case["draws"]:
+        size = (each["bits"] + 7) // 8
+        data = b""
+        while len(data) < size:
+            message = case["label"].encode() + b"\0" + struct.pack(">I", block)
+            inner = hashlib.sha512(bytes(k ^ 0x36 for k in key.ljust(128, b"\0")) + message)
+            outer = bytes(k ^ 0x5C for k in key.ljust(128, b"\0")) + inner.digest()
+            data += hashlib.sha512(outer).digest()
+            block += 1
+        drawn = int.from_bytes(data[:size], "little") >> (8 * size - each["bits"])
+        assert f"{drawn:x}" == each["value"]
+
+
+@pytest.mark.parametrize("case", VECTORS["memos"])
+def test_vectors_of_memos(case: dict[str, Any]) -> None:
+    """A key gives the published row and memo under a scheme."""
+    scheme = Scheme.from_definition(case["scheme"])
+    assert scheme.fingerprint == case["fingerprint"]
+    assert isinstance(scheme.mechanism, Memoizing)
+    key = bytes.fromhex(case["key"])
+    row, memo = draw(key, scheme.fingerprint, scheme.mechanism, case["item"])
+    assert (row, f"{memo:x}") == (case["row"], case["memo"])
+
+
+def test_memos_of_many_keys_follow_the_permanent_response() -> None:
+    """Over 4,000 random keys rows are uniform and memos have the exact chances of the mechanism.
+
+    Two chi-square tests, alpha = 1e-6 each, keys drawn with seed 12.
+    """
+    rng = random.Random(12)
+    scheme = Scheme("category", MemoizedSubsetSelection.design(6, 1.0, 2.0), tuple("abcdef"))
+    hashed = MemoizedLocalHashing.design("city", 1.0, 2.0)
+    memos, rows, keys = [0] * 6, [0] * 16, 4_000
+    for _ in range(keys):
+        key = rng.randbytes(32)
+        mechanism = scheme.mechanism
+        assert isinstance(mechanism, MemoizedSubsetSelection)
+        memos[draw(key, scheme.fingerprint, mechanism, 2)[1]] += 1
+        rows[draw(key, scheme.fingerprint, hashed, "Oslo")[0] * 16 // len(hashed.rows)] += 1
+    chances = [float(mechanism.permanent.likelihood(Report(0, memo), 2)) for memo in range(6)]
+    assert stats.chisquare(memos, [keys * chance for chance in chances]).pvalue > 1e-6
+    assert stats.chisquare(rows).pvalue > 1e-6

@@ -168,12 +168,33 @@ def test_a_value_that_left_the_domain_becomes_other(
 def test_a_metric_that_was_removed_leaves_no_value(
     make_client: MakeClient, registry: Registry, clock: Any, collector: Any
 ) -> None:
-    """The value of a metric that is no longer declared goes when its window ends."""
+    """The value of a metric that is no longer declared goes a day after its window ended."""
     with make_client() as client:
         client.record("browser", "chrome")
     clock.days(1)
     without = dataclasses.replace(registry, metrics={"dark_mode": registry["dark_mode"]})
     client = make_client(registry=without)
     assert client.flush()
+    assert len(held(client)) == 1
+    clock.days(1)
+    assert client.flush()
     assert held(client) == []
     assert collector.reports == []
+
+
+def test_an_older_process_leaves_a_newer_ones_metric_alone(
+    make_client: MakeClient, registry: Registry, clock: Any, collector: Any
+) -> None:
+    """While an app is upgraded, a process that does not know a metric yet does not take its value
+    from the process that does, which answers."""
+    older = make_client(
+        registry=dataclasses.replace(registry, metrics={"dark_mode": registry["dark_mode"]})
+    )
+    newer = make_client()
+    newer.record("browser", "chrome")
+    newer.record("dark_mode", True)
+    newer.flush()
+    clock.days(1)
+    assert older.flush()
+    assert newer.flush()
+    assert sorted(report["metric"] for report in collector.reports) == ["browser", "dark_mode"]

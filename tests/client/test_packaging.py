@@ -90,8 +90,32 @@ def test_the_command_says_which_extra_it_needs(bare: Path) -> None:
         [str(bare.parent / "deniable"), "lint"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
-    assert "pip install 'deniable[cli]'" in done.stderr
+    assert "its extra cli" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_owner_needs_no_extra(bare: Path, tmp_path: Path) -> None:
+    """`deniable sent` of the wheel alone shows, in words and as JSON, what a device has sealed."""
+    (tmp_path / "metrics.toml").write_text(RANDOMIZE.partition("'''")[2].partition("'''")[0])
+    run(
+        bare,
+        "-c",
+        "import deniable\n"
+        "now = [1.8e9]\n"
+        f"client = deniable.Client('{tmp_path}/metrics.toml', state_dir='{tmp_path}/state',\n"
+        "    clock=lambda: now[0], background=False)\n"
+        "client.record('drink', 'tea')\n"
+        "client.flush()\n"
+        "now[0] += 86400\n"
+        "client.flush()\n"
+        "print(client.sent()[0])\n",
+    )
+    command = bare.parent / "deniable"
+    text = run(command, "sent", "--state-dir", tmp_path / "state")
+    assert text.startswith("2027-01-15, drink (queued): your device")
+    document = json.loads(run(command, "sent", "--state-dir", tmp_path / "state", "--json"))
+    assert [report["metric"] for report in document["reports"]] == ["drink"]
+    assert "--erase" in run(command, "sent", "--help")
 
 
 def test_the_wheel_holds_types_and_no_tests(wheel: Path) -> None:
