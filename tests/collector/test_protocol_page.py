@@ -6,8 +6,12 @@ import re
 from pathlib import Path
 
 import deniable_collector
+from deniable.outbox import PASSING
+from deniable.wire import LATEST
 from deniable_collector.batches.batch import REASONS
 from deniable_collector.batches.binary import MEDIA_TYPE
+from deniable_collector.batches.catalogue import SKEW
+from deniable_collector.stores.base import ID_RETENTION
 
 PAGE = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text(encoding="utf-8")
 SOURCES = Path(deniable_collector.__file__).parent
@@ -29,3 +33,10 @@ def test_every_problem_is_named():
     assert {"not-json", "queue-full", "store-unavailable", "http-415"} <= codes
     assert not {code for code in codes if f"`{code}`" not in PAGE}
     assert MEDIA_TYPE in PAGE
+
+
+def test_devices_and_collector_agree():
+    """A device gives up a report that the collector did not know when a window is too old for the
+    collector, and the reasons that it waits for are the collector's."""
+    assert LATEST == ID_RETENTION - SKEW == 6 * 86_400
+    assert set(REASONS) >= PASSING
