@@ -5,15 +5,20 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format audit bench docs screenshots texts clean
+.PHONY: help demo dist test lint format audit bench docs screenshots texts clean
 
 help: ## Show this help
-	@echo "deniable: telemetry that cannot be quoted"
+	@echo "deniable: telemetry with plausible deniability"
 	@echo
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.runtime ## Collector, dashboard and 50,000 simulated devices, on this machine
 	@$(BIN)/deniable demo
+
+dist: $(BIN)/python ## A wheel in dist/, for apps and servers to install
+	@rm -rf dist
+	@$(PIP) wheel -c constraints.txt --no-deps --wheel-dir dist .
+	@ls dist/*.whl
 
 test: $(VENV)/.dev ## All tests
 	$(BIN)/python -m pytest $(PYTEST)
@@ -43,7 +48,7 @@ texts: $(VENV)/.runtime ## Gather the texts to translate, and bring the catalogu
 	$(BIN)/python -m deniable_estimator.dashboard.texts
 
 clean: ## Remove the environment and all caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(BIN)/python:
 	@echo "Making the environment in $(VENV) ..."

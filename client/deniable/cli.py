@@ -55,7 +55,7 @@ def _group() -> click.Group:
     @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
     @click.version_option(deniable.__version__, prog_name="deniable")
     def deniable_command() -> None:
-        """Telemetry that cannot be quoted: local differential privacy, self-hosted."""
+        """Telemetry with plausible deniability (local differential privacy, self-hosted)."""
 
     return deniable_command
 

@@ -1,0 +1,454 @@
+"""What README and docs print can be typed as it stands: commands, options and Python."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import tomllib
+import urllib.request
+import venv
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from deniable import Registry
+from deniable_collector.stores import open_store
+from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_estimator.sampling import sample_tally
+
+ROOT = Path(__file__).parents[2]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "benchmarks" / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
+PROGRAMS = ("deniable", "make", "pip", "python", "curl", "docker", ".ci/run")
+
+
+class Line(NamedTuple):
+    """A command as a page prints it."""
+
+    page: str
+    command: str
+
+
+def fenced(page: Path, language: str) -> list[str]:
+    """The fenced blocks of a page in one language ("" for none)."""
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(encoding="utf-8"), re.M | re.S)
+    return [text for name, text in found if name == language]
+
+
+def printed() -> list[Line]:
+    """All commands in fenced blocks, in their order, without what is said beside them."""
+    lines = []
+    for page in PAGES:
+        for block in fenced(page, "") + fenced(page, "sh"):
+            for line in block.replace("\\\n", " ").splitlines():
+                command = re.split(r"\s{3,}|\s+# ", line)[0].strip()
+                if "\\" in line or command.split(" ")[0] in PROGRAMS:
+                    whole = line.strip() if command.startswith("curl") else command
+                    lines.append(Line(page.name, re.sub(r"\s+", " ", whole)))
+    return lines
+
+
+LINES = printed()
+
+
+def of(program: str) -> list[Line]:
+    """Those of one program."""
+    return [line for line in LINES if line.command.split()[0] == program]
+
+
+def test_there_is_something_to_run() -> None:
+    """Every program that the pages speak of is found, and nothing that looks like one is missed."""
+    assert {line.command.split()[0] for line in LINES} == set(PROGRAMS)
+    assert len(of("deniable")) > 15
+
+
+# The world in which the commands run: a folder with the README's registry, a collector and a
+# dashboard that were started by the README's own lines.
+
+MORE_METRICS = """
+[metrics.homepage]
+type = "string"
+description = "The host that the app opens with."
+owner = "growth@acme.example"
+expires = 2027-06-30
+epsilon = 2.0
+lifetime_epsilon = 8.0
+[metrics.site]
+type = "string"
+description = "A site."
+owner = "growth@acme.example"
+expires = 2027-06-30
+epsilon = 2.0
+lifetime_epsilon = 8.0
+[metrics.checkout_step]
+type = "category"
+description = "The last step of the checkout."
+owner = "growth@acme.example"
+expires = 2027-06-30
+epsilon = 1.0
+lifetime_epsilon = 8.0
+values = ["cart", "address", "payment", "done"]
+"""
+HOSTS = "a.example\nb.example\nc.example\n"
+
+
+class World:
+    """A folder, the addresses that stand for those on the pages, and a token of the read API."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.collector = f"http://127.0.0.1:{free_port()}"
+        self.dashboard = f"http://127.0.0.1:{free_port()}"
+        self.processes: list[subprocess.Popen[bytes]] = []
+        programs = folder / "bin"
+        programs.mkdir()
+        (programs / "deniable").write_text(
+            f"#!{sys.executable}\nfrom deniable.cli import main\nmain()\n"
+        )
+        (programs / "deniable").chmod(0o755)
+        kept = {name: text for name, text in os.environ.items() if not name.startswith("DENIABLE_")}
+        self.environ = {
+            **kept,
+            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+            "COLUMNS": "200",
+            "XDG_STATE_HOME": str(folder / "state"),
+            "DENIABLE_BIND": self.collector.removeprefix("http://"),
+            "DENIABLE_DASHBOARD_BIND": self.dashboard.removeprefix("http://"),
+            "DENIABLE_API_TOKENS_FILE": str(folder / "tokens.toml"),
+        }
+
+    def here(self, command: str) -> str:
+        """The command with the addresses of this world."""
+        for theirs, ours in {
+            "http://127.0.0.1:8080": self.collector,
+            "https://deniable.acme.example": self.dashboard,
+            "redis://other:6379/0": "sqlite:///other.db",
+            "METRIC": "browser",
+        }.items():
+            command = command.replace(theirs, ours)
+        return command
+
+    def run(self, command: str) -> subprocess.CompletedProcess[str]:
+        """Run it in a shell, as it is typed."""
+        return subprocess.run(
+            ["bash", "-o", "pipefail", "-c", self.here(command)],
+            cwd=self.folder,
+            env=self.environ,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    def serve(self, command: str, probe: str) -> None:
+        """Start a server, and wait until it answers."""
+        with (self.folder / "server.log").open("ab") as log:
+            process = subprocess.Popen(
+                shlex.split(self.here(command)),
+                cwd=self.folder,
+                env=self.environ,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        self.processes.append(process)
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            assert process.poll() is None, (self.folder / "server.log").read_text()
+            with contextlib.suppress(OSError), urllib.request.urlopen(probe, timeout=2):
+                return
+            time.sleep(0.1)
+        raise AssertionError(f"{command} did not answer at {probe}")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """The README's own registry, and a few metrics more that the other pages name."""
+    world = World(tmp_path_factory.mktemp("world"))
+    (registry,) = fenced(ROOT / "README.md", "toml")
+    (world.folder / "metrics.toml").write_text(registry + MORE_METRICS, encoding="utf-8")
+    (world.folder / "metrics.before.toml").write_text(registry, encoding="utf-8")
+    for name in ("hosts.txt", "sites.txt"):
+        (world.folder / name).write_text(HOSTS, encoding="utf-8")
+    # The owner's commands need a device of one app that has reported.
+    made = subprocess.run(
+        [sys.executable, "-c", DEVICE],
+        cwd=world.folder,
+        env={**world.environ, "DO_NOT_TRACK": "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert made.returncode == 0, made.stderr
+    yield world
+    for process in world.processes:
+        process.terminate()
+    for process in world.processes:
+        process.wait(30)
+
+
+DEVICE = """
+import time
+import deniable
+now = [time.time() - 86400]
+client = deniable.Client("metrics.toml", clock=lambda: now[0], background=False)
+for _ in range(400):  # until the coin of sample_rate has said yes
+    client.record("checkout_step", "cart")
+    client.flush()
+    now[0] += 86400
+    if client.flush() or client.sent():
+        break
+assert client.sent()
+client.close()
+"""
+
+
+@pytest.fixture(scope="module")
+def serving(world: World) -> World:
+    """With collector and dashboard, started as the README says, and a reader's token."""
+    token = next(line for line in of("deniable") if line.command.startswith("deniable token new"))
+    made = world.run(token.command)
+    assert made.returncode == 0, made.stderr
+    found = re.search(r"[A-Za-z0-9_-]{20,}", made.stderr)
+    assert found is not None, "the command shows no token"
+    world.environ["TOKEN"] = found[0]
+    for name, probe in (("collect", "/readyz"), ("dashboard", "/healthz")):
+        (line,) = [each for each in of("deniable") if each.command.split()[1] == name]
+        address = world.collector if name == "collect" else world.dashboard
+        world.serve(line.command, address + probe)
+    answer(world.folder)
+    return world
+
+
+def answer(folder: Path) -> None:
+    """Put three days of November's answers into the collector's store, drawn with seed 1, and an
+    empty store beside it."""
+    rng = np.random.default_rng(1)
+    registry = Registry.load(folder / "metrics.toml")
+    with contextlib.closing(open_store(f"sqlite:///{folder}/deniable.db")) as store:
+        for metric in registry:
+            values = HOSTS.split() if metric.values is None else list(metric.values)
+            for day in ("2026-11-03", "2026-11-04", "2026-11-20"):
+                counts = rng.multinomial(2_000, [1 / len(values)] * len(values))
+                named = values if metric.values is None else None
+                tally = sample_tally(
+                    metric.scheme, counts, rng, values=named, metric=metric.name, window=day
+                )
+                increments = {
+                    TallyRowKey(TallyKey(metric.name, tally.scheme, day), number): Increment(
+                        len(row.cells), row.reports, list(range(len(row.cells))), row.cells.tolist()
+                    )
+                    for number, row in enumerate(tally.rows)
+                }
+                store.fold(Commit((secrets.token_hex(16),), increments), time.time())
+    with contextlib.closing(open_store(f"sqlite:///{folder}/other.db")) as store:
+        store.publish({metric.name: [metric.scheme] for metric in registry})
+
+
+ONCE = [line for line in of("deniable") if line.command.split()[1] not in ("collect", "dashboard")]
+
+
+@pytest.mark.parametrize("line", ONCE, ids=lambda line: f"{line.page}: {line.command}")
+def test_each_command_runs(serving: World, line: Line) -> None:
+    """Every `deniable` command of a page ends well in a folder with the README's registry."""
+    done = serving.run(line.command)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout or done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("line", of("curl"), ids=lambda line: line.command)
+def test_each_request_is_answered(serving: World, line: Line) -> None:
+    """Every `curl` of a page gets an answer that is no error."""
+    if shutil.which("curl") is None:
+        if os.environ.get("DENIABLE_REQUIRE_ALL") == "1":
+            pytest.fail("curl is needed")
+        pytest.skip("curl is needed")
+    done = serving.run(line.command.replace("curl ", "curl --fail-with-body -sS ", 1))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+SNIPPETS = [(page.name, text) for page in PAGES for text in fenced(page, "python")]
+
+PANDAS = '''
+"""Reads a table as pandas does it: the address, and headers from storage_options."""
+import csv, io, urllib.request
+def read_csv(address, storage_options):
+    request = urllib.request.Request(address, headers=storage_options)
+    with urllib.request.urlopen(request) as answer:
+        rows = list(csv.DictReader(io.TextIOWrapper(answer)))
+    assert rows and "share" in rows[0], rows
+    return rows
+'''
+
+
+@pytest.mark.parametrize(("page", "text"), SNIPPETS, ids=[name for name, _ in SNIPPETS])
+def test_each_python_snippet_runs(serving: World, tmp_path: Path, page: str, text: str) -> None:
+    """Every block of Python runs as it stands, given the names of the app around it."""
+    (tmp_path / "pandas.py").write_text(PANDAS)
+    (tmp_path / "app.py").write_text(
+        "import os, types\n"
+        "settings = types.SimpleNamespace(telemetry_allowed=True)\n"
+        "token = os.environ['TOKEN']\n" + serving.here(text)
+    )
+    for name in ("metrics.toml", "sites.txt", "hosts.txt"):
+        shutil.copy(serving.folder / name, tmp_path)
+    environ = {**serving.environ, "XDG_STATE_HOME": str(tmp_path), "DO_NOT_TRACK": "0"}
+    done = subprocess.run(
+        [sys.executable, "app.py"],
+        cwd=tmp_path,
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_each_registry_is_valid(page: Path) -> None:
+    """Every block of TOML that declares metrics is accepted, with what stands around it."""
+    for text in fenced(page, "toml"):
+        declared = tomllib.loads(text)
+        if "metrics" in declared:
+            head = "" if "schema" in declared else 'schema = 1\napp = "editor"\n'
+            owner = "" if "owner =" in text else '[defaults]\nowner = "a"\nexpires = 2030-01-01\n'
+            Registry.parse(head + ("" if "schema" in declared else owner) + text)
+
+
+INLINE = sorted(
+    {
+        (page.name, found)
+        for page in [*PAGES, ROOT / "CHANGELOG.md", ROOT / "ARCHITECTURE.md"]
+        for found in re.findall(r"`(deniable [a-z][^`]*)`", page.read_text(encoding="utf-8"))
+    }
+)
+
+
+@pytest.mark.parametrize(("page", "command"), INLINE)
+def test_each_command_that_is_named_exists(page: str, command: str) -> None:
+    """Commands and options that a sentence names are those of the program."""
+    words = command.replace("\n", " ").split()
+    group = ["store", "bench", "rappor", "token"]
+    depth = 3 if words[1] in group and len(words) > 2 and not words[2].startswith("-") else 2
+    text = help_of(*[word.strip(",") for word in words[1:depth]])
+    for option in re.findall(r"--[a-z][a-z-]+", command):
+        assert option in text, f"{page}: `{command}`"
+
+
+@cache
+def help_of(*words: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", "from deniable.cli import main; main()", *words, "--help"],
+        env={**os.environ, "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("line", of("python"), ids=lambda line: line.command)
+def test_each_script_starts(line: Line) -> None:
+    """Benchmarks and fuzzing take minutes to hours. Here they are loaded, with all that they
+    import, and know the options that are named."""
+    _, script, *words = shlex.split(line.command)
+    options = [word for word in words if word.startswith("--")]
+    load = ["-c", f"import runpy; runpy.run_path({script!r}, run_name='loaded')"]
+    done = subprocess.run(
+        [sys.executable, *([script, "--help"] if options else load)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT / script.rpartition("/")[0])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert all(option in done.stdout for option in options)
+
+
+def test_each_target_of_make_exists() -> None:
+    """Every `make` of a page is a target of the Makefile."""
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.M))
+    named = {line.command.split()[1] for line in of("make")}
+    assert {"demo", "test", "dist"} <= named <= targets
+
+
+def test_a_clone_installs_as_the_readme_says(tmp_path: Path) -> None:
+    """In a copy of what is committed, `make dist` builds a wheel that brings the SDK, and
+    `pip install '.[all]'` brings every command."""
+    clone, environ = tmp_path / "clone", {**os.environ}
+    clone.mkdir()
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).exists():
+            (clone / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, clone / name)
+    venv.create(tmp_path / "venv", with_pip=True)
+    programs = tmp_path / "venv" / "bin"
+    environ |= {
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+        "PIP_CONSTRAINT": str(ROOT / "constraints.txt"),
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "PIP_NO_COMPILE": "1",
+        "VENV": str(tmp_path / "venv"),
+    }
+    environ.pop("PYTHONPATH", None)
+
+    def run(command: str) -> str:
+        done: subprocess.CompletedProcess[str] = subprocess.run(
+            ["bash", "-c", command],
+            cwd=clone,
+            env=environ,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    readme = [line.command for line in LINES if line.page == "README.md"]
+    commands = [each for each in readme if each.startswith(("make dist", "pip install"))]
+    assert commands == ["make dist", "pip install dist/deniable-*.whl", "pip install '.[all]'"]
+    for command in commands[:2]:
+        run(command)
+    assert "deniable" in run("pip list")
+    assert "flask" not in run("pip list").lower()
+    run(commands[2])
+    names: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    text = run("deniable --help")
+    assert all(name in text for name in names["entry-points"]["deniable.commands"])
+    run(
+        'python -c "from importlib.metadata import entry_points; '
+        "[each.load() for each in entry_points(group='deniable.commands')]\""
+    )
