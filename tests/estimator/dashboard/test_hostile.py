@@ -74,6 +74,7 @@ def registry() -> Registry:
     text = "\n".join(
         (
             "schema = 1",
+            'app = "example"',
             "[metrics.hostile]",
             'type = "category"',
             f"description = {json.dumps(DESCRIPTION)}",
