@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from deniable_estimator.consistency import project
+from deniable_estimator.normalization import project
 
 shares = arrays(np.float64, st.integers(1, 30), elements=st.floats(-2, 2))
 

@@ -1,4 +1,4 @@
-"""Shares that add up: the nearest point that is non-negative and sums to one (or at most one).
+"""Normalized shares: the nearest point that is non-negative and sums to one (or at most one).
 
 The Euclidean projection ("Norm-Sub") has the least error of the simple corrections;
 clipping at zero and rescaling would pull the largest shares down by a fifth (Wang et al.,
