@@ -128,7 +128,7 @@ def closed_lists() -> Table:
 def strings() -> Table:
     table = Table(title=f"The same for strings, over {RUNS} crowds or {SECONDS:g} seconds")
     table.add_column("mechanism")
-    for name in ("candidates", "epsilon", "reports", "share", "power", "taken for ghosts"):
+    for name in ("candidates", "epsilon", "reports", "share", "power"):
         table.add_column(name, justify="right")
     rng = np.random.default_rng(1)
     for name, make, settings in STRINGS:
@@ -136,18 +136,15 @@ def strings() -> Table:
             share = detectable_share(make("plan", epsilon), size, reports)
             assert share is not None
             found = []
-            ghosts = 0
             until = time.monotonic() + SECONDS
             while len(found) < RUNS and time.monotonic() < until:
                 scheme = Scheme("string", make(f"salt {len(found)}", epsilon), None)
                 answer = _crowd(scheme, size, reports, share, rng)
                 found.append(float((answer.p_value[:PROBES] * size <= LEVEL).mean()))
-                ghosts += int(answer.ghosts[:PROBES].sum())
             error = float(np.std(found) / math.sqrt(len(found)))
             table.add_row(
                 *(name, f"{size:,}", f"{epsilon:g}", f"{reports:,}", f"{share:.5f}"),
                 f"{np.mean(found):.3f} ± {error:.2g}",
-                f"{ghosts / len(found) / PROBES:.3f}",
             )
     return table
 
@@ -187,7 +184,7 @@ def _microseconds(call: Callable[[], object], calls: int = 300) -> float:
 
 
 def main() -> None:
-    console = Console()
+    console = Console(width=100)
     for make in (closed_lists, speed, strings):
         console.print(make())
 

@@ -19,7 +19,6 @@ from deniable.mechanisms import AUTO, SubsetSelection, design, explain, total_va
 from deniable_estimator.decoders import support_counts
 from deniable_estimator.estimate import estimate
 from deniable_estimator.intervals import FloatArray, debias
-from deniable_estimator.normalization import project
 from deniable_estimator.population import zipf_shares
 from deniable_estimator.sampling import sample_tally
 from oracles.peers import LIBRARIES, Request
@@ -64,7 +63,7 @@ def error_over_optimum(
 ) -> Measured:
     """n times the squared error summed over all values, over the best possible.
 
-    Of the unbiased shares, or of those that normalization has made non-negative and sum to 1.
+    Of the unbiased shares, or of the normalized ones, which are non-negative and sum to 1.
     """
     assert scheme.values is not None
     shares = zipf_shares(len(scheme.values), ZIPF)
@@ -73,9 +72,13 @@ def error_over_optimum(
     ratios = []
     for _ in range(repetitions):
         counts = rng.multinomial(n, shares)
-        support = support_counts(sample_tally(scheme, counts, rng), scheme)
-        answer = debias(support.counts, support.reports, p, q)
-        error = (project(answer, complete=True) if normalized else answer) - counts / n
+        tally = sample_tally(scheme, counts, rng)
+        if normalized:
+            answer = estimate(tally, scheme).normalized
+        else:
+            support = support_counts(tally, scheme)
+            answer = debias(support.counts, support.reports, p, q)
+        error = answer - counts / n
         ratios.append(n * float(error @ error) / best)
     return _mean(ratios, len(shares))
 

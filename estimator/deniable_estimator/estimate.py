@@ -24,7 +24,7 @@ from deniable_estimator.finding import Finding
 from deniable_estimator.intervals import FloatArray, Noise, debias, score_interval
 from deniable_estimator.memoized import repeated_noise
 from deniable_estimator.messages import message
-from deniable_estimator.normalization import project
+from deniable_estimator.normalization import normalize
 from deniable_estimator.poisoning import FAKES, Exposure
 from deniable_estimator.significance import Adjustment, adjust_p
 
@@ -78,8 +78,8 @@ class Estimate(Basis):
     """The answer to one metric, for d values. Arrays have shape (d,); shares are fractions of 1.
 
     `share` is unbiased and may lie below 0 or above 1; so may the interval's ends.
-    `normalized` is the nearest set of shares that is possible. Without reports all
-    numbers are NaN, which JSON shows as null and CSV as an empty field.
+    `normalized` shares are not negative and sum to 1 (of candidates, to at most 1). Without
+    reports all numbers are NaN, which JSON shows as null and CSV as an empty field.
     """
 
     level: float
@@ -308,7 +308,8 @@ def infer(
     normalized = np.where(known, 0.0, np.nan)
     real = known & ~found.ghosts
     if real.any():
-        normalized[real] = project(share[real], complete=basis.complete)
+        detected = p_adjusted[real] <= 1 - level
+        normalized[real] = normalize(share[real], detected, complete=basis.complete)
     return Estimate(
         **{each.name: getattr(basis, each.name) for each in fields(Basis)},
         level=level,

@@ -114,7 +114,8 @@ def _table(estimate: Estimate, shown: NDArray[np.intp], truth: FloatArray | None
     top = max(float(np.max(estimate.high[shown])), 1e-12)
     scale = f"0{_percent(top):>{_WIDTH - 1}}"
     table.add_column(f"\n{scale}", no_wrap=True)
-    table.add_column("normalized\n(sums to\n100 %)", justify="right", no_wrap=True)
+    total = "sums to" if estimate.complete else "at most"
+    table.add_column(f"normalized\n({total}\n100 %)", justify="right", no_wrap=True)
     table.add_column("adjusted\np", justify="right", no_wrap=True)
     detected, moved = estimate.detected, estimate.moved
     for i in shown:

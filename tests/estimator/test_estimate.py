@@ -86,6 +86,18 @@ def test_raw_shares_are_untouched_by_normalization(
     assert answer.moved.tolist() == [True, True, True]
 
 
+def test_detected_values_keep_their_shares(make_tally: Callable[..., Tally]) -> None:
+    """In an estimate, and in one combined out of two, normalization leaves detected values as they
+    are and fits the others into the rest."""
+    # p = 1/2 and q = 1/8, exactly.
+    scheme = Scheme("category", SubsetSelection(5, 1, 1 << 52), tuple("abcde"))
+    each = estimate(make_tally(scheme, 1000, [346, 275, 139, 125, 115]), scheme)
+    for answer in (each, combine([each, each])):
+        assert answer.detected.tolist() == [True, True, False, False, False]
+        assert answer.share == pytest.approx([0.5893, 0.4, 0.0373, 0, -0.0267], abs=1e-4)
+        assert answer.normalized == pytest.approx([0.5893, 0.4, 0.0107, 0, 0], abs=1e-4)
+
+
 def test_candidates_choose_and_order_the_values(
     scheme: Scheme, make_tally: Callable[..., Tally]
 ) -> None:
