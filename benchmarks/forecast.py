@@ -4,11 +4,12 @@ The baseline is the same promise by normal tails. For closed lists both powers a
 estimator's own p-values, Bonferroni, and the binomial distribution of a value's support. For
 strings they are counted over simulated crowds in which ten strings have the promised share
 and a hundred others the rest, by Zipf's law.
-Run: python benchmarks/forecast.py
+Run: python benchmarks/forecast.py [--seconds 30]
 """
 
 from __future__ import annotations
 
+import argparse
 import math
 import time
 from bisect import bisect_left
@@ -70,8 +71,6 @@ STRINGS: tuple[tuple[str, _Design, tuple[tuple[int, float, int], ...]], ...] = (
 """Mechanism, how it is made, and (candidates, epsilon, reports)."""
 
 RUNS = 200
-SECONDS = 30.0
-"""The most for one row of the simulated table."""
 PROBES = 10
 OTHERS = 100
 
@@ -125,8 +124,8 @@ def closed_lists() -> Table:
     return table
 
 
-def strings() -> Table:
-    table = Table(title=f"The same for strings, over {RUNS} crowds or {SECONDS:g} seconds")
+def strings(seconds: float) -> Table:
+    table = Table(title=f"The same for strings, over {RUNS} crowds or {seconds:g} seconds")
     table.add_column("mechanism")
     for name in ("candidates", "epsilon", "reports", "share", "power"):
         table.add_column(name, justify="right")
@@ -136,7 +135,7 @@ def strings() -> Table:
             share = detectable_share(make("plan", epsilon), size, reports)
             assert share is not None
             found = []
-            until = time.monotonic() + SECONDS
+            until = time.monotonic() + seconds
             while len(found) < RUNS and time.monotonic() < until:
                 scheme = Scheme("string", make(f"salt {len(found)}", epsilon), None)
                 answer = _crowd(scheme, size, reports, share, rng)
@@ -184,9 +183,13 @@ def _microseconds(call: Callable[[], object], calls: int = 300) -> float:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=30.0, help="for a row of strings, at most")
+    seconds = parser.parse_args().seconds
     console = Console(width=100)
-    for make in (closed_lists, speed, strings):
-        console.print(make())
+    console.print(closed_lists())
+    console.print(speed())
+    console.print(strings(seconds))
 
 
 if __name__ == "__main__":

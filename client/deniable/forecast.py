@@ -24,10 +24,10 @@ and these are far from normal where few reports support a value by chance:
       r / (1-r) = k / (n-k+1) * x**3,  3 (B x - A) = z(POWER) sqrt(x**2 / (n-k+1) + 1 / k)
       A = 1 - 1 / (9 k),  B = 1 - 1 / (9 (n-k+1))
 
-The forecast is for one window in which the expected number of devices answers, and for reports
-that support each value with probability p or q, independently, as in closed lists. Hashed strings
-collide and strings of cohorts are decoded together: for them it is an approximation, which
-`benchmarks/forecast.py` measures. Lists that are adjusted for false discoveries find more.
+The forecast is for one window in which the expected number of devices answers, and for closed
+lists. It leaves out that strings collide: hashed strings are detected as often as it says, but
+those that are decoded by cohorts less often (`benchmarks/README.md` has the figures). Where p-values
+are adjusted for false discoveries instead, as by default, more is detected.
 """
 
 from __future__ import annotations
