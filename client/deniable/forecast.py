@@ -26,8 +26,8 @@ and these are far from normal where few reports support a value by chance:
 
 The forecast is for one window in which the expected number of devices answers, and for closed
 lists. It leaves out that strings collide: hashed strings are detected as often as it says, but
-those that are decoded by cohorts less often (`benchmarks/README.md` has the figures). Where p-values
-are adjusted for false discoveries instead, as by default, more is detected.
+those that are decoded by cohorts less often (`benchmarks/README.md` has the figures). Where
+p-values are adjusted for false discoveries instead, as by default, more is detected.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Normalized shares: not negative, and summing to one (those of candidates, to at most one).
 
 The nearest such point to all unbiased shares ("Norm-Sub") takes from the largest shares what the
-noise of long lists adds up to: with 100,000 values the top 20 all leave their intervals. Dropping
-what is not detected ("Base-Cut") keeps the top, and sums over many values lose all that is not
-detected (Wang et al., NDSS 2020, compare these and others). So here the two are put together:
+noise of long lists adds up to: with 100,000 values most of the top 20 leave their intervals.
+Dropping what is not detected ("Base-Cut") keeps the top, and sums over many values lose all that
+is not detected (Wang et al., NDSS 2020, compare these and others). So the two are put together:
 
 1. The shares of a closed list move by the same amount each, so that they sum to one.
 2. Values that are detected keep their shares. If these alone exceed one, they are the nearest
