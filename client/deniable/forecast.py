@@ -145,7 +145,7 @@ def usable(mechanism: Mechanism[Any], size: int, reports: float) -> bool:
 
 
 def _count(q: float, size: int, trials: int) -> int:
-    """How many supporting reports out of `trials` detect a value among `size`."""
+    """How many supporting reports out of `trials` detect a value among `size`: one at least."""
     return max(1, math.ceil(_threshold(q, size, trials))) if trials else 1
 
 

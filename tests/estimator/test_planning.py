@@ -92,7 +92,7 @@ def power(mechanism: Mechanism[Any], size: int, reports: int, share: float) -> f
 
     first = bisect_left(range(reports + 1), True, key=detected)
     rate = float(mechanism.q) + share * float(mechanism.p - mechanism.q)
-    # With no support at all nothing is detected.
+    # No support is no find, whatever its p-value.
     return float(stats.binom.sf(max(first, 1) - 1, reports, rate))
 
 
