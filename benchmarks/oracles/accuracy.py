@@ -16,7 +16,6 @@ import numpy as np
 
 from deniable import Scheme
 from deniable.mechanisms import AUTO, SubsetSelection, design, explain, total_variance
-from deniable_estimator.consistency import project
 from deniable_estimator.decoders import support_counts
 from deniable_estimator.estimate import estimate
 from deniable_estimator.intervals import FloatArray, debias
@@ -60,11 +59,11 @@ def error_over_optimum(
     n: int,
     repetitions: int,
     rng: np.random.Generator,
-    consistent: bool = False,
+    normalized: bool = False,
 ) -> Measured:
     """n times the squared error summed over all values, over the best possible.
 
-    Of the unbiased shares, or of those that consistency has made non-negative and sum to 1.
+    Of the unbiased shares, or of the normalized ones, which are non-negative and sum to 1.
     """
     assert scheme.values is not None
     shares = zipf_shares(len(scheme.values), ZIPF)
@@ -73,9 +72,13 @@ def error_over_optimum(
     ratios = []
     for _ in range(repetitions):
         counts = rng.multinomial(n, shares)
-        support = support_counts(sample_tally(scheme, counts, rng), scheme)
-        answer = debias(support.counts, support.reports, p, q)
-        error = (project(answer, complete=True) if consistent else answer) - counts / n
+        tally = sample_tally(scheme, counts, rng)
+        if normalized:
+            answer = estimate(tally, scheme).normalized
+        else:
+            support = support_counts(tally, scheme)
+            answer = debias(support.counts, support.reports, p, q)
+        error = answer - counts / n
         ratios.append(n * float(error @ error) / best)
     return _mean(ratios, len(shares))
 
@@ -261,10 +264,10 @@ def floors(
     rng = np.random.default_rng(20261122)
     numbers = tuple(numbers)
     rows: list[dict[str, Cell]] = []
-    for size, consistent in [*((size, False) for size in sizes), (1024, True)]:
+    for size, normalized in [*((size, False) for size in sizes), (1024, True)]:
         scheme = category(size, _FLOOR_EPSILON)
         row: dict[str, Cell] = {
-            "oracle": f"deniable {scheme.mechanism.name}{', consistent' if consistent else ''}",
+            "oracle": f"deniable {scheme.mechanism.name}{', normalized' if normalized else ''}",
             "values": size,
         }
         figures = []
@@ -272,7 +275,7 @@ def floors(
             progress(f"error of auto, {size:,} values, {n:,} devices")
             repetitions = _repetitions(size, precision, least=4)
             figures.append(
-                error_over_optimum(scheme, _FLOOR_EPSILON, n, repetitions, rng, consistent)
+                error_over_optimum(scheme, _FLOOR_EPSILON, n, repetitions, rng, normalized)
             )
             row[f"n = {n:,}"] = figures[-1]
         met = all(each.value - 3 * each.error <= MOST_LOSS for each in figures)
@@ -293,7 +296,7 @@ def floors(
         f"n × mean squared error over the best possible as n grows, epsilon {_FLOOR_EPSILON:g}",
         rows,
         "Where it grows with n, an error stays that no number of devices averages out: the "
-        "collisions of FLH's 500 hashes.\n`consistent` shares are shown beside the unbiased ones; "
+        "collisions of FLH's 500 hashes.\n`normalized` shares are shown beside the unbiased ones; "
         "multi-freq-ldpy's are of that kind: at large n their bias\nstays while noise does not.",
     )
 

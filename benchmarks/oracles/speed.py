@@ -195,7 +195,7 @@ def answers_at_once(epsilons: Iterable[float], answers: Answers) -> Result:
         )
     return Result(
         "estimate",
-        "Estimate all of 1,000,000 values: shares, errors, intervals, p-values, consistency",
+        "Estimate all of 1,000,000 values: shares, errors, intervals, p-values, normalization",
         rows,
         "In a fresh process that has the tally, the scheme and its values; `before` is what that "
         "takes. pure-ldp\nestimates shares only, and is given 1,000 of them.",

@@ -19,12 +19,12 @@ from deniable_collector.tally import Tally
 from deniable_estimator.anomalies import ALARM_LEVEL, Figure, Verdict, figures
 from deniable_estimator.caveats import caveats
 from deniable_estimator.cohorts import decode_cohorts, fits
-from deniable_estimator.consistency import project
 from deniable_estimator.decoders import asked_items, support_counts
 from deniable_estimator.finding import Finding
 from deniable_estimator.intervals import FloatArray, Noise, debias, score_interval
 from deniable_estimator.memoized import repeated_noise
 from deniable_estimator.messages import message
+from deniable_estimator.normalization import normalize
 from deniable_estimator.poisoning import FAKES, Exposure
 from deniable_estimator.significance import Adjustment, adjust_p
 
@@ -38,7 +38,7 @@ COLUMNS = (
     "p_value",
     "p_adjusted",
     "detected",
-    "consistent",
+    "normalized",
     "moved",
     "gain",
     "loss",
@@ -78,8 +78,8 @@ class Estimate(Basis):
     """The answer to one metric, for d values. Arrays have shape (d,); shares are fractions of 1.
 
     `share` is unbiased and may lie below 0 or above 1; so may the interval's ends.
-    `consistent` is the nearest set of shares that is possible. Without reports all
-    numbers are NaN, which JSON shows as null and CSV as an empty field.
+    `normalized` shares are not negative and sum to 1 (of candidates, to at most 1). Without
+    reports all numbers are NaN, which JSON shows as null and CSV as an empty field.
     """
 
     level: float
@@ -93,11 +93,11 @@ class Estimate(Basis):
     p_value: FloatArray
     """One-sided, of "nobody has it"."""
     p_adjusted: FloatArray
-    consistent: FloatArray
+    normalized: FloatArray
     noise: Noise = field(repr=False)
     ghosts: NDArray[np.bool_]
     """Values whose support looks like an accident of hashing: never detected, and their
-    consistent share is 0."""
+    normalized share is 0."""
     exposure: Exposure = field(repr=False)
     """How far fake devices can move each share."""
     verdict: Verdict
@@ -154,8 +154,8 @@ class Estimate(Basis):
 
     @property
     def moved(self) -> NDArray[np.bool_]:
-        """Which values consistency has moved by more than their standard error."""
-        moved: NDArray[np.bool_] = np.abs(self.consistent - self.share) > self.std_error
+        """Which values normalization has moved by more than their standard error."""
+        moved: NDArray[np.bool_] = np.abs(self.normalized - self.share) > self.std_error
         return moved
 
     def to_dict(self, places: NDArray[np.intp] | None = None) -> dict[str, Any]:
@@ -305,10 +305,11 @@ def infer(
     p_adjusted = adjust_p(p_value, adjust)
     if basis.hashed:
         p_adjusted = np.minimum(HASHED_CAUTION * p_adjusted, 1.0)
-    consistent = np.where(known, 0.0, np.nan)
+    normalized = np.where(known, 0.0, np.nan)
     real = known & ~found.ghosts
     if real.any():
-        consistent[real] = project(share[real], complete=basis.complete)
+        detected = p_adjusted[real] <= 1 - level
+        normalized[real] = normalize(share[real], detected, complete=basis.complete)
     return Estimate(
         **{each.name: getattr(basis, each.name) for each in fields(Basis)},
         level=level,
@@ -320,7 +321,7 @@ def infer(
         high=high,
         p_value=p_value,
         p_adjusted=p_adjusted,
-        consistent=consistent,
+        normalized=normalized,
         noise=noise,
         ghosts=found.ghosts,
         exposure=exposure,

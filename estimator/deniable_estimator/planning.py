@@ -88,12 +88,13 @@ class Plan:
     """The share that the next figures are for."""
     std_error: float
     detectable_share: float | None
-    """Smallest, at family-wise level 0.05 with power 0.8; None if even 1 is not."""
+    """Smallest, at family-wise level 0.05 with power 0.8; None if even 1 is not. Of strings that
+    are decoded by cohorts it is somewhat too small (see `deniable.forecast`)."""
     usable: bool
     half_width: float
     devices_for_half_width: int
     devices_to_detect: int
-    """Devices with which `share` is the smallest detectable one."""
+    """From so many devices on `share` is detectable."""
     fakes: float
     """The part of all reports that `fakes_gain` takes to be fake."""
     fakes_gain: float

@@ -114,7 +114,8 @@ def _table(estimate: Estimate, shown: NDArray[np.intp], truth: FloatArray | None
     top = max(float(np.max(estimate.high[shown])), 1e-12)
     scale = f"0{_percent(top):>{_WIDTH - 1}}"
     table.add_column(f"\n{scale}", no_wrap=True)
-    table.add_column("made to\nadd up", justify="right", no_wrap=True)
+    total = "sums to" if estimate.complete else "at most"
+    table.add_column(f"normalized\n({total}\n100 %)", justify="right", no_wrap=True)
     table.add_column("adjusted\np", justify="right", no_wrap=True)
     detected, moved = estimate.detected, estimate.moved
     for i in shown:
@@ -126,7 +127,7 @@ def _table(estimate: Estimate, shown: NDArray[np.intp], truth: FloatArray | None
             Text(_percent(share)),
             Text(f"{_percent(low)} .. {_percent(high)}"),
             picture(float(low), float(share), float(high), top),
-            Text(_percent(estimate.consistent[i]) + ("*" if moved[i] else " ")),
+            Text(_percent(estimate.normalized[i]) + ("*" if moved[i] else " ")),
             Text(f"{estimate.p_adjusted[i]:.2g}"),
         ]
         table.add_row(*cells, style=None if detected[i] else "dim")

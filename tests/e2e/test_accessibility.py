@@ -21,7 +21,7 @@ PAGES = (
     "/",
     "/?q=nothing+matches",
     "/metric/language",
-    "/metric/browser?shares=consistent&by=week",
+    "/metric/browser?shares=normalized&by=week",
     "/metric/crash_on_start",
     "/metric/old_importer",
     "/metric/browser/compare",

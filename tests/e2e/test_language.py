@@ -13,7 +13,7 @@ from .test_accessibility import OPEN_ALL, RUN_AXE, resize
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
-PAGES = ("/", "/metric/browser?shares=consistent&by=week", "/metric/browser/compare", "/plan")
+PAGES = ("/", "/metric/browser?shares=normalized&by=week", "/metric/browser/compare", "/plan")
 
 
 @pytest.mark.parametrize("scripts", [False, True])
@@ -24,10 +24,10 @@ def test_the_footer_switches_the_language_for_good(
     are in Chinese as well, until the click back."""
     browser = open_browser(scripts)
     browser.get(f"{showcase_page}/login?token={SHOWCASE_TOKEN.replace(' ', '+')}")
-    browser.get(f"{showcase_page}/metric/browser?shares=consistent")
+    browser.get(f"{showcase_page}/metric/browser?shares=normalized")
     browser.find_element("link text", "简体中文").click()
-    assert "shares=consistent" in browser.current_url
-    assert "一致化占比" in browser.find_element("tag name", "main").text
+    assert "shares=normalized" in browser.current_url
+    assert "归一化占比" in browser.find_element("tag name", "main").text
     browser.find_element("link text", "指标").click()
     assert browser.current_url == f"{showcase_page}/"
     assert browser.find_element("tag name", "h1").text == "指标"

@@ -76,7 +76,7 @@ def test_shares_are_estimated_within_their_intervals(mechanism: Mechanism[Any]) 
         assert found.detected[:3].all()
         true += int(found.detected[truth > 0].sum())
         false += int(found.detected[truth == 0].sum())
-        assert found.consistent.sum() == pytest.approx(1, abs=0.1)
+        assert found.normalized.sum() == pytest.approx(1, abs=0.1)
     assert np.mean(covered) >= 0.9
     assert false <= (true + false) / 8
 
@@ -143,7 +143,7 @@ def test_a_closed_list_may_be_hashed() -> None:
     tally = Tally("m", scheme.fingerprint, ("2026-11-01",), open_tally.rows)
     found = estimate(tally, scheme)
     assert found.complete
-    assert found.consistent.sum() == pytest.approx(1)
+    assert found.normalized.sum() == pytest.approx(1)
     assert (np.abs(found.share - truth) < 5 * found.std_error).all()
     some = estimate(tally, scheme, STRINGS[1::-1])
     assert some.values == ("string 1", "string 0")

@@ -53,7 +53,7 @@ def test_same_scheme_twice_is_one_tally_added(
     halves = [[240, 150, 110], [230, 160, 110]]
     both = combine([estimate(make_tally(scheme, 500, half), scheme) for half in halves])
     whole = estimate(make_tally(scheme, 1000, np.sum(halves, axis=0)), scheme)
-    for name in ("share", "std_error", "low", "high", "p_value", "p_adjusted", "consistent"):
+    for name in ("share", "std_error", "low", "high", "p_value", "p_adjusted", "normalized"):
         assert getattr(both, name) == pytest.approx(getattr(whole, name)), name
 
 

@@ -113,7 +113,7 @@ def embedded(name: str) -> ResponseReturnValue:
             estimate,
             limit=_BARS,
             declared_order=view.order == "declared",
-            consistent=view.shares == "consistent",
+            normalized=view.shares == "normalized",
         )
     page = render_template(
         "embed.html",

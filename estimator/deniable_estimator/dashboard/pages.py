@@ -116,7 +116,7 @@ def _page(
             limit=_CHART_BARS,
             noise_limit=_NOISE_BARS,
             declared_order=declared_order,
-            consistent=view.shares == "consistent",
+            normalized=view.shares == "normalized",
         )
         limit = _ALL_LINES if view.lines == "all" else _TABLE_LINES
         lines = table(answered, limit, declared_order=declared_order)

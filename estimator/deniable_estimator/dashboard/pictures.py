@@ -42,7 +42,7 @@ def metric_picture(name: str, form: str) -> ResponseReturnValue:
         estimate,
         limit=_BARS,
         declared_order=view.order == "declared",
-        consistent=view.shares == "consistent",
+        normalized=view.shares == "normalized",
     )
     text = render_template("picture.svg", metric=metric, chart=chart, estimate=estimate, view=view)
     return _picture(text, name, form)

@@ -23,7 +23,7 @@ class Line:
     high: str
     std_error: str
     p_adjusted: str
-    consistent: str
+    normalized: str
     noise: bool
     moved: bool
 
@@ -73,7 +73,7 @@ def _lines(estimate: Estimate, places: NDArray[np.intp]) -> tuple[Line, ...]:
             estimate.high,
             estimate.std_error,
             estimate.p_adjusted,
-            estimate.consistent,
+            estimate.normalized,
             ~estimate.detected,
             estimate.moved,
         )
@@ -89,7 +89,7 @@ def _line(
     high: float,
     std_error: float,
     p_adjusted: float,
-    consistent: float,
+    normalized: float,
     noise: bool,
     moved: bool,
 ) -> Line:
@@ -101,7 +101,7 @@ def _line(
         high=percent(high, spread),
         std_error=error(std_error),
         p_adjusted=p_value(p_adjusted),
-        consistent=percent(consistent, spread),
+        normalized=percent(normalized, spread),
         noise=noise,
         moved=moved,
     )

@@ -14,7 +14,7 @@ from deniable_estimator.trend import GROUPS
 __all__ = ["Length", "Order", "Shares", "View", "read_view"]
 
 Order = Literal["share", "declared"]
-Shares = Literal["unbiased", "consistent"]
+Shares = Literal["unbiased", "normalized"]
 Length = Literal["some", "all"]
 
 _T = TypeVar("_T", bound=str)

@@ -118,10 +118,10 @@ def test_a_link_follows_the_calendar_unless_it_names_days(visit: Visit) -> None:
     """Without days in the address the frame shows the last 30; with them, always those."""
     client = visit(signed_in=True)
     rolling = link_on(client, "/metric/browser")
-    fixed = link_on(client, "/metric/browser?from=2026-11-20&to=2026-11-20&shares=consistent")
+    fixed = link_on(client, "/metric/browser?from=2026-11-20&to=2026-11-20&shares=normalized")
     later = visit(NOW + 60 * DAY)
     assert "no answers in these days" in later.get(rolling).text
-    assert "consistent shares" in later.get(fixed).text
+    assert "normalized shares" in later.get(fixed).text
 
 
 @pytest.mark.parametrize(

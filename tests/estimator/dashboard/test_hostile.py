@@ -39,7 +39,7 @@ PAGES = [
     "/?q=%3Cscript%3Ealert(2)%3C/script%3E&owner=%22%3E%3Cscript%3E&tag=%27",
     "/metric/hostile",
     "/metric/hostile?value=%3Cscript%3Ealert(3)%3C/script%3E",
-    "/metric/hostile?shares=consistent&order=declared",
+    "/metric/hostile?shares=normalized&order=declared",
     "/metric/hostile/compare?from=2026-11-20&before_from=2026-11-13&before_to=2026-11-13",
     "/metric/%3Cscript%3Ealert(4)%3C%2Fscript%3E",
     "/metric/hostile?from=%3Cscript%3E",

@@ -124,7 +124,7 @@ PAGES = [
     "/?q=%E6%97%A0",
     "/?owner=%E9%98%9F@%E4%BE%8B",
     "/metric/m1",
-    "/metric/m1?shares=consistent&order=declared&lines=all&value=%E4%B9%99&by=week",
+    "/metric/m1?shares=normalized&order=declared&lines=all&value=%E4%B9%99&by=week",
     "/metric/m1?from=2026-11-20&to=2026-11-20",
     "/metric/m1?from=2020-01-01&to=2020-01-02",
     "/metric/m2",
@@ -281,7 +281,7 @@ def test_a_framed_chart_is_in_the_language_of_its_link(reader: FlaskClient) -> N
 
 def test_pictures_are_in_chinese(reader: FlaskClient) -> None:
     """What is downloaded as a picture from a Chinese page is in Chinese."""
-    for path in ("/metric/m1.svg?shares=consistent", "/metric/m1/trend.svg", "/metric/m2.svg"):
+    for path in ("/metric/m1.svg?shares=normalized", "/metric/m1/trend.svg", "/metric/m2.svg"):
         in_chinese(reader.get(path))
     assert reader.get("/metric/m1.png").headers["Content-Language"] == "zh-Hans"
 
@@ -333,7 +333,7 @@ def test_the_choice_is_remembered_for_a_year_and_sent_nowhere_else(rich: Flask) 
 
 def test_the_footer_leads_to_the_same_page_in_the_other_language(reader: FlaskClient) -> None:
     """The switch works without a script and keeps what the address asks for."""
-    path = "/metric/m1?from=2026-11-19&to=2026-11-20&shares=consistent"
+    path = "/metric/m1?from=2026-11-19&to=2026-11-20&shares=normalized"
     page = reader.get(path).get_data(as_text=True)
     found = re.search(r'<a href="([^"]+)" lang="en" hreflang="en"', page)
     assert found
@@ -341,7 +341,7 @@ def test_the_footer_leads_to_the_same_page_in_the_other_language(reader: FlaskCl
     assert address == path + "&lang=en"
     answer = reader.get(address)
     assert answer.headers["Content-Language"] == "en"
-    assert "consistent share: not negative" in answer.get_data(as_text=True)
+    assert "normalized share (sums to 100%)" in answer.get_data(as_text=True)
     assert reader.get(path).headers["Content-Language"] == "en"
 
 

@@ -36,7 +36,7 @@ __all__ = [
 ROW_HEIGHT = 36
 """Pixels from one bar to the next: room for a label above it on a phone."""
 
-_CONSISTENT = sentence("{metric}: consistent shares")
+_NORMALIZED = sentence("{metric}: normalized shares")
 _ESTIMATED = sentence("{metric}: estimated shares")
 
 _TICKS = 5
@@ -160,19 +160,19 @@ def bar_chart(
     *,
     limit: int | None = None,
     declared_order: bool = False,
-    consistent: bool = False,
+    normalized: bool = False,
     truth: FloatArray | None = None,
 ) -> BarChart:
     """The bars of an estimate, largest first or as declared, of which `limit` keeps the largest.
 
     Of the two halves of a boolean a limit of 1 keeps "true", on a scale to 100 % or to what
-    reaches beyond: the other half says the same again. With `consistent` the bars are the
-    consistent shares; the intervals stay those of the unbiased ones, which alone have any.
+    reaches beyond: the other half says the same again. With `normalized` the bars are the
+    normalized shares; the intervals stay those of the unbiased ones, which alone have any.
     `truth`, shape (d,), is marked beside them.
     """
     order = _order(estimate)
     shown = order if limit is None else order[:limit]
-    return _draw(estimate, shown, shown, len(order), declared_order, consistent, truth)
+    return _draw(estimate, shown, shown, len(order), declared_order, normalized, truth)
 
 
 def folded_chart(
@@ -181,7 +181,7 @@ def folded_chart(
     limit: int,
     noise_limit: int,
     declared_order: bool = False,
-    consistent: bool = False,
+    normalized: bool = False,
 ) -> Folded:
     """The same in two parts: at most `limit` values that stand out, and below them at most
     `noise_limit` that do not. Where none stands out nothing is folded away, nor is one half
@@ -190,13 +190,13 @@ def folded_chart(
     standing, noise = estimate.standing, estimate.below
     if _is_boolean(estimate) or not len(standing) or not len(noise):
         shown = order[:limit]
-        whole = _draw(estimate, shown, shown, len(order), declared_order, consistent)
+        whole = _draw(estimate, shown, shown, len(order), declared_order, normalized)
         return Folded(whole, None, 0)
     shown, below = standing[:limit], noise[:noise_limit]
     every = np.concatenate((shown, below))
-    rest = _draw(estimate, below, every, len(noise), declared_order, consistent)
+    rest = _draw(estimate, below, every, len(noise), declared_order, normalized)
     return Folded(
-        _draw(estimate, shown, every, len(standing), declared_order, consistent),
+        _draw(estimate, shown, every, len(standing), declared_order, normalized),
         replace(
             rest,
             name=f"{rest.name}-noise",
@@ -223,13 +223,13 @@ def _draw(
     scaled: NDArray[np.intp],
     count: int,
     declared_order: bool,
-    consistent: bool,
+    normalized: bool,
     truth: FloatArray | None = None,
 ) -> BarChart:
     """The bars of the values `shown`, out of `count`, on a scale that holds those `scaled`."""
     if declared_order:
         shown = np.sort(shown)
-    shares = estimate.consistent if consistent else estimate.share
+    shares = estimate.normalized if normalized else estimate.share
     bottom, top, ticks = _scale(
         min(0.0, float(estimate.low[scaled].min())),
         max(
@@ -254,7 +254,7 @@ def _draw(
     return BarChart(
         name=estimate.metric,
         title=message(
-            _CONSISTENT if consistent else _ESTIMATED,
+            _NORMALIZED if normalized else _ESTIMATED,
             metric=estimate.metric,
         ),
         description=_describe(estimate, bars),

@@ -1,0 +1,138 @@
+"""Normalized shares, by their defining properties and by their errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from deniable import Scheme
+from deniable.mechanisms import design
+from deniable_estimator.estimate import estimate
+from deniable_estimator.normalization import normalize
+from deniable_estimator.population import zipf_shares
+from deniable_estimator.sampling import sample_tally
+
+shares = arrays(np.float64, st.integers(1, 30), elements=st.floats(-2, 2))
+judged = st.integers(1, 30).flatmap(
+    lambda size: st.tuples(
+        arrays(np.float64, size, elements=st.floats(-2, 2)), arrays(np.bool_, size)
+    )
+)
+"""(shares, which of them are detected), whatever they are."""
+
+
+@given(judged, st.booleans())
+def test_result_is_possible(judged: tuple[np.ndarray, np.ndarray], complete: bool) -> None:
+    """Normalized shares are at least 0 and sum to one, or to at most one if incomplete."""
+    normalized = normalize(*judged, complete=complete)
+    assert (normalized >= 0).all()
+    if complete:
+        assert normalized.sum() == pytest.approx(1, abs=1e-9)
+    else:
+        assert normalized.sum() <= 1 + 1e-9
+
+
+@given(judged, st.booleans(), st.integers(0, 2**32 - 1))
+def test_result_is_nearest_beside_the_detected(
+    judged: tuple[np.ndarray, np.ndarray], complete: bool, seed: int
+) -> None:
+    """Of the values that are not detected, no other non-negative shares of the same sum are nearer
+    to the unbiased ones: the angle to every other such point is right or obtuse."""
+    share, detected = judged
+    normalized = normalize(share, detected, complete=complete)[~detected]
+    rng = np.random.default_rng(seed)
+    if detected.any():
+        for _ in range(20 if len(normalized) else 0):
+            other = normalized.sum() * rng.dirichlet(np.full(len(normalized), 0.3))
+            assert (share[~detected] - normalized) @ (other - normalized) <= 1e-9
+
+
+@given(judged, st.booleans())
+def test_possible_shares_stay(judged: tuple[np.ndarray, np.ndarray], complete: bool) -> None:
+    """Normalizing twice is normalizing once, so what is possible already does not move."""
+    share, detected = judged
+    once = normalize(share, detected, complete=complete)
+    assert normalize(once, detected, complete=complete) == pytest.approx(once, abs=1e-9)
+
+
+@given(shares, st.floats(-2, 2), st.booleans())
+def test_order_is_kept(share: np.ndarray, least: float, complete: bool) -> None:
+    """Where the larger shares are the detected ones, none ever becomes the smaller one."""
+    normalized = normalize(share, share >= least, complete=complete)
+    assert (np.diff(normalized[np.argsort(share)]) >= -1e-12).all()
+
+
+@given(shares)
+def test_detected_shares_are_kept(share: np.ndarray) -> None:
+    """Detected shares that are possible beside each other stay as they are; in a closed list all
+    shares first move by the same amount, so that they sum to one."""
+    detected = share > 0
+    scaled = share / max(1.0, share[detected].sum())
+    found = normalize(scaled, detected, complete=False)
+    assert found[detected] == pytest.approx(scaled[detected], abs=1e-12)
+    even = share + (1 - share.sum()) / len(share)
+    detected = even > 0
+    if even[detected].sum() <= 1 + 1e-12:
+        found = normalize(share, detected, complete=True)
+        assert found == pytest.approx(even, abs=1e-9)
+
+
+def test_known_shares() -> None:
+    """What is over or missing is taken from, or given to, those that are not detected."""
+    some = np.array([True, False, False])
+    all_three = np.ones(3, np.bool_)
+    none = np.zeros(3, np.bool_)
+
+    def check(
+        share: list[float], detected: np.ndarray, complete: bool, wanted: list[float]
+    ) -> None:
+        found = normalize(np.array(share), detected, complete=complete)
+        assert found == pytest.approx(wanted)
+
+    check([0.7, 0.4, -0.1], some, True, [0.7, 0.3, 0.0])
+    check([0.6, 0.3, -0.2], some, True, [0.7, 0.3, 0.0])
+    check([0.9, 0.4, -0.1], all_three, True, [0.75, 0.25, 0.0])
+    check([1.1, 0.1, -0.2], some, True, [1.0, 0.0, 0.0])
+    check([0.5, 0.3, -0.1], some, False, [0.5, 0.2, 0.0])
+    check([0.5, 0.1, -0.2], some, False, [0.5, 0.0, 0.0])
+    check([0.9, 0.4, -0.1], some, False, [0.9, 0.1, 0.0])
+    check([0.9, 0.4, -0.1], none, True, [1 / 3, 1 / 3, 1 / 3])
+    check([0.3, 0.4, -0.1], none, False, [0.2, 0.2, 0.2])
+    check([-0.3, 0.1, -0.1], none, False, [0.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("listed", [1.0, 0.7])
+def test_long_lists_keep_their_top_and_their_sums(listed: float) -> None:
+    """Of 20,000 values, the 20 largest are estimated as by their unbiased shares, and sums over
+    half of the list better: three times so where the list is complete.
+
+    Zipf 1.1 with a share of `listed`, and one more value with the rest, which is not asked for;
+    epsilon 2, n = 5,000,000, five tallies, seed 6. The mean error of all 20 has a standard
+    deviation of .00005; it is within 4 of them of 0 (alpha 1e-4, 2 comparisons), where that of the
+    nearest possible shares is .0005. All of the top are detected, and normalization moves none by
+    more than a hundredth of an interval. Sums over half of a list of candidates are off by .037
+    (.049 if unbiased, .151 if nearest), mostly because the sum of the whole list is not known.
+    """
+    size, n = 20_000, 5_000_000
+    mechanism = design("auto", size + 1, 2.0)
+    scheme = Scheme("category", mechanism, tuple(map(str, range(size + 1))))
+    truth = np.append(listed * zipf_shares(size, 1.1), 1 - listed)
+    asked = None if listed == 1 else scheme.values[:size]
+    rng = np.random.default_rng(6)
+    top, moved, raw_sums, sums = [], [], [], []
+    for _ in range(5):
+        tally = sample_tally(scheme, rng.multinomial(n, truth), rng)
+        found = estimate(tally, scheme, asked)
+        assert found.detected[:20].all()
+        top.append(found.normalized[:20] - truth[:20])
+        moved.append((found.normalized - found.share)[:20] / (found.high - found.low)[:20])
+        for _ in range(20):
+            half = np.flatnonzero(rng.random(size) < 0.5)
+            raw_sums.append((found.share[half] - truth[half]).sum())
+            sums.append((found.normalized[half] - truth[half]).sum())
+    assert abs(np.mean(top)) < 4 * 0.00005
+    assert np.abs(moved).max() < 0.01
+    assert np.square(sums).mean() < np.square(raw_sums).mean() / (9 if listed == 1 else 1)
