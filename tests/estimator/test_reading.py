@@ -13,6 +13,7 @@ from deniable_collector.stores.base import Store
 from deniable_collector.tally import Tally
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.estimate import estimate
+from deniable_estimator.participation import Participation
 from deniable_estimator.reading import read
 
 
@@ -57,11 +58,14 @@ def test_windows_add(
     """Windows of one scheme are estimated as the sum of their tallies."""
     answer = read(store, registry, "browser", level=0.9, adjust="bonferroni")
     whole = make_tally(current, 7000, [3500, 2100, 700, 700])
-    expected = estimate(whole, current, level=0.9, adjust="bonferroni")
+    days = {"2026-11-14": 1000.0, "2026-11-15": 2000.0, "2026-11-16": 4000.0}
+    expected = estimate(
+        whole, current, level=0.9, adjust="bonferroni", participation=Participation(days)
+    )
     assert answer.share.tolist() == expected.share.tolist()
     assert answer.low.tolist() == expected.low.tolist()
     assert answer.windows == ("2026-11-14", "2026-11-15", "2026-11-16")
-    assert any("7,000 answers from 3 windows" in warning for warning in answer.warnings)
+    assert any("7,000 reports from 3 windows" in warning for warning in answer.warnings)
 
 
 @pytest.mark.usefixtures("three_days")
@@ -85,7 +89,7 @@ def test_schemes_are_combined(
     newer = read(store, registry, "browser", date(2026, 11, 14), None)
     between = sorted([alone.share[0], newer.share[0]])
     assert between[0] < answer.share[0] < between[1]
-    assert (answer.std_error < newer.std_error).all()
+    assert (answer.noise.null_error < newer.noise.null_error).all()
 
 
 @pytest.mark.usefixtures("three_days")
