@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from deniable import MetricError, Registry, Scheme
+from deniable.mechanisms import Memoizing
 from deniable_collector.stores.base import Store
 from deniable_collector.tally import Tally
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.estimate import estimate
 from deniable_estimator.participation import Participation
-from deniable_estimator.reading import read
+from deniable_estimator.reading import read, select
 
 
 @pytest.fixture
@@ -144,3 +147,56 @@ def test_unknown_metric(name: str, advice: str, store: Store, registry: Registry
         read(store, registry, name)
     assert caught.value.metric == name
     assert advice in str(caught.value)
+
+
+LEDGERS = {
+    "the metric's": ("", "", 16.0),
+    "the registry's": ("lifetime_epsilon = 12.0", "", 12.0),
+    "the metric's below the registry's": ("lifetime_epsilon = 20.0", "", 16.0),
+    "none with memory": ("", 'longitudinal = "memoize"', None),
+    "the registry's with memory": ("lifetime_epsilon = 12.0", 'longitudinal = "memoize"', 12.0),
+}
+
+
+@pytest.mark.parametrize("ledger", LEDGERS)
+def test_who_may_have_reported_again(
+    ledger: str,
+    store: Store,
+    registry: Registry,
+    fill: Callable[[Tally, Scheme], None],
+    make_tally: Callable[..., Tally],
+) -> None:
+    """Reports by window, the sample rate, and what the ledger allows come with the tallies; a
+    change of the ledger is another version of the answer."""
+    cap, memory, budget = LEDGERS[ledger]
+    text = Path(registry.source).read_text().replace("schema = 1", f"schema = 1\n{cap}")
+    text = text.replace("= 16.0", f"= 16.0\n{memory}\nsample_rate = 0.5")
+    declared = Registry.parse(text)
+    scheme = declared["browser"].scheme
+    days = {"2026-11-14": 1000, "2026-11-16": 4000}
+    for day, n in days.items():
+        fill(make_tally(scheme, n, [n // 4] * 4, [day]), scheme)
+    (part,) = select(store, declared, "browser").read().parts
+    mechanism = scheme.mechanism
+    cost = mechanism.fresh_epsilon if isinstance(mechanism, Memoizing) else mechanism.epsilon
+    assert part.participation == Participation(days, 0.5, budget, cost)
+    assert read(store, declared, "browser").devices == pytest.approx(5000 / 1.2)
+    other = replace(declared, lifetime_epsilon=13.0)
+    versions = {select(store, each, "browser").version() for each in (declared, other)}
+    assert len(versions) == 2
+
+
+def test_a_lifetime_of_memos_is_no_budget_of_earlier_answers(
+    store: Store,
+    registry: Registry,
+    fill: Callable[[Tally, Scheme], None],
+    make_tally: Callable[..., Tally],
+    current: Scheme,
+) -> None:
+    """Where a metric has memory now, nothing is known of what ended its fresh answers."""
+    for day in ("2026-11-14", "2026-11-15"):
+        fill(make_tally(current, 100, [50, 30, 10, 10], [day]), current)
+    text = Path(registry.source).read_text().replace("= 16.0", '= 16.0\nlongitudinal = "memoize"')
+    _, part = select(store, Registry.parse(text), "browser").read().parts
+    assert part.scheme.fingerprint == current.fingerprint
+    assert part.participation.most is None
