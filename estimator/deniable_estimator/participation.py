@@ -24,7 +24,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations
 
 import numpy as np
@@ -83,7 +83,10 @@ class Participation:
         # Each window is the smaller of the pair with every larger one: (rank from above) times.
         falling = sorted(self.reports.values(), reverse=True)
         pairs = 2 * sum(rank * n for rank, n in enumerate(falling))
-        return min(1 + self.sample_rate * pairs / self.n, self._ledger_repeats())
+        by_windows = 1 + self.sample_rate * pairs / self.n
+        if self.most is None or self.most >= len(self.reports):
+            return by_windows
+        return min(by_windows, _ledger_repeats(len(self.reports), self.sample_rate, self.most))
 
     @property
     def devices(self) -> float:
@@ -104,21 +107,6 @@ class Participation:
         if other.most is not None:
             bounds.append(other.most * self.n)
         return min(bounds)
-
-    def _ledger_repeats(self) -> float:
-        """E[T**2] / E[T] of a device that tosses its coin in every window until it is ended."""
-        windows, most = len(self.reports), self.most
-        if most is None or most >= windows:
-            return math.inf
-        # The chance to have reported 0, 1, ... times, window by window.
-        chance = np.zeros(most + 1)
-        chance[0] = 1.0
-        for _ in range(windows):
-            moved = self.sample_rate * chance[:-1]
-            chance[:-1] -= moved
-            chance[1:] += moved
-        times = np.arange(most + 1)
-        return float(chance @ times**2 / (chance @ times))
 
 
 def overlap(parts: Sequence[Participation]) -> FloatArray:
@@ -155,6 +143,20 @@ def together(parts: Sequence[Participation], weights: FloatArray, matrix: FloatA
         bounds.append((each * whole.budget / costs).max(axis=0))
     more: FloatArray = np.maximum(np.min(bounds, axis=0) - own, 0.0)
     return more
+
+
+@lru_cache(maxsize=1024)
+def _ledger_repeats(windows: int, sample_rate: float, most: int) -> float:
+    """E[T**2] / E[T] of a device that tosses its coin in every window until it is ended."""
+    # The chance to have reported 0, 1, ... times, window by window.
+    chance = np.zeros(most + 1)
+    chance[0] = 1.0
+    for _ in range(windows):
+        moved = sample_rate * chance[:-1]
+        chance[:-1] -= moved
+        chance[1:] += moved
+    times = np.arange(most + 1)
+    return float(chance @ times**2 / (chance @ times))
 
 
 def _common_budget(parts: Sequence[Participation]) -> float | None:

@@ -146,14 +146,12 @@ class Selection:
             tally = empty_tally(name, fingerprint, (), each.scheme.mechanism.rows)
             return Part(tally, each.scheme, each.candidates, Participation({}))
         tally = self.store.tally(name, fingerprint, each.windows)
-        participation = Participation.evenly(tally)
-        if len(each.windows) > 1:
-            participation = Participation(
-                self.store.reports(name, fingerprint, each.windows),
-                self.metric.sample_rate,
-                each.budget,
-                _cost(each.scheme.mechanism),
-            )
+        reports = dict.fromkeys(each.windows, tally.reports)
+        if len(reports) > 1:
+            reports = self.store.reports(name, fingerprint, each.windows)
+        participation = Participation(
+            reports, self.metric.sample_rate, each.budget, _cost(each.scheme.mechanism)
+        )
         return Part(tally, each.scheme, each.candidates, participation)
 
 
