@@ -1,4 +1,4 @@
-"""Devices that remember: what averaging reveals, what memory costs, and what windows add.
+"""Devices that remember: what averaging reveals, and what memory costs.
 
 Run: python benchmarks/memory.py [--json] [--devices 400] [--peers PLACE]
 
@@ -8,8 +8,6 @@ the epsilon of one memo allows for ten equally likely values. multi-freq-ldpy's 
 RAPPOR (L_SUE) draws the permanent response anew in every call.
 Variance: of a rare value, over the least possible at the same epsilon of one report.
 Chains: epsilon of one report by enumeration of all memos and reports of both rounds.
-Windows: how often 95 % intervals cover the shares of ten values when the same devices
-answer again and again; "as independent" counts every answer as another device's.
 """
 
 from __future__ import annotations
@@ -18,7 +16,6 @@ import itertools
 import json
 import math
 import subprocess
-from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -28,7 +25,6 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 
-from deniable import Scheme
 from deniable.mechanisms import (
     BasicRappor,
     MemoizedLocalHashing,
@@ -40,9 +36,6 @@ from deniable.mechanisms import (
 )
 from deniable.mechanisms.choice import loss
 from deniable.randomness import PRECISION, below
-from deniable_collector.tally import Tally
-from deniable_estimator.decoders import subset_selection
-from deniable_estimator.estimate import estimate
 from oracles import peers
 from oracles.tables import Cell, Goal, Measured, Result
 
@@ -307,55 +300,9 @@ def chains() -> Result:
     return Result("chains", "Exact epsilon of one report through both rounds", rows)
 
 
-def windows(populations: int, console: Console) -> Result:
-    """Coverage of intervals over windows in which the same devices answer."""
-    size, devices = 10, 20_000
-    truth = 1 / np.arange(1, size + 1)
-    truth /= truth.sum()
-    rng = np.random.default_rng(5)
-    rows: list[dict[str, Cell]] = []
-    runs: Iterator[tuple[float, int]] = itertools.product((1.5, 4.0), (1, 7, 30))
-    for lifetime, count in track(list(runs), "Windows", console=console, transient=True):
-        mechanism = MemoizedSubsetSelection.design(size, 1.0, lifetime, k=1)
-        scheme = Scheme("category", mechanism, tuple(f"v{each}" for each in range(size)))
-        labels = tuple(f"2026-11-{day:02}" for day in range(1, count + 1))
-        inside = {"ours": 0, "blind": 0}
-        error = 0.0
-        draw: Callable[..., Any] = subset_selection.sample_rows
-        for _ in range(populations):
-            (memos,) = draw(mechanism.permanent, (), rng.multinomial(devices, truth), rng)
-            total = draw(mechanism.fresh, (), memos.cells, rng)[0]
-            for _ in range(count - 1):
-                total += draw(mechanism.fresh, (), memos.cells, rng)[0]
-            tally = Tally("metric", scheme.fingerprint, labels, (total,))
-            for name, again in (("ours", None), ("blind", 1.0)):
-                found = estimate(tally, scheme, again=again)
-                covered = (found.low <= truth) & (truth <= found.high)
-                inside[name] += int(covered.sum())
-                if name == "ours":
-                    error += float(found.std_error[0]) / populations
-        answers = populations * size
-        share = inside["ours"] / answers
-        rows.append(
-            {
-                "lifetime": lifetime,
-                "windows": count,
-                "std error of the largest share": error,
-                "covered": Measured(share, _error(inside["ours"], answers)),
-                "as independent": Measured(
-                    inside["blind"] / answers, _error(inside["blind"], answers)
-                ),
-                "goal": Goal("93 to 97 %", 0.93 <= share <= 0.97),
-            }
-        )
-    note = f"{devices:,} devices, epsilon 1, {populations} populations, seed 5."
-    return Result("windows", "Intervals at 95 % over many windows", rows, note)
-
-
 @click.command(help=__doc__)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
 @click.option("--devices", default=400, show_default=True, help="Attacked in each row.")
-@click.option("--populations", default=400, show_default=True, help="Drawn for the intervals.")
 @click.option(
     "--peers",
     "place",
@@ -363,13 +310,12 @@ def windows(populations: int, console: Console) -> Result:
     default=peers.default_place,
     help="The peers' environment; made if it is not there.",
 )
-def main(as_json: bool, devices: int, populations: int, place: Path) -> None:
+def main(as_json: bool, devices: int, place: Path) -> None:
     console = Console(stderr=True)
     results = [
         averaging(peers.prepare(place), devices, console),
         variances(),
         chains(),
-        windows(populations, console),
     ]
     if as_json:
         click.echo(json.dumps({each.name: each.to_dict() for each in results}, indent=1))

@@ -160,20 +160,20 @@ def figures(
     mechanism: Mechanism[Any],
     share: FloatArray,
     noise: Noise,
-    again: float = 1.0,
+    repeats: float = 1.0,
 ) -> tuple[Figure, ...]:
     """What can be looked at in a tally of one scheme.
 
     Args:
         share, noise: of the values that were asked for, shape (d,).
-        again: how often devices answered out of the same memory (`memoized.repeats`).
+        repeats: how often devices reported out of the same memory (`Participation.repeats`).
     """
     if tally.reports < LEAST_REPORTS:
         return ()
     found = [
         *_shares(mechanism, share, noise),
-        *_bitmaps(tally, mechanism, again),
-        *_rows(tally, again),
+        *_bitmaps(tally, mechanism, repeats),
+        *_rows(tally, repeats),
         *_messages(tally, mechanism),
     ]
     return tuple(
@@ -228,7 +228,7 @@ def _together(mechanism: Mechanism[Any]) -> float:
     return 1.0
 
 
-def _bitmaps(tally: Tally, mechanism: Mechanism[Any], again: float) -> _Found:
+def _bitmaps(tally: Tally, mechanism: Mechanism[Any], repeats: float) -> _Found:
     """The ones in bitmaps, in all and row by row."""
     channel = getattr(mechanism, "channel", mechanism)
     hashes, fewer = 1.0, 0.0
@@ -249,7 +249,7 @@ def _bitmaps(tally: Tally, mechanism: Mechanism[Any], again: float) -> _Found:
     ones = np.array([int(row.cells.sum()) for row in tally.rows], np.float64)
     most = hashes * p11 + (width - hashes) * p01
     least = most - fewer * hashes * (p11 - p01)
-    each = again * (hashes * p11 * (1 - p11) + (width - hashes) * p01 * (1 - p01))
+    each = repeats * (hashes * p11 * (1 - p11) + (width - hashes) * p01 * (1 - p01))
     n = float(reports.sum())
     seen = float(ones.sum()) / n
     nearest = min(max(seen, least), most)
@@ -262,7 +262,7 @@ def _bitmaps(tally: Tally, mechanism: Mechanism[Any], again: float) -> _Found:
         yield "row_ones", statistic, float(freedom), chi_square_tail(statistic, freedom)
 
 
-def _rows(tally: Tally, again: float) -> _Found:
+def _rows(tally: Tally, repeats: float) -> _Found:
     """How evenly reports are spread over rows."""
     count = len(tally.rows)
     if count < 2:
@@ -272,7 +272,7 @@ def _rows(tally: Tally, again: float) -> _Found:
         return
     reports = np.array([row.reports for row in tally.rows], np.float64)
     # Devices keep their rows, so who answers again does so in the same one.
-    statistic = float(((reports - expected) ** 2).sum()) / (expected * again)
+    statistic = float(((reports - expected) ** 2).sum()) / (expected * repeats)
     yield "rows", statistic, count - 1.0, chi_square_tail(statistic, count - 1)
 
 

@@ -25,12 +25,12 @@ def caveats(
     noise: Noise,
     level: float,
     *,
-    independent: float,
+    devices: float,
     complete: bool,
 ) -> tuple[str, ...]:
     """What to bear in mind about an estimate of `len(noise.a)` values; empty if nothing.
 
-    `independent` is what the n reports are worth (see `Basis`).
+    `devices` is how many the intervals take to have sent the n reports (see `Basis`).
     """
     if n == 0:
         return (message("no reports: nothing can be said yet"),)
@@ -54,24 +54,15 @@ def caveats(
                 "so few reports support any value by chance that intervals and p-values are rough"
             )
         )
-    if independent < n:
+    if len(windows) > 1:
         warnings.append(
             message(
-                "rests on {n:,} answers from {windows} windows, in which devices may have "
-                "answered again out of the same memory: what they keep is counted as that of "
-                "{independent:,.0f} devices, and the intervals allow for it",
+                "rests on {n:,} reports from {windows} windows, in which the same devices may have "
+                "reported again: the intervals are of the share among all devices, and take these "
+                "reports for those of {devices:,.0f} devices",
                 n=n,
                 windows=len(windows),
-                independent=independent,
-            )
-        )
-    elif len(windows) > 1:
-        warnings.append(
-            message(
-                "rests on {n:,} answers from {windows} windows, not on as many devices: where "
-                "the same devices answer again, the intervals are somewhat too narrow",
-                n=n,
-                windows=len(windows),
+                devices=devices,
             )
         )
     if not complete:

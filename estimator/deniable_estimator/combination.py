@@ -1,9 +1,13 @@
 """Estimates made under several schemes of one metric become one, by inverse variance.
 
 Tallies of different schemes are never added. For each value the unbiased shares are
-averaged with weights proportional to 1 / Var_i(f), where f is the same for all schemes:
-the share pooled with the weights of f = 0, which depend on no data. Weights taken from
-each scheme's own share would favour whichever happened to come out low.
+averaged with weights proportional to 1 / (Var_i(f) - C(f)), where f is the same for all
+schemes: the share pooled with the weights of f = 0, which depend on no data. Weights taken
+from each scheme's own share would favour whichever happened to come out low.
+
+The noise of the schemes is independent, and so are their memos, but the devices may be the same.
+How much the estimates vary together is bounded (`deniable_estimator.participation.overlap`) and
+added to the variance. C is the part that is common to all of them, and no weights make it less.
 """
 
 from __future__ import annotations
@@ -18,13 +22,19 @@ from deniable_estimator.estimate import Basis, Estimate, infer
 from deniable_estimator.finding import Finding
 from deniable_estimator.intervals import FloatArray, Noise
 from deniable_estimator.messages import message
+from deniable_estimator.participation import Participation, overlap, together
 from deniable_estimator.poisoning import Exposure
 
 __all__ = ["combine"]
 
+_LEAST_NOISE = 1e-6
+
 
 def combine(estimates: Sequence[Estimate]) -> Estimate:
     """One estimate out of several of the same metric, level and adjustment.
+
+    Each is of another scheme, or of one without memory: memos of one scheme are the same in all
+    of its tallies, which are therefore added up first.
 
     Values stand in the order in which they first appear. A value that only some schemes
     ask for rests on those alone, and a warning says so.
@@ -43,15 +53,21 @@ def combine(estimates: Sequence[Estimate]) -> Estimate:
         return informed[0] if informed else estimates[0]
     values = tuple(dict.fromkeys(value for each in informed for value in each.values))
     parts = [_aligned(each, values) for each in informed]
-    pooled, _, _ = _average(parts, np.zeros(len(values)))
-    share, noise, weights = _average(parts, np.clip(pooled, 0.0, 1.0))
+    participations = [each.participation for each in informed]
+    matrix = overlap(participations)
+    pooled, _, _ = _average(parts, np.zeros(len(values)), matrix)
+    share, noise, weights = _average(parts, np.clip(pooled, 0.0, 1.0), matrix)
+    same = together(participations, weights, matrix)
+    if same.any():
+        none = np.zeros(len(values))
+        noise += replace(Noise.none(len(values)), kept=Noise(none, same, same, none))
     alike = all(set(each.values) == set(values) for each in informed)
     basis = Basis(
         metric=informed[0].metric,
         schemes=tuple(dict.fromkeys(name for each in informed for name in each.schemes)),
         windows=tuple(sorted({window for each in informed for window in each.windows})),
         n=sum(each.n for each in informed),
-        independent=sum(each.independent for each in informed),
+        participation=Participation.merged([each.participation for each in informed]),
         epsilon=max(each.epsilon for each in informed),
         complete=alike and all(each.complete for each in informed),
         hashed=any(each.hashed for each in informed),
@@ -76,13 +92,19 @@ def combine(estimates: Sequence[Estimate]) -> Estimate:
 
 def _aligned(estimate: Estimate, values: tuple[str, ...]) -> tuple[FloatArray, Noise]:
     """Its shares and noise over `values`; infinite noise where it knows nothing."""
-    share, noise = estimate.share, estimate.noise
-    if estimate.values != values:
-        share = _spread(estimate, values, share, np.nan)
-        others = (noise.b, noise.c, noise.step)
-        rest = (_spread(estimate, values, column, 0.0) for column in others)
-        noise = Noise(_spread(estimate, values, noise.a, np.inf), *rest)
-    return share, noise
+    share = _spread(estimate, values, estimate.share, np.nan)
+    return share, _spread_noise(estimate, values, estimate.noise, np.inf)
+
+
+def _spread_noise(estimate: Estimate, values: tuple[str, ...], noise: Noise, rest: float) -> Noise:
+    """The noise of an estimate over `values`, with the variance `rest` for those it does not
+    know."""
+    if estimate.values == values:
+        return noise
+    others = (noise.b, noise.c, noise.step)
+    b, c, step = (_spread(estimate, values, column, 0.0) for column in others)
+    kept = noise.kept and _spread_noise(estimate, values, noise.kept, 0.0)
+    return Noise(_spread(estimate, values, noise.a, rest), b, c, step, kept)
 
 
 def _spread(
@@ -111,11 +133,17 @@ def _exposure(parts: Sequence[Estimate], values: tuple[str, ...], weights: Float
 
 
 def _average(
-    parts: Sequence[tuple[FloatArray, Noise]], at: FloatArray
+    parts: Sequence[tuple[FloatArray, Noise]], at: FloatArray, matrix: FloatArray
 ) -> tuple[FloatArray, Noise, FloatArray]:
-    """The average with the weights that are best if the true shares are `at`, its noise, and
-    these weights, shape (parts, d)."""
-    precision = np.array([1 / noise.at(at) for _, noise in parts])
+    """The average with the weights that are best if the true shares are `at`, its noise as if
+    no device had used two schemes, and these weights, shape (parts, d).
+
+    `matrix` is the schemes' `overlap`.
+    """
+    variance = np.array([noise.at(at) for _, noise in parts])
+    common = at * (1 - at) * matrix.min()
+    # A variance is the noise and at least the common part, but for rounding.
+    precision = 1 / np.maximum(variance - common, _LEAST_NOISE * variance)
     weights = precision / precision.sum(axis=0)
     share = np.zeros(len(at))
     total = Noise.none(len(at))

@@ -6,8 +6,13 @@ For independent estimates with intervals (l, u) the difference d = after - befor
     d + sqrt((u_after - after) ** 2 + (before - l_before) ** 2)
 
 (Newcombe, Statistics in Medicine 1998, method 10), which for large crowds is
-d +- z sqrt(Var_before + Var_after). Where devices answer in both, without memory, their
-values are alike but their noise is not, and the interval is somewhat too wide.
+d +- z sqrt(Var_before + Var_after). It is the change of the share among all devices, so each
+variance counts devices as that of a single period does (`deniable_estimator.participation`).
+No report says whose it is, and the two periods are taken for those of different devices. Where
+the same devices report in both and keep their values, who they are cancels out, and the
+interval is too wide: for periods of one window hardly, for two months of daily reports by as
+much as devices outweigh noise. Taking them for the same devices would find changes that are none
+as soon as others report.
 """
 
 from __future__ import annotations
@@ -126,9 +131,9 @@ _COLUMNS = ("value", "before", "after", "difference", "std_error", "low", "high"
 def compare(before: Estimate, after: Estimate, *, together: bool = True) -> Comparison:
     """The change from `before` to `after` of every value that both know, in the order of `after`.
 
-    The estimates must rest on reports that are drawn independently: those of one metric
-    without memory (`has_memory`) over different windows. With `together`, intervals are
-    widened for the number of values, by Bonferroni.
+    The noise of their reports must be drawn independently: one metric without memory
+    (`has_memory`) over different windows. With `together`, intervals are widened for the number of
+    values, by Bonferroni.
 
     Raises:
         EstimateError: they are of different metrics or levels, or share a window.

@@ -6,7 +6,7 @@ import csv
 import io
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,9 +22,10 @@ from deniable_estimator.cohorts import decode_cohorts, fits
 from deniable_estimator.decoders import asked_items, support_counts
 from deniable_estimator.finding import Finding
 from deniable_estimator.intervals import FloatArray, Noise, debias, score_interval
-from deniable_estimator.memoized import repeated_noise
+from deniable_estimator.memoized import kept_noise
 from deniable_estimator.messages import message
 from deniable_estimator.normalization import normalize
+from deniable_estimator.participation import Participation
 from deniable_estimator.poisoning import FAKES, Exposure
 from deniable_estimator.significance import Adjustment, adjust_p
 
@@ -61,10 +62,9 @@ class Basis:
     """Fingerprints."""
     windows: tuple[str, ...]
     n: int
-    """Reports. In one window each is another device's; over several, they are answers."""
-    independent: float
-    """So many reports of other devices would say as much: fewer than `n` where devices have
-    answered again out of the same memory."""
+    """Reports. In one window each is another device's."""
+    participation: Participation = field(repr=False)
+    """How often the same device may be among them."""
     epsilon: float
     """The most that one of these reports can reveal, exact and rounded up."""
     complete: bool
@@ -72,11 +72,18 @@ class Basis:
     hashed: bool
     """Whether strings share the places of hash tables: see `HASHED_CAUTION`."""
 
+    @property
+    def devices(self) -> float:
+        """At least so many devices have reported, and as so many the intervals count them."""
+        return self.participation.devices
+
 
 @dataclass(frozen=True, eq=False)
 class Estimate(Basis):
     """The answer to one metric, for d values. Arrays have shape (d,); shares are fractions of 1.
 
+    A share is that among all devices which could report, averaged over the windows; those that
+    did report are taken for a random sample of them.
     `share` is unbiased and may lie below 0 or above 1; so may the interval's ends.
     `normalized` shares are not negative and sum to 1 (of candidates, to at most 1). Without
     reports all numbers are NaN, which JSON shows as null and CSV as an empty field.
@@ -161,7 +168,7 @@ class Estimate(Basis):
     def to_dict(self, places: NDArray[np.intp] | None = None) -> dict[str, Any]:
         """The estimate as JSON can carry it; of the values at `places` alone, if given.
 
-        Keys: `metric`, `schemes`, `windows`, `n`, `epsilon`, `level`, `adjustment`,
+        Keys: `metric`, `schemes`, `windows`, `n`, `devices`, `epsilon`, `level`, `adjustment`,
         `complete`, `warnings`, `poisoning` (`fakes`, and what they add to any one share at
         most), `anomalies` (as `Verdict.to_dict`), and `values`: a list with one object for each
         value, with `value` and every name in `COLUMNS`.
@@ -172,6 +179,7 @@ class Estimate(Basis):
             "schemes": list(self.schemes),
             "windows": list(self.windows),
             "n": self.n,
+            "devices": round(self.devices),
             "epsilon": self.epsilon,
             "level": self.level,
             "adjustment": self.adjustment,
@@ -216,13 +224,12 @@ def estimate(
     *,
     level: float = 0.95,
     adjust: Adjustment = "bh",
-    again: float | None = None,
+    participation: Participation | None = None,
 ) -> Estimate:
     """Estimate the share of each value, or of each candidate, from a tally of one scheme.
 
-    `again` says how often devices have answered out of the same memory, as
-    `deniable_estimator.memoized.repeats` bounds it; if not given, it is taken that all have
-    in every window of the tally. Without memory it does not matter.
+    `participation` says how often the same device may have reported; if not given, it is taken
+    that all devices have in every window of the tally.
 
     Raises:
         EstimateError: the tally is not the scheme's, or it cannot speak of a candidate.
@@ -234,32 +241,33 @@ def estimate(
     items = asked_items(tally, scheme, candidates)
     values = scheme.values if candidates is None else tuple(candidates)
     assert values is not None  # asked_items refuses an open domain without candidates
-    if not isinstance(mechanism, Memoizing):
-        again = 1.0
-    elif again is None:
-        again = float(max(1, len(tally.windows)))
+    participation = participation or Participation.evenly(tally)
+    repeats = participation.repeats
     basis = Basis(
         tally.metric,
         (scheme.fingerprint,),
         tally.windows,
         tally.reports,
-        tally.reports / again,
+        participation,
         mechanism.epsilon,
         complete=candidates is None,
         hashed=isinstance(mechanism, HashedProjectiveGeometry),
     )
     reports: int | NDArray[np.int64] = tally.reports
     if fits(mechanism, items):
-        found = decode_cohorts(tally, mechanism, items, level, again)
+        found = decode_cohorts(tally, mechanism, items, level, repeats)
     else:
         support = support_counts(tally, scheme, candidates)
         reports = support.reports
         with np.errstate(divide="ignore", invalid="ignore"):
             share = debias(support.counts, reports, mechanism.p, mechanism.q)
-        noise = repeated_noise(mechanism, reports, len(values), again)
+        noise = Noise.of(mechanism.p, mechanism.q, reports, len(values))
+        noise = replace(noise, kept=kept_noise(mechanism, tally.reports, repeats))
         found = Finding.of(share, noise, support.ghosts)
     exposure = Exposure.of(mechanism, found.share, tally.reports, reports)
-    seen = figures(tally, mechanism, found.share, found.noise, again)
+    # Without memory devices keep neither bits nor rows, so these look as if of other devices.
+    kept = repeats if isinstance(mechanism, Memoizing) else 1.0
+    seen = figures(tally, mechanism, found.share, found.noise, kept)
     return infer(basis, values, found, exposure, seen, level, adjust)
 
 
@@ -291,7 +299,7 @@ def infer(
         basis.windows,
         noise,
         level,
-        independent=basis.independent,
+        devices=basis.devices,
         complete=basis.complete,
     )
     if found.ghosts.any():

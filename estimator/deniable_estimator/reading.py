@@ -7,16 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import lru_cache
+from typing import Any
 
 from deniable import Metric, MetricError, Registry, Scheme, windows
-from deniable.mechanisms import Memoizing
+from deniable.mechanisms import Mechanism, Memoizing
 from deniable_collector.stores.base import Store
 from deniable_collector.tally import Tally, empty_tally
 from deniable_estimator.combination import combine
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.estimate import Estimate, estimate
-from deniable_estimator.memoized import repeats
 from deniable_estimator.messages import message
+from deniable_estimator.participation import Participation
 from deniable_estimator.significance import Adjustment
 
 __all__ = ["Part", "Question", "Selection", "check_days", "find_metric", "read", "select"]
@@ -56,8 +57,7 @@ class Part:
     tally: Tally
     scheme: Scheme
     candidates: Sequence[str] | None
-    again: float | None
-    """How often devices have answered out of the same memory; None where it does not matter."""
+    participation: Participation
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +86,7 @@ class Question:
                     part.candidates,
                     level=level,
                     adjust=adjust,
-                    again=part.again,
+                    participation=part.participation,
                 )
                 for part in self.parts
             ]
@@ -101,6 +101,8 @@ class _Chosen:
     published: bool
     windows: tuple[str, ...]
     candidates: Sequence[str] | None
+    budget: float | None
+    """What a device can spend on the reports of this scheme: see `Participation`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +123,7 @@ class Selection:
                 (
                     each.scheme.fingerprint,
                     each.windows,
+                    each.budget,
                     self.store.version(name, each.scheme.fingerprint, each.windows),
                 )
                 if each.windows
@@ -141,10 +144,15 @@ class Selection:
         name, fingerprint = self.metric.name, each.scheme.fingerprint
         if not each.published:
             tally = empty_tally(name, fingerprint, (), each.scheme.mechanism.rows)
-            return Part(tally, each.scheme, each.candidates, None)
+            return Part(tally, each.scheme, each.candidates, Participation({}))
         tally = self.store.tally(name, fingerprint, each.windows)
-        again = _again(self.store, self.metric, each.scheme, each.windows)
-        return Part(tally, each.scheme, each.candidates, again)
+        reports = dict.fromkeys(each.windows, tally.reports)
+        if len(reports) > 1:
+            reports = self.store.reports(name, fingerprint, each.windows)
+        participation = Participation(
+            reports, self.metric.sample_rate, each.budget, _cost(each.scheme.mechanism)
+        )
+        return Part(tally, each.scheme, each.candidates, participation)
 
 
 def select(
@@ -169,7 +177,8 @@ def select(
             asked = _answerable(candidates, scheme)
         if asked is None or asked:
             within = tuple(label for label in labels if _within(label, declared, first, last))
-            chosen.append(_Chosen(scheme, fingerprint in published, within, asked))
+            budget = _budget(registry, declared, scheme)
+            chosen.append(_Chosen(scheme, fingerprint in published, within, asked, budget))
     return Selection(store, declared, tuple(chosen))
 
 
@@ -203,12 +212,21 @@ def find_metric(registry: Registry, name: str) -> Metric:
     raise MetricError(name, f"is not declared in {registry.source}; {advice}")
 
 
-def _again(store: Store, metric: Metric, scheme: Scheme, windows: Sequence[str]) -> float | None:
-    """How often devices can have answered out of the same memory in these windows."""
-    if not isinstance(scheme.mechanism, Memoizing) or len(windows) < 2:
-        return None
-    reports = [store.tally(metric.name, scheme.fingerprint, [window]).reports for window in windows]
-    return repeats(reports, metric.sample_rate)
+def _budget(registry: Registry, metric: Metric, scheme: Scheme) -> float | None:
+    """What the ledger of a device lets it spend on reports of this scheme; None if it never ends.
+
+    The bounds are today's: what they were when a report was made is not known.
+    """
+    budgets = [registry.lifetime_epsilon]
+    # With memory, the metric's lifetime bounds one memo, which no number of reports spends.
+    if metric.longitudinal == "fresh" and not isinstance(scheme.mechanism, Memoizing):
+        budgets.append(metric.lifetime_epsilon)
+    return min((each for each in budgets if each is not None), default=None)
+
+
+def _cost(mechanism: Mechanism[Any]) -> float:
+    """What the ledger charges for one report."""
+    return mechanism.fresh_epsilon if isinstance(mechanism, Memoizing) else mechanism.epsilon
 
 
 def _answerable(candidates: Sequence[str] | None, scheme: Scheme) -> Sequence[str] | None:

@@ -102,6 +102,15 @@ class Trend:
                     chance=changes * (1 - self.level),
                 )
             )
+        repeated = any(each.estimate and each.estimate.devices < each.n for each in self.periods)
+        if repeated and not self.memory:
+            notes.append(
+                message(
+                    "the intervals are of shares among all devices and count devices, not reports; "
+                    "two periods are taken for those of different devices, so where the same ones "
+                    "reported in both, the intervals of changes are wider than they need be"
+                )
+            )
         if any(period.partial for period in self.answered):
             notes.append(message("a partial period holds only some of its days"))
         return tuple(notes)

@@ -262,6 +262,26 @@ def test_rows_of_different_widths(store, shelf, new_id, noon):
     ]
 
 
+def test_reports_are_counted_window_by_window(store, shelf, make, scheme, new_id, noon):
+    """Each window has the reports of its tally, in the order asked, over all rows and pages;
+    a window without any has 0, and so has one of another scheme."""
+    assert store.reports("m", scheme.fingerprint, []) == {}
+    store.fold(make([new_id()], {0: 1}, reports=3), noon)
+    store.fold(make([new_id()], {0: 1}, reports=2**33, window="2026-11-19"), noon)
+    store.fold(make([new_id()], {}, reports=4), noon)
+    asked = ["2026-11-20", "2026-11-18", "2026-11-19"]
+    found = store.reports("m", scheme.fingerprint, asked)
+    assert list(found.items()) == list(zip(asked, (7, 0, 2**33), strict=True))
+    many = shelf(*[3] * 1500)
+    store.publish({"m": [many]})
+    for row, reports in ((0, 5), (999, 6), (1000, 7), (1499, 8)):
+        key = {"row": row, "width": 3, "scheme": many.fingerprint}
+        store.fold(commit([new_id()], {2: 1}, reports=reports, **key), noon)
+    assert store.reports("m", many.fingerprint, asked) == dict(zip(asked, (26, 0, 0), strict=True))
+    with pytest.raises(StoreError):
+        store.reports("m", "nothing", asked)
+
+
 def test_reports_without_columns_count(store, scheme, make, new_id, noon):
     """An empty set of columns is a report like any other."""
     store.fold(make([new_id()], {}, reports=3), noon)

@@ -20,7 +20,7 @@ def warn(make_scheme: Callable[..., Scheme]) -> Callable[..., str]:
     ) -> str:
         mechanism = make_scheme(size, epsilon, k).mechanism
         noise = Noise.of(mechanism.p, mechanism.q, n, size)
-        settings = {"windows": ("2026-11-16",), "complete": True, "independent": n, **more}
+        settings = {"windows": ("2026-11-16",), "complete": True, "devices": n, **more}
         windows = settings.pop("windows")
         return "; ".join(caveats(n, windows, noise, 0.95, **settings))  # type: ignore[arg-type]
 
@@ -54,9 +54,12 @@ def test_rough_approximations(warn: Callable[..., str]) -> None:
     assert "rough" not in warn(350, 100, 1.0)
 
 
-def test_answers_are_not_devices(warn: Callable[..., str]) -> None:
-    """Over several windows the number is called answers."""
-    assert "100,000 answers from 2 windows" in warn(100_000, windows=("2026-11-16", "2026-11-17"))
+def test_reports_are_not_devices(warn: Callable[..., str]) -> None:
+    """Over several windows it is said whose share is meant, and that devices count for it."""
+    note = warn(100_000, windows=("2026-11-16", "2026-11-17"), devices=60_000.2)
+    assert "100,000 reports from 2 windows" in note
+    assert "the share among all devices" in note
+    assert "60,000 devices" in note
 
 
 def test_partial_dictionary(warn: Callable[..., str]) -> None:

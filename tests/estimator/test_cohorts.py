@@ -261,6 +261,6 @@ def test_tally_rows_stay_integers() -> None:
     tally = Tally("m", one.scheme, ("2026-11-01", "2026-11-02"), rows)
     scheme = Scheme("string", mechanism, None)
     twice = estimate(tally, scheme, STRINGS)
-    assert twice.independent == twice.n / 2
+    assert twice.devices == twice.n / 2
     assert all(np.array_equal(a.cells, b.cells) for a, b in zip(one.rows, tally.rows, strict=True))
     assert twice.std_error[0] > estimate(one, scheme, STRINGS).std_error[0]

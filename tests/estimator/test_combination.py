@@ -18,7 +18,8 @@ from deniable_estimator.sampling import sample_tally
 def test_weights_are_inverse_variances(
     make_scheme: Callable[..., Scheme], make_tally: Callable[..., Tally]
 ) -> None:
-    """The combined share has the inverse-variance mean, and the variance 1 / sum of precisions."""
+    """In one window, where nobody reports twice, the combined share has the inverse-variance
+    mean, and the variance 1 / sum of precisions."""
     weak, strong = make_scheme(3, 1.0), make_scheme(3, 3.0)
     truth = np.array([0.6, 0.3, 0.1])
 
@@ -28,9 +29,7 @@ def test_weights_are_inverse_variances(
 
     parts = [
         estimate(make_tally(weak, 50_000, expected_counts(weak, 50_000)), weak),
-        estimate(
-            make_tally(strong, 20_000, expected_counts(strong, 20_000), ["2026-11-17"]), strong
-        ),
+        estimate(make_tally(strong, 20_000, expected_counts(strong, 20_000)), strong),
     ]
     both = combine(parts)
     precision = np.array([1 / part.std_error**2 for part in parts])
@@ -39,10 +38,33 @@ def test_weights_are_inverse_variances(
     assert both.share == pytest.approx(expected, abs=1e-7)
     assert both.std_error == pytest.approx(precision.sum(axis=0) ** -0.5, rel=1e-3)
     assert both.n == 70_000
-    assert both.windows == ("2026-11-16", "2026-11-17")
+    assert both.windows == ("2026-11-16",)
     assert set(both.schemes) == {weak.fingerprint, strong.fingerprint}
     assert both.epsilon == strong.mechanism.epsilon
     assert both.complete
+
+
+def test_the_same_devices_under_two_schemes(
+    make_scheme: Callable[..., Scheme], make_tally: Callable[..., Tally]
+) -> None:
+    """In two windows, all devices of the smaller one may be in the larger one too: their shares
+    vary together by f (1-f) / 5,000, which is added to the variance and weighs on no scheme."""
+    weak, strong = make_scheme(2, 1.0), make_scheme(2, 4.0)
+    parts = [
+        estimate(make_tally(weak, 5000, [3000, 2000]), weak),
+        estimate(make_tally(strong, 2000, [1400, 600], ["2026-11-17"]), strong),
+    ]
+    both = combine(parts)
+    f = both.share
+    own = np.array([part.noise.at(f) for part in parts])
+    weights = 1 / (own - f * (1 - f) / 5000)
+    weights /= weights.sum(axis=0)
+    assert f == pytest.approx((weights * [part.share for part in parts]).sum(axis=0), abs=1e-4)
+    variance = (weights**2 * own).sum(axis=0) + 2 * weights.prod(axis=0) * f * (1 - f) / 5000
+    assert both.std_error == pytest.approx(np.sqrt(variance), rel=1e-4)
+    assert both.windows == ("2026-11-16", "2026-11-17")
+    assert both.devices == 7000**2 / (7000 + 2 * 2000)
+    assert both.p_value[0] < 1e-6
 
 
 def test_same_scheme_twice_is_one_tally_added(

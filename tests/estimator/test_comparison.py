@@ -145,7 +145,7 @@ lifetime_epsilon = 3.0
 
 
 def test_a_metric_that_ever_had_memory_has_it(store: Store) -> None:
-    """Fresh answers are independent; remembered ones are not, even if they are history."""
+    """The noise of fresh reports is independent; memos are not, even if they are history."""
     fresh = Registry.parse(MEMOIZED)["m"]
     remembering = Registry.parse(MEMOIZED + 'longitudinal = "memoize"\n')["m"]
     store.publish({"m": [fresh.scheme]})

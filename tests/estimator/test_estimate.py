@@ -26,6 +26,7 @@ TOP_KEYS = {
     "schemes",
     "windows",
     "n",
+    "devices",
     "epsilon",
     "level",
     "adjustment",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -106,3 +107,50 @@ def test_intervals_cover_the_truth(make_scheme: Callable[..., Scheme]) -> None:
     for share in (0.0, 0.005, 0.05, 0.3):
         fraction = covered[truth == share].mean() / 2000
         assert 0.94 <= fraction <= 0.96, (share, fraction)
+
+
+@pytest.mark.parametrize("kept", [(1, 0), (0.9, 0.05)], ids=["values", "memos"])
+def test_what_devices_keep_widens_intervals_where_it_is(kept: tuple[float, float]) -> None:
+    """The interval holds exactly the shares that the score test does not reject, and outside of
+    the shares at which devices keep anything it is that of other devices.
+
+    Estimates far below 0, beside 0, between and above 1; by a search over a grid of shares.
+    """
+    p, q, n, repeats = Fraction(9, 10), Fraction(1, 50), 20_000, 40.0
+    channel = (Fraction(end).limit_denominator(100) for end in kept)
+    more = Noise.of(*channel, n, 1).weighted(np.full(1, math.sqrt(repeats - 1)))
+    share = np.array([-0.02, -0.002, -0.0005, 0.0005, 0.003, 0.02, 0.5, 0.999, 1.001, 1.02])
+    alone = Noise.of(p, q, n, len(share))
+    noise = replace(alone, kept=more)
+    z = 1.959963984540054
+    low, high = score_interval(share, noise, 0.95)
+    grid = np.linspace(-0.3, 1.3, 320_001)
+    for at, each in enumerate(share):
+        variance = np.maximum(more.at(grid), 0) + (
+            alone.a[0] + alone.b[0] * grid - alone.c[0] * grid**2
+        )
+        inside = grid[(each - grid) ** 2 <= z**2 * variance]
+        assert [low[at], high[at]] == pytest.approx([inside[0], inside[-1]], abs=1e-5)
+    narrow = score_interval(share, alone, 0.95)
+    assert (low <= narrow[0] + 1e-12).all()
+    assert (high >= narrow[1] - 1e-12).all()
+    assert (noise.at(share) >= alone.at(share)).all()
+    if kept == (1, 0):
+        assert low[0] == narrow[0][0]
+        assert noise.null_error.tolist() == alone.null_error.tolist()
+        assert noise.skewness.tolist() == alone.skewness.tolist()
+
+
+def test_noise_adds_and_scales_with_what_is_kept() -> None:
+    """The variance of a weighted sum is the sum of the parts' variances times the squares of
+    the weights, whether none, one or both of them keep something."""
+    n, share = 1000, np.array([0.1, 0.6])
+    kept = Noise.of(Fraction(1), Fraction(0), n, 1)
+    alone = Noise.of(Fraction(3, 4), Fraction(1, 4), n, 2)
+    same = replace(alone, kept=kept)
+    weight = np.array([0.25, 0.5])
+    for one in (alone, same):
+        for two in (alone, same):
+            total = (one.weighted(weight) + two.weighted(1 - weight)).at(share)
+            expected = one.at(share) * weight**2 + two.at(share) * (1 - weight) ** 2
+            assert total == pytest.approx(expected)

@@ -1,22 +1,23 @@
-"""Answers out of the same memory: what they are worth, and intervals that know it."""
+"""Reports out of the same memory: what devices keep, and intervals that know it."""
 
 from __future__ import annotations
 
-import itertools
 import json
 import random
-from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from deniable import Client, Registry, Scheme
 from deniable.mechanisms import (
     BasicRappor,
     Bloom,
+    Mechanism,
     MemoizedLocalHashing,
     MemoizedSubsetSelection,
     Memoizing,
@@ -33,44 +34,12 @@ from deniable_estimator.decoders import subset_selection
 from deniable_estimator.decoders.hashed import hash_places
 from deniable_estimator.estimate import Estimate, estimate
 from deniable_estimator.intervals import Noise
-from deniable_estimator.memoized import memo_channel, repeated_noise, repeats, worth
+from deniable_estimator.memoized import kept_noise, memo_channel, worth
+from deniable_estimator.participation import Participation
 from deniable_estimator.reading import read
 
 ONE = 1 << PRECISION
 DAYS = tuple(f"2026-11-{day:02}" for day in range(1, 11))
-
-
-@pytest.mark.parametrize(
-    ("windows", "rate", "expected"),
-    [
-        ([], 1.0, 1.0),
-        ([0, 0], 1.0, 1.0),
-        ([500], 1.0, 1.0),
-        ([500, 500, 500], 1.0, 3.0),
-        ([500, 500, 500], 0.1, 1.2),
-        ([1000, 10], 1.0, 1030 / 1010),
-    ],
-)
-def test_repeats_by_hand(windows: list[int], rate: float, expected: float) -> None:
-    """Equal windows repeat as often as there are windows; a small one hardly counts."""
-    assert repeats(windows, rate) == pytest.approx(expected)
-
-
-def test_repeats_is_the_largest_possible() -> None:
-    """No way for devices to answer has more repetition, and one has as much.
-
-    All sets of devices in two windows of up to 3 and 2 out of 4 devices, exhaustively.
-    """
-    for first, second in itertools.product(range(1, 4), range(1, 3)):
-        most = max(
-            sum(
-                (device in one) + (device in two) + 2 * (device in one and device in two)
-                for device in range(4)
-            )
-            for one in map(set, itertools.combinations(range(4), first))
-            for two in map(set, itertools.combinations(range(4), second))
-        )
-        assert repeats([first, second]) == pytest.approx(most / (first + second))
 
 
 ROUNDS = Rounds(ONE // 4, ONE // 4, ONE * 3 // 4)
@@ -103,6 +72,12 @@ def test_unknown_memos_are_refused() -> None:
         memo_channel(SubsetSelection.design(4, 1.0))  # type: ignore[arg-type]
 
 
+def repeated(mechanism: Mechanism[Any], reports: int, repeats: float) -> Noise:
+    """The noise of one share from so many reports."""
+    noise = Noise.of(mechanism.p, mechanism.q, reports, 1)
+    return replace(noise, kept=kept_noise(mechanism, reports, repeats))
+
+
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])
 def test_variance_is_that_of_two_rounds(share: float) -> None:
     """The noise of T answers of each device is the variance of its mean, by enumeration.
@@ -120,15 +95,35 @@ def test_variance_is_that_of_two_rounds(share: float) -> None:
         mean += chance * rate
         square += chance * (rate**2 + rate * (1 - rate) / 3)
     expected = (square - mean**2) / float(mechanism.p - mechanism.q) ** 2
-    noise = repeated_noise(mechanism, 3, 1, 3.0)
-    assert noise.at(np.array([share]))[0] == pytest.approx(expected)
+    assert repeated(mechanism, 3, 3.0).at(np.array([share]))[0] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("k", [1, 2])
+@pytest.mark.parametrize("times", [1, 2, 3, 30])
+def test_skewness_is_that_of_two_rounds(times: int, k: int) -> None:
+    """The skewness of a share that is truly 0 is the exact one where each device reports once,
+    and otherwise at least that, and at most a tenth more: by enumeration of what a device says.
+
+    One device reports so many times out of a memo that holds the value or not.
+    """
+    mechanism = MemoizedSubsetSelection.design(4, 1.0, 3.0, k=k)
+    q1, fresh = float(memo_channel(mechanism)[1]), mechanism.fresh
+    count = np.arange(times + 1)
+    chance = q1 * stats.binom.pmf(count, times, float(fresh.p))
+    chance += (1 - q1) * stats.binom.pmf(count, times, float(fresh.q))
+    centred = count - chance @ count
+    exact = chance @ centred**3 / (chance @ centred**2) ** 1.5
+    found = repeated(mechanism, times, float(times)).skewness[0]
+    if times == 1:
+        assert found == pytest.approx(exact)
+    assert exact * (1 - 1e-9) <= found <= exact * 1.1
 
 
 def test_worth_is_cautious_for_every_share() -> None:
     """Noise counted by worth is never below the exact one, and meets it somewhere."""
     mechanism = MemoizedSubsetSelection.design(4, 1.0, 3.0, k=1)
     share = np.linspace(0, 1, 101)
-    exact = repeated_noise(mechanism, 1000, 101, 8.0).at(share)
+    exact = repeated(mechanism, 1000, 8.0).at(share)
     weight = worth(mechanism, float(mechanism.p), float(mechanism.q), 8.0)
     cautious = Noise.of(mechanism.p, mechanism.q, 1000, 101).at(share) / weight
     ratio = cautious / exact
@@ -193,7 +188,7 @@ def test_intervals_over_windows_cover(mechanism: MemoizedSubsetSelection | Basic
         tally = Tally("m", scheme.fingerprint, DAYS, (row,))
         found = estimate(tally, scheme)
         covered += (found.low <= truth) & (truth <= found.high)
-        blind = estimate(tally, scheme, again=1.0)
+        blind = estimate(tally, scheme, participation=Participation({"": tally.reports}))
         naive += (blind.low <= truth) & (truth <= blind.high)
     assert covered.min() / 250 > 0.9
     assert naive[0] / 250 < 0.85
@@ -238,7 +233,7 @@ def test_intervals_of_strings_over_windows_cover() -> None:
         tally = Tally("m", scheme.fingerprint, windows, rows)
         found = estimate(tally, scheme, texts)
         covered.append((found.low <= truth) & (truth <= found.high))
-        blind = estimate(tally, scheme, texts, again=1.0)
+        blind = estimate(tally, scheme, texts, participation=Participation({"": tally.reports}))
         naive.append((blind.low <= truth) & (truth <= blind.high))
     assert np.mean(covered) >= 0.93
     assert np.mean(np.array(covered)[:, :4]) >= 0.85
@@ -246,25 +241,18 @@ def test_intervals_of_strings_over_windows_cover() -> None:
 
 
 def test_the_caveat_counts_devices() -> None:
-    """Over windows, the warning says what the answers are worth; in one window there is none."""
+    """Over windows, the warning says for how many devices the reports are taken; in one window
+    there is none."""
     mechanism = CLOSED["subset selection"]
     scheme = Scheme("category", mechanism, tuple(f"v{each}" for each in range(8)))
     row = _windows(mechanism, np.full(8, 5000), 10, np.random.default_rng(1))
     many = estimate(Tally("m", scheme.fingerprint, DAYS, (row,)), scheme)
-    assert "400,000 answers from 10 windows" in many.warnings[0]
-    assert "that of 40,000 devices" in many.warnings[0]
-    assert many.independent == 40_000
+    assert "400,000 reports from 10 windows" in many.warnings[0]
+    assert "those of 40,000 devices" in many.warnings[0]
+    assert many.devices == many.to_dict()["devices"] == 40_000
     one = estimate(Tally("m", scheme.fingerprint, DAYS[:1], (row,)), scheme)
     assert one.warnings == ()
-    assert one.independent == one.n
-
-
-def test_without_memory_windows_are_as_before(make_scheme: Callable[..., Scheme]) -> None:
-    """A mechanism without memory has the same noise, whatever is said of repetition."""
-    scheme = make_scheme(5, 1.0)
-    tally = Tally("m", scheme.fingerprint, DAYS, (TallyRow(1000, np.full(5, 200)),))
-    plain, told = estimate(tally, scheme), estimate(tally, scheme, again=7.0)
-    assert plain.std_error.tolist() == told.std_error.tolist()
+    assert one.devices == one.n
 
 
 REGISTRY = """
@@ -355,11 +343,11 @@ def test_from_the_sdk_to_an_estimate(store: Store, collected: Registry) -> None:
         return bool((error < 4.5 * found.std_error[each]).all())
 
     theme = read(store, collected, "theme")
-    assert (theme.n, theme.independent, len(theme.windows)) == (800, 200, 4)
+    assert (theme.n, theme.devices, len(theme.windows)) == (800, 200, 4)
     assert near(theme, {"light": 0.1875, "dark": 0.8125, "other": 0.0})
     assert theme.detected.tolist()[:2] == [True, True]
     city = read(store, collected, "city", candidates=["Oslo", "Bergen", "Rome"])
-    assert (city.n, city.independent) == (800, 200)
+    assert (city.n, city.devices) == (800, 200)
     assert near(city, {"Oslo": 0.8, "Bergen": 0.2})
     assert city.detected[0]
     assert not city.detected[2]

@@ -28,7 +28,8 @@ from deniable.mechanisms import Mechanism, Memoizing, design
 from deniable.mechanisms.choice import loss
 from deniable_estimator.estimate import estimate
 from deniable_estimator.intervals import Noise, debias
-from deniable_estimator.memoized import repeated_noise, repeats
+from deniable_estimator.memoized import kept_noise
+from deniable_estimator.participation import Participation
 from deniable_estimator.planning import plan
 from deniable_estimator.sampling import sample_tally
 from deniable_estimator.significance import adjust_p, share_p_values
@@ -258,10 +259,11 @@ def test_memory_is_planned_as_it_is_declared(mechanism: str) -> None:
     assert made.memory.memo_epsilon == inside.lifetime_epsilon <= 4.0
     assert made.memory.fresh_epsilon == inside.fresh_epsilon
     assert made.std_error == std_error(inside, 0.2, 5_000)
-    windows = [5_000] * 100_000
-    again = repeats(windows, 0.5)
-    noise = repeated_noise(inside, sum(windows), 1, again)
-    found = float(np.sqrt(noise.at(np.array([0.2])))[0])
+    windows = Participation({str(number): 5_000 for number in range(100_000)}, 0.5)
+    n, share = round(windows.n), np.array([0.2])
+    kept = kept_noise(inside, n, windows.repeats)
+    assert kept is not None
+    found = math.sqrt((Noise.of(inside.p, inside.q, n, 1).at(share) + kept.at(share))[0])
     assert made.memory.lasting_std_error == pytest.approx(found, rel=1e-3)
 
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from deniable import MetricError, Registry, Scheme
+from deniable.mechanisms import Memoizing
 from deniable_collector.stores.base import Store
 from deniable_collector.tally import Tally
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.estimate import estimate
-from deniable_estimator.reading import read
+from deniable_estimator.participation import Participation
+from deniable_estimator.reading import read, select
 
 
 @pytest.fixture
@@ -57,11 +61,14 @@ def test_windows_add(
     """Windows of one scheme are estimated as the sum of their tallies."""
     answer = read(store, registry, "browser", level=0.9, adjust="bonferroni")
     whole = make_tally(current, 7000, [3500, 2100, 700, 700])
-    expected = estimate(whole, current, level=0.9, adjust="bonferroni")
+    days = {"2026-11-14": 1000.0, "2026-11-15": 2000.0, "2026-11-16": 4000.0}
+    expected = estimate(
+        whole, current, level=0.9, adjust="bonferroni", participation=Participation(days)
+    )
     assert answer.share.tolist() == expected.share.tolist()
     assert answer.low.tolist() == expected.low.tolist()
     assert answer.windows == ("2026-11-14", "2026-11-15", "2026-11-16")
-    assert any("7,000 answers from 3 windows" in warning for warning in answer.warnings)
+    assert any("7,000 reports from 3 windows" in warning for warning in answer.warnings)
 
 
 @pytest.mark.usefixtures("three_days")
@@ -85,7 +92,7 @@ def test_schemes_are_combined(
     newer = read(store, registry, "browser", date(2026, 11, 14), None)
     between = sorted([alone.share[0], newer.share[0]])
     assert between[0] < answer.share[0] < between[1]
-    assert (answer.std_error < newer.std_error).all()
+    assert (answer.noise.null_error < newer.noise.null_error).all()
 
 
 @pytest.mark.usefixtures("three_days")
@@ -140,3 +147,63 @@ def test_unknown_metric(name: str, advice: str, store: Store, registry: Registry
         read(store, registry, name)
     assert caught.value.metric == name
     assert advice in str(caught.value)
+
+
+LEDGERS = {
+    "the metric's": ("", "", 16.0),
+    "the registry's": ("lifetime_epsilon = 12.0", "", 12.0),
+    "the metric's below the registry's": ("lifetime_epsilon = 20.0", "", 16.0),
+    "none with memory": ("", 'longitudinal = "memoize"', None),
+    "the registry's with memory": ("lifetime_epsilon = 12.0", 'longitudinal = "memoize"', 12.0),
+}
+
+
+@pytest.mark.parametrize("ledger", LEDGERS)
+def test_who_may_have_reported_again(
+    ledger: str,
+    store: Store,
+    registry: Registry,
+    fill: Callable[[Tally, Scheme], None],
+    make_tally: Callable[..., Tally],
+) -> None:
+    """Reports by window, the sample rate, and what the ledger allows come with the tallies; a
+    change of the ledger is another version of the answer."""
+    cap, memory, budget = LEDGERS[ledger]
+    text = (
+        Path(registry.source)
+        .read_text()
+        .replace("schema = 1", f"schema = 1\napp = 'example'\n{cap}")
+    )
+    text = text.replace("= 16.0", f"= 16.0\n{memory}\nsample_rate = 0.5")
+    declared = Registry.parse(text)
+    scheme = declared["browser"].scheme
+    days = {"2026-11-14": 1000, "2026-11-16": 4000}
+    for day, n in days.items():
+        fill(make_tally(scheme, n, [n // 4] * 4, [day]), scheme)
+    (part,) = select(store, declared, "browser").read().parts
+    mechanism = scheme.mechanism
+    cost = mechanism.fresh_epsilon if isinstance(mechanism, Memoizing) else mechanism.epsilon
+    assert part.participation == Participation(days, 0.5, budget, cost)
+    assert read(store, declared, "browser").devices == pytest.approx(5000 / 1.2)
+    last = date(2026, 11, 16)
+    (part,) = select(store, declared, "browser", last, last).read().parts
+    assert part.participation == Participation({"2026-11-16": 4000}, 0.5, budget, cost)
+    other = replace(declared, lifetime_epsilon=13.0)
+    versions = {select(store, each, "browser").version() for each in (declared, other)}
+    assert len(versions) == 2
+
+
+def test_a_lifetime_of_memos_is_no_budget_of_earlier_answers(
+    store: Store,
+    registry: Registry,
+    fill: Callable[[Tally, Scheme], None],
+    make_tally: Callable[..., Tally],
+    current: Scheme,
+) -> None:
+    """Where a metric has memory now, nothing is known of what ended its fresh answers."""
+    for day in ("2026-11-14", "2026-11-15"):
+        fill(make_tally(current, 100, [50, 30, 10, 10], [day]), current)
+    text = Path(registry.source).read_text().replace("= 16.0", '= 16.0\nlongitudinal = "memoize"')
+    _, part = select(store, Registry.parse(text), "browser").read().parts
+    assert part.scheme.fingerprint == current.fingerprint
+    assert part.participation.most is None

@@ -171,6 +171,14 @@ class Store(ABC):
             StoreError: the scheme was never published.
         """
 
+    def reports(self, metric: str, scheme: str, windows: Iterable[str]) -> dict[str, int]:
+        """How many reports each of these windows holds, in the order given.
+
+        Raises:
+            StoreError: the scheme was never published.
+        """
+        return {label: self.tally(metric, scheme, [label]).reports for label in windows}
+
     @abstractmethod
     def version(self, metric: str, scheme: str, windows: Iterable[str]) -> bytes:
         """What `tally` over the same windows would find, in 20 bytes, without reading it.

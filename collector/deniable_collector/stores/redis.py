@@ -197,6 +197,21 @@ class RedisStore(Store):
                             total[: len(counters)] += counters
         return Tally(metric, scheme, labels, tuple(rows_of(shape, total)))
 
+    def reports(self, metric: str, scheme: str, windows: Iterable[str]) -> dict[str, int]:
+        rows = len(self._shapes.of(metric, scheme).widths)
+        found = dict.fromkeys(windows, 0)
+        asked = [(label, shard) for label in found for shard in range(self.shards)]
+        with translated(), self._client.pipeline(transaction=False) as pipeline:
+            for label, shard in asked:
+                key = self._tally_key(shard, TallyKey(metric, scheme, label))
+                # The rows' reports come first, in 8 bytes each at most.
+                pipeline.getrange(key, 0, _HEADER.size + 8 * rows - 1)
+            values = pipeline.execute() if asked else []
+        for (label, _), value in zip(asked, values, strict=True):
+            if value:
+                found[label] += int(_counters(value)[:rows].sum())
+        return found
+
     def version(self, metric: str, scheme: str, windows: Iterable[str]) -> bytes:
         labels = tuple(dict.fromkeys(windows))
         asked = [(label, shard) for label in labels for shard in range(self.shards)]

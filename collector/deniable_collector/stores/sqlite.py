@@ -18,7 +18,14 @@ from deniable_collector.stores.base import Commit, Store, new_stamp, version_of
 from deniable_collector.stores.definitions import read_scheme, unpublished
 from deniable_collector.stores.sqlite_file import SqliteFile
 from deniable_collector.stores.sqlite_ids import prune, remember
-from deniable_collector.stores.sqlite_pages import add_pages, add_to, forget, mark, stamps
+from deniable_collector.stores.sqlite_pages import (
+    add_pages,
+    add_to,
+    count_reports,
+    forget,
+    mark,
+    stamps,
+)
 from deniable_collector.stores.vectors import Shapes, gather, rows_of
 from deniable_collector.tally import Tally
 
@@ -94,6 +101,13 @@ class SqliteStore(Store):
         with self._file.transaction("DEFERRED") as connection:
             add_pages(connection, metric, scheme, labels, total)
         return Tally(metric, scheme, labels, tuple(rows_of(shape, total)))
+
+    def reports(self, metric: str, scheme: str, windows: Iterable[str]) -> dict[str, int]:
+        shape = self._shapes.of(metric, scheme)
+        found = dict.fromkeys(windows, 0)
+        with self._file.transaction("DEFERRED") as connection:
+            count_reports(connection, metric, scheme, found, len(shape.widths), shape.size)
+        return found
 
     def version(self, metric: str, scheme: str, windows: Iterable[str]) -> bytes:
         with self._file.transaction("DEFERRED") as connection:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from deniable_collector.stores.base import MAX_CELL, TallyKey
 from deniable_collector.stores.vectors import Addition, full
 
-__all__ = ["add_pages", "add_to", "forget", "mark", "stamps"]
+__all__ = ["add_pages", "add_to", "count_reports", "forget", "mark", "stamps"]
 
 _PAGE = 1_000
 """Counters in a page: of 4 bytes, so that it fits into a page of the file, or of 8."""
@@ -92,6 +92,26 @@ def add_pages(
     ):
         here = total[page * _PAGE : (page + 1) * _PAGE]
         here += _unpack(packed, len(here))
+
+
+def count_reports(
+    connection: sqlite3.Connection,
+    metric: str,
+    scheme: str,
+    found: dict[str, int],
+    rows: int,
+    size: int,
+) -> None:
+    """Add to each of these windows its reports: the first `rows` of the `size` counters."""
+    asked = _asked(metric, scheme, found) | {"pages": _PAGES, "last": (rows - 1) // _PAGE}
+    for window, page, packed in connection.execute(
+        "SELECT window, place - id * :pages, counters "
+        f"FROM ({_ASKED}) CROSS JOIN pages "
+        "WHERE place BETWEEN id * :pages AND id * :pages + :last",
+        asked,
+    ):
+        counters = _unpack(packed, min(_PAGE, size - page * _PAGE))
+        found[window] += int(counters[: rows - page * _PAGE].sum())
 
 
 def mark(connection: sqlite3.Connection, tally: TallyKey, stamp: int) -> None:

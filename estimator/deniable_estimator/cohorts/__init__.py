@@ -8,7 +8,9 @@ by itself would add those of its neighbours, an error that no number of reports 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -31,7 +33,7 @@ from deniable_estimator.decoders.support import Items
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.finding import Finding
 from deniable_estimator.intervals import Noise
-from deniable_estimator.memoized import worth
+from deniable_estimator.memoized import kept_noise, worth
 from deniable_estimator.messages import listed, message
 from deniable_estimator.significance import adjust_p
 
@@ -99,17 +101,17 @@ def fits(mechanism: Mechanism[Any], items: Items) -> bool:
 
 
 def decode_cohorts(
-    tally: Tally, mechanism: Mechanism[Any], items: Items, level: float, again: float
+    tally: Tally, mechanism: Mechanism[Any], items: Items, level: float, repeats: float
 ) -> Finding:
     """Estimate candidates, which are strings, jointly; detection is at 1 - `level`.
 
-    `again` is as `memoized.repeats` gives it. Ghosts are those that stand out by themselves,
-    but not beside the candidates that were detected.
+    `repeats` is that of `Participation`. Ghosts are those that stand out by themselves, but not
+    beside the candidates that were detected.
     """
     channel = COHORTS[mechanism.name](mechanism)
     p11, p01 = float(channel.p11), float(channel.p01)
     # Memory weighs like fewer reports that all say the same.
-    scale = worth(mechanism, p11, p01, again) if isinstance(mechanism, Memoizing) else 1.0
+    scale = worth(mechanism, p11, p01, repeats) if isinstance(mechanism, Memoizing) else 1.0
     found = decode(
         np.array([row.cells for row in tally.rows]) * scale,
         np.array([row.reports for row in tally.rows]) * scale,
@@ -121,13 +123,19 @@ def decode_cohorts(
         fdr=1 - level,
         level=level,
     )
+    # Where it is only devices that stay, each report is in another cohort, which does not show.
+    kept = None if isinstance(mechanism, Memoizing) else kept_noise(mechanism, found.n, repeats)
+    if kept is not None:
+        explained = kept.at(np.full(1, found.explained_share))
+        error = math.sqrt(found.explained_error**2 + float(explained[0]))
+        found = replace(found, explained_error=error)
     known = np.isfinite(found.share)
     none = np.zeros(len(items))
     p_value = np.where(known, np.minimum(found.p_value / STRICTNESS, 1.0), np.nan)
     variance = np.where(known, found.std_error, np.inf) ** 2
     return Finding(
         found.share,
-        Noise(variance, none, none, none),
+        Noise(variance, none, none, none, kept),
         p_value,
         ~found.detected & (adjust_p(p_value, "bh") <= 1 - level),
         tuple(_warnings(found, items)) if found.n else (),

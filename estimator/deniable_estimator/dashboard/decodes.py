@@ -43,9 +43,9 @@ _SECONDS = sentence(
 )
 _TEXT = 100
 """Bytes that a short string takes, about."""
-_ESTIMATE, _VALUE = 3_000, 140
-"""Bytes of an estimate, and of each of its values: not counted part by part, as that took a
-twentieth of an overview. A test compares them with what is there."""
+_ESTIMATE, _WINDOW, _VALUE = 3_000, 100, 140
+"""Bytes of an estimate, and of each of its windows and values: not counted part by part, as that
+took a twentieth of an overview. A test compares them with what is there."""
 
 
 class StillDecoding(DeniableError):
@@ -225,5 +225,5 @@ def size_of(found: object) -> int:
         return 64 + _TEXT * len(found)
     if isinstance(found, Estimate):
         # The strings of an estimate are those of the list that it was asked for.
-        return _ESTIMATE + _VALUE * len(found.values)
+        return _ESTIMATE + _WINDOW * len(found.windows) + _VALUE * len(found.values)
     return 64

@@ -41,6 +41,9 @@ class Snapshot(Store):
     def tally(self, metric: str, scheme: str, windows: Iterable[str]) -> Tally:
         return self._store.tally(metric, scheme, windows)
 
+    def reports(self, metric: str, scheme: str, windows: Iterable[str]) -> dict[str, int]:
+        return self._store.reports(metric, scheme, windows)
+
     def version(self, metric: str, scheme: str, windows: Iterable[str]) -> bytes:
         asked = (metric, scheme, tuple(windows))
         if asked not in self._versions:

@@ -6,7 +6,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
+from datetime import date
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from deniable_estimator.dashboard.decodes import (
     size_of,
 )
 from deniable_estimator.estimate import estimate
+from deniable_estimator.participation import Participation
 from deniable_estimator.sampling import sample_tally
 
 Progress = Callable[[int, int], None]
@@ -116,6 +118,8 @@ def weight(found: object, known: set[int]) -> int:
     if isinstance(found, np.ndarray):
         return found.nbytes if found.base is None else weight(found.base, known)
     parts: list[object] = list(found) if isinstance(found, tuple) else []
+    if isinstance(found, dict):
+        parts = list(found.values())
     if is_dataclass(found) and hasattr(found, "__dict__"):
         parts = list(vars(found).values())
     elif is_dataclass(found):
@@ -125,8 +129,8 @@ def weight(found: object, known: set[int]) -> int:
 
 @pytest.mark.parametrize(("count", "listed"), [(10, True), (1_000, True), (20_000, False)])
 def test_estimates_and_texts_are_weighed(count: int, listed: bool) -> None:
-    """The bytes of an estimate are told to within a third, orders and all; those of a list are
-    about a hundred for each string."""
+    """The bytes of an estimate over a year are told to within a third, orders and all; those of a
+    list are about a hundred for each string."""
     values = tuple(f"{place}.example" for place in range(count))
     mechanism = design("auto", count, 2.0) if listed else design_string("auto", "m", 2.0)
     scheme = Scheme("category" if listed else "string", mechanism, values if listed else None)
@@ -136,7 +140,10 @@ def test_estimates_and_texts_are_weighed(count: int, listed: bool) -> None:
         counts = np.resize(counts, count)
     some = None if listed else values[:100]
     tally = sample_tally(scheme, counts, rng, values=some)
-    found = estimate(tally, scheme, None if listed else values)
+    days = tuple(date.fromordinal(730_000 + day).isoformat() for day in range(365))
+    tally = replace(tally, windows=days)
+    told = Participation({day: number for number, day in enumerate(days, 1000)})
+    found = estimate(tally, scheme, None if listed else values, participation=told)
     found.standing, found.below  # noqa: B018
     whole = weight(found, set())
     assert 0.75 * whole < size_of(found) < 1.33 * whole + 3_000

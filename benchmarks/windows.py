@@ -1,0 +1,358 @@
+"""Intervals over several windows in which the same devices report: how often do they cover?
+
+Run: python benchmarks/windows.py [--json] [--populations 4000] [--only TEXT]
+
+Each population is drawn device by device: a value from the shares, the windows in which it
+reports (its coin, its ledger, and when it comes and leaves), and new noise for each report. An
+interval covers if it holds the share that the population was drawn from. "As independent"
+takes every report for that of another device, and every scheme for one of other devices, on the
+same tallies. "Width" is the mean width over the one that the estimates' own scatter needs.
+Where devices and values stay, 94 to 96 % should be covered; where they do not, 94 % or more.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import track
+
+from deniable import Scheme
+from deniable.mechanisms import (
+    CohortLocalHashing,
+    HashedProjectiveGeometry,
+    MemoizedSubsetSelection,
+    SubsetSelection,
+)
+from deniable_collector.tally import Tally
+from deniable_estimator.combination import combine
+from deniable_estimator.comparison import compare
+from deniable_estimator.decoders import subset_selection
+from deniable_estimator.estimate import Estimate, estimate
+from deniable_estimator.participation import Participation
+from deniable_estimator.sampling import SAMPLERS
+from oracles.tables import Cell, Goal, Measured, Result
+
+Z = 1.959964
+STRINGS = [f"string {number}" for number in range(6)]
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """Who reports when. Devices are there from `since` to `until`, at most `most` times."""
+
+    devices: int
+    windows: int
+    rate: float = 1.0
+    most: int | None = None
+    since: NDArray[np.int64] | None = None
+    until: NDArray[np.int64] | None = None
+    changing: float = 0.0
+    """The part of the windows in which a device draws a new value."""
+
+    def answered(self, rng: np.random.Generator) -> NDArray[np.bool_]:
+        """Whether a device reports in a window: shape (devices, windows)."""
+        window = np.arange(self.windows)
+        found = rng.random((self.devices, self.windows), np.float32) < self.rate
+        if self.since is not None:
+            found &= window >= self.since[:, None]
+        if self.until is not None:
+            found &= window < self.until[:, None]
+        if self.most is not None:
+            found &= np.cumsum(found, axis=1) <= self.most
+        return found
+
+    def held(self, rng: np.random.Generator, shares: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The value of each device in each window."""
+        shape = (self.devices, self.windows)
+        if not self.changing:
+            return np.broadcast_to(rng.choice(len(shares), (self.devices, 1), p=shares), shape)
+        held = rng.choice(len(shares), shape, p=shares)
+        for window in range(1, self.windows):
+            keeps = rng.random(self.devices) >= self.changing
+            held[keeps, window] = held[keeps, window - 1]
+        return held
+
+
+@dataclass(frozen=True)
+class Case:
+    """A row of the table."""
+
+    name: str
+    crowd: Crowd
+    mechanisms: Sequence[Any]
+    """Each is in force for as many windows as the others, in turn."""
+    shares: Sequence[float]
+    budget: float | None = None
+    exact: bool = True
+    repeat: float = 1.0
+    """The part of all populations that is drawn: strings take longer."""
+
+
+def parts_of(
+    case: Case, rng: np.random.Generator
+) -> list[tuple[Tally, Scheme, list[str] | None, Participation]]:
+    """One population: what was collected under each scheme, and who may have repeated."""
+    crowd, size = case.crowd, len(case.shares)
+    answered, held = crowd.answered(rng), crowd.held(rng, np.array(case.shares))
+    each = crowd.windows // len(case.mechanisms)
+    found = []
+    for turn, mechanism in enumerate(case.mechanisms):
+        within = slice(turn * each, (turn + 1) * each)
+        here, values = answered[:, within], held[:, within]
+        listed = mechanism.size is not None
+        scheme = Scheme(
+            "category" if listed else "string",
+            mechanism,
+            tuple(f"v{value}" for value in range(size)) if listed else None,
+        )
+        sample, items = SAMPLERS[mechanism.name], range(size) if listed else STRINGS
+        fresh, cost = mechanism, mechanism.epsilon
+        if isinstance(mechanism, MemoizedSubsetSelection):
+            # A memo for each device and value, and fresh noise on that of the value of the day.
+            own = np.broadcast_to(np.arange(size), (len(values), size))
+            other = (own + rng.integers(1, size, own.shape)) % size
+            truthful = rng.random(own.shape) < float(mechanism.permanent.p)
+            values = np.take_along_axis(np.where(truthful, own, other), values, axis=1)
+            sample, fresh, cost = subset_selection.sample_rows, mechanism.fresh, 1.0
+        rows = sample(fresh, items, np.bincount(values[here], minlength=size), rng)
+        counts = here.sum(axis=0)
+        reports = {str(turn * each + place): int(n) for place, n in enumerate(counts.tolist()) if n}
+        tally = Tally("m", scheme.fingerprint, tuple(reports), rows)
+        told = Participation(reports, crowd.rate, case.budget, cost)
+        found.append((tally, scheme, None if listed else STRINGS, told))
+    return found
+
+
+def both(case: Case, rng: np.random.Generator) -> tuple[Estimate, Estimate]:
+    """The estimate of one population, and the same as if all reports were independent."""
+    ours, blind = [], []
+    for tally, scheme, strings, told in parts_of(case, rng):
+        ours.append(estimate(tally, scheme, strings, participation=told))
+        alone = Participation({"": tally.reports})
+        blind.append(estimate(tally, scheme, strings, participation=alone))
+    return combine(ours), combine(blind)
+
+
+def coverage(case: Case, populations: int) -> dict[str, Cell]:
+    """How often intervals hold the share, and how wide they are."""
+    rng, truth = np.random.default_rng(7), np.array(case.shares)
+    inside, blind, width, share = [], [], [], []
+    for _ in range(max(2, round(populations * case.repeat))):
+        found, apart = both(case, rng)
+        inside.append((found.low <= truth) & (truth <= found.high))
+        blind.append((apart.low <= truth) & (truth <= apart.high))
+        width.append(found.high - found.low)
+        share.append(found.share)
+    return _row(case, np.array(inside), np.array(blind), np.array(width), np.array(share))
+
+
+def change(case: Case, populations: int) -> dict[str, Cell]:
+    """The same of the change between two periods: its own windows, and as many after them.
+
+    The crowd of the case has the windows of both, and one mechanism for either.
+    """
+    rng = np.random.default_rng(8)
+    inside, blind, width, share = [], [], [], []
+    for _ in range(populations):
+        before, after = ((tally, scheme, told) for tally, scheme, _, told in parts_of(case, rng))
+        changes = []
+        for kept in (True, False):
+            sides = [
+                estimate(
+                    tally,
+                    scheme,
+                    participation=told if kept else Participation({"": tally.reports}),
+                )
+                for tally, scheme, told in (before, after)
+            ]
+            changes.append(compare(*sides, together=False))
+        found, apart = changes
+        inside.append((found.low <= 0) & (found.high >= 0))
+        blind.append((apart.low <= 0) & (apart.high >= 0))
+        width.append(found.high - found.low)
+        share.append(found.difference)
+    return _row(case, np.array(inside), np.array(blind), np.array(width), np.array(share))
+
+
+def _row(
+    case: Case,
+    inside: NDArray[np.bool_],
+    blind: NDArray[np.bool_],
+    width: NDArray[np.float64],
+    share: NDArray[np.float64],
+) -> dict[str, Cell]:
+    covered = float(inside.mean())
+    # Values of one population vary together, so the error is that between populations.
+    error = float(inside.mean(axis=1).std(ddof=1) / math.sqrt(len(inside)))
+    need = 2 * Z * share.std(axis=0, ddof=1)
+    slack = 3 * error
+    low, high = 0.94 - slack, 0.96 + slack
+    met = covered >= low and (covered <= high or not case.exact)
+    return {
+        "case": case.name,
+        "devices": case.crowd.devices,
+        "windows": case.crowd.windows,
+        "covered": Measured(covered, error),
+        "as independent": Measured(
+            float(blind.mean()), float(blind.mean(axis=1).std(ddof=1) / math.sqrt(len(blind)))
+        ),
+        "width": float((width.mean(axis=0) / need).mean()),
+        "goal": Goal("94 to 96 %" if case.exact else "94 % or more", met),
+    }
+
+
+def fresh(epsilon: float, size: int = 2) -> SubsetSelection:
+    return SubsetSelection.design(size, epsilon)
+
+
+def nearly(mechanism: SubsetSelection) -> SubsetSelection:
+    """Another scheme that reveals hardly less, so that it costs as many reports."""
+    return SubsetSelection(mechanism.size, mechanism.k, mechanism.threshold - 1000)
+
+
+def memory(epsilon: float, lifetime: float, size: int = 2) -> MemoizedSubsetSelection:
+    return MemoizedSubsetSelection.design(size, epsilon, lifetime, k=1)
+
+
+HALVES, FIVE = [0.3, 0.7], [0.4, 0.25, 0.2, 0.1, 0.05]
+TEN = (np.arange(1, 11) ** -1.0 / (np.arange(1, 11) ** -1.0).sum()).tolist()
+SIX = [0.35, 0.25, 0.2, 0.1, 0.06, 0.04]
+COMING = np.arange(1000) * 30 // 1000
+STAYING = np.random.default_rng(0).integers(0, 30, 1000)
+
+CASES = [
+    Case("2 values, epsilon 1", Crowd(2000, 8), [fresh(1.0)], HALVES, 8.0),
+    Case("2 values, epsilon 4", Crowd(1000, 30), [fresh(4.0)], HALVES, 120.0),
+    Case("2 values, epsilon 4, ledger of 8", Crowd(1000, 30, 0.6, 8), [fresh(4.0)], HALVES, 32.0),
+    Case("2 values, epsilon 4, ledger of 2", Crowd(2000, 30, 0.04, 2), [fresh(4.0)], HALVES, 8.0),
+    Case("the README's, a year", Crowd(500, 365, 0.02, 8), [fresh(1.0, 5)], FIVE, 8.0),
+    Case("the same at epsilon 4", Crowd(500, 365, 0.02, 8), [fresh(4.0, 5)], FIVE, 32.0),
+    Case(
+        "a crowd that grows",
+        Crowd(1000, 30, 0.7, since=COMING),
+        [fresh(4.0)],
+        HALVES,
+        120.0,
+    ),
+    Case(
+        "strings, hashed projective geometry",
+        Crowd(1000, 20),
+        [HashedProjectiveGeometry.design("m", 2.0)],
+        SIX,
+        repeat=0.1,
+    ),
+    Case(
+        "strings, cohort local hashing",
+        Crowd(1000, 20),
+        [CohortLocalHashing.design("m", 3.0)],
+        SIX,
+        repeat=0.1,
+    ),
+    *(
+        Case(f"10 values, memory, lifetime {lifetime:g}", Crowd(2000, count), [each], TEN)
+        for lifetime in (1.5, 4.0)
+        for count in (7, 30)
+        for each in [memory(1.0, lifetime, 10)]
+    ),
+    Case("2 values, memory", Crowd(1000, 20), [memory(2.0, 3.0)], HALVES),
+    Case("two fresh schemes in turn", Crowd(1000, 20), [fresh(4.0), fresh(3.0)], HALVES, 200.0),
+    Case(
+        "two schemes with memory in turn",
+        Crowd(1000, 20),
+        [memory(4.0, 6.0), memory(3.0, 6.0)],
+        HALVES,
+    ),
+    Case("fresh, then memory", Crowd(1000, 20), [fresh(3.0), memory(3.0, 5.0)], HALVES),
+    Case(
+        "devices that come and go",
+        Crowd(1000, 40, since=STAYING, until=STAYING + 10),
+        [fresh(4.0)],
+        HALVES,
+        120.0,
+        exact=False,
+    ),
+    Case(
+        "values that change",
+        Crowd(1000, 30, changing=0.1),
+        [fresh(4.0)],
+        HALVES,
+        120.0,
+        exact=False,
+    ),
+    Case(
+        "a budget spent under the first scheme",
+        Crowd(1000, 20, 0.8, 6, since=STAYING // 2),
+        [fresh(4.0), nearly(fresh(4.0))],
+        HALVES,
+        24.0,
+        exact=False,
+    ),
+    Case(
+        "the README's, another scheme after half a year",
+        Crowd(500, 364, 0.02, 8),
+        [fresh(1.0, 5), nearly(fresh(1.0, 5))],
+        FIVE,
+        8.0,
+        exact=False,
+    ),
+]
+
+CHANGES = [
+    Case(
+        "other devices",
+        Crowd(2000, 20, since=np.arange(2000) % 2 * 10, until=10 + np.arange(2000) % 2 * 10),
+        [fresh(4.0), fresh(4.0)],
+        HALVES,
+    ),
+    Case("the same devices", Crowd(1000, 20), [fresh(4.0)] * 2, HALVES, exact=False),
+    Case("the same devices, epsilon 1", Crowd(1000, 20), [fresh(1.0)] * 2, HALVES, exact=False),
+    Case(
+        "the same devices, the README's, 28 days",
+        Crowd(5000, 56, 0.02, 8),
+        [fresh(1.0, 5)] * 2,
+        FIVE,
+        8.0,
+        exact=False,
+    ),
+]
+
+
+@click.command(help=__doc__)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
+@click.option("--populations", default=4000, show_default=True, help="Drawn for each row.")
+@click.option("--only", default="", help="Rows whose name holds this text.")
+def main(as_json: bool, populations: int, only: str) -> None:
+    console = Console(stderr=True)
+
+    def rows(
+        cases: Sequence[Case], measure: Callable[[Case, int], dict[str, Cell]], title: str
+    ) -> list[dict[str, Cell]]:
+        chosen = [case for case in cases if only in case.name]
+        return [
+            measure(case, populations)
+            for case in track(chosen, title, console=console, transient=True)
+        ]
+
+    note = f"{populations:,} populations in each row (a tenth of that for strings), seeds 7 and 8."
+    tables = [
+        ("shares", "Shares among all devices", rows(CASES, coverage, "Shares")),
+        ("changes", "Changes between two periods", rows(CHANGES, change, "Changes")),
+    ]
+    results = [Result(name, title, found, note) for name, title, found in tables if found]
+    if as_json:
+        click.echo(json.dumps({each.name: each.to_dict() for each in results}, indent=1))
+        return
+    for each in results:
+        Console(width=None).print(each.table(), "")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""How often the same devices can have reported: bounds that hold, and that are met."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from deniable import Scheme
+from deniable_collector.tally import Tally, TallyRow
+from deniable_estimator.estimate import estimate
+from deniable_estimator.participation import Participation, overlap, together
+
+
+def named(reports: list[int]) -> dict[str, float]:
+    return {f"window {place}": float(n) for place, n in enumerate(reports)}
+
+
+@pytest.mark.parametrize(
+    ("reports", "rate", "expected"),
+    [
+        ([], 1.0, 1.0),
+        ([0, 0], 1.0, 1.0),
+        ([500], 1.0, 1.0),
+        ([500, 500, 500], 1.0, 3.0),
+        ([500, 500, 500], 0.1, 1.2),
+        ([1000, 10], 1.0, 1030 / 1010),
+    ],
+)
+def test_repeats_by_hand(reports: list[int], rate: float, expected: float) -> None:
+    """Equal windows repeat as often as there are windows; a small one hardly counts."""
+    assert Participation(named(reports), rate).repeats == pytest.approx(expected)
+
+
+def test_repeats_is_the_largest_possible() -> None:
+    """No way for devices to report has more repetition, and one has as much.
+
+    All sets of devices in two windows of up to 3 and 2 out of 4 devices, exhaustively.
+    """
+    for first, second in itertools.product(range(1, 4), range(1, 3)):
+        most = max(
+            sum(
+                (device in one) + (device in two) + 2 * (device in one and device in two)
+                for device in range(4)
+            )
+            for one in map(set, itertools.combinations(range(4), first))
+            for two in map(set, itertools.combinations(range(4), second))
+        )
+        found = Participation(named([first, second])).repeats
+        assert found == pytest.approx(most / (first + second))
+
+
+@pytest.mark.parametrize(("windows", "rate", "most"), [(365, 0.02, 8), (30, 1.0, 8), (30, 0.1, 1)])
+def test_a_ledger_ends_the_repetition(windows: int, rate: float, most: int) -> None:
+    """Equal windows repeat as the coins say until the ledger is spent, by the binomial
+    distribution; a budget that allows no report was another one when they were made."""
+    times = np.arange(windows + 1)
+    chance = stats.binom.pmf(times, windows, rate)
+    capped = np.minimum(times, most)
+    expected = (chance @ capped**2) / (chance @ capped)
+    crowd = named([1000] * windows)
+    assert Participation(crowd, rate, most + 0.5, 1.0).repeats == pytest.approx(expected)
+    assert Participation(crowd, rate, windows, 1.0).repeats == pytest.approx(
+        1 + (windows - 1) * rate
+    )
+    assert Participation(crowd, rate, 0.5, 1.0).repeats == 1
+
+
+def test_where_only_the_sum_is_known_all_devices_were_there(
+    make_scheme: Callable[..., Scheme],
+) -> None:
+    """Without word of who reported, each window of a tally has the same devices."""
+    scheme = make_scheme(2, 1.0)
+    row = TallyRow(900, np.array([500, 400]))
+    tally = Tally("m", scheme.fingerprint, ("a", "b", "c"), (row,))
+    assert Participation.evenly(tally).repeats == 3
+    assert estimate(tally, scheme).devices == 300
+    alone = Participation({"a": 900})
+    assert estimate(tally, scheme, participation=alone).devices == 900
+
+
+USES = st.lists(
+    st.lists(st.sampled_from([None, 0, 1, 2]), min_size=4, max_size=4), min_size=1, max_size=6
+)
+"""Device -> the scheme under which it reports in each of four windows, if it does."""
+
+
+@given(USES, st.lists(st.floats(0.01, 1), min_size=3, max_size=3), st.booleans())
+def test_no_crowd_exceeds_the_bounds(
+    uses: list[list[int | None]], weights: list[float], limited: bool
+) -> None:
+    """However devices change between three schemes, their squares, products and the variance of
+    a weighted average are within the bounds, with or without a budget that they keep to."""
+    costs = [1.0, 2.5, 0.75]
+    schemes = sorted({scheme for device in uses for scheme in device if scheme is not None})
+    if not schemes:
+        return
+    times = np.array([[device.count(scheme) for device in uses] for scheme in schemes])
+    spent = (times.T * [costs[scheme] for scheme in schemes]).sum(axis=1).max()
+    parts = []
+    for scheme in schemes:
+        reports = [sum(device[window] == scheme for device in uses) for window in range(4)]
+        held = {name: n for name, n in named(reports).items() if n}
+        parts.append(Participation(held, 1.0, float(spent) if limited else None, costs[scheme]))
+    matrix = overlap(parts)
+    products = times @ times.T / np.outer(times.sum(axis=1), times.sum(axis=1))
+    assert (products <= matrix + 1e-9).all()
+    share = np.array(weights)[: len(schemes), None]
+    share /= share.sum()
+    each = share / times.sum(axis=1)[:, None]
+    actual = ((each * times).sum(axis=0) ** 2).sum()
+    own = (share[:, 0] ** 2 * np.diag(matrix)).sum()
+    assert actual <= own + together(parts, share, matrix)[0] + 1e-9
+    whole = Participation.merged(parts)
+    assert (times.sum(axis=0) ** 2).sum() <= whole.n * whole.repeats + 1e-9
+
+
+def test_schemes_of_other_devices_vary_apart() -> None:
+    """In one window a device uses one scheme; and who has spent a budget under the first scheme
+    has nothing left for the second, so that the average varies as if it were of one scheme."""
+    apart = [Participation({"a": 100.0}), Participation({"a": 300.0})]
+    half = np.array([[0.5], [0.5]])
+    assert together(apart, half, overlap(apart)) == [0.0]
+    crowd = {"first": ["a", "b"], "second": ["c", "d"]}
+    spent = [Participation(dict.fromkeys(each, 100.0), 1.0, 2.0, 1.0) for each in crowd.values()]
+    matrix = overlap(spent)
+    own = (half[:, 0] ** 2 * np.diag(matrix)).sum()
+    assert own + together(spent, half, matrix)[0] == pytest.approx(1 / 200)
+    rich = [Participation(part.reports) for part in spent]
+    assert own + together(rich, half, overlap(rich))[0] == pytest.approx(1 / 100)
+
+
+def test_who_reports_again_is_no_evidence_of_a_value(make_scheme: Callable[..., Scheme]) -> None:
+    """Where nobody has a value, nobody has it however often devices report: p-values and what
+    looks dishonest stay the same without memory, while intervals widen."""
+    scheme = make_scheme(30, 4.0)
+    counts = np.random.default_rng(1).multinomial(100_000, np.full(30, 1 / 30))
+    tally = Tally("m", scheme.fingerprint, ("a", "b"), (TallyRow(100_000, counts),))
+    apart = estimate(tally, scheme, participation=Participation({"": 100_000}))
+    same = estimate(tally, scheme)
+    assert same.p_value.tolist() == apart.p_value.tolist()
+    assert same.verdict == apart.verdict
+    assert same.verdict.figures
+    assert (same.std_error > apart.std_error).all()
+    assert (same.low[apart.low > 0] < apart.low[apart.low > 0]).all()
