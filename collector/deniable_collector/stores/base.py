@@ -108,8 +108,8 @@ def shard_of(batch_id: str, shards: int) -> int:
 
 
 def new_stamp() -> int:
-    """A random number below 2**52, which scripts in Redis can hold exactly."""
-    return secrets.randbits(52)
+    """A random number that SQLite can hold, below 2**63."""
+    return secrets.randbits(63)
 
 
 def version_of(metric: str, scheme: str, stamps: Iterable[tuple[object, ...]]) -> bytes:
@@ -175,7 +175,7 @@ class Store(ABC):
     def version(self, metric: str, scheme: str, windows: Iterable[str]) -> bytes:
         """What `tally` over the same windows would find, in 20 bytes, without reading it.
 
-        Each commit gives the tallies that it adds to a new random stamp, and the digest of the
+        Each commit gives each tally that it adds to a new random stamp, and the digest of the
         stamps is the version. So equal versions mean equal tallies, also when one was dropped
         and begun again or the store went back to a copy; the other way round it need not be.
         Read it before the tally: what is calculated in between is then known under a version

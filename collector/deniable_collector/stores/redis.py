@@ -110,8 +110,8 @@ class RedisStore(Store):
         for part in parts:
             keys += [self._key(commit.shard, "windows", *part.tally[:2]), part.key]
         lifetime = math.ceil(ids.lifetime_at(now))
-        stamp = new_stamp()
-        limits = (len(generations), lifetime, MAX_CELL, ids.FIRST_LEVEL, ids.DEEPEST, stamp)
+        stamps = b"".join(part.stamp for part in parts)
+        limits = (len(generations), lifetime, MAX_CELL, ids.FIRST_LEVEL, ids.DEEPEST, stamps)
         must_swap: set[int] = set()
         with translated():
             for attempt in range(_ATTEMPTS):
@@ -124,7 +124,7 @@ class RedisStore(Store):
                 }
                 found = self._read([parts[number].key for number in sorted(swaps)])
                 for number, part in enumerate(parts):
-                    swap = part.swap(next(found), stamp) if number in swaps else ("+", part.runs)
+                    swap = part.swap(next(found)) if number in swaps else ("+", part.runs)
                     arguments += [part.tally.window, *swap]
                 verdict, *places = cast(list[Any], self._fold(keys, arguments))
                 if verdict == _NEEDS_SWAP:
@@ -304,8 +304,8 @@ class _Part:
         swap = _SWAP + _SWAP_COUNTER * addition.size
         self.may_swap = swap < _RUN * runs + _RUN_COUNTER * touched
 
-    def swap(self, old: bytes | None, stamp: int) -> tuple[bytes, bytes]:
-        """The header of the old string, and the whole new one, with this stamp.
+    def swap(self, old: bytes | None) -> tuple[bytes, bytes]:
+        """The header of the old string, and the whole new one.
 
         Raises:
             StoreError: a counter would exceed the highest.
@@ -319,7 +319,7 @@ class _Part:
         if top > MAX_CELL:
             raise full(self.tally)
         size = 4 if top <= _NARROW_TOP else 8
-        new = _HEADER.pack(stamp, size) + counters.astype(f"<u{size}").tobytes()
+        new = self.stamp + size.to_bytes(8, "little") + counters.astype(f"<u{size}").tobytes()
         return (old or b"")[: _HEADER.size], new
 
     @property
