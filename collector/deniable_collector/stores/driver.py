@@ -118,7 +118,8 @@ class Driver:
         """Return when what was written to the slot of `key` has reached as many replicas as asked.
 
         The key is written to: WAIT speaks of what its own connection wrote, and replicas get
-        all writes in order, so that they have what came before as well.
+        all writes in order, so that they have what came before as well. It never expires: that
+        would write the time of each commit into Redis's log.
 
         Raises:
             StoreUnavailable: too few have it in time. It may reach them yet.
@@ -129,7 +130,7 @@ class Driver:
         if isinstance(client, RedisCluster):
             client = client.get_redis_connection(client.get_node_from_key(key))
         with client.pipeline(transaction=False) as pipeline:
-            pipeline.set(key, b"", ex=60)
+            pipeline.set(key, b"")
             pipeline.wait(self._replicas, _WAIT_MILLISECONDS)
             reached = pipeline.execute()[1]
         if reached < self._replicas:

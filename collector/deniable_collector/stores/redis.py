@@ -230,7 +230,8 @@ class RedisStore(Store):
             try:
                 with translated():
                     # A write: a replica, or a server that cannot save, answers a bare PING.
-                    self._client.set(self._key(shard, "ping"), b"", ex=60)
+                    # Its expiry would be a time in Redis's log.
+                    self._client.set(self._key(shard, "ping"), b"")
                 return
             except StoreUnavailable as error:
                 trouble = error
