@@ -190,6 +190,20 @@ class Store(ABC):
     def ping(self) -> None:
         """Return if the store can take a commit now; else raise StoreUnavailable."""
 
+    def clear_journal(self, older_than: float) -> float | None:
+        """Take single commits out of the store's journal, once they have been there so long (s).
+
+        A journal (SQLite's write-ahead log, Redis's append-only file) holds commits one by one,
+        so that they can be told apart until it is cleared. Call this again and again: some
+        journals are cleared in the background. Returns for how many seconds commits may have
+        been in the journal, or None if it holds none of this process.
+
+        Raises:
+            StoreUnavailable: it is due, and cannot be done now.
+            StoreError: this process may not do it.
+        """
+        return None
+
     @abstractmethod
     def close(self) -> None:
         """Release connections. The store cannot be used afterwards."""

@@ -98,6 +98,17 @@ class Driver:
                     self._made = self._make()
         return self._made
 
+    def nodes(self) -> dict[str, redis.Redis]:
+        """A client for each server, replicas of a cluster included, by the server's name."""
+        client = self.client
+        if not isinstance(client, RedisCluster):
+            return {"": client}
+        # The client looks at its cluster again only where a command of its own went astray.
+        slots = cast(dict[Any, Any], client.cluster_slots()).values()
+        places = {place for each in slots for place in (each["primary"], *each["replicas"])}
+        nodes = [client.get_node(*place) for place in places]
+        return {each.name: client.get_redis_connection(each) for each in nodes}
+
     def script(self, text: str) -> Callable[[Sequence[str], Sequence[Any]], Any]:
         """Runs a script on keys of one slot, by its digest.
 

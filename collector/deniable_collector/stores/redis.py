@@ -36,6 +36,7 @@ from deniable_collector.stores.base import (
 )
 from deniable_collector.stores.definitions import read_scheme, unpublished
 from deniable_collector.stores.driver import Driver, translated
+from deniable_collector.stores.redis_journal import AppendOnlyFiles
 from deniable_collector.stores.vectors import Addition, Shapes, full, gather, rows_of
 from deniable_collector.tally import Tally
 
@@ -87,6 +88,7 @@ class RedisStore(Store):
         script = files(__package__).joinpath("fold.lua").read_text(encoding="utf-8")
         self._fold = driver.script(script)
         self._shapes = Shapes(self.scheme)
+        self._files = AppendOnlyFiles(driver)
         # Each shard has its own seed; which one it is, the first commit to it tells.
         self._seed = secrets.token_bytes(ids.SEED_BYTES)
         self._seeds: dict[int, bytes] = {}
@@ -113,7 +115,7 @@ class RedisStore(Store):
         stamps = b"".join(part.stamp for part in parts)
         limits = (len(generations), lifetime, MAX_CELL, ids.FIRST_LEVEL, ids.DEEPEST, stamps)
         must_swap: set[int] = set()
-        with translated():
+        with self._files.writing(), translated():
             for attempt in range(_ATTEMPTS):
                 seed = self._seeds.get(commit.shard, self._seed)
                 arguments: list[Any] = [seed, *limits, *ids.name(commit.ids, seed)]
@@ -238,6 +240,9 @@ class RedisStore(Store):
         if trouble is not None:
             raise trouble
 
+    def clear_journal(self, older_than: float) -> float | None:
+        return self._files.clear(older_than)
+
     def close(self) -> None:
         self._driver.close()
 
@@ -293,6 +298,7 @@ class _Part:
     def __init__(self, tally: TallyKey, key: str, addition: Addition) -> None:
         self.tally = tally
         self.key = key
+        self.stamp = new_stamp().to_bytes(8, "little")
         self._addition = addition
         self._sparse: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
         self.must_swap = int(addition.counts.max()) > _NARROW_TOP

@@ -111,5 +111,8 @@ class SqliteStore(Store):
         with self._file.transaction("IMMEDIATE"):
             pass
 
+    def clear_journal(self, older_than: float) -> float | None:
+        return self._file.clear_log(older_than)
+
     def close(self) -> None:
         self._file.close()
