@@ -81,7 +81,7 @@ def _keep(value: str) -> int:
 
 
 def _journal(value: str) -> int:
-    # Less would be nothing but clearing.
+    # With one second the journal would be cleared all the time.
     seconds: int = _whole(0, 86_400)(value)
     if seconds == 1:
         raise ValueError("must be 0, or from 2 to 86400 seconds")
@@ -166,7 +166,8 @@ class Settings:
     journal_seconds: int = _setting(
         60,
         _journal,
-        "seconds for which the store's files may tell single commits apart; 0: others see to that",
+        "seconds after which single commits must be gone from the store's journal; 0: the "
+        "collector does not clear it",
     )
     bind: str = _setting("127.0.0.1:8080", _bind, "host:port or unix:/path to listen at")
     workers: int = _setting(2, _whole(1, 256), "processes")

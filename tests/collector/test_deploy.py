@@ -286,12 +286,11 @@ def shipped_redis(file):
     return services, [f"{name.removeprefix('--')} {value or chr(34) * 2}" for name, value in pairs]
 
 
-@pytest.mark.parametrize("file", [ROOT / "docker-compose.yml", DEPLOY / "compose.two-collectors.yml"],
-                         ids=lambda file: file.name)  # fmt: skip
-def test_redis_holds_commits_in_one_file_alone(file, new_redis, tmp_path):
+@pytest.mark.parametrize("name", ["docker-compose.yml", "deploy/compose.two-collectors.yml"])
+def test_redis_holds_commits_in_one_file_alone(name, new_redis):
     """A real Redis takes the settings of each compose file; with them single commits are in the
     append-only file alone, without times, and collectors have the time to clear it at the end."""
-    services, lines = shipped_redis(file)
+    services, lines = shipped_redis(ROOT / name)
     for name, service in services.items():
         if name.startswith("collector"):
             assert int(service["stop_grace_period"].removesuffix("s")) >= 45

@@ -13,6 +13,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+import urllib.request
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
@@ -39,7 +40,7 @@ from .devices import post
 STORES = ["sqlite", "redis"]
 
 ROOT = Path(__file__).parents[2]
-SECONDS = 3
+SECONDS = 4
 """DENIABLE_JOURNAL_SECONDS, where a test waits for it."""
 
 
@@ -264,14 +265,13 @@ def test_a_reader_that_stays_is_told(tmp_path, new_collector, batches, until):
         until(lambda: "journal-kept" in collector.log, "nothing is told")
         time.sleep(1)
         assert batches.told_apart(disk.commits())
-        figures = subprocess.run(
-            ["curl", "-s", f"http://{private}/metrics"], capture_output=True, text=True, check=True
-        ).stdout
+        with urllib.request.urlopen(f"http://{private}/metrics", timeout=30) as answer:
+            figures = answer.read().decode()
         assert float(re.search(r"^deniable_journal_seconds (\S+)$", figures, re.M)[1]) > 2
     until(lambda: "journal-cleared" in collector.log, "the end is not told")
     assert disk.commits() == []
     assert collector.log.count("journal-kept") == 1
-    assert "somebody reads the SQLite file" in collector.log
+    assert "a reader holds the SQLite file" in collector.log
 
 
 def test_a_reader_does_not_hold_up_the_end(tmp_path, new_collector, batches):
@@ -286,7 +286,7 @@ def test_a_reader_does_not_hold_up_the_end(tmp_path, new_collector, batches):
         began = time.monotonic()
         assert collector.stop() == 0
         assert time.monotonic() - began < 15
-    assert "the last commits can be told apart" in collector.log
+    assert "the last commits can still be read" in collector.log
 
 
 def test_a_user_who_may_not(new_redis, new_collector, batches, until):
@@ -308,7 +308,7 @@ def test_a_user_who_may_not(new_redis, new_collector, batches, until):
         time.sleep(2)
         assert batches.told_apart(disk.commits())
         assert collector.log.count("journal-kept") == 1
-        assert "give its user +info and +bgrewriteaof" in collector.log
+        assert "give the user +info and +bgrewriteaof" in collector.log
         client.execute_command("ACL", "SETUSER", "app", "+bgrewriteaof")
         until(lambda: "journal-cleared" in collector.log, "the right is not used")
     assert disk.commits() == []
@@ -341,17 +341,17 @@ def test_processes_share_the_rewrites(new_redis, scheme, add):
                     store.ping()
                     if write:
                         add(store)
-                    store.clear_journal(0.5)
-                time.sleep(0.02)
+                    store.clear_journal(0.25)
+                time.sleep(0.01)
             return client.info()["aof_rewrites"] - begun
 
         stores[0].publish({"m": [scheme]})
-        turn(1, write=True)
+        turn(0.5, write=True)
         # Each alone would ask for six.
-        assert 3 <= turn(3, write=True) <= 9
-        turn(1.5, write=False)
-        assert turn(1, write=False) == 0
-    assert [store.clear_journal(0.5) for store in stores] == [None] * 6
+        assert 3 <= turn(1.5, write=True) <= 9
+        turn(1, write=False)
+        assert turn(0.5, write=False) == 0
+    assert [store.clear_journal(0.25) for store in stores] == [None] * 6
     for store in stores:
         store.close()
 
@@ -589,7 +589,7 @@ def test_what_is_told(caplog):
     for now[0], told in ((80.0, 2), (90.0, 3), (91.0, 3), (92.0, 4)):
         keeper.apply(45.0)
         assert len(caplog.messages) == told
-    assert "DENIABLE_JOURNAL_SECONDS is less" in caplog.messages[2]
+    assert "set DENIABLE_JOURNAL_SECONDS higher" in caplog.messages[2]
     refusing = JournalKeeper(Clearing(StoreError("give it the right")), 60, lambda: now[0])
     for _ in range(3):
         refusing.apply(45.0)

@@ -87,7 +87,7 @@ QUEUE = Gauge(
 
 JOURNAL = Gauge(
     "deniable_journal_seconds",
-    "For how many seconds commits have been in the store's journal, where they can be told apart.",
+    "Age of the oldest single commit in the store's journal in seconds, at most.",
     multiprocess_mode="livemax",
     registry=_own,
 )

@@ -191,12 +191,12 @@ class Store(ABC):
         """Return if the store can take a commit now; else raise StoreUnavailable."""
 
     def clear_journal(self, older_than: float) -> float | None:
-        """Take single commits out of the store's journal, once they have been there so long (s).
+        """Clear the store's journal if single commits have been in it for `older_than` seconds.
 
-        A journal (SQLite's write-ahead log, Redis's append-only file) holds commits one by one,
-        so that they can be told apart until it is cleared. Call this again and again: some
-        journals are cleared in the background. Returns for how many seconds commits may have
-        been in the journal, or None if it holds none of this process.
+        A journal (SQLite's write-ahead log, Redis's append-only file) holds commits one by one
+        until it is cleared. Call this regularly: Redis clears in the background. Returns for how
+        many seconds commits may have been in the journal, or None if it holds none of this
+        process.
 
         Raises:
             StoreUnavailable: it is due, and cannot be done now.

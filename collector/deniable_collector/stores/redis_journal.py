@@ -1,9 +1,8 @@
-"""Redis's append-only files: when they are rewritten, so that they hold sums and no commits.
+"""Has Redis rewrite its append-only file (BGREWRITEAOF), so that it holds sums and no commits.
 
-A rewrite (BGREWRITEAOF) replaces the files by one of the sums at the moment when it begins. Any
-number of processes and other people may ask for one, and Redis does one at a time. So each
-process looks at all nodes now and then (INFO), sees which rewrites began after its own last
-commit, and asks for one where none did. No lock and no key is needed for that.
+A rewrite replaces the file by the sums at the moment when the rewrite begins. Redis does one at
+a time, whoever asks for it. So each process looks at every node regularly (INFO), sees whether a
+rewrite began after its own last commit, and asks for one if none did. That needs no lock.
 """
 
 from __future__ import annotations
@@ -61,10 +60,10 @@ class AppendOnlyFiles:
 
 
 class _Node:
-    """What is known of one node. Moments are those of the monotonic clock.
+    """What is known of one node; moments are of the monotonic clock.
 
-    Commits up to `covered` are in its files as sums alone; None: nobody knows what another
-    process has left there. A rewrite under way began after `begun`.
+    A commit before `_covered` is in the node's files only as part of the sums; None: unknown,
+    after a start of this process or of Redis. A rewrite that is under way began after `_begun`.
     """
 
     def __init__(self) -> None:
@@ -88,8 +87,7 @@ class _Node:
             self._rewrite(client, now)
         if self._failed:
             raise StoreUnavailable(
-                "Redis could not rewrite its append-only file: its log says why, and it is tried "
-                "again"
+                "Redis could not rewrite its append-only file: see its log; it is tried again"
             )
         return age
 
@@ -124,7 +122,7 @@ def _allowed(command: Any) -> Any:
         if isinstance(error, redis.exceptions.NoPermissionError) or "unknown command" in str(error):
             raise StoreError(
                 "Redis's append-only file holds single commits until it is rewritten, and the "
-                "collector may not have that done: give its user +info and +bgrewriteaof, or have "
-                "BGREWRITEAOF run by others and set DENIABLE_JOURNAL_SECONDS=0"
+                "collector's user may not rewrite it: give the user +info and +bgrewriteaof, or "
+                "let something else run BGREWRITEAOF and set DENIABLE_JOURNAL_SECONDS=0"
             ) from error
         raise

@@ -83,7 +83,8 @@ class SqliteFile:
             with _translated(), self._lock:
                 if not _empty_log(self._opened(create=False)):
                     raise StoreUnavailable(
-                        "somebody reads the SQLite file for so long that its log cannot be emptied"
+                        "a reader holds the SQLite file, so its write-ahead log cannot be emptied: "
+                        "end the long read"
                     )
         self._cleared = began
         return None

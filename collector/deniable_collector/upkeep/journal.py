@@ -1,7 +1,7 @@
-"""The store's journal: cleared often enough that no single commit stays in it for long.
+"""Clears the store's journal, so that no single commit can be read in it for long.
 
-Each process sees to it, in a thread of its own: what another one has cleared already costs a
-look. The last time is when the process ends.
+Each process does it in a thread of its own, and once more when it stops. If another process has
+just cleared the journal, that costs one look.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from deniable_collector.stores.base import Store, StoreUnavailable
 __all__ = ["JournalKeeper"]
 
 _DUE = 3 / 4
-"""The part of the time that is let pass before the journal is cleared; the rest is for doing so."""
+"""Part of the time after which the journal is cleared. The rest is for doing it."""
 
 _LOOKS = 12
-"""Looks at the journal in that time."""
+"""How often the journal is looked at within the time."""
 
 _STOP_SECONDS, _TROUBLE_SECONDS = 10.0, 2.0
-"""How long the end of a process waits for its last commits to be cleared, and for readers, or a
-store that is away, to make way for that."""
+"""How long a process that stops waits until its last commits are cleared; the second while a
+reader is in the way or the store is away."""
 
 _STOP_STEP = 0.05
 
 
 class JournalKeeper:
-    """Lets single commits stay in the journal of `store` for `seconds` at most; 0 leaves it alone.
+    """Clears single commits from the journal of `store` within `seconds`; 0: never clears it.
 
     `clock` returns seconds that never jump.
     """
@@ -49,9 +49,9 @@ class JournalKeeper:
         self._thread: threading.Thread | None = None
 
     def apply(self, older_than: float) -> bool:
-        """Clear what has been in the journal for so many seconds; whether nothing is left in it.
+        """Clear the journal if commits have been in it for `older_than` seconds; True if none are.
 
-        If commits stay in it for longer than they may, that is told, once, and so is its end.
+        Logs once when commits stay for longer than they may, and once when that is over.
         """
         clear = False
         try:
@@ -66,16 +66,22 @@ class JournalKeeper:
         if self._refused:
             self._tell_once(str(self._trouble))
         elif age > self._seconds:
-            why = self._trouble or "clearing takes so long, and DENIABLE_JOURNAL_SECONDS is less"
-            self._tell_once(f"commits of the last {age:.0f} s can be told apart in the store's "
-                            f"files: {why}")  # fmt: skip
+            why = self._trouble or "clearing takes too long: set DENIABLE_JOURNAL_SECONDS higher"
+            self._tell_once(
+                f"single commits of the last {age:.0f} s can be read in the store's files: {why}"
+            )
         elif self._told and self._trouble is None:
-            tell("info", "journal-cleared", "older commits are in the store's files as sums alone")
+            tell(
+                "info",
+                "journal-cleared",
+                "older commits can be read no longer in the files",
+            )
             self._told = False
         return clear
 
     def start(self) -> None:
-        """Keep it from now on, until `stop`. What a crash has left in the journal goes at once."""
+        """Clear the journal at once, because a crash may have left commits in it, and then until
+        `stop`."""
         if self._seconds:
             self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
             self._thread.start()
@@ -104,8 +110,8 @@ class JournalKeeper:
         while not self.apply(0.0):
             spent = self._clock() - began
             if self._refused or spent > (_TROUBLE_SECONDS if self._trouble else _STOP_SECONDS):
-                why = self._trouble or "clearing takes too long to be waited for"
-                self._tell_once(f"the last commits can be told apart in the store's files: {why}")
+                why = self._trouble or "clearing takes too long to wait for"
+                self._tell_once(f"the last commits can still be read in the store's files: {why}")
                 return
             time.sleep(_STOP_STEP)
 
