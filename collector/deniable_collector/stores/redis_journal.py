@@ -67,7 +67,7 @@ class _Node:
     """
 
     def __init__(self) -> None:
-        self._process = ""
+        self._process: str | None = None
         self._rewrites = 0
         self._met = self._looked = time.monotonic()
         self._begun: float | None = None
@@ -78,12 +78,12 @@ class _Node:
         now = time.monotonic()
         info = _allowed(client.info)
         self._learn(info, now)
-        if not info["aof_enabled"] or (self._covered is not None and written <= self._covered):
+        if not info.get("aof_enabled") or (self._covered is not None and written <= self._covered):
             self._covered = now
             return None
         age = now - (self._met if self._covered is None else self._covered)
         due = self._covered is None or age >= older_than
-        if due and not any(info[each] for each in _RUNNING):
+        if due and not any(info.get(each) for each in _RUNNING):
             self._rewrite(client, now)
         if self._failed:
             raise StoreUnavailable(
@@ -102,14 +102,14 @@ class _Node:
 
     def _learn(self, info: dict[str, Any], now: float) -> None:
         rewrites = info.get("aof_rewrites", 0)  # Redis 6 does not count them.
-        if info["run_id"] != self._process:
-            self._process, self._begun, self._covered = info["run_id"], None, None
+        if info.get("run_id") != self._process:
+            self._process, self._begun, self._covered = info.get("run_id"), None, None
             self._met = now
         elif rewrites > self._rewrites:
             self._begun = self._looked
         self._rewrites, self._looked = rewrites, now
-        if self._begun is not None and not any(info[each] for each in _RUNNING):
-            self._failed = info["aof_last_bgrewrite_status"] != "ok"
+        if self._begun is not None and not any(info.get(each) for each in _RUNNING):
+            self._failed = info.get("aof_last_bgrewrite_status") != "ok"
             if not self._failed:
                 self._covered = self._begun
             self._begun = None

@@ -120,6 +120,8 @@ class SqliteFile:
             return log.stat().st_size == _LEFT
         except FileNotFoundError:
             return True
+        except OSError:
+            return False  # Opening the file will say what is wrong.
 
 
 _FILES: weakref.WeakSet[SqliteFile] = weakref.WeakSet()

@@ -71,11 +71,7 @@ class JournalKeeper:
                 f"single commits of the last {age:.0f} s can be read in the store's files: {why}"
             )
         elif self._told and self._trouble is None:
-            tell(
-                "info",
-                "journal-cleared",
-                "older commits can be read no longer in the files",
-            )
+            tell("info", "journal-cleared", "older commits can no longer be read in the files")
             self._told = False
         return clear
 
