@@ -26,14 +26,18 @@ from deniable_collector.serving.problems import problem, problem_of
 from deniable_collector.serving.reception import Reception
 from deniable_collector.settings import Settings
 from deniable_collector.stores import Store, store_of
+from deniable_collector.upkeep.journal import JournalKeeper
 from deniable_collector.upkeep.retention import keep
 
-__all__ = ["RECEPTION", "create_app"]
+__all__ = ["JOURNAL", "RECEPTION", "create_app"]
 
 _DESCRIPTION = Path(__file__).with_name("openapi.json")
 
 RECEPTION = "deniable_reception"
 """Where the app keeps its `Reception` among its extensions."""
+
+JOURNAL = "deniable_journal"
+"""Where it keeps its `JournalKeeper`, which its server starts and stops."""
 
 _KEYS = ("Authorization", "X-Deniable-Key")
 
@@ -74,6 +78,7 @@ def create_app(
         max_metrics=settings.max_metrics,
     )
     app.extensions[RECEPTION] = Reception(intake, settings)
+    app.extensions[JOURNAL] = JournalKeeper(store, settings.journal_seconds)
     keep(store, settings.keep_days)
     _add_routes(app, app.extensions[RECEPTION], store)
     _add_documents(app, registry)

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, cast
 from a2wsgi import WSGIMiddleware
 from flask import Flask
 
-from deniable_collector.app import RECEPTION, create_app
+from deniable_collector.app import JOURNAL, RECEPTION, create_app
 from deniable_collector.batches.batch import Receipt
 from deniable_collector.batches.binary import MEDIA_TYPE
 from deniable_collector.batches.bodies import IntakeError, read_body, too_large
@@ -27,6 +27,7 @@ from deniable_collector.serving.incoming import Gone, Incoming, Message, Receive
 from deniable_collector.serving.problems import problem_of
 from deniable_collector.serving.reception import JSON, Reception
 from deniable_collector.settings import Settings
+from deniable_collector.upkeep.journal import JournalKeeper
 
 __all__ = ["Collector", "app"]
 
@@ -52,6 +53,7 @@ class Collector:
 
     def __init__(self, flask: Flask, settings: Settings) -> None:
         self._reception: Reception = flask.extensions[RECEPTION]
+        self._journal: JournalKeeper = flask.extensions[JOURNAL]
         self._settings = settings
         self._flask = WSGIMiddleware(cast(Any, flask), workers=settings.threads)
         self._readers = ThreadPoolExecutor(settings.threads, "read")
@@ -81,6 +83,7 @@ class Collector:
         warm = loop.run_in_executor(self._readers, self._reception.intake.prepare)
         await asyncio.wait([warm])
         warm.exception()
+        self._journal.start()
         sampling = loop.create_task(self._sample()) if self._settings.metrics_bind else None
         await send({"type": "lifespan.startup.complete"})
         await receive()
@@ -89,6 +92,7 @@ class Collector:
             await asyncio.wait([sampling])
         # By now every request has been answered: nothing waits for a commit any more.
         self._group.close()
+        await loop.run_in_executor(self._readers, self._journal.stop)
         self._readers.shutdown()
         await send({"type": "lifespan.shutdown.complete"})
 

@@ -80,6 +80,14 @@ def _keep(value: str) -> int:
     return days
 
 
+def _journal(value: str) -> int:
+    # With one second the journal would be cleared all the time.
+    seconds: int = _whole(0, 86_400)(value)
+    if seconds == 1:
+        raise ValueError("must be 0, or from 2 to 86400 seconds")
+    return seconds
+
+
 def _size(value: str) -> int:
     found = re.fullmatch(r"([0-9]{1,9}) ?(|KiB|MiB)", value, re.IGNORECASE)
     if not found or not 1024 <= (size := int(found[1]) * _UNITS[found[2].upper()]) <= 1 << 28:
@@ -154,6 +162,12 @@ class Settings:
     )
     keep_days: int = _setting(
         0, _keep, "days after its end for which a window is kept; 0: for ever, else at least 8"
+    )
+    journal_seconds: int = _setting(
+        60,
+        _journal,
+        "seconds after which single commits must be gone from the store's journal; 0: the "
+        "collector does not clear it",
     )
     bind: str = _setting("127.0.0.1:8080", _bind, "host:port or unix:/path to listen at")
     workers: int = _setting(2, _whole(1, 256), "processes")

@@ -5,9 +5,13 @@ gunicorn -c python:deniable_collector.gunicorn_conf -k gthread deniable_collecto
 
 from __future__ import annotations
 
-from deniable_collector.app import create_app
+import atexit
+
+from deniable_collector.app import JOURNAL, create_app
 from deniable_collector.settings import Settings
 
 __all__ = ["app"]
 
 app = create_app(Settings.from_env())
+app.extensions[JOURNAL].start()
+atexit.register(app.extensions[JOURNAL].stop)

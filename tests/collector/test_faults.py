@@ -20,6 +20,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+import redis
 
 from deniable import windows, wire
 from deniable_collector.intake import Intake
@@ -124,6 +125,25 @@ def test_a_killed_redis(lonely_redis, new_collector, registry):
     devices.disturb(4, trouble)
     assert devices.statuses[503] > 0, "no kill met a commit"
     devices.check(reading(redis))
+
+
+def test_a_redis_that_is_killed_while_it_rewrites(lonely_redis, new_collector, registry, until):
+    """Redis is killed twice in the middle of a rewrite of its append-only file, which is slowed
+    down for that, and started again."""
+    server, environ = lonely_redis("--rdb-key-save-delay", "100000")
+    collector = new_collector(**environ, DENIABLE_JOURNAL_SECONDS="2")
+    devices = Devices(registry, 600, [collector.address], pause=0.05)
+    devices.start()
+
+    def trouble():
+        with closing(redis.Redis.from_url(server.url)) as client:
+            until(lambda: client.info()["aof_rewrite_in_progress"], "nothing is rewritten")
+        server.kill()
+        server.start()
+
+    devices.disturb(2, trouble)
+    assert devices.statuses[503] > 0, "no kill met a commit"
+    devices.check(reading(server))
 
 
 def reading(redis):

@@ -30,6 +30,7 @@ def test_all_of_them():
         "DENIABLE_REDIS_KEY": "/tls/key.pem",
         "DENIABLE_REDIS_REPLICAS": "1",
         "DENIABLE_KEEP_DAYS": "400",
+        "DENIABLE_JOURNAL_SECONDS": "120",
         "DENIABLE_BIND": "[::1]:9000",
         "DENIABLE_WORKERS": "4",
         "DENIABLE_THREADS": "3",
@@ -55,7 +56,8 @@ def test_all_of_them():
     }
     assert Settings.from_env(environ) == Settings(
         *("/etc/metrics.toml", "redis://r", "acme:deniable", 16, "collector", "hush"),
-        *("/tls/ca.pem", "/tls/cert.pem", "/tls/key.pem", 1, 400, "[::1]:9000", 4, 3),
+        *("/tls/ca.pem", "/tls/cert.pem", "/tls/key.pem", 1, 400, 120, "[::1]:9000"),
+        *(4, 3),
         *(65_536, 10, 8_388_608, 20, 0, 1_048_576, 1),
         metrics_bind="127.0.0.1:9464",
         log_format="json",
@@ -93,6 +95,7 @@ def test_sizes(text):
         ("SHARDS", ["0"]),
         ("MAX_METRICS", ["99"]),
         ("REDIS_REPLICAS", ["-1", "17"]),
+        ("JOURNAL_SECONDS", ["1", "-60", "86401", "a minute", "1.5"]),
         ("KEEP_DAYS", ["7", "1", "-8", "36501", "a year"]),
         ("TRUSTED_PROXIES", ["yes"]),
         ("RATE", ["600", "0/minute", "600/year", "600 per minute", "-1/second"]),

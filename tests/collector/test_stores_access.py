@@ -167,9 +167,9 @@ def guarded(request, users):
     return url
 
 
-def test_the_least_rights(guarded, scheme, shelf, new_id, noon):
-    """With exactly the rights of the page, a collector does all of its work, retention included,
-    and a reader reads, pings and can change nothing."""
+def test_the_least_rights(guarded, scheme, shelf, new_id, noon, until):
+    """With exactly the rights of the page, a collector does all of its work, retention and the
+    clearing of the journal included, and a reader reads, pings and can change nothing."""
     options = {"prefix": "deniable", "password": "p@ss/word"}
     batch, wide, replicas = new_id(), shelf(20_000), int("cluster" in guarded)
     with (
@@ -204,6 +204,9 @@ def test_the_least_rights(guarded, scheme, shelf, new_id, noon):
                 act()
         assert total(store, scheme) == 1
         assert store.drop(noon) == 2
+        until(lambda: store.clear_journal(0.0) is None, "the journal is not cleared")
+        with pytest.raises(StoreError, match=r"\+info and \+bgrewriteaof"):
+            reader.clear_journal(0.0)
     other = open_store(guarded, prefix="other", user="collector", password="p@ss/word")
     with closing(other), pytest.raises(StoreUnavailable, match="NoPermission"):
         other.publish({"m": [scheme]})

@@ -23,6 +23,7 @@ from deniable_collector.operation.metrics_folder import VARIABLE
 from deniable_collector.stores.base import Commit, Store, StoreError
 
 __all__ = [
+    "JOURNAL",
     "QUEUE",
     "STORE_FAILURES",
     "count_answer",
@@ -81,6 +82,13 @@ QUEUE = Gauge(
     "deniable_queue_bytes",
     "Bytes of bodies that wait for their commit.",
     multiprocess_mode="livesum",
+    registry=_own,
+)
+
+JOURNAL = Gauge(
+    "deniable_journal_seconds",
+    "Age of the oldest single commit in the store's journal in seconds, at most.",
+    multiprocess_mode="livemax",
     registry=_own,
 )
 

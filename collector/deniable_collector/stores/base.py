@@ -108,8 +108,8 @@ def shard_of(batch_id: str, shards: int) -> int:
 
 
 def new_stamp() -> int:
-    """A random number below 2**52, which scripts in Redis can hold exactly."""
-    return secrets.randbits(52)
+    """A random number that SQLite can hold, below 2**63."""
+    return secrets.randbits(63)
 
 
 def version_of(metric: str, scheme: str, stamps: Iterable[tuple[object, ...]]) -> bytes:
@@ -183,7 +183,7 @@ class Store(ABC):
     def version(self, metric: str, scheme: str, windows: Iterable[str]) -> bytes:
         """What `tally` over the same windows would find, in 20 bytes, without reading it.
 
-        Each commit gives the tallies that it adds to a new random stamp, and the digest of the
+        Each commit gives each tally that it adds to a new random stamp, and the digest of the
         stamps is the version. So equal versions mean equal tallies, also when one was dropped
         and begun again or the store went back to a copy; the other way round it need not be.
         Read it before the tally: what is calculated in between is then known under a version
@@ -197,6 +197,20 @@ class Store(ABC):
     @abstractmethod
     def ping(self) -> None:
         """Return if the store can take a commit now; else raise StoreUnavailable."""
+
+    def clear_journal(self, older_than: float) -> float | None:
+        """Clear the store's journal if single commits have been in it for `older_than` seconds.
+
+        A journal (SQLite's write-ahead log, Redis's append-only file) holds commits one by one
+        until it is cleared. Call this regularly: Redis clears in the background. Returns for how
+        many seconds commits may have been in the journal, or None if it holds none of this
+        process.
+
+        Raises:
+            StoreUnavailable: it is due, and cannot be done now.
+            StoreError: this process may not do it.
+        """
+        return None
 
     @abstractmethod
     def close(self) -> None:

@@ -98,6 +98,17 @@ class Driver:
                     self._made = self._make()
         return self._made
 
+    def nodes(self) -> dict[str, redis.Redis]:
+        """A client for each server, replicas of a cluster included, by the server's name."""
+        client = self.client
+        if not isinstance(client, RedisCluster):
+            return {"": client}
+        # The client looks at its cluster again only where a command of its own went astray.
+        slots = cast(dict[Any, Any], client.cluster_slots()).values()
+        places = {place for each in slots for place in (each["primary"], *each["replicas"])}
+        nodes = [client.get_node(*place) for place in places]
+        return {each.name: client.get_redis_connection(each) for each in nodes}
+
     def script(self, text: str) -> Callable[[Sequence[str], Sequence[Any]], Any]:
         """Runs a script on keys of one slot, by its digest.
 
@@ -118,7 +129,8 @@ class Driver:
         """Return when what was written to the slot of `key` has reached as many replicas as asked.
 
         The key is written to: WAIT speaks of what its own connection wrote, and replicas get
-        all writes in order, so that they have what came before as well.
+        all writes in order, so that they have what came before as well. It never expires: that
+        would write the time of each commit into Redis's log.
 
         Raises:
             StoreUnavailable: too few have it in time. It may reach them yet.
@@ -129,7 +141,7 @@ class Driver:
         if isinstance(client, RedisCluster):
             client = client.get_redis_connection(client.get_node_from_key(key))
         with client.pipeline(transaction=False) as pipeline:
-            pipeline.set(key, b"", ex=60)
+            pipeline.set(key, b"")
             pipeline.wait(self._replicas, _WAIT_MILLISECONDS)
             reached = pipeline.execute()[1]
         if reached < self._replicas:

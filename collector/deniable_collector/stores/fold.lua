@@ -5,7 +5,8 @@
 --
 -- A tally is one string: a header of the u64 stamp of its last commit and u64 bytes per counter
 -- (4 or 8), then its counters, all little-endian. Zeros at its end may be missing. A stamp is
--- random: it tells whether the tally is the one that was read. A commit either swaps
+-- random: it tells whether the tally is the one that was read. Each tally of a commit has its own,
+-- or they would tell which tallies a commit had in common. A commit either swaps
 -- the whole string for another, if nobody has changed it since it was read, or adds runs
 -- of neighbouring counters to it.
 --
@@ -15,9 +16,9 @@
 -- KEYS  the seed of the slots, generations (new ids go into the first), then for each tally
 --       the index of its windows and itself
 -- ARGV  the seed by which the slots were named, number of generations, seconds that a new one
---       lives, highest counter, ids in the first level, deepest level, the stamp, slots and
---       tags of the ids, and for each tally its window, the header that was read ('' if there
---       was none, '+' to add runs), and the new string or the runs
+--       lives, highest counter, ids in the first level, deepest level, the stamps of all tallies
+--       (u64), slots and tags of the ids, and for each tally its window, the header that was
+--       read ('' if there was none, '+' to add runs), and the new string or the runs
 -- A run is u32 first counter, u32 length, then as many u32 counts.
 --
 -- Returns {0} when the commit is in, {1, positions of the ids that were seen},
@@ -34,8 +35,7 @@ local seed = redis.call('GET', KEYS[1])
 if seed and seed ~= ARGV[1] then return {5, seed} end
 local generations, lifetime, top = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local first_level, deepest = tonumber(ARGV[5]), tonumber(ARGV[6])
-local stamp = tonumber(ARGV[7])
-local slots, tags = ARGV[8], ARGV[9]
+local stamps, slots, tags = ARGV[7], ARGV[8], ARGV[9]
 local ids = #tags / TAG
 
 local call, sub, find = redis.call, string.sub, string.find
@@ -92,10 +92,10 @@ local function format(size, length)
   return formats[name]
 end
 
-local function add(key, header, runs)
+local function add(key, header, stamp, runs)
   local size = NARROW
   if #header > 0 then size = struct.unpack('<I8', header, 9) end
-  local writes, position = {{0, struct.pack('<I8I8', stamp, size)}}, 1
+  local writes, position = {{0, stamp .. struct.pack('<I8', size)}}, 1
   while position <= #runs do
     local first, length
     first, length, position = struct.unpack('<I4I4', runs, position)
@@ -123,7 +123,7 @@ for number = 1, (#KEYS - 1 - generations) / 2 do
   local header = call('GETRANGE', key, 0, HEADER - 1)
   local plan = {index, key, #header == 0 and window}
   if expected == '+' then
-    local verdict, writes = add(key, header, data)
+    local verdict, writes = add(key, header, sub(stamps, 8 * number - 7, 8 * number), data)
     if verdict > 0 then return {verdict, number} end
     plan[4] = writes
   elseif expected == header then

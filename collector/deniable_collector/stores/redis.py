@@ -36,6 +36,7 @@ from deniable_collector.stores.base import (
 )
 from deniable_collector.stores.definitions import read_scheme, unpublished
 from deniable_collector.stores.driver import Driver, translated
+from deniable_collector.stores.redis_journal import AppendOnlyFiles
 from deniable_collector.stores.vectors import Addition, Shapes, full, gather, rows_of
 from deniable_collector.tally import Tally
 
@@ -87,6 +88,7 @@ class RedisStore(Store):
         script = files(__package__).joinpath("fold.lua").read_text(encoding="utf-8")
         self._fold = driver.script(script)
         self._shapes = Shapes(self.scheme)
+        self._files = AppendOnlyFiles(driver)
         # Each shard has its own seed; which one it is, the first commit to it tells.
         self._seed = secrets.token_bytes(ids.SEED_BYTES)
         self._seeds: dict[int, bytes] = {}
@@ -110,10 +112,10 @@ class RedisStore(Store):
         for part in parts:
             keys += [self._key(commit.shard, "windows", *part.tally[:2]), part.key]
         lifetime = math.ceil(ids.lifetime_at(now))
-        stamp = new_stamp()
-        limits = (len(generations), lifetime, MAX_CELL, ids.FIRST_LEVEL, ids.DEEPEST, stamp)
+        stamps = b"".join(part.stamp for part in parts)
+        limits = (len(generations), lifetime, MAX_CELL, ids.FIRST_LEVEL, ids.DEEPEST, stamps)
         must_swap: set[int] = set()
-        with translated():
+        with self._files.writing(), translated():
             for attempt in range(_ATTEMPTS):
                 seed = self._seeds.get(commit.shard, self._seed)
                 arguments: list[Any] = [seed, *limits, *ids.name(commit.ids, seed)]
@@ -124,7 +126,7 @@ class RedisStore(Store):
                 }
                 found = self._read([parts[number].key for number in sorted(swaps)])
                 for number, part in enumerate(parts):
-                    swap = part.swap(next(found), stamp) if number in swaps else ("+", part.runs)
+                    swap = part.swap(next(found)) if number in swaps else ("+", part.runs)
                     arguments += [part.tally.window, *swap]
                 verdict, *places = cast(list[Any], self._fold(keys, arguments))
                 if verdict == _NEEDS_SWAP:
@@ -245,12 +247,16 @@ class RedisStore(Store):
             try:
                 with translated():
                     # A write: a replica, or a server that cannot save, answers a bare PING.
-                    self._client.set(self._key(shard, "ping"), b"", ex=60)
+                    # Its expiry would be a time in Redis's log.
+                    self._client.set(self._key(shard, "ping"), b"")
                 return
             except StoreUnavailable as error:
                 trouble = error
         if trouble is not None:
             raise trouble
+
+    def clear_journal(self, older_than: float) -> float | None:
+        return self._files.clear(older_than)
 
     def close(self) -> None:
         self._driver.close()
@@ -307,6 +313,7 @@ class _Part:
     def __init__(self, tally: TallyKey, key: str, addition: Addition) -> None:
         self.tally = tally
         self.key = key
+        self.stamp = new_stamp().to_bytes(8, "little")
         self._addition = addition
         self._sparse: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
         self.must_swap = int(addition.counts.max()) > _NARROW_TOP
@@ -319,8 +326,8 @@ class _Part:
         swap = _SWAP + _SWAP_COUNTER * addition.size
         self.may_swap = swap < _RUN * runs + _RUN_COUNTER * touched
 
-    def swap(self, old: bytes | None, stamp: int) -> tuple[bytes, bytes]:
-        """The header of the old string, and the whole new one, with this stamp.
+    def swap(self, old: bytes | None) -> tuple[bytes, bytes]:
+        """The header of the old string, and the whole new one.
 
         Raises:
             StoreError: a counter would exceed the highest.
@@ -334,7 +341,7 @@ class _Part:
         if top > MAX_CELL:
             raise full(self.tally)
         size = 4 if top <= _NARROW_TOP else 8
-        new = _HEADER.pack(stamp, size) + counters.astype(f"<u{size}").tobytes()
+        new = self.stamp + size.to_bytes(8, "little") + counters.astype(f"<u{size}").tobytes()
         return (old or b"")[: _HEADER.size], new
 
     @property

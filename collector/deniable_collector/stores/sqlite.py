@@ -49,10 +49,10 @@ class SqliteStore(Store):
             seen = remember(connection, commit.ids, now)
             if not seen:
                 prune(connection, len(commit.ids), now)
-                stamp = new_stamp()
                 for tally, addition in additions.items():
                     add_to(connection, tally, addition)
-                    mark(connection, tally, stamp)
+                    # Each its own: one for all would tell which tallies a commit had in common.
+                    mark(connection, tally, new_stamp())
         return seen
 
     def publish(self, schemes: Mapping[str, Iterable[Scheme]]) -> None:
@@ -124,6 +124,9 @@ class SqliteStore(Store):
     def ping(self) -> None:
         with self._file.transaction("IMMEDIATE"):
             pass
+
+    def clear_journal(self, older_than: float) -> float | None:
+        return self._file.clear_log(older_than)
 
     def close(self) -> None:
         self._file.close()

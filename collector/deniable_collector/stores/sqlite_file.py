@@ -16,11 +16,18 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from deniable_collector.stores.base import StoreError, StoreUnavailable
-from deniable_collector.stores.sqlite_migrations import MIGRATIONS
+from deniable_collector.stores.sqlite_migrations import MIGRATIONS, OVERWRITES
 
 __all__ = ["SqliteFile"]
 
 _BUSY_SECONDS = 10.0
+
+_CLEAR_SECONDS = 0.25
+"""How long readers are waited for before the log is emptied: writers wait meanwhile."""
+
+_PAGE_SIZE = 4096
+_LEFT = 32 + 24 + _PAGE_SIZE
+"""Bytes of a log that was emptied: its header, and the page that emptying it writes."""
 
 _TEMPORARY = ("BUSY", "LOCKED", "IOERR", "FULL", "CANTOPEN", "READONLY", "NOMEM", "INTERRUPT")
 
@@ -36,6 +43,7 @@ class SqliteFile:
         self._path = Path(path)
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
+        self._cleared: float | None = None
         _FILES.add(self)
 
     @contextmanager
@@ -47,9 +55,7 @@ class SqliteFile:
             StoreError: it is not there and may not be created, or is no store of ours.
         """
         with _translated(), self._lock:
-            if self._connection is None:
-                self._connection = _open(self._path, create)
-            connection = self._connection
+            connection = self._opened(create)
             connection.execute(f"BEGIN {mode}")
             try:
                 yield connection
@@ -63,10 +69,34 @@ class SqliteFile:
                     self._connection = None
                 raise
 
+    def clear_log(self, older_than: float) -> float | None:
+        """Empty the log, if it was last seen empty so many seconds ago or never; returns for how
+        many seconds commits may have been in it, or None if it is empty.
+
+        Raises:
+            StoreUnavailable: it is due, and somebody reads or the file is out of reach.
+        """
+        began = time.monotonic()
+        if not self._log_is_empty():
+            if self._cleared is not None and began - self._cleared < older_than:
+                return began - self._cleared
+            with _translated(), self._lock:
+                if not _empty_log(self._opened(create=False)):
+                    raise StoreUnavailable(
+                        "a reader holds the SQLite file, so its write-ahead log cannot be emptied: "
+                        "end the long read"
+                    )
+        self._cleared = began
+        return None
+
     def close(self) -> None:
-        """Close the connection; the next transaction would open another."""
+        """Empty the log, if nobody reads, and close the connection; the next transaction would
+        open another."""
         with self._lock:
             if self._connection is not None:
+                # The last connection removes the log itself, but there may be others.
+                with suppress(sqlite3.Error):
+                    _empty_log(self._connection)
                 self._connection.close()
             self._connection = None
 
@@ -76,6 +106,22 @@ class SqliteFile:
             _ABANDONED.append(self._connection)
         self._connection = None
         self._lock = threading.Lock()
+
+    def _opened(self, create: bool) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection = _open(self._path, create)
+        return self._connection
+
+    def _log_is_empty(self) -> bool:
+        """Whether there is nothing in it but what `_empty_log` leaves."""
+        try:
+            # SQLite keeps it beside the file itself, not beside a link to it.
+            log = Path(f"{self._path.resolve()}-wal")
+            return log.stat().st_size == _LEFT
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False  # Opening the file will say what is wrong.
 
 
 _FILES: weakref.WeakSet[SqliteFile] = weakref.WeakSet()
@@ -96,6 +142,9 @@ def _open(path: Path, create: bool) -> sqlite3.Connection:
         path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
     )
     try:
+        # What is deleted or moved is overwritten: it would tell what the file held before.
+        connection.execute("PRAGMA secure_delete = ON")
+        connection.execute(f"PRAGMA page_size = {_PAGE_SIZE}")
         _write_ahead(connection)
         connection.execute("PRAGMA synchronous = FULL")
         _migrate(connection, path)
@@ -123,12 +172,36 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
         return
 
 
+def _empty_log(connection: sqlite3.Connection) -> bool:
+    """Move all of the log into the file and cut it off; False if a reader or writer is in the way.
+
+    A log that starts again without being cut keeps its old frames: all commits since it was
+    last cut, in order.
+    """
+    connection.execute(f"PRAGMA busy_timeout = {int(1000 * _CLEAR_SECONDS)}")
+    try:
+        ((busy, _, _),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        if not busy:
+            # The index of the log (-shm) still names the pages of all frames, in order, until a
+            # commit overwrites it. That may be long in coming, so here is one, of one page.
+            connection.execute("PRAGMA application_id = 0")
+    except sqlite3.OperationalError as error:
+        if not error.sqlite_errorname.startswith("SQLITE_BUSY"):
+            raise
+        busy = True
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {int(1000 * _BUSY_SECONDS)}")
+    return not busy
+
+
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version == len(MIGRATIONS):
         return
     if version > len(MIGRATIONS):
         raise StoreError(f"{path} was written by a newer version of deniable: upgrade this one")
+    if 0 < version < OVERWRITES:
+        connection.execute("VACUUM")
     connection.execute("BEGIN IMMEDIATE")
     try:
         # Another process may have migrated the file while this one waited for the lock.

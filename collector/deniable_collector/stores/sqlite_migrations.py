@@ -16,7 +16,7 @@ from deniable_collector.stores.sqlite_ids import remember
 from deniable_collector.stores.sqlite_pages import add_to
 from deniable_collector.stores.vectors import Shapes, gather
 
-__all__ = ["MIGRATIONS"]
+__all__ = ["MIGRATIONS", "OVERWRITES"]
 
 _SCHEMA_1 = """
     CREATE TABLE ids (id BLOB PRIMARY KEY, expires REAL NOT NULL) WITHOUT ROWID;
@@ -106,5 +106,13 @@ def _to_3(connection: sqlite3.Connection) -> None:
     _run(connection, "ALTER TABLE tallies ADD COLUMN stamp INTEGER NOT NULL DEFAULT 0")
 
 
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_to_1, _to_2, _to_3)
+def _to_4(connection: sqlite3.Connection) -> None:
+    """The same tables: from here on what is deleted is overwritten, and `SqliteFile` has written
+    the file anew, which held what was deleted before."""
+
+
+OVERWRITES = 4
+"""The version from which on a file holds nothing that was deleted."""
+
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_to_1, _to_2, _to_3, _to_4)
 """Each entry takes a file from the version of its index to the next (PRAGMA user_version)."""

@@ -295,7 +295,10 @@ def learned_by(*, remembers: bool) -> dict[str, str]:
         "the analyst": message(
             "sums over all devices, which tell far less of one device than its report"
         ),
-        "a thief of the store": message("the same sums: no report, address or device is in it"),
+        "a thief of the store": message(
+            "the same sums, and one by one what the last minute added to them: no address or "
+            "device is in it"
+        ),
         "a thief of the device": thief,
     }
 

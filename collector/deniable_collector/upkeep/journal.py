@@ -1,0 +1,117 @@
+"""Clears the store's journal, so that no single commit can be read in it for long.
+
+Each process does it in a thread of its own, and once more when it stops. If another process has
+just cleared the journal, that costs one look.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from deniable import DeniableError
+from deniable_collector.operation.events import tell
+from deniable_collector.operation.metrics import JOURNAL
+from deniable_collector.stores.base import Store, StoreUnavailable
+
+__all__ = ["JournalKeeper"]
+
+_DUE = 3 / 4
+"""Part of the time after which the journal is cleared. The rest is for doing it."""
+
+_LOOKS = 12
+"""How often the journal is looked at within the time."""
+
+_STOP_SECONDS, _TROUBLE_SECONDS = 10.0, 2.0
+"""How long a process that stops waits until its last commits are cleared; the second while a
+reader is in the way or the store is away."""
+
+_STOP_STEP = 0.05
+
+
+class JournalKeeper:
+    """Clears single commits from the journal of `store` within `seconds`; 0: never clears it.
+
+    `clock` returns seconds that never jump.
+    """
+
+    def __init__(
+        self, store: Store, seconds: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._store = store
+        self._seconds = seconds
+        self._clock = clock
+        self._clear_at = clock()
+        self._trouble: DeniableError | None = None
+        self._told = False
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def apply(self, older_than: float) -> bool:
+        """Clear the journal if commits have been in it for `older_than` seconds; True if none are.
+
+        Logs once when commits stay for longer than they may, and once when that is over.
+        """
+        clear = False
+        try:
+            found = self._store.clear_journal(older_than)
+        except DeniableError as error:
+            self._trouble = error
+        else:
+            clear, self._trouble = found is None, None
+            self._clear_at = self._clock() - (found or 0.0)
+        age = self._clock() - self._clear_at
+        JOURNAL.set(age)
+        if self._refused:
+            self._tell_once(str(self._trouble))
+        elif age > self._seconds:
+            why = self._trouble or "clearing takes too long: set DENIABLE_JOURNAL_SECONDS higher"
+            self._tell_once(
+                f"single commits of the last {age:.0f} s can be read in the store's files: {why}"
+            )
+        elif self._told and self._trouble is None:
+            tell("info", "journal-cleared", "older commits can no longer be read in the files")
+            self._told = False
+        return clear
+
+    def start(self) -> None:
+        """Clear the journal at once, because a crash may have left commits in it, and then until
+        `stop`."""
+        if self._seconds:
+            self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Clear the journal for the last time, and close the store."""
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._finish()
+        self._store.close()
+
+    @property
+    def _refused(self) -> bool:
+        """Whether trying again would change nothing."""
+        return self._trouble is not None and not isinstance(self._trouble, StoreUnavailable)
+
+    def _run(self) -> None:
+        while True:
+            self.apply(_DUE * self._seconds)
+            if self._ended.wait(self._seconds / _LOOKS):
+                return
+
+    def _finish(self) -> None:
+        began = self._clock()
+        while not self.apply(0.0):
+            spent = self._clock() - began
+            if self._refused or spent > (_TROUBLE_SECONDS if self._trouble else _STOP_SECONDS):
+                why = self._trouble or "clearing takes too long to wait for"
+                self._tell_once(f"the last commits can still be read in the store's files: {why}")
+                return
+            time.sleep(_STOP_STEP)
+
+    def _tell_once(self, message: str) -> None:
+        if not self._told:
+            tell("warning", "journal-kept", message)
+        self._told = True

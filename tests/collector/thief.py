@@ -1,0 +1,151 @@
+"""What a thief of the disk makes of a store's files: single commits, in order, where there are any.
+
+SQLite's log holds whole pages: each version of a page is laid over the database, commit by
+commit, and what one image counts more than the one before is a commit. Redis's append-only file
+holds commands: they are given to another Redis, one transaction at a time.
+"""
+
+from __future__ import annotations
+
+import shutil
+import struct
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import redis
+
+from deniable_collector.stores import Store, StoreError, open_store
+
+__all__ = ["Cells", "contents", "log_pages", "redis_commands", "redis_commits", "sqlite_commits"]
+
+Cells: TypeAlias = "Counter[tuple[str, str, int, int]]"
+"""Counts by metric, window, row and column; column -1 counts the row's reports."""
+
+_WAL_HEADER, _FRAME_HEADER = 32, 24
+_INDEX_HEADER, _INDEX_FRAMES = 136, 4062
+"""Bytes before the numbers of pages in SQLite's index of the log, and how many numbers follow."""
+
+
+def sqlite_commits(path: Path, scratch: Path) -> list[Cells]:
+    """What each commit in the log of this database added, in order; `scratch` is a new folder."""
+    scratch.mkdir()
+    log = path.with_name(path.name + "-wal")
+    data = log.read_bytes() if log.exists() else b""
+    size = struct.unpack(">I", data[8:12])[0] if data else 0
+    image, found = bytearray(path.read_bytes()), list[Cells]()
+    before = _read_image(bytes(image), scratch / "database")
+    frames = sorted(_frames(data, size), key=lambda frame: frame[0])  # Salts count the restarts.
+    for number, (_, page, last, content) in enumerate(frames):
+        image[(page - 1) * size : page * size] = content.ljust(size, b"\0")
+        if last:
+            now = _read_image(bytes(image), scratch / str(number))
+            # Less than before: the database holds more than the first versions of its pages.
+            if now != before and now >= before:
+                found.append(_difference(now, before))
+            before = now
+    return found
+
+
+def _frames(data: bytes, size: int) -> Iterator[tuple[int, int, bool, bytes]]:
+    """(salt, page, whether it ends a commit, content), those that the log has done with too."""
+    for at in range(_WAL_HEADER, len(data), _FRAME_HEADER + size):
+        page, pages, salt = struct.unpack(">III", data[at : at + 12])
+        if page:
+            yield salt, page, bool(pages), data[at + _FRAME_HEADER : at + _FRAME_HEADER + size]
+
+
+def _read_image(image: bytes, path: Path) -> Cells:
+    # Bytes 18 and 19 are 1 where a database has no log.
+    path.write_bytes(image[:18] + b"\1\1" + image[20:])
+    try:
+        with closing(open_store(f"sqlite:///{path}")) as store:
+            return contents(store)
+    except StoreError:
+        return Counter()
+
+
+def log_pages(path: Path) -> list[int]:
+    """The pages that commits wrote, in order, as the index of the log names them."""
+    index = path.with_name(path.name + "-shm")
+    if not index.exists():
+        return []
+    numbers = index.read_bytes()[_INDEX_HEADER : _INDEX_HEADER + 4 * _INDEX_FRAMES]
+    return [page for (page,) in struct.iter_unpack("=I", numbers) if page]
+
+
+def redis_commits(folder: Path, start: Callable[[Path], str], prefix: str) -> list[Cells]:
+    """What each transaction in the append-only files in this folder of Redis added, in order.
+
+    `start` starts another Redis on a folder and returns its address.
+    """
+    commands = redis_commands(folder)
+    copy = folder.with_name(folder.name + "-stolen")
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(folder, copy)
+    for manifest in copy.glob("appendonlydir/*.manifest"):
+        lines = manifest.read_text().splitlines(keepends=True)
+        manifest.write_text("".join(line for line in lines if line.endswith("type b\n")))
+    url, found = start(copy), list[Cells]()
+    with closing(open_store(url, prefix=prefix)) as store, closing(redis.Redis.from_url(url)) as to:
+        before = contents(store)
+        inside = False
+        for command in commands:
+            name = command[0].upper()
+            inside = (inside or name == b"MULTI") and name != b"EXEC"
+            if name not in (b"MULTI", b"EXEC", b"SELECT"):
+                to.execute_command(*command)
+            if not inside:
+                now = contents(store)
+                if now != before:
+                    found.append(_difference(now, before))
+                before = now
+    return found
+
+
+def redis_commands(folder: Path) -> list[list[bytes]]:
+    """All commands that the append-only files in this folder of Redis hold, in order."""
+    files = sorted(
+        folder.glob("appendonlydir/*.incr.aof"), key=lambda file: file.stat().st_mtime_ns
+    )
+    return [command for file in files for command in _commands(file.read_bytes())]
+
+
+def _commands(data: bytes) -> Iterator[list[bytes]]:
+    at = 0
+
+    def number(mark: bytes) -> int:
+        nonlocal at
+        assert data[at : at + 1] == mark
+        end = data.index(b"\r\n", at)
+        value, at = int(data[at + 1 : end]), end + 2
+        return value
+
+    while at < len(data):
+        command = []
+        for _ in range(number(b"*")):
+            length = number(b"$")
+            command.append(data[at : at + length])
+            at += length + 2
+        yield command
+
+
+def contents(store: Store) -> Cells:
+    """All that a store counts."""
+    cells: Counter[Any] = Counter()
+    for metric, schemes in store.schemes().items():
+        for scheme in schemes:
+            for window in store.windows(metric, scheme):
+                for number, row in enumerate(store.tally(metric, scheme, [window]).rows):
+                    cells[metric, window, number, -1] += row.reports
+                    cells.update({
+                        (metric, window, number, column): int(row.cells[column])
+                        for column in row.cells.nonzero()[0].tolist()
+                    })  # fmt: skip
+    return +cells
+
+
+def _difference(now: Cells, before: Cells) -> Cells:
+    return Counter({key: now[key] - before[key] for key in now if now[key] != before[key]})
