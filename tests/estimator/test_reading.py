@@ -169,11 +169,7 @@ def test_who_may_have_reported_again(
     """Reports by window, the sample rate, and what the ledger allows come with the tallies; a
     change of the ledger is another version of the answer."""
     cap, memory, budget = LEDGERS[ledger]
-    text = (
-        Path(registry.source)
-        .read_text()
-        .replace("schema = 1", f"schema = 1\napp = 'example'\n{cap}")
-    )
+    text = Path(registry.source).read_text().replace("schema = 1", f"schema = 1\n{cap}")
     text = text.replace("= 16.0", f"= 16.0\n{memory}\nsample_rate = 0.5")
     declared = Registry.parse(text)
     scheme = declared["browser"].scheme
