@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 import time
 import warnings
 from collections import deque
@@ -20,12 +19,13 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 from deniable import lifecycle
 from deniable.device import Device
 from deniable.errors import StateError, TransportError, UndeclaredValueWarning
+from deniable.locks import Lock
 from deniable.metric import Value
 from deniable.outbox import LONGEST_PAUSE
 from deniable.randomness import Bits, system_bits
 from deniable.recording import Recorder
 from deniable.registry import Registry
-from deniable.state import MEMORY, State, default_directory
+from deniable.state import MEMORY, PATIENCE, State, default_directory
 from deniable.transport import HttpTransport, Transport
 from deniable.troubles import QueueFull, Troubles
 from deniable.worker import Worker
@@ -46,6 +46,7 @@ MAX_RECORDS = 10_000
 
 Status: TypeAlias = Literal["on", "no_consent", "disabled", "failed", "closed"]
 
+_LINGER = 0.2
 _SHORTEST_IDLE = 1.0
 _RETRY_DISK = 60.0
 _LONGEST_IDLE = 600.0
@@ -118,12 +119,15 @@ class Client:
         self._troubles = Troubles(on_trouble)
         self._records: deque[Record] = deque()
         # Held from taking records out of the queue until they are written.
-        self._writing = threading.Lock()
-        self._worker = (
-            Worker(self, Client._step, Client._idle_seconds, self._state.close)
-            if background
-            else None
-        )
+        self._writing = Lock()
+        self._taking_back: Callable[[], bool] | None = None
+        """What the owner has taken back and the disk has not forgotten yet."""
+        self._writer = self._sender = None
+        if background:
+            # Two threads: a collector that is slow must not keep values from the disk.
+            finish = self._state.close
+            self._writer = Worker(self, Client._write_step, Client._write_idle, finish, _LINGER)
+            self._sender = Worker(self, Client._send_step, Client._send_idle, finish, 0.0)
         self._owns_state = self._state is not state_dir
         lifecycle.follow(self)
         if self.status in ("disabled", "no_consent"):
@@ -164,11 +168,11 @@ class Client:
         else:
             # No lock is taken: a signal handler may record while record is running.
             self._records.append(record)
-            if self._worker is not None:
-                self._worker.wake()
+            if self._writer is not None:
+                self._writer.wake()
 
     def flush(self, timeout: float | None = 5.0) -> bool:
-        """Write all records and send every sealed report now.
+        """Write all records and send every sealed report now, without the usual delay.
 
         A window that is still open stays open. One attempt is made, unless the collector
         has asked to wait. Returns whether nothing is left to send; False also when
@@ -176,22 +180,37 @@ class Client:
         """
         if self._closed or self._disabled:
             return True
-        if self._worker is None:
-            return self._step(True)
-        return self._worker.run(timeout)
+        return self._work(timeout, urgent=True)
+
+    def _work(self, timeout: float | None, *, urgent: bool) -> bool:
+        """Let both threads, or this one, do what there is to do; whether nothing is left."""
+        if self._writer is None or self._sender is None:
+            return self._write_step(urgent) and self._send_step(urgent)
+        deadline = None if timeout is None else time.monotonic() + timeout
+        return self._writer.run(timeout, urgent=urgent) and self._sender.run(
+            None if deadline is None else max(0.0, deadline - time.monotonic()), urgent=urgent
+        )
 
     def close(self, timeout: float | None = 2.0) -> None:
-        """Write all records, make one short attempt to send, and stop. May be called twice."""
+        """Write all records, send what is due, and stop. May be called twice.
+
+        A report that is sealed and not due yet waits for the app's next run: the moment at
+        which an app ends is nobody's business. `flush` sends it now.
+        """
         if self._closed:
             return
-        started = time.monotonic()
-        if self._worker is None or self._worker.started:
-            self.flush(timeout)
-        self._write()  # in case the thread is held up by the network
+        patience = _LONGEST_IDLE if timeout is None else timeout
+        deadline = time.monotonic() + patience
+        if not self._disabled and (self._writer is None or self._writer.started):
+            self._work(timeout, urgent=False)
+        left = max(0.0, deadline - time.monotonic())
+        self._take_back()
+        if self._records:
+            self._write(left)  # the threads are held up
         self._closed = True
-        if self._worker is not None:
-            left = None if timeout is None else max(0.0, started + timeout - time.monotonic())
-            self._worker.stop(left)
+        for worker in (self._writer, self._sender):
+            if worker is not None:
+                worker.stop(max(0.0, deadline - time.monotonic()))
         self._state.close()
         lifecycle.leave(self)
 
@@ -251,6 +270,7 @@ class Client:
     def opt_in(self) -> None:
         """The person agrees."""
         self._consent = True
+        self._take_back()
         self._resume()
 
     def opt_out(self) -> None:
@@ -265,25 +285,25 @@ class Client:
     def erase(self) -> None:
         """Forget values, all reports, and the keys of memos, as the owner of the device asks.
 
-        The ledger stays. Metrics that have answered with memory never answer again here.
+        The ledger stays. A metric that has answered with memory never does so again here.
         """
-        with self._writing:
-            self._records.clear()
-        if self._has_state():
-            self._troubles.guard(self._device.erase)
+        self._taking_back = self._device.erase
+        self._take_back()
 
     @property
     def status(self) -> Status:
         """Whether records are kept, and if not, why. "failed": the state cannot be trusted;
-        "no_consent": the app's consent is missing, or the owner of the device has switched
-        reporting off with `deniable sent --switch-off`."""
+        "no_consent": the app's consent is missing, the owner of the device has switched
+        reporting off with `deniable sent --switch-off`, or what was taken back is still on a
+        disk that is in the way."""
         if self._closed:
             return "closed"
         if self._disabled:
             return "disabled"
         if self._state.failure is not None:
             return "failed"
-        return "on" if self._consent and not self._switched_off else "no_consent"
+        agreed = self._consent and not self._switched_off and self._taking_back is None
+        return "on" if agreed else "no_consent"
 
     @property
     def counters(self) -> dict[str, int]:
@@ -309,19 +329,22 @@ class Client:
         if child:
             # The parent still has these records, and will write them.
             self._records.clear()
-            if self._worker is not None:
-                self._worker.reset()
+            for worker in (self._writer, self._sender):
+                if worker is not None:
+                    worker.reset()
         self._state.after_fork(child=child)
         self._writing.release()
 
     def __del__(self) -> None:
         # A client that nobody holds any more, as after a notebook's cell was run again, writes
-        # what it has and ends its thread. A state of somebody else's may be in use right now.
+        # what it has and ends its threads. A state of somebody else's may be in use right now.
         if getattr(self, "_owns_state", False) and not self._closed:
-            self._write()
+            if self._records:
+                self._write()
             self._closed = True
-            if self._worker is not None:
-                self._worker.stop(0)
+            for worker in (self._writer, self._sender):
+                if worker is not None:
+                    worker.stop(0)
             self._state.close()
 
     def __enter__(self) -> Self:
@@ -335,20 +358,24 @@ class Client:
     ) -> None:
         self.close()
 
-    def _step(self, urgent: bool) -> bool:
-        """One round of all that there is to do; whether nothing is left to send."""
-        self._heed()
-        if self.status != "on":
-            return self.status != "failed"
-        if not self._write():
+    def _write_step(self, urgent: bool) -> bool:
+        """Bring to the disk what there is; whether that went well."""
+        if not self._take_back() or self.status == "failed":
             return False
+        if self.status != "on":
+            self._heed()
+            return True
+        return self._write()
+
+    def _send_step(self, urgent: bool) -> bool:
+        """Send what is due, or all that is sealed; whether nothing is left to send."""
         while self._device.transport is not None and self.status == "on":
             batch = self._troubles.guard(lambda: self._device.take(urgent=urgent))
-            if batch is None:
+            if batch is None or not self._deliver(batch):
                 break
-            if not self._deliver(batch):
-                break
-        return self._troubles.guard(self._device.waiting) == 0
+        if self.status != "on":
+            return self.status != "failed"
+        return not self._has_state() or self._troubles.guard(self._device.waiting) == 0
 
     def _heed(self) -> None:
         """See whether the owner of the device has switched reporting off, or on again."""
@@ -358,27 +385,50 @@ class Client:
 
     def _withdraw(self) -> None:
         """Forget what was recorded and not sent, here and on the disk."""
-        with self._writing:
-            self._records.clear()
-        if self._has_state():
-            self._troubles.guard(self._device.withdraw)
+        if self._taking_back is None:
+            self._taking_back = self._device.withdraw
+        self._take_back()
 
-    def _write(self) -> bool:
+    def _take_back(self) -> bool:
+        """Forget what the owner has taken back; whether nothing of it is left. If the disk is in
+        the way, nothing is kept or sent until it has been done."""
+        forget = self._taking_back
+        if forget is None:
+            return True
+        if self._troubles.guard(lambda: self._forget(forget)) and self._taking_back is forget:
+            self._taking_back = None
+        elif self._writer is not None and not self._closed:
+            self._writer.wake()
+        return self._taking_back is None
+
+    def _forget(self, forget: Callable[[], bool]) -> bool:
+        with self._writing.held(PATIENCE):
+            self._records.clear()
+            return not self._has_state() or forget()
+
+    def _write(self, patience: float = PATIENCE) -> bool:
         """Bring the queued records to the disk and seal what has ended."""
-        with self._writing:
-            records = [self._records.popleft() for _ in range(len(self._records))]
+        self._heed()
+        return self._troubles.guard(lambda: self._write_queued(patience)) is True
+
+    def _write_queued(self, patience: float) -> bool:
+        with self._writing.held(patience):
             if self.status != "on":
                 return False
+            records = [self._records.popleft() for _ in range(len(self._records))]
             if not records and not self._has_state():
                 return True
-            dropped = self._troubles.guard(lambda: self._device.write(records))
-            if dropped is None:
+            try:
+                dropped, waiting = self._device.write(records, patience)
+            except BaseException:
                 # The disk may be back later; should the state have failed, they are not kept.
                 self._records.extendleft(reversed(records))
-                return False
-            if dropped:
-                self._troubles.counters["dropped"] += dropped
-            return True
+                raise
+        if dropped:
+            self._troubles.counters["dropped"] += dropped
+        if waiting and self._sender is not None:
+            self._sender.wake()
+        return True
 
     def _deliver(self, batch: Batch) -> bool:
         """Send one batch; whether to go on with the next."""
@@ -391,19 +441,26 @@ class Client:
             self._troubles.note(each)
         return True
 
-    def _idle_seconds(self) -> float:
-        idle = None
+    def _write_idle(self) -> float:
+        idle = self._idle(self._device.seconds_to_write)
+        if self._records or self._taking_back is not None:  # the disk was in the way
+            idle = min(_RETRY_DISK, idle)
+        return idle
+
+    def _send_idle(self) -> float:
+        return self._idle(self._device.seconds_to_send)
+
+    def _idle(self, seconds: Callable[[], float | None]) -> float:
+        found = None
         if self.status == "on" and self._has_state():
-            idle = self._troubles.guard(self._device.idle_seconds)
-        if self._records:  # the disk was in the way
-            idle = min(_RETRY_DISK, _LONGEST_IDLE if idle is None else idle)
+            found = self._troubles.guard(seconds)
         # Not for ever: clocks are set, machines sleep, and other processes share the state.
-        return _LONGEST_IDLE if idle is None else min(_LONGEST_IDLE, max(_SHORTEST_IDLE, idle))
+        return _LONGEST_IDLE if found is None else min(_LONGEST_IDLE, max(_SHORTEST_IDLE, found))
 
     def _resume(self) -> None:
         """Look at what an earlier run has left, if there was one."""
-        if self._worker is not None and self.status == "on" and self._has_state():
-            self._worker.wake()
+        if self._writer is not None and self.status == "on" and self._has_state():
+            self._writer.wake()
 
     def _has_state(self) -> bool:
         path = self._state.path

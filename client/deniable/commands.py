@@ -16,7 +16,7 @@ import click
 from deniable import edits, sent_command
 from deniable.errors import RegistryError
 from deniable.forecast import forecast
-from deniable.mechanisms import AUTO, choice
+from deniable.mechanisms import AUTO, Memoizing, choice
 from deniable.metric import Metric
 from deniable.problem import Problem
 from deniable.registry import Registry
@@ -87,13 +87,25 @@ def _remarks(registry: Registry, before: Registry | None) -> list[Problem]:
     today = datetime.now(UTC).date()
     found = []
     for metric in registry:
-        messages = [forecast(metric)]
+        messages = [forecast(metric), _beyond_cap(metric, registry)]
         if metric.expires < today:
             messages.append(f"expired on {metric.expires}: it is neither recorded nor accepted")
         line, where = registry.lines.get(metric.name), f"metrics.{metric.name}"
         found += [Problem(line, where, each, "warning") for each in messages if each]
     found += edits.foresee(registry) if before is None else edits.compare(before, registry)
     return sorted(found, key=lambda problem: problem.line or 0)
+
+
+def _beyond_cap(metric: Metric, registry: Registry) -> str | None:
+    """Whether the registry's own lifetime leaves no room for a single answer."""
+    mechanism, cap = metric.scheme.mechanism, registry.lifetime_epsilon
+    cost = mechanism.fresh_epsilon if isinstance(mechanism, Memoizing) else mechanism.epsilon
+    if cap is None or cost <= cap:
+        return None
+    return (
+        f"one answer costs {cost:.4g}, above the registry's lifetime_epsilon {cap:g}, so no device "
+        "can ever answer"
+    )
 
 
 def _explanation(metric: Metric) -> str:
@@ -116,8 +128,8 @@ def _explanation(metric: Metric) -> str:
 def _memory_reason(metric: Metric) -> str:
     if metric.values is None:
         return "cohort local hashing of a memo takes any string"
-    lifetime = metric.lifetime_epsilon
-    return choice.explain_memoized(len(metric.values), metric.name, metric.epsilon, lifetime).reason
+    size = len(metric.values)
+    return choice.explain_memoized(size, metric.name, metric.epsilon, metric.memo_limit).reason
 
 
 def _facts(metric: Metric) -> dict[str, Any]:

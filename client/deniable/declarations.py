@@ -73,13 +73,28 @@ def _texts(value: Any) -> str | None:
     return None if fine else 'must be a list of texts, like ["checkout", "mobile"]'
 
 
+MAX_DEVICES = 10**12
+"""More than there can be; larger numbers are slips."""
+
+MIN_SAMPLE_RATE = 1e-9
+"""One device in a billion."""
+
+
 def _count(value: Any) -> str | None:
-    fine = isinstance(value, int) and not isinstance(value, bool) and value > 0
-    return None if fine else "must be a whole number above 0"
+    fine = isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MAX_DEVICES
+    return None if fine else f"must be a whole number above 0 and at most {MAX_DEVICES:,}"
+
+
+def _rate(value: Any) -> str | None:
+    if not _number(value) or not MIN_SAMPLE_RATE <= value <= 1:
+        return f"must be a number above 0 and at most 1, and not below {MIN_SAMPLE_RATE:g}"
+    return None
 
 
 def _number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    return math.isfinite(value) if isinstance(value, float) else abs(value) <= MAX_DEVICES
 
 
 MAX_LIFETIME_EPSILON = 10_000.0
@@ -98,7 +113,7 @@ _KEYS: dict[str, _Check] = {
     "other": _text,
     "window": _one_of(windows.KINDS),
     "aggregate": _text,  # checked with the type
-    "sample_rate": _positive(1.0),
+    "sample_rate": _rate,
     "longitudinal": _one_of(LONGITUDINAL),
     "mechanism": _text,  # checked when the scheme is built
     "tags": _texts,

@@ -9,12 +9,15 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from deniable import open_windows, outbox, owning
-from deniable.errors import TransportError
+from deniable.errors import StateError, TransportError
 from deniable.ledger import Ledger
 from deniable.sealing import seal
+from deniable.state import PATIENCE
 from deniable.transport import read_reply
 
 if TYPE_CHECKING:
+    from sqlite3 import Connection
+
     from deniable.errors import RejectedError
     from deniable.outbox import Batch, Entry
     from deniable.owner import Account
@@ -59,12 +62,13 @@ class Device:
         self.bits = bits
         self.spread = spread
 
-    def write(self, records: Sequence[Record]) -> int:
+    def write(self, records: Sequence[Record], patience: float = PATIENCE) -> tuple[int, int]:
         """Keep records in their windows and seal the windows that have ended.
 
-        Returns how many waiting reports were dropped because the outbox was full.
+        `patience` is how many seconds to wait for others that have the file. Returns how many
+        reports were dropped because the outbox was full, and how many wait.
         """
-        with self.state.transaction() as connection:
+        with self.state.transaction(patience) as connection:
             ledger = Ledger(connection)
             open_windows.keep(connection, ledger, self.registry, records, self.bits)
             now = self.clock()
@@ -72,7 +76,7 @@ class Device:
             # and the time of sending says nothing about the time of recording.
             ready = now + self._uniform(self.spread)
             seal(connection, ledger, self.registry, now, ready, self.bits)
-            return outbox.trim(connection)
+            return outbox.trim(connection), outbox.queued(connection)
 
     def take(self, *, urgent: bool) -> Batch | None:
         """The next batch to deliver, if one is due (see `outbox.take`)."""
@@ -111,25 +115,39 @@ class Device:
         with self.state.transaction() as connection:
             return outbox.queued(connection)
 
-    def idle_seconds(self) -> float | None:
-        """How long until a window ends or a batch is due; None when neither will."""
+    def seconds_to_write(self) -> float | None:
+        """How long until a window ends; None when none is open."""
         with self.state.transaction() as connection:
             (ends,) = connection.execute(
                 "SELECT min(ends) FROM windows WHERE state = 'open'"
             ).fetchone()
-            due = outbox.next_attempt(connection) if self.transport is not None else None
-        times = [time for time in (ends, due) if time is not None]
-        return max(0.0, min(times) - self.clock()) if times else None
+        return self._until(ends)
 
-    def withdraw(self) -> None:
+    def seconds_to_send(self) -> float | None:
+        """How long until a batch is due; None when none will be."""
+        with self.state.transaction() as connection:
+            return self._until(outbox.next_attempt(connection))
+
+    def withdraw(self) -> bool:
         """Forget open values and unsent reports (see `owning.withdraw`)."""
-        with self.state.transaction() as connection:
-            owning.withdraw(connection)
+        return self._take_back(owning.withdraw)
 
-    def erase(self) -> None:
+    def erase(self) -> bool:
         """Forget values, reports, the history and the keys of memos (see `owning.erase`)."""
-        with self.state.transaction() as connection:
-            owning.erase(connection, self.clock())
+        return self._take_back(lambda connection: owning.erase(connection, self.clock()))
+
+    def _take_back(self, forget: Callable[[Connection], None]) -> bool:
+        try:
+            with self.state.transaction() as connection:
+                forget(connection)
+        except StateError as error:
+            # What a damaged file holds cannot be taken out of it: it goes as a whole.
+            if not (error.damaged and self.state.blank()):
+                raise
+        return True
+
+    def _until(self, time: float | None) -> float | None:
+        return None if time is None else max(0.0, time - self.clock())
 
     def owned(self) -> tuple[list[Account], int, str | None]:
         """What this device has told of each metric, how many values wait, and the UTC day of the

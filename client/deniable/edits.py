@@ -25,7 +25,8 @@ def foresee(registry: Registry) -> Iterator[Problem]:
         if not isinstance(mechanism, Memoizing):
             continue
         room = Fraction(metric.lifetime_epsilon) // Fraction(mechanism.lifetime_epsilon)
-        begin = "a change of its values, epsilon, memo_epsilon or mechanism gives every value "
+        bound = "lifetime_epsilon" if metric.memo_epsilon is None else "memo_epsilon"
+        begin = f"a change of its values, epsilon, {bound} or mechanism gives every value "
         begin += f"another memo. lifetime_epsilon {metric.lifetime_epsilon:g} has room for "
         if room > 1:
             end = f"{room} of them, so a device stops for good at change {room}"
@@ -38,7 +39,7 @@ def foresee(registry: Registry) -> Iterator[Problem]:
 
 
 def compare(before: Registry, after: Registry) -> Iterator[Problem]:
-    """A note for each metric that was edited, named by its place in `after`."""
+    """A note for each edit that devices notice, named by its place in `after`."""
     if before.app != after.app:
         yield Problem(
             None,
@@ -47,14 +48,33 @@ def compare(before: Registry, after: Registry) -> Iterator[Problem]:
             "the name, unless it is another app",
             "warning",
         )
+        return
+    if before.lifetime_epsilon != after.lifetime_epsilon:
+        old, new = (
+            "no limit" if each.lifetime_epsilon is None else f"{each.lifetime_epsilon:g}"
+            for each in (before, after)
+        )
+        message = f"was {old} and is {new}: a device that has spent as much answers nothing more"
+        yield Problem(None, "lifetime_epsilon", message, "note")
+    for name in before.metrics:
+        if name not in after.metrics:
+            message = (
+                "is gone: devices forget its values and answer it no more. If it was renamed, it "
+                "is another metric, with a ledger that is unspent"
+            )
+            yield Problem(None, f"metrics.{name}", message, "note")
     for metric in after:
-        old = before.metrics.get(metric.name)
-        if old is not None and old.scheme.fingerprint != metric.scheme.fingerprint:
-            yield _note(after, metric, _cost(old, metric))
+        earlier = before.metrics.get(metric.name)
+        cost = None if earlier is None else _cost(earlier, metric)
+        if cost is not None:
+            yield _note(after, metric, cost)
 
 
-def _cost(old: Metric, new: Metric) -> str:
+def _cost(old: Metric, new: Metric) -> str | None:
+    """What an edit of one metric costs; None where devices do not notice it."""
     kept, drawn = old.scheme.mechanism, new.scheme.mechanism
+    if old.scheme.fingerprint == new.scheme.fingerprint:
+        return _lifetime_cost(old, new)
     if not isinstance(kept, Memoizing) and not isinstance(drawn, Memoizing):
         return (
             "is a new scheme: devices go on with the ledger that they have, and estimates combine "
@@ -86,6 +106,21 @@ def _cost(old: Metric, new: Metric) -> str:
         f"{new.lifetime_epsilon:g}, so every device that has answered stops for good and new ones "
         f"alone answer. Keep them by memo_epsilon = {float(needed):.4g} and a lifetime_epsilon of "
         f"at least {float(spent + needed):.4g}, if that much may be told, or declare a new metric"
+    )
+
+
+def _lifetime_cost(old: Metric, new: Metric) -> str | None:
+    """What another lifetime under the same scheme means."""
+    if old.lifetime_epsilon == new.lifetime_epsilon:
+        return None
+    mechanism = new.scheme.mechanism
+    one = mechanism.lifetime_epsilon if isinstance(mechanism, Memoizing) else mechanism.epsilon
+    unit = "schemes with memos" if isinstance(mechanism, Memoizing) else "answers"
+    counts = [Fraction(each.lifetime_epsilon) // Fraction(one) for each in (old, new)]
+    return (
+        f"has another lifetime: it has room for {counts[1]:,} {unit}, where it had room for "
+        f"{counts[0]:,}. A device that has spent more stops for good, and one that had stopped may "
+        "go on where there is room again"
     )
 
 

@@ -99,7 +99,15 @@ class WindowError(DeniableError):
 
 
 class StateError(DeniableError):
-    """The device's state file cannot be trusted, so nothing may be reported from it."""
+    """The device's state file cannot be trusted, so nothing may be reported from it.
+
+    `damaged` is true where it was this app's and is not whole any more, and false where it
+    is another's, or a newer version's.
+    """
+
+    def __init__(self, message: str, *, damaged: bool = False) -> None:
+        self.damaged = damaged
+        super().__init__(message)
 
 
 class TransportError(DeniableError):

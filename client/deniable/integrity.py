@@ -20,7 +20,7 @@ from deniable.errors import StateError
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-__all__ = ["attach", "create", "verify"]
+__all__ = ["attach", "create", "schema", "verify"]
 
 _TABLE = "integrity"
 _FUNCTION = "checksum_after"
@@ -54,31 +54,41 @@ def create(connection: Connection) -> None:
             )
 
 
-def verify(connection: Connection) -> None:
-    """Compare all rows with the checksum, inside a transaction of the caller.
+def schema(connection: Connection) -> list[tuple[str, ...]]:
+    """The definitions of all tables, indexes and triggers, to compare two files by."""
+    query = "SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_master ORDER BY type, name"
+    return connection.execute(query).fetchall()
+
+
+def verify(connection: Connection, expected: list[tuple[str, ...]]) -> None:
+    """Compare definitions with those expected, and all rows with the checksum, inside a
+    transaction of the caller.
 
     Raises:
         StateError: they disagree.
     """
-    checksum, tables = 0, _tables(connection)
     # Text that is no UTF-8 any more is damage like any other, and no error of its own.
     connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
     try:
+        checksum, intact = 0, schema(connection) == expected
+        tables = _tables(connection) if intact else {}
         for table, columns in tables.items():
             for row in connection.execute(f"SELECT {', '.join(columns)} FROM {table}"):
                 checksum = _moved(checksum, table, *row)
     finally:
         connection.text_factory = str
-    if connection.execute(f"SELECT checksum FROM {_TABLE}").fetchall() != [(checksum,)]:
+    if not intact or connection.execute(f"SELECT * FROM {_TABLE}").fetchall() != [(checksum,)]:
         raise StateError(
             "the state file is damaged, so what was answered and spent is unknown: nothing is "
-            "reported from this device until its state directory is removed"
+            "reported from this device until its state directory is removed",
+            damaged=True,
         )
 
 
 def _moved(checksum: int, *row: object) -> int:
     """The checksum with a row put in, or taken out: both are the same."""
-    digest = hashlib.blake2b(repr(row).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    # Not repr: which letters it escapes depends on the Python that runs.
+    digest = hashlib.blake2b(ascii(row).encode("ascii"), digest_size=8).digest()
     return checksum ^ int.from_bytes(digest, "little", signed=True)
 
 

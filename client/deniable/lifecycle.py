@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 import threading
 from typing import Protocol
 from weakref import WeakSet
@@ -27,7 +28,8 @@ class Living(Protocol):
 
 
 _living: WeakSet[Living] = WeakSet()
-_lock = threading.Lock()
+_lock = threading.RLock()
+"""Reentrant: a signal's handler may close a client while another one begins."""
 _held: list[Living] = []
 """Those that a fork in progress has told to hold still."""
 
@@ -36,6 +38,7 @@ def follow(living: Living) -> None:
     """From now on it is told."""
     with _lock:
         _living.add(living)
+    _close_with_multiprocessing()
 
 
 def leave(living: Living) -> None:
@@ -56,6 +59,26 @@ def _after_fork(*, child: bool) -> None:
         living.after_fork(child=child)
     _held.clear()
     _lock.release()
+    if child and "multiprocessing.util" in sys.modules:
+        # A worker of multiprocessing drops all finalizers when it begins, and then calls these.
+        from multiprocessing.util import register_after_fork
+
+        register_after_fork(_forked, lambda _: _close_with_multiprocessing())
+
+
+class _Forked:
+    """multiprocessing keeps what is registered for as long as this lives."""
+
+
+_forked = _Forked()
+
+
+def _close_with_multiprocessing() -> None:
+    """Workers of multiprocessing end without running what `atexit` holds."""
+    if "multiprocessing.util" in sys.modules:
+        from multiprocessing.util import Finalize
+
+        Finalize(None, _close_all, exitpriority=0)
 
 
 def _close_all() -> None:

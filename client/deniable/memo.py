@@ -6,10 +6,10 @@ stored. Both are drawn anew for each report from a random key of the metric, in 
 gives the same row and the same memos every time (`deniable.randomness.keyed_bits`).
 
 So the state file does not say which values the device has met, and the same value meets the
-same memo whatever happened in between: an opt-out, a restart, another scheme and back. The
-key is drawn inside the transaction that seals the first window. Erasing it ends the metric on
-this device for good, as the ledger sees to: another key would give a second, independent memo
-of the same value, and two memos reveal more than one.
+same memo whatever happened in between: an opt-out, a restart, another scheme and back. The key
+is drawn inside the transaction that seals the first window. Erasing it ends memory for the
+metric on this device for good, as the ledger sees to: another key would give a second,
+independent memo of the same value, and two memos reveal more than one.
 
 Whoever has both the key and the reports of a device knows the noise, and can name the value.
 """
@@ -63,5 +63,5 @@ def has_key(connection: Connection, metric: str) -> bool:
 
 
 def erase(connection: Connection) -> None:
-    """Destroy all keys: metrics that have answered with memory never answer again."""
+    """Destroy all keys: metrics that have answered with memory never do so again."""
     connection.execute("DELETE FROM memo_keys")

@@ -89,13 +89,19 @@ class Metric:
         mechanism: Mechanism[Any]
         if self.longitudinal == "memoize":
             size = None if self.values is None else len(self.values)
-            lifetime = self.lifetime_epsilon if self.memo_epsilon is None else self.memo_epsilon
-            mechanism = design_memoized(self.mechanism, self.name, size, self.epsilon, lifetime)
+            mechanism = design_memoized(
+                self.mechanism, self.name, size, self.epsilon, self.memo_limit
+            )
         elif self.values is None:
             mechanism = design_string(self.mechanism, self.name, self.epsilon)
         else:
             mechanism = design(self.mechanism, len(self.values), self.epsilon)
         return Scheme(self.type, mechanism, self.values)
+
+    @property
+    def memo_limit(self) -> float:
+        """What one memo can reveal at most, where there are memos."""
+        return self.lifetime_epsilon if self.memo_epsilon is None else self.memo_epsilon
 
     def normalize(self, value: Value) -> str:
         """The text under which a recorded value stands in the domain.

@@ -75,7 +75,8 @@ CREATE TABLE reports (
     row INTEGER NOT NULL,
     columns TEXT NOT NULL,
     ready REAL NOT NULL,
-    status TEXT NOT NULL CHECK (status IN ('queued', 'sent', 'rejected', 'dropped')),
+    status TEXT NOT NULL
+        CHECK (status IN ('queued', 'sent', 'unanswered', 'rejected', 'dropped')),
     reason TEXT,
     batch TEXT,
     position INTEGER
@@ -270,8 +271,13 @@ def trim(connection: Connection) -> int:
 
 
 def withdraw(connection: Connection) -> None:
-    """Forget every report that was not acknowledged; nothing more is sent."""
+    """Send nothing more, and forget the reports that were not sent. Those of a batch that had no
+    answer yet may have arrived, and stay listed as `unanswered`."""
     connection.execute("DELETE FROM batches")
+    connection.execute(
+        "UPDATE reports SET status = 'unanswered', reason = NULL "
+        "WHERE status = 'queued' AND batch IS NOT NULL"
+    )
     connection.execute("DELETE FROM reports WHERE status = 'queued'")
 
 

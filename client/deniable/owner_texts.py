@@ -102,6 +102,7 @@ ENGLISH = OwnerTexts(
     statuses={
         "queued": "waits to be sent",
         "sent": "sent",
+        "unanswered": "sent, without an answer",
         "rejected": "refused by the collector",
         "dropped": "dropped without being sent",
     },
@@ -181,6 +182,7 @@ _CHINESE = OwnerTexts(
     statuses={
         "queued": "等待发送",
         "sent": "已发送",
+        "unanswered": "已发送，未收到答复",
         "rejected": "被收集器拒绝",
         "dropped": "未发送即丢弃",
     },

@@ -30,7 +30,7 @@ def withdraw(connection: Connection) -> None:
 def erase(connection: Connection, now: float) -> None:
     """Forget the values, all reports, and the keys of memos, at a POSIX time in seconds.
 
-    Metrics that have answered with memory never answer again on this device.
+    Metrics that have answered with memory never do so again on this device.
     """
     open_windows.clear(connection)
     outbox.clear(connection)

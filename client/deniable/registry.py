@@ -61,7 +61,7 @@ class Registry:
         """
         try:
             document = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
+        except (ValueError, RecursionError) as error:  # also a number of thousands of digits
             found = re.search(r"line (\d+)", str(error))
             problem = Problem(int(found[1]) if found else None, "", f"is not TOML: {error}")
             raise RegistryError([problem], source) from None
@@ -81,7 +81,7 @@ class Registry:
         """
         try:
             return self.metrics[name]
-        except KeyError:
+        except (KeyError, TypeError):  # a name that is no text may not even be looked up
             raise MetricError(name, f"is not declared in {self.source}; declare it there") from None
 
     def __iter__(self) -> Iterator[Metric]:

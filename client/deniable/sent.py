@@ -40,7 +40,8 @@ class Likelihood:
 class SentReport:
     """One report of this device.
 
-    `status` is queued, sent, rejected or dropped; `reason` says why for the last two.
+    `status` is queued, sent, unanswered (it may have arrived), rejected or dropped; `reason` says
+    why for the last two, and why a queued one waits.
     `words` says what was reported and what it reveals. `likelihoods` has an entry for
     each value in the order of the domain; it is empty where the domain is open, larger
     than LISTED_VALUES, or not known to this app any more.

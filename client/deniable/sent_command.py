@@ -6,6 +6,7 @@ It belongs to the SDK, so it needs nothing but the standard library.
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import shutil
 import sqlite3
@@ -34,9 +35,11 @@ SUMMARY = "Show what this device has reported, in words."
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit status."""
     asked = _parser().parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal without curly quotes, say
     try:
         registry = None if asked.registry is None else Registry.load(asked.registry)
-        directory = _find_state(asked.state_dir, asked.app)
+        directory = _find_state(asked.state_dir, asked.app, switching=asked.switch is not None)
         if asked.switch is not None or asked.erase:
             _change(directory, asked.switch, erase=asked.erase)
             return 0
@@ -102,7 +105,7 @@ def _parser() -> argparse.ArgumentParser:
         "--erase",
         action="store_true",
         help="erase values, all reports and the keys of memories; the ledger stays, and metrics "
-        "that have answered with memory never answer again",
+        "that have answered with memory never do so again",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     return parser
@@ -113,19 +116,19 @@ def _fail(message: str) -> int:
     return 1
 
 
-def _find_state(directory: Path | None, app: str | None) -> Path:
-    """The directory of the state to read.
+def _find_state(directory: Path | None, app: str | None, *, switching: bool) -> Path:
+    """The directory of the state to read. To switch an app off, it need not have reported yet.
 
     Raises:
         StateError: there is none, or more than one and none was named.
     """
-    root = states_root()
     if directory is None and app is not None:
-        directory = root / app
+        directory = states_root() / app
     if directory is not None:
-        if not (directory / FILE_NAME).exists():
+        if not switching and not (directory / FILE_NAME).exists():
             raise StateError(f"no state of deniable in {directory}")
         return directory
+    root = states_root()
     found = sorted(path.parent for path in root.glob(f"*/{FILE_NAME}"))
     if len(found) == 1:
         return found[0]
@@ -141,22 +144,33 @@ def _change(directory: Path, switch: str | None, *, erase: bool) -> None:
     try:
         if switch is not None:
             state.switch(on=switch == "on")
-        if erase or switch == "off":
-            with state.transaction() as connection:
-                if erase:
-                    owning.erase(connection, time.time())
-                else:
-                    owning.withdraw(connection)
+            print(
+                f"Reporting is {switch}." if switch == "off" else "Reporting is on, if the app may."
+            )
+        if (erase or switch == "off") and (directory / FILE_NAME).exists():
+            _take_back(state, erase=erase)
     finally:
         state.close()
-    if switch == "off":
-        print("Reporting is off, and what waited to be sent is forgotten.")
-    elif switch == "on":
-        print("Reporting is on again, if the app may.")
+
+
+def _take_back(state: State, *, erase: bool) -> None:
+    try:
+        with state.transaction() as connection:
+            if erase:
+                owning.erase(connection, time.time())
+            else:
+                owning.withdraw(connection)
+    except StateError as error:
+        if not (error.damaged and state.blank()):
+            raise
+        print("The state is damaged: it was emptied. This app reports nothing until it is removed.")
+        return
     if erase:
         print(
             "Values, reports and the keys of memories on this device are erased; the ledger stays."
         )
+    else:
+        print("What waited to be sent is forgotten.")
 
 
 class _Kept:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -17,8 +17,17 @@ from pathlib import Path
 
 from deniable import integrity, ledger, memo, open_windows, outbox
 from deniable.errors import StateError
+from deniable.locks import Lock
 
-__all__ = ["FILE_NAME", "MEMORY", "State", "begin", "default_directory", "states_root"]
+__all__ = [
+    "FILE_NAME",
+    "MEMORY",
+    "PATIENCE",
+    "State",
+    "begin",
+    "default_directory",
+    "states_root",
+]
 
 FILE_NAME = "state.sqlite3"
 
@@ -35,7 +44,9 @@ _VERSION = 1
 _TABLES = "CREATE TABLE device (app TEXT, erased TEXT)"
 """One row: the app whose device this is, where known, and the UTC day on which its owner last
 erased reports."""
-_BUSY_SECONDS = 5.0
+PATIENCE = 2.0
+"""Seconds that a transaction waits for another process, or thread, that has the file."""
+
 _PASSING = (
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_LOCKED,
@@ -96,26 +107,37 @@ class State:
     """
 
     def __init__(self, directory: Path | None, app: str | None = None) -> None:
-        self.path = None if directory is None else directory / FILE_NAME
+        # Absolute from the start: the app may change its working directory.
+        self.path = None if directory is None else directory.absolute() / FILE_NAME
         self.app = app
         self.failure: str | None = None
         """Why the state can no longer be trusted, once it cannot."""
+        self._damaged = False
         self._connection: sqlite3.Connection | None = None
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
+    def transaction(self, patience: float = PATIENCE) -> Iterator[sqlite3.Connection]:
         """All or nothing, one at a time over all threads and processes.
+
+        Args:
+            patience: seconds to wait for those who have the file.
 
         Raises:
             StateError: the file cannot be trusted; every later transaction raises it too.
             sqlite3.Error, OSError: the disk, or another process's lock, is in the way.
         """
-        with self._lock:
+        deadline = time.monotonic() + patience
+        with self._lock.held(patience):
             if self.failure is not None:
-                raise StateError(self.failure)
+                raise StateError(self.failure, damaged=self._damaged)
             try:
-                connection = self._connection or self._open()
+                try:
+                    connection = self._connection or self._open(deadline)
+                except UnicodeDecodeError:  # even what SQLite says of the damage is no text
+                    message = "the state file is damaged: remove it to start anew"
+                    raise StateError(message, damaged=True) from None
+                _wait_until(connection, deadline)
                 connection.execute("BEGIN IMMEDIATE")
                 yield connection
                 connection.execute("COMMIT")
@@ -123,10 +145,28 @@ class State:
                 self._abandon()
                 if isinstance(error, sqlite3.DatabaseError) and _is_damage(error):
                     self.failure = f"the state file is damaged ({error}): remove it to start anew"
-                    raise StateError(self.failure) from None
+                    self._damaged = True
+                    raise StateError(self.failure, damaged=True) from None
                 if isinstance(error, StateError):
-                    self.failure = str(error)
+                    self.failure, self._damaged = str(error), error.damaged
                 raise
+
+    def blank(self) -> bool:
+        """Overwrite a file that is damaged, for an owner who takes everything back.
+
+        What is left is an empty file: still damaged, so that no device begins anew. Returns
+        False, and does nothing, where the file is whole, another app's or a newer version's.
+        """
+        with self._lock.held(PATIENCE):
+            if not self._damaged or self.path is None:
+                return False
+            for path in (self.path, self.path.with_name(f"{FILE_NAME}-journal")):
+                with suppress(FileNotFoundError), path.open("r+b") as file:
+                    file.write(bytes(os.fstat(file.fileno()).st_size))
+                    file.flush()
+                    os.fsync(file.fileno())
+                    file.truncate(0)
+            return True
 
     @property
     def switched_off(self) -> bool:
@@ -148,6 +188,7 @@ class State:
         if on:
             self._off.unlink(missing_ok=True)
         else:
+            self._off.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._off.touch(mode=0o600)
 
     @property
@@ -157,8 +198,8 @@ class State:
         return self.path.with_name(_OFF)
 
     def close(self) -> None:
-        """Release the file. The next transaction opens it again."""
-        with self._lock:
+        """Release the file, unless it is in use. The next transaction opens it again."""
+        with suppress(BlockingIOError), self._lock.held(PATIENCE):
             self._disconnect()
 
     def before_fork(self) -> None:
@@ -174,19 +215,22 @@ class State:
             self.failure = "a state in memory does not cross a fork"
         self._lock.release()
 
-    def _open(self) -> sqlite3.Connection:
+    def _open(self, deadline: float) -> sqlite3.Connection:
         if self.path is None:
             connection = _connect(MEMORY)
             _empty().backup(connection)
         else:
             if not self.path.exists():
                 _create_file(self.path, self.app)
-            connection = _connect(f"{self.path.absolute().as_uri()}?mode=rw")
+            connection = _connect(f"{self.path.as_uri()}?mode=rw")
         self._connection = connection
         if self.path is not None:
+            _check_header(self.path)
             integrity.attach(connection)
             for setting in _SETTINGS:
+                _wait_until(connection, deadline)
                 connection.execute(setting)
+            _wait_until(connection, deadline)
             _check(connection, self.app)
         return connection
 
@@ -208,10 +252,16 @@ def _connect(database: str) -> sqlite3.Connection:
     return sqlite3.connect(
         database,
         uri=database != MEMORY,
-        timeout=_BUSY_SECONDS,
+        timeout=PATIENCE,
         isolation_level=None,
         check_same_thread=False,  # State's lock lets one thread in at a time
     )
+
+
+def _wait_until(connection: sqlite3.Connection, deadline: float) -> None:
+    """Let the next statements wait for another process no longer than that, each."""
+    left = max(0, int(1000 * (deadline - time.monotonic())))
+    connection.execute(f"PRAGMA busy_timeout = {left}")
 
 
 def _create_file(path: Path, app: str | None) -> None:
@@ -273,6 +323,30 @@ def begin(connection: sqlite3.Connection, app: str | None) -> None:
     outbox.create(connection)
 
 
+_HEADER = b"SQLite format 3\0"
+_FORMATS = slice(18, 20)
+"""Bytes of the header that would make SQLite take a damaged file for a read-only one."""
+
+
+def _check_header(path: Path) -> None:
+    with path.open("rb") as file:
+        header = file.read(100)
+    if header.startswith(_HEADER) and header[_FORMATS] != b"\1\1":
+        raise StateError("the state file is damaged: remove it to start anew", damaged=True)
+
+
+@cache
+def _expected_schema() -> list[tuple[str, ...]]:
+    """What a file of this version defines."""
+    connection = _connect(MEMORY)
+    integrity.attach(connection)
+    _create_tables(connection)
+    integrity.create(connection)
+    found = integrity.schema(connection)
+    connection.close()
+    return found
+
+
 def _check(connection: sqlite3.Connection, app: str | None) -> None:
     """Refuse a file that is foreign, another app's, newer or damaged."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
@@ -286,8 +360,8 @@ def _check(connection: sqlite3.Connection, app: str | None) -> None:
     connection.execute("BEGIN")  # another process must not write between the tables
     # Not quick_check: it passes over damage in an index, by which a row would not be found.
     if connection.execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
-        raise StateError("the state file is damaged: remove it to start anew")
-    integrity.verify(connection)
+        raise StateError("the state file is damaged: remove it to start anew", damaged=True)
+    integrity.verify(connection, _expected_schema())
     (owner,) = connection.execute("SELECT app FROM device").fetchone()
     connection.execute("COMMIT")
     if app is not None and owner is not None and app != owner:

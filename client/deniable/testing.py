@@ -69,6 +69,10 @@ class MemoryClient(Client):
         super().erase()
         self.records.clear()
 
+    def after_fork(self, *, child: bool) -> None:
+        """Records in memory are for parent and child alike."""
+        super().after_fork(child=False)
+
     def values(self, name: str) -> list[str]:
         """What was recorded for one metric, the oldest first."""
         return [record.value for record in self.records if record.metric == name]

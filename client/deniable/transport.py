@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import json
 import re
-import time
+import socket
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from deniable.errors import TransportError
 
 if TYPE_CHECKING:
-    from http.client import HTTPResponse
+    from http.client import HTTPConnection, HTTPResponse
+    from types import TracebackType
     from urllib.request import OpenerDirector, Request
 
 __all__ = [
@@ -31,6 +34,9 @@ __all__ = [
 ]
 
 _LARGEST_REPLY = 1 << 18
+_WHOLE = 3.0
+"""A reply that comes byte by byte passes each step's timeout. After so many of them it ends."""
+
 _PROBLEM = "urn:deniable:problem:"
 _FINAL = frozenset(
     (
@@ -70,7 +76,7 @@ class Transport(Protocol):
 class HttpTransport:
     """HTTP by the standard library: proxies from the environment, redirects not followed.
 
-    `timeout` (seconds) bounds each step on the network and the reading of the reply.
+    `timeout` (seconds) bounds each step on the network, and three times that the whole.
     `ingest_key` is sent along, for a collector that asks for one.
 
     Raises:
@@ -90,6 +96,7 @@ class HttpTransport:
             )
         self._ingest_key = ingest_key
         self._opener: OpenerDirector | None = None
+        self._connections: list[HTTPConnection] = []
 
     def send(self, body: bytes) -> Reply:
         # Imported here: an app that records and never sends does not pay for HTTP.
@@ -99,25 +106,38 @@ class HttpTransport:
         from deniable import __version__
 
         if self._opener is None:
-            self._opener = _make_opener()
+            self._opener = _make_opener(self._connections)
         headers = {"Content-Type": "application/json", "User-Agent": f"deniable/{__version__}"}
         if self._ingest_key is not None:
             headers["Authorization"] = f"Bearer {self._ingest_key}"
         request = urllib.request.Request(self.url, body, headers)  # noqa: S310  (checked above)
+        self._connections.clear()
+        deadline = _Deadline(_WHOLE * self.timeout, self._connections)
         try:
-            with self._opener.open(request, timeout=self.timeout) as response:
-                return self._read(response)
-        except (OSError, http.client.HTTPException) as error:
+            with deadline, self._opener.open(request, timeout=self.timeout) as response:
+                reply = self._read(response)
+        except http.client.HTTPException as error:
+            # What it said is not repeated: it would write into the app's logs.
+            raise TransportError(
+                f"what answers does not speak HTTP ({type(error).__name__}), so reports wait: "
+                "check the endpoint",
+                foreign=True,
+            ) from None
+        except OSError as error:
             reason = getattr(error, "reason", None) or error
+            if deadline.passed:
+                reason = "the reply took too long"
             raise TransportError(f"the collector cannot be reached: {reason}") from None
+        if deadline.passed:  # what was read may be cut off
+            raise TransportError("the collector cannot be reached: the reply took too long")
+        return reply
 
     def _read(self, response: HTTPResponse) -> Reply:
-        deadline = time.monotonic() + self.timeout
         body = b""
         while chunk := response.read1(1 << 14):
             body += chunk
-            if len(body) > _LARGEST_REPLY or time.monotonic() > deadline:
-                raise TransportError("the collector's reply is too long or too slow")
+            if len(body) > _LARGEST_REPLY:
+                raise TransportError("the collector's reply is too long")
         return Reply(response.status, body, response.headers.get("Retry-After"))
 
 
@@ -139,12 +159,21 @@ def check_endpoint(endpoint: str) -> None:
             "the endpoint must begin with https:// (or http:// on a network of your own), "
             f"not {endpoint!r}"
         )
-    if not parts.hostname or port == 0 or not re.fullmatch(r"[^\s\\]+", endpoint):
+    if not _is_host(parts.hostname) or port == 0 or not re.fullmatch(r"[^\s\\]+", endpoint):
         raise ValueError(f"the endpoint {endpoint!r} names no host that can be reached: {advice}")
+    if not parts.path.isascii():
+        raise ValueError(f"the path of {endpoint!r} must be ASCII: write other letters as %XX")
     if parts.username is not None or parts.password is not None:
         raise ValueError(f"the endpoint holds a name or password, which is not sent: {advice}")
     if parts.query or parts.fragment or endpoint.endswith(("?", "#")):
         raise ValueError(f"the endpoint {endpoint!r} has a query or fragment: {advice}")
+
+
+def _is_host(name: str | None) -> bool:
+    try:
+        return bool(name) and 0 < len((name or "").encode("idna")) <= 253
+    except UnicodeError:
+        return False
 
 
 def read_reply(reply: Reply, batch_id: str, now: Callable[[], float]) -> dict[int, str]:
@@ -158,7 +187,7 @@ def read_reply(reply: Reply, batch_id: str, now: Callable[[], float]) -> dict[in
             document = json.loads(reply.body)
             if document["batch"] == batch_id:
                 return {int(each["index"]): _code(each["reason"]) for each in document["rejected"]}
-        except (ValueError, TypeError, KeyError, RecursionError):
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
             pass
     problem = _problem(reply.body)
     if problem is None:
@@ -206,7 +235,36 @@ def retry_seconds(header: str | None, now: float) -> float | None:
         return None
 
 
-def _make_opener() -> OpenerDirector:
+class _Deadline:
+    """Hangs up the connections that are made inside it when its seconds are over."""
+
+    def __init__(self, seconds: float, connections: list[HTTPConnection]) -> None:
+        self.passed = False
+        self._connections = connections
+        self._timer = threading.Timer(seconds, self._hang_up)
+        self._timer.daemon = True
+
+    def __enter__(self) -> None:
+        self._timer.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._timer.cancel()
+
+    def _hang_up(self) -> None:
+        self.passed = True
+        for connection in self._connections:
+            with suppress(OSError, AttributeError):  # no socket yet, or none any more
+                connection.sock.shutdown(socket.SHUT_RDWR)
+
+
+def _make_opener(connections: list[HTTPConnection]) -> OpenerDirector:
+    """Opens requests, and puts the connection of each into the list."""
+    import http.client
     import urllib.request
 
     class Replies(urllib.request.HTTPErrorProcessor):
@@ -218,4 +276,20 @@ def _make_opener() -> OpenerDirector:
 
         https_response = http_response
 
-    return urllib.request.build_opener(Replies)
+    class Plain(urllib.request.HTTPHandler):
+        def http_open(self, req: Request) -> HTTPResponse:
+            return self.do_open(watched(http.client.HTTPConnection), req)
+
+    class Encrypted(urllib.request.HTTPSHandler):
+        def https_open(self, req: Request) -> HTTPResponse:
+            return self.do_open(watched(http.client.HTTPSConnection), req)
+
+    def watched(kind: type[HTTPConnection]) -> Callable[..., HTTPConnection]:
+        def make(*arguments: object, **options: object) -> HTTPConnection:
+            connection = kind(*arguments, **options)  # type: ignore[arg-type]
+            connections.append(connection)
+            return connection
+
+        return make
+
+    return urllib.request.build_opener(Replies, Plain, Encrypted)

@@ -28,6 +28,8 @@ def read_values(path: str | Path) -> list[str]:
         data = Path(path).read_bytes()
     except OSError as error:
         raise ValueListError(source, None, f"cannot be read: {error.strerror}") from error
+    except ValueError:  # a zero byte
+        raise ValueListError(source, None, "cannot be read: that is no name of a file") from None
     return parse_values(data, source)
 
 

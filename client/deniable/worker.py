@@ -7,6 +7,7 @@ then; a forked child starts its own.
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,14 +19,12 @@ __all__ = ["Worker"]
 
 _Owner = TypeVar("_Owner")
 
-_LINGER = 0.2
-"""Seconds that work may gather after it arrives: one write to the disk serves all of it."""
-
 
 class _Request:
     """Somebody waits for a step."""
 
-    def __init__(self) -> None:
+    def __init__(self, urgent: bool) -> None:
+        self.urgent = urgent
         self.done = threading.Event()
         self.result = False
 
@@ -34,6 +33,7 @@ class Worker(Generic[_Owner]):
     """Runs `step(owner, urgent)` in a daemon thread, again after `idle(owner)` seconds at the
     latest.
 
+    `linger` is how many seconds work may gather after it arrives: one step serves all of it.
     The thread keeps the owner alive while it takes a step, and not while it waits: it ends
     with its owner. `finish` runs when it ends: then, when it is stopped, or when `step` raises.
     """
@@ -44,11 +44,13 @@ class Worker(Generic[_Owner]):
         step: Callable[[_Owner, bool], bool],
         idle: Callable[[_Owner], float],
         finish: Callable[[], None],
+        linger: float,
     ) -> None:
         self._owner = ref(owner)
         self._step = step
         self._idle = idle
         self._finish = finish
+        self._linger = linger
         self.reset()
 
     def reset(self) -> None:
@@ -56,11 +58,10 @@ class Worker(Generic[_Owner]):
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
         self._requests: deque[_Request] = deque()
-        self._urgent = threading.Event()
         self._stopping = False
-        # Its put() may interrupt itself (a signal handler that records), where a
-        # condition variable would wait for itself for ever.
-        self._tokens: SimpleQueue[None] = SimpleQueue()
+        # Whether the work that has arrived must not wait for more. The queue's put() may
+        # interrupt itself (in a signal's handler), where an event would wait for itself.
+        self._tokens: SimpleQueue[bool] = SimpleQueue()
         self._woken = False
 
     @property
@@ -72,16 +73,15 @@ class Worker(Generic[_Owner]):
         """There is work: take a step soon. Does not block."""
         if not self._woken:
             self._woken = True
-            self._tokens.put(None)
+            self._tokens.put(False)
         if self._thread is None:
             self._start()
 
-    def run(self, timeout: float | None) -> bool:
-        """Ask for an urgent step and wait for its result; False if it takes too long."""
-        request = _Request()
+    def run(self, timeout: float | None, *, urgent: bool = True) -> bool:
+        """Ask for a step now and wait for its result; False if it takes too long."""
+        request = _Request(urgent)
         self._requests.append(request)
-        self._urgent.set()
-        self._tokens.put(None)
+        self._tokens.put(True)
         self._start()
         if self._thread is None or self._stopping:
             return False
@@ -90,14 +90,15 @@ class Worker(Generic[_Owner]):
     def stop(self, timeout: float | None) -> None:
         """End the thread after its present step; wait for that, but not longer than asked."""
         self._stopping = True
-        self._urgent.set()
-        self._tokens.put(None)
+        self._tokens.put(True)
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join(timeout)
 
     def _start(self) -> None:
-        with self._starting:
+        if not self._starting.acquire(blocking=False):
+            return  # another thread starts it, or the call that this one has interrupted
+        try:
             if self._thread is None and not self._stopping:
                 thread = threading.Thread(target=self._run, name="deniable", daemon=True)
                 self._thread = thread
@@ -105,6 +106,8 @@ class Worker(Generic[_Owner]):
                     thread.start()
                 except RuntimeError:  # the interpreter is shutting down
                     self._thread = None
+        finally:
+            self._starting.release()
 
     def _run(self) -> None:
         try:
@@ -112,10 +115,11 @@ class Worker(Generic[_Owner]):
             idle = 0.0
             while not self._stopping:
                 with suppress(Empty):
-                    self._tokens.get(timeout=idle)
+                    urgent = self._tokens.get(timeout=idle)
                     self._woken = False
-                    self._urgent.wait(_LINGER)
-                self._urgent.clear()
+                    gathered = time.monotonic() + self._linger
+                    while not urgent:
+                        urgent = self._tokens.get(timeout=max(0.0, gathered - time.monotonic()))
                 found = self._take_step()
                 if found is None:
                     break
@@ -134,7 +138,7 @@ class Worker(Generic[_Owner]):
             return None
         requests = [self._requests.popleft() for _ in range(len(self._requests))]
         try:
-            result = self._step(owner, bool(requests))
+            result = self._step(owner, any(request.urgent for request in requests))
             for request in requests:
                 request.result = result
         finally:

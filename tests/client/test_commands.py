@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,8 +14,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from deniable import Client
+from deniable import Client, Registry
 from deniable.commands import lint, sent
+from deniable.mechanisms import choice
 
 MakeClient = Callable[..., Client]
 REGISTRIES = Path(__file__).parent / "registries"
@@ -133,14 +137,42 @@ lifetime_epsilon = 3.0
 def test_lint_says_how_often_memory_may_change(
     run: Callable[..., Any], tmp_path: Path, memo: float, lifetime: float, words: str
 ) -> None:
-    """A note beside every metric with memory, and beside no other, says what a change costs."""
+    """A note beside every metric with memory, and beside no other, says what a change costs; the
+    reason for its mechanism is that of the memo in force."""
     path = tmp_path / "metrics.toml"
     path.write_text(EDITED.replace("memo_epsilon = 3.0", f"memo_epsilon = {memo}"))
     result = run(lint, path)
     assert result.exit_code == 0
     (line,) = result.stderr.splitlines()
-    assert line.startswith(f"{path}:7: note: metrics.kept: a change of its values")
+    assert line.startswith(f"{path}:7: note: metrics.kept: a change of its values, epsilon, memo_")
     assert words in line
+    explained = run(lint, path, "--explain").stdout
+    mechanism = Registry.load(path)["kept"].scheme.mechanism
+    told = choice.explain_memoized(3, "kept", 1.0, memo)
+    assert told.mechanism.parameters() == mechanism.parameters()
+    assert f"kept: {told.reason}" in explained
+
+
+def test_lint_takes_a_lifetime_above_that_of_a_memo(
+    run: Callable[..., Any], tmp_path: Path
+) -> None:
+    """Where memo_epsilon is declared, the lifetime may be longer than any memo's."""
+    path = tmp_path / "metrics.toml"
+    path.write_text(EDITED.replace("lifetime_epsilon = 7.0", "lifetime_epsilon = 300.0"))
+    for options in ((), ("--explain",), ("--json",)):
+        assert run(lint, path, *options).exit_code == 0
+
+
+def test_lint_warns_of_a_cap_that_no_answer_fits_into(
+    run: Callable[..., Any], tmp_path: Path
+) -> None:
+    """The registry's own lifetime below the cost of one answer is told at each such metric."""
+    path = tmp_path / "metrics.toml"
+    path.write_text(EDITED.replace('app = "editor"', 'app = "editor"\nlifetime_epsilon = 0.5'))
+    result = run(lint, path)
+    warned = [line for line in result.stderr.splitlines() if "warning" in line]
+    assert len(warned) == 2
+    assert all("no device can ever answer" in line for line in warned)
 
 
 @pytest.mark.parametrize(
@@ -156,6 +188,13 @@ def test_lint_says_how_often_memory_may_change(
         ("epsilon = 1.0\nlifetime_epsilon = 3.0", "epsilon = 1.5\nlifetime_epsilon = 3.0", "fresh",
          "is a new scheme: devices go on with the ledger"),
         ('app = "editor"', 'app = "viewer"', "app", "devices begin anew"),
+        ('app = "editor"', 'app = "editor"\nlifetime_epsilon = 9', "lifetime_epsilon",
+         "was no limit"),
+        ("[metrics.fresh]", "[metrics.renamed]", "metrics.fresh", "is gone: devices forget"),
+        ("epsilon = 1.0\nlifetime_epsilon = 3.0", "epsilon = 1.0\nlifetime_epsilon = 1.0", "fresh",
+         "has room for 1 answers, where it had room for 3"),
+        ("lifetime_epsilon = 7.0", "lifetime_epsilon = 3.0", "kept",
+         "has room for 1 schemes with memos, where it had room for 2"),
         ('"With memory."', '"Described anew."', None, ""),
     ],
 )  # fmt: skip
@@ -252,6 +291,37 @@ def test_sent_says_that_reports_were_erased(
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert f"was erased on {today}" in page
     assert "not reported anything" not in page
+
+
+def test_sent_switches_off_an_app_that_has_not_reported(
+    run: Callable[..., Any], tmp_path: Path, make_client: Any
+) -> None:
+    """An owner may say no before the first record; the app then keeps nothing."""
+    assert run(sent, "--state-dir", tmp_path / "state", "--switch-off").exit_code == 0
+    client = make_client()
+    client.record("browser", "chrome")
+    assert client.flush()
+    assert client.status == "no_consent"
+    assert [path.name for path in (tmp_path / "state").iterdir()] == ["switched-off"]
+
+
+def test_sent_needs_no_home(state_dir: Path, tmp_path: Path) -> None:
+    """With --state-dir it runs for a user without a home, in a terminal that knows ASCII alone."""
+    script = (
+        "import pathlib\n"
+        "def no_home(): raise RuntimeError\n"
+        "pathlib.Path.home = no_home\n"
+        "from deniable.cli import main\n"
+        "main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, "sent", "--state-dir", state_dir],
+        env={"PATH": os.environ["PATH"], "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"your device said ?" in done.stdout
 
 
 def test_sent_has_a_help_text(run: Callable[..., Any]) -> None:

@@ -253,15 +253,21 @@ def test_a_reason_cannot_write_into_logs(waiting: Client, collector: Any) -> Non
         Reply(202, b"[]"),
         Reply(202, b'{"batch": "another", "rejected": []}'),
         Reply(202, b"[" * 100_000),
+        Reply(202, b'{"batch": "B", "rejected": [{"index": Infinity, "reason": "x"}]}'),
+        Reply(202, b'{"batch": "B", "rejected": [{"index": 1e999, "reason": "x"}]}'),
         Reply(407),
     ],
     ids=lambda reply: f"{reply.status}-{reply.body[:12].decode()}",
 )
 def test_only_the_collector_can_acknowledge(waiting: Client, collector: Any, reply: Reply) -> None:
     """Whatever answers in the collector's place, the batch stays and is sent again."""
-    collector.replies = [reply]
+    with waiting._state.transaction() as connection:
+        batch = outbox.take(connection, waiting._clock(), waiting._device.bits, urgent=True)
+    assert batch is not None
+    collector.replies = [reply._replace(body=reply.body.replace(b'"B"', f'"{batch.id}"'.encode()))]
     assert not waiting.flush()
     assert status(waiting) == [("queued", None)]
+    assert waiting.counters == {"endpoint": 1}
     assert waiting.flush()
     assert collector.bodies[0] == collector.bodies[1]
 

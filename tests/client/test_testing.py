@@ -106,6 +106,21 @@ def test_it_touches_no_disk(registry: Registry, tmp_path: Path, monkeypatch: Any
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_goes_on_recording(telemetry: MemoryClient) -> None:
+    """A forked child of a test has a client that works, with the records so far."""
+    telemetry.record("browser", "chrome")
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            telemetry.record("browser", "edge")
+            code = 0 if telemetry.values("browser") == ["chrome", "edge"] else 2
+        finally:
+            os._exit(code)
+    assert os.waitpid(pid, 0)[1] == 0
+
+
 USES = """
 from deniable import Client
 from deniable.testing import MemoryClient

@@ -128,7 +128,7 @@ def test_silence_is_trouble() -> None:
 
 
 def test_nonsense_is_trouble() -> None:
-    """A server that does not speak HTTP is a TransportError."""
+    """A server that does not speak HTTP is no collector, and writes nothing into the logs."""
     with socket.socket() as odd:
         odd.bind(("127.0.0.1", 0))
         odd.listen()
@@ -137,13 +137,15 @@ def test_nonsense_is_trouble() -> None:
             connection = odd.accept()[0]
             with connection:
                 connection.recv(1 << 16)
-                connection.sendall(b"hello\r\n\r\n")
+                connection.sendall(b"hello \x1b[31m a line of its own\r\n\r\n")
 
         thread = threading.Thread(target=answer)
         thread.start()
-        with pytest.raises(TransportError):
+        with pytest.raises(TransportError) as caught:
             HttpTransport(f"http://127.0.0.1:{odd.getsockname()[1]}").send(b"x")
         thread.join()
+        assert caught.value.foreign
+        assert "hello" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -165,6 +167,11 @@ def test_nonsense_is_trouble() -> None:
         ("https://t.acme.example/#in", "has a query or fragment"),
         ("https://name:secret@t.acme.example", "holds a name or password"),
         ("https://t.acme example", "names no host that can be reached"),
+        ("http://a..b", "names no host that can be reached"),
+        ("http://.example.com", "names no host that can be reached"),
+        (f"https://{'a' * 64}.example", "names no host that can be reached"),
+        (f"https://{'a.' * 150}example", "names no host that can be reached"),
+        ("https://t.acme.example/ä", "must be ASCII"),
         ("https://t.acme.example\n", "names no host that can be reached"),
         ("https:\\\\t.acme.example", "names no host that can be reached"),
     ],

@@ -1,0 +1,410 @@
+"""A client beside a disk, a network, a signal or an owner that comes at a bad moment."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deniable import Client, MetricError, Registry, TransportError
+from deniable.integrity import _moved
+from deniable.sent_command import main as sent
+from deniable.state import FILE_NAME, State
+from deniable.transport import HttpTransport, Reply
+
+MakeClient = Callable[..., Client]
+
+MARKED = """
+schema = 1
+app = "example"
+[metrics.page]
+type = "string"
+description = "The page."
+owner = "a"
+expires = 2999-01-01
+epsilon = 1.0
+lifetime_epsilon = 99.0
+"""
+SECRET = "a-marker-of-the-tests"
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Another process has the state file."""
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        other.execute("ROLLBACK")
+        other.close()
+
+
+def holds_secret(folder: Path) -> bool:
+    """Whether any file in the folder holds the recorded value."""
+    return any(SECRET.encode() in path.read_bytes() for path in folder.iterdir())
+
+
+@pytest.fixture
+def marked() -> Registry:
+    """One metric of any string."""
+    return Registry.parse(MARKED)
+
+
+@pytest.mark.parametrize("way", ["opt_out", "erase", "switch"])
+def test_what_is_taken_back_under_a_lock_goes_as_soon_as_it_can(
+    make_client: MakeClient, marked: Registry, clock: Any, collector: Any, tmp_path: Path, way: str
+) -> None:
+    """A withdrawal that meets a file in use is repeated before anything else happens: nothing is
+    kept or sent until it is done, and agreeing again does not bring the value back."""
+    client = make_client(registry=marked, on_trouble=None)
+    client.record("page", SECRET)
+    assert client.flush()
+    folder = tmp_path / "state"
+    with locked(folder / FILE_NAME):
+        if way == "switch":
+            client._state.switch(on=False)
+            client.flush()
+            client._state.switch(on=True)
+        else:
+            getattr(client, way)()
+        assert client.counters["disk"] >= 1
+        assert holds_secret(folder)
+        client.opt_in()
+        assert client.status == "no_consent"
+        client.record("page", SECRET)
+        assert not client.flush()
+    client.opt_in()
+    assert client.flush()
+    assert not holds_secret(folder)
+    assert client.status == "on"
+    clock.days(1)
+    assert client.flush()
+    assert collector.bodies == []
+    client.record("page", "another")
+    clock.days(1)
+    assert client.flush()
+    assert len(collector.reports) == 1
+
+
+def test_a_relative_place_stays_where_it_was(
+    make_client: MakeClient, marked: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An app that changes its working directory keeps its state, and opting out finds it."""
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    client = make_client(registry=marked, state_dir="telemetry")
+    client.record("page", SECRET)
+    assert client.flush()
+    os.chdir("elsewhere")
+    client._state.close()
+    client.record("page", SECRET)
+    assert client.flush()
+    client.opt_out()
+    assert not holds_secret(tmp_path / "telemetry")
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_switch_is_heeded_by_the_last_write(
+    make_client: MakeClient, marked: Registry, tmp_path: Path
+) -> None:
+    """What is recorded after the owner has switched off reaches no disk, whether the client is
+    closed or let go."""
+    for ending in ("close", "let go"):
+        client = make_client(registry=marked)
+        client.record("page", "before")
+        assert client.flush()
+        State(tmp_path / "state").switch(on=False)
+        client.record("page", SECRET)
+        client.close() if ending == "close" else client.__del__()
+        assert not holds_secret(tmp_path / "state")
+        State(tmp_path / "state").switch(on=True)
+
+
+def test_ending_sends_only_what_is_due(make_client: MakeClient, clock: Any, collector: Any) -> None:
+    """`close` leaves a report whose delay is not over to the next run, so that the moment at which
+    an app ends is not told; once due it is sent by whatever runs, and `flush` sends at once."""
+    client = make_client(spread=3_600.0)
+    client.record("dark_mode", True)
+    client.flush()
+    clock.days(1)
+    client.close()
+    assert collector.bodies == []
+    clock.now += 3_600
+    make_client().close()
+    assert len(collector.reports) == 1
+    client = make_client(spread=3_600.0)
+    client.record("dark_mode", True)
+    clock.days(1)
+    assert client.flush()
+    assert len(collector.reports) == 2
+
+
+def test_a_slow_network_keeps_nothing_from_the_disk(
+    make_client: MakeClient, marked: Registry, clock: Any, tmp_path: Path
+) -> None:
+    """While a request hangs, a record is on the disk within two seconds."""
+    entered, release = threading.Event(), threading.Event()
+
+    class Hanging:
+        def send(self, body: bytes) -> Reply:
+            entered.set()
+            release.wait(60)
+            raise TransportError("too late")
+
+    client = make_client(
+        registry=marked, background=True, transport=Hanging(), on_trouble=None, spread=0.0
+    )
+    client.record("page", "first")
+    assert client.flush(30)
+    clock.days(1)
+    client.record("page", "second")
+    assert entered.wait(30)
+    started = time.monotonic()
+    client.record("page", SECRET)
+    while not holds_secret(tmp_path / "state"):
+        assert time.monotonic() - started < 2
+        time.sleep(0.02)
+    release.set()
+    client.close(30)
+
+
+@pytest.mark.parametrize(
+    "answer", [b"HTTP/1.1 202 Accepted\r\nX: ", b"HTTP/1.1 100 Continue\r\n\r\n"]
+)
+def test_a_reply_that_drips_is_given_up(answer: bytes) -> None:
+    """A server that sends a byte now and then, or goes on announcing an answer, is hung up on
+    after three times the timeout."""
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        stop = threading.Event()
+
+        def drip() -> None:
+            connection = server.accept()[0]
+            with connection:
+                while not stop.wait(0.05):
+                    try:
+                        connection.sendall(answer)
+                    except OSError:
+                        return
+
+        thread = threading.Thread(target=drip)
+        thread.start()
+        started = time.monotonic()
+        transport = HttpTransport(f"http://127.0.0.1:{server.getsockname()[1]}", timeout=0.5)
+        with pytest.raises(TransportError):
+            transport.send(b"x")
+        assert time.monotonic() - started < 5
+        stop.set()
+        thread.join()
+
+
+SIGNALLED = """
+import os, signal, sys, threading, time
+import deniable
+from deniable.transport import Reply
+registry = deniable.Registry.load(sys.argv[1] + "/metrics.toml")
+client = deniable.Client(registry, state_dir=sys.argv[1] + "/state", on_trouble=lambda e: None)
+client.record("page", "x")
+client.flush(30)
+def handle(number, frame):
+    client.close(0.5)
+    os._exit(0)
+signal.signal(signal.SIGTERM, handle)
+print("ready", flush=True)
+end = time.monotonic() + 30
+while time.monotonic() < end:
+    if sys.argv[2] == "consent":
+        client.opt_out(); client.opt_in()
+    elif sys.argv[2] == "record":
+        client.record("page", "x")
+    else:
+        getattr(client, sys.argv[2])()
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
+@pytest.mark.parametrize("call", ["erase", "sent", "consent", "owner_page", "flush", "record"])
+def test_a_handler_that_closes_never_waits_for_itself(tmp_path: Path, call: str) -> None:
+    """SIGTERM, twice, at five moments inside any call: the handler's `close` returns, and the
+    process ends."""
+    (tmp_path / "metrics.toml").write_text(MARKED)
+    (tmp_path / "app.py").write_text(SIGNALLED)
+    environ = {**os.environ, "DO_NOT_TRACK": "0", "PYTHONPATH": os.pathsep.join(sys.path)}
+    rng = random.Random(8)
+    for _ in range(5):
+        app = subprocess.Popen(
+            [sys.executable, tmp_path / "app.py", tmp_path, call],
+            stdout=subprocess.PIPE,
+            env=environ,
+        )
+        assert app.stdout is not None
+        assert app.stdout.readline() == b"ready\n"
+        time.sleep(rng.random() * 0.05)
+        app.send_signal(signal.SIGTERM)
+        time.sleep(0.003)
+        app.send_signal(signal.SIGTERM)
+        try:
+            assert app.wait(15) == 0
+        finally:
+            app.kill()
+            app.wait()
+            app.stdout.close()
+
+
+WORKERS = """
+import multiprocessing as mp, sys
+from concurrent.futures import ProcessPoolExecutor
+import deniable
+client = deniable.Client(sys.argv[1] + "/metrics.toml", state_dir=sys.argv[1] + "/state")
+def work(number):
+    client.record("page", f"page {number}")
+if __name__ == "__main__":
+    mp.set_start_method("fork")
+    for number in range(3):
+        process = mp.Process(target=work, args=(number,))
+        process.start()
+        process.join()
+        assert process.exitcode == 0
+    with ProcessPoolExecutor(2) as pool:
+        list(pool.map(work, range(6)))
+    client.close()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_workers_of_multiprocessing_write_what_they_have(tmp_path: Path) -> None:
+    """Records of processes and pools that end normally are kept, all of them."""
+    (tmp_path / "metrics.toml").write_text(MARKED)
+    (tmp_path / "app.py").write_text(WORKERS)
+    environ = {**os.environ, "DO_NOT_TRACK": "0", "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, tmp_path / "app.py", tmp_path],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    state = State(tmp_path / "state")
+    with state.transaction() as connection:
+        assert connection.execute("SELECT records FROM open_values").fetchall() == [(9,)]
+    state.close()
+
+
+def test_nothing_waits_long_for_a_file_in_use(
+    make_client: MakeClient, marked: Registry, tmp_path: Path
+) -> None:
+    """While another process holds the file, calls that use the disk return within their patience:
+    about two seconds, or the timeout that was given; recording does not wait at all."""
+    make_client(registry=marked).record("page", "x")
+    path = tmp_path / "state" / FILE_NAME
+    with make_client(registry=marked) as client:
+        client.record("page", "x")
+        assert client.flush()
+    with locked(path):
+        took = {}
+        client = make_client(registry=marked, background=True, on_trouble=None)
+        for name, call in {
+            "record": lambda: client.record("page", "y"),
+            "flush": lambda: client.flush(0.5),
+            "sent": client.sent,
+            "opt_out": client.opt_out,
+            "start": lambda: make_client(registry=marked, consent=False, on_trouble=None),
+            "close": lambda: client.close(0.5),
+        }.items():
+            started = time.monotonic()
+            call()
+            took[name] = time.monotonic() - started
+    assert took["record"] < 0.2
+    assert max(took.values()) < 5.5, took
+
+
+def test_a_damaged_state_can_be_emptied(
+    make_client: MakeClient, marked: Registry, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Taking back consent, erasing and switching off wipe a damaged file's values, and the device
+    does not begin anew; a file that belongs to another app is left alone."""
+    path = tmp_path / "state" / FILE_NAME
+
+    def damaged() -> None:
+        path.unlink(missing_ok=True)
+        with make_client(registry=marked) as client:
+            client.record("page", SECRET)
+        data = bytearray(path.read_bytes())
+        place = data.index(b"page2027")
+        data[place + 7] ^= 1
+        path.write_bytes(data)
+        assert holds_secret(tmp_path / "state")
+
+    for way in ("consent", "opt_out", "erase", "--switch-off", "--erase"):
+        damaged()
+        if way.startswith("--"):
+            assert sent(["--state-dir", str(tmp_path / "state"), way]) == 0
+            assert "it was emptied" in capsys.readouterr().out
+            State(tmp_path / "state").switch(on=True)
+        elif way == "consent":
+            make_client(registry=marked, consent=False, on_trouble=None)
+        else:
+            getattr(make_client(registry=marked, on_trouble=None), way)()
+        assert not holds_secret(tmp_path / "state"), way
+        client = make_client(registry=marked, on_trouble=None)
+        client.record("page", "x")
+        assert not client.flush()
+        assert client.status == "failed"
+    path.unlink()
+    with make_client(registry=marked) as client:
+        client.record("page", SECRET)
+    other = Registry.parse(MARKED.replace('"example"', '"other"'))
+    make_client(registry=other, on_trouble=None, consent=False)
+    make_client(registry=other, on_trouble=None).erase()
+    assert holds_secret(tmp_path / "state")
+
+
+@pytest.mark.parametrize("place", ["schema", "format"])
+def test_damage_in_the_schema_is_damage(
+    make_client: MakeClient, marked: Registry, tmp_path: Path, place: str
+) -> None:
+    """A byte of a definition that is no text any more, or a header that claims a read-only
+    format, ends in status `failed`, and not in an error that seems to pass."""
+    with make_client(registry=marked) as client:
+        client.record("page", "x")
+    path = tmp_path / "state" / FILE_NAME
+    data = bytearray(path.read_bytes())
+    if place == "schema":
+        data[data.index(b"CREATE TRIGGER pauses_update") + 10] = 0xFF
+    else:
+        data[18] ^= 0x40
+    path.write_bytes(data)
+    client = make_client(registry=marked, on_trouble=None)
+    client.record("page", "x")
+    assert not client.flush()
+    assert client.status == "failed"
+    assert client.counters["state"] >= 1
+
+
+def test_a_name_that_is_no_text_is_a_mistake_like_others(make_client: MakeClient) -> None:
+    """`record` raises MetricError for whatever is no metric's name."""
+    name: Any
+    for name in (["x"], {}, None, 7):
+        with pytest.raises(MetricError, match="is not declared"):
+            make_client().record(name, True)
+
+
+def test_a_checksum_is_the_same_in_every_python() -> None:
+    """Which letters are printable differs between versions of Python, and changes no checksum."""
+    assert _moved(0, "a\U0001fae8", 1.5, None, b"\xff") == 7326578616534832277
