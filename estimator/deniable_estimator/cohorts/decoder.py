@@ -196,14 +196,43 @@ def _together(table: CohortTable, design: Design, fdr: float) -> _Found:
     """Select, fit jointly, and estimate every other candidate on top of that fit."""
     fit = _search(table, design, fdr * STRICTNESS)
     share, variance = singly(table, design, fit)
-    p = _upper_tail(np.where(np.isfinite(variance), share, 0.0) / np.sqrt(variance))
+    z = np.where(np.isfinite(variance), share, 0.0) / np.sqrt(variance)
     detected = np.zeros(len(design), bool)
     detected[fit.selected] = True
-    spread = covariance(table, design, fit)
+    z[fit.selected] = fit.share / np.sqrt(fit.variance)
+    left = _left_by_search(table, z, fit, fdr * STRICTNESS)
+    spread = covariance(table, design, fit, left)
+    share /= left
+    variance /= left**2
     share[fit.selected] = fit.share
     variance[fit.selected] = np.maximum(np.diag(spread), 0.0)
-    p[fit.selected] = _upper_tail(fit.share / np.sqrt(fit.variance))
-    return _Found(share, variance, p, detected, max(0.0, float(spread.sum())))
+    return _Found(share, variance, _upper_tail(z), detected, max(0.0, float(spread.sum())))
+
+
+def _left_by_search(table: CohortTable, z: FloatArray, fit: Fit, fdr: float) -> float:
+    """The part of the table's degrees of freedom that the search has not used up.
+
+    A string is in the fit if its z exceeds some t, so the search has followed the noise of the
+    strings near t: as if it had fitted, for a string whose z is m on average, t phi(t - m)
+    parameters more (Tibshirani, "Degrees of freedom and model search", Stat. Sinica 2015), in
+    all t times the density at t of the z, shape (M,). If that leaves a part L of the degrees
+    of freedom, then
+
+    - the residuals hold a part L of the share of each string that is not in the fit: others
+      that share its cells were the more likely to enter.
+    - a fitted share has 1 / L**2 times the variance that the fit knows of: 1 / L, as the
+      residuals that measure the noise are too small, and 1 / L again, as the shares of other
+      strings are too large where they are in the fit, and 0 where they are not.
+    """
+    size = len(fit.selected)
+    if not size:
+        return 1.0
+    limit = max(0.0, NormalDist().inv_cdf(1 - fdr * size / len(z)))
+    below = np.count_nonzero((limit - 1 < z) & (z < limit))
+    above = np.count_nonzero((limit <= z) & (z < limit + 1))
+    # The z thin out upwards about exponentially, so the density is their geometric mean.
+    used = limit * math.sqrt(below * above)
+    return max(1 - used / max(table.live - table.tied - size, 1), 0.5)
 
 
 def _search(table: CohortTable, design: Design, fdr: float) -> Fit:

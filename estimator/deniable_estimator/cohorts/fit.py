@@ -77,7 +77,7 @@ def _solve(
     return inverse @ (centred.T @ (weights * target)), inverse
 
 
-def covariance(table: CohortTable, design: Design, fit: Fit) -> FloatArray:
+def covariance(table: CohortTable, design: Design, fit: Fit, left: float = 1.0) -> FloatArray:
     """Covariance of the fitted shares, shape (s, s), with that of who happened to be asked.
 
     A device's filter sets several cells at once, and those of one cohort sum to h or less,
@@ -86,15 +86,17 @@ def covariance(table: CohortTable, design: Design, fit: Fit) -> FloatArray:
         N Cov(y_j, y_l) = sum_x share_x X_xj X_xl + u c**2 - E[y_j] E[y_l]
 
     with u the share that the fit leaves to random filters. Where a report sets exactly one
-    column, the weights hold all of that already.
+    column, the weights hold all of that already. `left` is the part of the degrees of freedom
+    that choosing the candidates has left.
     """
+    noise = fit.inverse * table.winsor.loss / left**2
     if table.tied:
-        return fit.inverse * table.winsor.loss
+        return noise
     filters = design.take(fit.selected).filters()
     background = table.background
     linear = fit.inverse @ ((filters - background) * fit.weights[:, None]).T
     rest = max(0.0, 1 - float(fit.share.sum()))
-    total = fit.inverse * table.winsor.loss
+    total = noise
     for cohort in range(design.cohorts):
         cells = slice(cohort * design.columns, (cohort + 1) * design.columns)
         n = table.reports[cells.start]
