@@ -54,7 +54,6 @@ def combine(estimates: Sequence[Estimate]) -> Estimate:
         independent=sum(each.independent for each in informed),
         epsilon=max(each.epsilon for each in informed),
         complete=alike and all(each.complete for each in informed),
-        hashed=any(each.hashed for each in informed),
     )
     haunted = {
         each.values[place] for each in informed for place in np.flatnonzero(each.ghosts).tolist()

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable import Scheme
-from deniable.mechanisms import HashedProjectiveGeometry, Memoizing
+from deniable.mechanisms import Memoizing
 from deniable_collector.tally import Tally
 from deniable_estimator.anomalies import ALARM_LEVEL, Figure, Verdict, figures
 from deniable_estimator.caveats import caveats
@@ -28,7 +28,7 @@ from deniable_estimator.messages import message
 from deniable_estimator.poisoning import FAKES, Exposure
 from deniable_estimator.significance import Adjustment, adjust_p
 
-__all__ = ["COLUMNS", "HASHED_CAUTION", "Basis", "Estimate", "estimate", "infer"]
+__all__ = ["COLUMNS", "Basis", "Estimate", "estimate", "infer"]
 
 COLUMNS = (
     "share",
@@ -44,12 +44,6 @@ COLUMNS = (
     "loss",
 )
 """What an Estimate says of each value, in the order of its table, CSV and JSON."""
-
-
-HASHED_CAUTION = 2.0
-"""By how much the adjusted p-values of hashed strings are multiplied. Strings that nobody
-listed lend a little of their share to the candidates that they meet in a table, and too
-little to be told as ghosts: without this, lists at 5 % hold 5 to 6 % of false discoveries."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +63,6 @@ class Basis:
     """The most that one of these reports can reveal, exact and rounded up."""
     complete: bool
     """Whether the values are all there are, so that their true shares sum to one."""
-    hashed: bool
-    """Whether strings share the places of hash tables: see `HASHED_CAUTION`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +207,7 @@ def estimate(
     candidates: Sequence[str] | None = None,
     *,
     level: float = 0.95,
-    adjust: Adjustment = "bh",
+    adjust: Adjustment = "storey",
     again: float | None = None,
 ) -> Estimate:
     """Estimate the share of each value, or of each candidate, from a tally of one scheme.
@@ -246,7 +238,6 @@ def estimate(
         tally.reports / again,
         mechanism.epsilon,
         complete=candidates is None,
-        hashed=isinstance(mechanism, HashedProjectiveGeometry),
     )
     reports: int | NDArray[np.int64] = tally.reports
     if fits(mechanism, items):
@@ -303,8 +294,6 @@ def infer(
             ),
         )
     p_adjusted = adjust_p(p_value, adjust)
-    if basis.hashed:
-        p_adjusted = np.minimum(HASHED_CAUTION * p_adjusted, 1.0)
     consistent = np.where(known, 0.0, np.nan)
     real = known & ~found.ghosts
     if real.any():

@@ -17,9 +17,8 @@ from deniable.mechanisms import (
 from deniable_estimator.decoders import hashed, support_counts
 from deniable_estimator.decoders.hashed import hash_places
 from deniable_estimator.decoders.support import Support
-from deniable_estimator.estimate import HASHED_CAUTION, estimate
+from deniable_estimator.estimate import estimate
 from deniable_estimator.sampling import sample_tally
-from deniable_estimator.significance import adjust_p
 
 SPACE = ProjectiveGeometry.best(2.0, 2000, 4000, lambda space: space.q / (space.p - space.q) ** 2)
 MECHANISM = HashedProjectiveGeometry("city", 4, SPACE)
@@ -178,14 +177,3 @@ def test_coverage_and_false_discoveries() -> None:
     assert 0.94 < covered / (40 * 3000) < 0.96
     assert found > 40 * 15
     assert false < stats.binom.isf(1e-4, found, 0.05)
-
-
-def test_hashed_strings_are_judged_twice_as_strictly() -> None:
-    """Unlisted strings lend others a little, so adjusted p-values of hashed strings double."""
-    scheme = Scheme("string", HashedProjectiveGeometry.design("salt", 2.0), None)
-    strings = ["one", "two", "three"]
-    tally = sample_tally(scheme, [600, 300, 100], np.random.default_rng(3), values=strings)
-    estimated = estimate(tally, scheme, [*strings, "four", "five"])
-    plain = adjust_p(estimated.p_value, "bh")
-    assert estimated.hashed
-    assert estimated.p_adjusted.tolist() == np.minimum(HASHED_CAUTION * plain, 1.0).tolist()

@@ -24,7 +24,7 @@ from deniable.mechanisms import (
     Rappor,
 )
 from deniable_collector.tally import Tally
-from deniable_estimator.cohorts.decoder import STRICTNESS, Decoding, decode
+from deniable_estimator.cohorts.decoder import Decoding, decode
 from deniable_estimator.cohorts.design import Design
 from deniable_estimator.decoders.hashed import hash_columns
 from deniable_estimator.decoders.support import Items
@@ -33,7 +33,6 @@ from deniable_estimator.finding import Finding
 from deniable_estimator.intervals import Noise
 from deniable_estimator.memoized import worth
 from deniable_estimator.messages import listed, message
-from deniable_estimator.significance import adjust_p
 
 __all__ = ["COHORTS", "decode_cohorts", "fits"]
 
@@ -103,8 +102,8 @@ def decode_cohorts(
 ) -> Finding:
     """Estimate candidates, which are strings, jointly; detection is at 1 - `level`.
 
-    `again` is as `memoized.repeats` gives it. Ghosts are those that stand out by themselves,
-    but not beside the candidates that were detected.
+    `again` is as `memoized.repeats` gives it. There are no ghosts: whoever is not in the joint fit
+    has the p-value that it has beside it.
     """
     channel = COHORTS[mechanism.name](mechanism)
     p11, p01 = float(channel.p11), float(channel.p01)
@@ -123,13 +122,12 @@ def decode_cohorts(
     )
     known = np.isfinite(found.share)
     none = np.zeros(len(items))
-    p_value = np.where(known, np.minimum(found.p_value / STRICTNESS, 1.0), np.nan)
     variance = np.where(known, found.std_error, np.inf) ** 2
     return Finding(
         found.share,
         Noise(variance, none, none, none),
-        p_value,
-        ~found.detected & (adjust_p(p_value, "bh") <= 1 - level),
+        found.p_value,
+        np.zeros(len(items), np.bool_),
         tuple(_warnings(found, items)) if found.n else (),
     )
 

@@ -66,10 +66,10 @@ level_option = click.option(
 )
 adjust_option = click.option(
     "--adjust",
-    default="bh",
+    default="storey",
     show_default=True,
-    type=click.Choice(["bh", "bonferroni"]),
-    help="For how many values were asked: bh suits lists, bonferroni alerts.",
+    type=click.Choice(["storey", "bonferroni"]),
+    help="For how many values were asked: storey suits lists, bonferroni alerts.",
 )
 fakes_option = click.option(
     "--fakes",

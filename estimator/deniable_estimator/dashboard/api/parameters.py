@@ -66,7 +66,7 @@ class _Valued(_Ranged, frozen=True, kw_only=True):
 class EstimateParameters(_Valued, frozen=True, kw_only=True):
     """Of an estimate."""
 
-    adjust: Adjustment = "bh"
+    adjust: Adjustment = "storey"
     limit: Annotated[int, Meta(ge=1, le=100_000)] | None = None
     """So many of the largest, the largest first."""
 
