@@ -64,7 +64,7 @@ def _normal_score(z: FloatArray, skewness: FloatArray) -> FloatArray:
 
 
 def adjust_p(p: FloatArray, adjustment: Adjustment) -> FloatArray:
-    """p-values adjusted for their number: at most alpha < 1 exactly where the test rejects at alpha.
+    """p-values adjusted for their number: at most alpha, below 1, just where the test rejects.
 
     Storey's adaptive step-up test (Storey, Taylor and Siegmund, J. R. Stat. Soc. B 2004) is that
     of Benjamini and Hochberg (J. R. Stat. Soc. B 1995), at the level that the values which are

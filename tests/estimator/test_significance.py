@@ -135,13 +135,13 @@ def test_false_discoveries_stay_within_five_percent(
 
 
 def test_lists_of_true_values_are_found(make_scheme: Callable[..., Scheme]) -> None:
-    """Where half or all of 100 values are there, more are found than at the level of the whole list,
-    and the false part uses what is allowed.
+    """Half true lists use the false finds that they may have, and true lists are found for more.
 
-    Zipf's law with exponent 1.1, a million devices, epsilon 1; 60 tallies each, seed 21. With half
-    there the mean false part lies within .025 to .065 (expected .043, its standard deviation
-    .004: alpha 1e-5 and below), where Benjamini and Hochberg's test has at most .025 on average;
-    with all there, a quarter more is found than by that test, which is seen in every seed.
+    100 values, Zipf's law with exponent 1.1, a million devices, epsilon 1; 60 tallies each, seed
+    21. With half there the mean false part lies within .025 to .065 (expected .043, its standard
+    deviation .004: alpha 1e-5 and below), where Benjamini and Hochberg's test has at most .025 on
+    average; with all there, a quarter more is found than by that test at least (expected: half as
+    many again).
     """
     scheme = make_scheme(100, 1.0)
     rng = np.random.default_rng(21)
