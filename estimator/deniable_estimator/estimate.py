@@ -20,7 +20,7 @@ from deniable_estimator.anomalies import ALARM_LEVEL, Figure, Verdict, figures
 from deniable_estimator.caveats import caveats
 from deniable_estimator.cohorts import decode_cohorts, fits
 from deniable_estimator.consistency import project
-from deniable_estimator.decoders import asked_items, support_counts
+from deniable_estimator.decoders import asked_values, supported
 from deniable_estimator.finding import Finding
 from deniable_estimator.intervals import FloatArray, Noise, debias, score_interval
 from deniable_estimator.memoized import repeated_noise
@@ -212,20 +212,20 @@ def estimate(
 ) -> Estimate:
     """Estimate the share of each value, or of each candidate, from a tally of one scheme.
 
+    Candidates follow the rule of `deniable.value_list`, and stand in normal form C in the answer.
     `again` says how often devices have answered out of the same memory, as
     `deniable_estimator.memoized.repeats` bounds it; if not given, it is taken that all have
     in every window of the tally. Without memory it does not matter.
 
     Raises:
-        EstimateError: the tally is not the scheme's, or it cannot speak of a candidate.
+        EstimateError: the tally is not the scheme's, or a candidate cannot be a value, is there
+            twice, or is not in the domain.
         ValueError: `level` is not between 0 and 1.
     """
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, not {level}")
     mechanism = scheme.mechanism
-    items = asked_items(tally, scheme, candidates)
-    values = scheme.values if candidates is None else tuple(candidates)
-    assert values is not None  # asked_items refuses an open domain without candidates
+    values, items = asked_values(tally, scheme, candidates)
     if not isinstance(mechanism, Memoizing):
         again = 1.0
     elif again is None:
@@ -243,7 +243,7 @@ def estimate(
     if fits(mechanism, items):
         found = decode_cohorts(tally, mechanism, items, level, again)
     else:
-        support = support_counts(tally, scheme, candidates)
+        support = supported(tally, mechanism, items)
         reports = support.reports
         with np.errstate(divide="ignore", invalid="ignore"):
             share = debias(support.counts, reports, mechanism.p, mechanism.q)
