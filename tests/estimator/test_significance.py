@@ -65,10 +65,10 @@ def test_p_values_without_skewness_are_normal() -> None:
 
 
 def step_up(p: np.ndarray, alpha: float) -> np.ndarray:
-    """Storey's test at one level, by its definition: the largest t <= 1/2 up to which the false
+    """Storey's test at one level, by its definition: the largest t < 1/2 up to which the false
     part, estimated as 1.1 pi0 m t / #{p <= t}, is at most alpha. The answer is p <= t."""
-    null = min(len(p), 2 * (1 + (p > 0.5).sum()))
-    fine = [t for t in p if t <= 0.5 and 1.1 * null * t <= alpha * (p <= t).sum()]
+    null = min(len(p), 2 * (1 + (p >= 0.5).sum()))
+    fine = [t for t in p if t < 0.5 and 1.1 * null * t <= alpha * (p <= t).sum()]
     return p <= max(fine, default=-1.0)
 
 
@@ -92,6 +92,7 @@ def test_storey_where_nothing_and_where_everything_is_there() -> None:
     assert (adjust_p(uniform, "storey")[50:] == 1).all()
     small = np.linspace(0.001, 0.4, 100)
     assert adjust_p(small, "storey")[-1] == pytest.approx(1.1 * 2 * 0.4 / 100)
+    assert (adjust_p(np.full(100, 0.5), "storey") == 1).all()
 
 
 @given(unit)

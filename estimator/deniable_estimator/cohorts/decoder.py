@@ -28,10 +28,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable_estimator.cohorts.design import Design
-from deniable_estimator.cohorts.fit import Fit, covariance, joint_fit, scores, singly
+from deniable_estimator.cohorts.fit import (
+    Fit,
+    covariance,
+    joint_fit,
+    left_out,
+    scores,
+    singly,
+    skewness,
+)
 from deniable_estimator.cohorts.table import CohortTable, Winsor
 from deniable_estimator.intervals import FloatArray
-from deniable_estimator.significance import adjust_p, p_values
+from deniable_estimator.significance import adjust_p, normal_score, p_values
 
 __all__ = ["Decoding", "decode"]
 
@@ -200,8 +208,8 @@ def _together(table: CohortTable, design: Design, fdr: float) -> _Found:
     fit = _search(table, design, fdr * _STRICTNESS)
     share, variance = singly(table, design, fit)
     z = share / np.sqrt(variance)
-    z[fit.selected] = fit.share / np.sqrt(fit.variance)
-    p = p_values(z)
+    z[fit.selected] = left_out(table, design, fit)
+    p = p_values(normal_score(z, np.full(len(z), skewness(table, design, fit))))
     detected = adjust_p(p, "storey") <= fdr
     left = _left_by_search(table, z, fit, fdr * _STRICTNESS)
     spread = covariance(table, design, fit, left)
@@ -209,9 +217,11 @@ def _together(table: CohortTable, design: Design, fdr: float) -> _Found:
     variance /= left**2
     share[fit.selected] = fit.share
     variance[fit.selected] = np.maximum(np.diag(spread), 0.0)
-    alone = np.setdiff1d(np.flatnonzero(detected), fit.selected)
-    explained = max(0.0, float(spread.sum() + variance[alone].sum()))
-    return _Found(share, variance, p, detected, explained)
+    fitted = detected[fit.selected]
+    alone = detected.copy()
+    alone[fit.selected] = False
+    explained = float(spread[np.ix_(fitted, fitted)].sum() + variance[alone].sum())
+    return _Found(share, variance, p, detected, max(0.0, explained))
 
 
 def _left_by_search(table: CohortTable, z: FloatArray, fit: Fit, fdr: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,7 @@ from deniable_estimator.cohorts.design import Design
 from deniable_estimator.cohorts.table import CohortTable
 from deniable_estimator.intervals import FloatArray
 
-__all__ = ["Fit", "covariance", "joint_fit", "scores", "singly"]
+__all__ = ["Fit", "covariance", "joint_fit", "left_out", "scores", "singly", "skewness"]
 
 _STEPS = 20
 _SETTLED = 1e-3
@@ -137,6 +138,38 @@ def singly(table: CohortTable, design: Design, fit: Fit) -> tuple[FloatArray, Fl
     share = np.divide(score, left, out=np.full(len(design), np.nan), where=known)
     variance = np.divide(table.winsor.loss, left, out=np.full(len(design), np.inf), where=known)
     return share, variance
+
+
+def left_out(table: CohortTable, design: Design, fit: Fit) -> FloatArray:
+    """The z that each fitted candidate would have by `scores` if it alone left the fit, shape (s,).
+
+    What has entered is judged as it was from outside: the fit's own z of a candidate that nobody
+    has are higher, as the residuals that are cut off follow it.
+    """
+    centred = design.take(fit.selected).filters() - table.background
+    spread = np.diag(fit.inverse)
+    alone = centred @ (fit.inverse / spread)
+    z = np.empty(len(fit.selected))
+    for at, (own, share) in enumerate(zip(alone.T, fit.share, strict=True)):
+        residual = table.residual(fit.expected - share * own, fit.weights)
+        z[at] = own @ (fit.weights * residual)
+    return z * np.sqrt(spread / table.winsor.loss)
+
+
+def skewness(table: CohortTable, design: Design, fit: Fit) -> float:
+    """The skewness of the score of a candidate that nobody has, given the table.
+
+    Such a candidate falls on cells that are uniform in each cohort and independent of the table,
+    so cumulants of its score are sums of those of the cells. Common strings that are in no fit
+    lift few cells by much, and so give all candidates a long upper tail.
+    """
+    cohorts = (design.cohorts, design.columns)
+    pull = (fit.weights * table.residual(fit.expected, fit.weights)).reshape(cohorts)
+    pull -= pull.mean(axis=1, keepdims=True)
+    third = float((pull**3).mean(axis=1).sum())
+    second = float(fit.weights.reshape(cohorts).mean(axis=1).sum()) * (1 - table.background)
+    hashes = design.cells.shape[1] / design.cohorts
+    return third / second**1.5 / math.sqrt(hashes)
 
 
 def _overlap(table: CohortTable, design: Design, fit: Fit, information: FloatArray) -> FloatArray:
