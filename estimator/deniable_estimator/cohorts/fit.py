@@ -168,8 +168,8 @@ def skewness(table: CohortTable, design: Design, fit: Fit) -> float:
     pull -= pull.mean(axis=1, keepdims=True)
     third = float((pull**3).mean(axis=1).sum())
     second = float(fit.weights.reshape(cohorts).mean(axis=1).sum()) * (1 - table.background)
-    hashes = design.cells.shape[1] / design.cohorts
-    return third / second**1.5 / math.sqrt(hashes)
+    hashes = design.cells.shape[1] // design.cohorts
+    return third / (math.pow(second, 1.5) * math.sqrt(hashes))
 
 
 def _overlap(table: CohortTable, design: Design, fit: Fit, information: FloatArray) -> FloatArray:
