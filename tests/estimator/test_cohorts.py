@@ -24,7 +24,7 @@ from deniable.mechanisms import (
 )
 from deniable_collector.tally import Tally, TallyRow, empty_tally
 from deniable_estimator import cohorts
-from deniable_estimator.cohorts import COHORTS, fits
+from deniable_estimator.cohorts import COHORTS, decoder, fits
 from deniable_estimator.commands import simulate
 from deniable_estimator.decoders import support_counts
 from deniable_estimator.errors import EstimateError
@@ -198,6 +198,25 @@ def test_what_is_not_asked_for_is_told() -> None:
     (told,) = (each for each in found.warnings if "explain" in each)
     assert f"explain {found.share[0]:.0%} of the crowd" in told
     assert truth[0] < 0.4
+
+
+@every
+def test_strings_beyond_the_joint_fit_are_no_ghosts(
+    mechanism: Mechanism[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A string that stands out beside a full fit is detected, and belongs to what is explained.
+
+    Ten million devices with one of 12 strings, each of more than 20 standard errors, of which a
+    fit may hold 4; seed 9 (a string of 20 standard errors by itself is missed with alpha < 1e-20).
+    """
+    monkeypatch.setattr(decoder, "_MOST_SELECTED", 4)
+    tally, truth = crowd(mechanism, 12, 10_000_000, np.random.default_rng(9))
+    found = estimate(tally, Scheme("string", mechanism, None), STRINGS)
+    assert found.detected[truth > 20 * found.std_error].all()
+    assert found.detected.sum() > 4
+    assert not found.ghosts.any()
+    told = [each for each in found.warnings if "explain" in each]
+    assert all(f"explain {found.share[found.detected].sum():.0%}" in each for each in told)
 
 
 @every

@@ -69,7 +69,8 @@ adjust_option = click.option(
     default="storey",
     show_default=True,
     type=click.Choice(["storey", "bonferroni"]),
-    help="For how many values were asked: storey suits lists, bonferroni alerts.",
+    help="For how many values were asked: storey suits lists (5 % of its finds may be false), "
+    "bonferroni alerts (a false one in 5 % of lists).",
 )
 fakes_option = click.option(
     "--fakes",
