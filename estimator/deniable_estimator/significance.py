@@ -18,11 +18,18 @@ import numpy as np
 
 from deniable_estimator.intervals import FloatArray, Noise
 
-__all__ = ["Adjustment", "adjust_p", "low_scores", "p_values", "share_p_values"]
+__all__ = ["Adjustment", "adjust_p", "low_scores", "normal_score", "p_values", "share_p_values"]
 
-Adjustment: TypeAlias = Literal["bh", "bonferroni"]
-"""Benjamini and Hochberg (J. R. Stat. Soc. B 1995) bounds the expected share of false
-discoveries, which suits lists; Bonferroni bounds the chance of any, which suits alerts."""
+Adjustment: TypeAlias = Literal["storey", "bonferroni"]
+"""Storey's step-up test bounds the expected share of false discoveries, which suits lists;
+Bonferroni bounds the chance of any, which suits alerts."""
+
+_HALF = 0.5
+"""p-values from here on tell how many values nobody has, and are never rejected."""
+
+_CAUTION = 1.1
+"""By how much fewer false discoveries are aimed for than are allowed: p-values of one list are
+not quite independent, and unlisted strings lend a little to others (found by simulation)."""
 
 _NORMAL = 1e-9
 """A skewness below this is none: the cube root would lose it to rounding."""
@@ -37,7 +44,7 @@ def p_values(z: FloatArray) -> FloatArray:
 def share_p_values(share: FloatArray, noise: Noise) -> FloatArray:
     """The probability of a share this large or larger, shape (d,), if it is truly 0."""
     z = (share - noise.step / 2) / noise.null_error
-    return p_values(_normal_score(z, noise.skewness))
+    return p_values(normal_score(z, noise.skewness))
 
 
 def low_scores(share: FloatArray, noise: Noise) -> FloatArray:
@@ -45,10 +52,10 @@ def low_scores(share: FloatArray, noise: Noise) -> FloatArray:
 
     If it is truly larger, it is as low as that less often.
     """
-    return _normal_score((share + noise.step / 2) / noise.null_error, noise.skewness)
+    return normal_score((share + noise.step / 2) / noise.null_error, noise.skewness)
 
 
-def _normal_score(z: FloatArray, skewness: FloatArray) -> FloatArray:
+def normal_score(z: FloatArray, skewness: FloatArray) -> FloatArray:
     """The normal deviate that is as far out as z is under a gamma of this skewness."""
     skewed = np.abs(skewness) > _NORMAL
     gamma = np.where(skewed, skewness, 1.0)
@@ -57,7 +64,14 @@ def _normal_score(z: FloatArray, skewness: FloatArray) -> FloatArray:
 
 
 def adjust_p(p: FloatArray, adjustment: Adjustment) -> FloatArray:
-    """p-values adjusted for their number: at most alpha where the family's test rejects.
+    """p-values adjusted for their number: at most alpha, below 1, just where the test rejects.
+
+    Storey's adaptive step-up test (Storey, Taylor and Siegmund, J. R. Stat. Soc. B 2004) is that
+    of Benjamini and Hochberg (J. R. Stat. Soc. B 1995), at the level that the values which are
+    there leave to the others: out of m values, with 1/2 and 1 as its constants ::
+
+        nobody has at most the part  pi0 = min(1, (1 + #{p >= 1/2}) / (m/2))
+        the k smallest are rejected if  1.1 pi0 m p_(k) / k <= alpha  and  p_(k) < 1/2
 
     A NaN stays NaN and does not count.
     """
@@ -67,8 +81,10 @@ def adjust_p(p: FloatArray, adjustment: Adjustment) -> FloatArray:
     if adjustment == "bonferroni":
         adjusted[tested] = np.minimum(p[tested] * family, 1.0)
         return adjusted
+    null = min(float(family), 2.0 * (1 + np.count_nonzero(p[tested] >= _HALF)))
     falling = np.argsort(-p[tested])
-    ranked = p[tested][falling] * (family / np.arange(family, 0, -1))
+    ranked = p[tested][falling]
+    ranked = np.where(ranked >= _HALF, 1.0, ranked * (_CAUTION * null / np.arange(family, 0, -1)))
     stepped = np.empty(family)
     stepped[falling] = np.minimum(np.minimum.accumulate(ranked), 1.0)
     adjusted[tested] = stepped
