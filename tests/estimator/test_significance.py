@@ -13,6 +13,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from deniable import Scheme
+from deniable.mechanisms import SubsetSelection
 from deniable_estimator.estimate import estimate
 from deniable_estimator.intervals import Noise, debias
 from deniable_estimator.population import zipf_shares
@@ -52,6 +53,46 @@ def test_p_values_are_binomial_tails(
     assert (ratio < 1.6).all()
     likely = stats.binom.sf(counts - 1, n, float(q)) > 0.01
     assert (ratio[likely] < 1.05).all()
+
+
+@pytest.mark.parametrize(
+    ("q", "n"),
+    [(4.5e-5, 10), (4.5e-5, 30), (1e-4, 3_000), (1e-3, 1_000), (0.01, 2_000), (0.2, 100), (0.4, 5)],
+)
+def test_p_values_of_few_supporters_are_exact(q: float, n: int) -> None:
+    """Where few reports support a value by chance the p-value of each count is the binomial tail,
+    down to one in 10**12; without support it is 1, and never are all values of a list found."""
+    p, exact = Fraction(1, 2), Fraction(q)
+    counts = np.arange(n + 1)[: 1 + int(stats.binom.isf(1e-12, n, q))]
+    found = share_p_values(debias(counts, n, p, exact), Noise.of(p, exact, n, len(counts)))
+    assert found == pytest.approx(stats.binom.sf(counts - 1, n, q), rel=1e-7)
+    assert found[0] == 1.0
+
+
+def test_p_values_of_few_supporters_add_up_over_schemes() -> None:
+    """Of a sum of two schemes with the same q the p-value is that of all reports together, to
+    10 %."""
+    p, q, first, second = Fraction(1, 2), Fraction(1, 1000), 2_000, 3_000
+    size = 12
+    counts = np.arange(size)
+    one, other = Noise.of(p, q, first, size), Noise.of(p, q, second, size)
+    weights = np.full(size, first / 5_000), np.full(size, second / 5_000)
+    noise = one.weighted(weights[0]) + other.weighted(weights[1])
+    share = debias(counts, 5_000, p, q)
+    exact = stats.binom.sf(counts - 1, 5_000, float(q))
+    assert share_p_values(share, noise)[1:] == pytest.approx(exact[1:], rel=0.1)
+
+
+def test_a_handful_of_reports_finds_nothing_by_itself() -> None:
+    """10,000 values, epsilon 10 and 30 reports: no value that no report supports is detected."""
+    mechanism = SubsetSelection.design(10_000, 10.0)
+    scheme = Scheme("category", mechanism, tuple(map(str, range(10_000))))
+    rng = np.random.default_rng(3)
+    tally = sample_tally(scheme, np.eye(1, 10_000, dtype=int)[0] * 30, rng, metric="m", window="w")
+    found = estimate(tally, scheme)
+    (row,) = tally.rows
+    assert not found.detected[row.cells == 0].any()
+    assert found.detected[0]
 
 
 def test_p_values_without_skewness_are_normal() -> None:
