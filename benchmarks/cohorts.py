@@ -60,7 +60,7 @@ def measure(
     ours, alone = [], []
     what = f"{kind}, epsilon {epsilon:g}, {devices:,}"
     for _ in track(range(runs), what, console=console, transient=True):
-        scheme = Scheme("string", KINDS[kind](f"salt {rng.integers(1 << 62)}", epsilon), None)
+        scheme = Scheme("string", KINDS[kind](f"salt {rng.integers(1 << 62)}", epsilon), ())
         listed = np.sort(rng.permutation(STRINGS)[UNLISTED:])
         asked = [*(names[each] for each in listed), *absent]
         truth = np.concatenate([shares[listed], np.zeros(len(absent))])

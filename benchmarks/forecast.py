@@ -137,7 +137,7 @@ def strings(seconds: float) -> Table:
             found = []
             until = time.monotonic() + seconds
             while len(found) < RUNS and time.monotonic() < until:
-                scheme = Scheme("string", make(f"salt {len(found)}", epsilon), None)
+                scheme = Scheme("string", make(f"salt {len(found)}", epsilon), ())
                 answer = _crowd(scheme, size, reports, share, rng)
                 found.append(float((answer.p_value[:PROBES] * size <= LEVEL).mean()))
             error = float(np.std(found) / math.sqrt(len(found)))

@@ -145,7 +145,7 @@ def _strings(
     devices: int,
 ) -> Drawn:
     """Fresh hash functions, and a random part of the strings that is not listed."""
-    scheme = Scheme("string", make(f"salt {rng.integers(1 << 62)}"), None)
+    scheme = Scheme("string", make(f"salt {rng.integers(1 << 62)}"), ())
     strings = [f"there-{number}.example" for number in range(len(shares))]
     listed = rng.permutation(len(shares)) >= round(unlisted * len(shares))
     asked = [text for text, each in zip(strings, listed, strict=True) if each]

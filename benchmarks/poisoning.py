@@ -59,7 +59,6 @@ def noticed(
     scheme: Scheme, power: float, part: float, attack: Callable[[int], _Cells], tallies: int
 ) -> float:
     """The part of attacked tallies that raise an alarm."""
-    assert scheme.values is not None
     weights = np.arange(1, len(scheme.values) + 1) ** -power
     fakes = round(REPORTS * part)
     alarms = 0

@@ -152,7 +152,7 @@ def _tally(
     crowd = metric.devices or CROWDS.get(metric.name, CROWD)
     answering = rng.binomial(crowd, metric.sample_rate * (0.9 + 0.2 * rng.random()))
     counts = rng.multinomial(answering, weights / weights.sum())
-    values = SITES if metric.values is None else None
+    values = SITES if metric.needs_candidates else None
     return sample_tally(
         metric.scheme, counts, rng, values=values, metric=metric.name, window=day.isoformat()
     )

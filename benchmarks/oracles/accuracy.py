@@ -65,7 +65,6 @@ def error_over_optimum(
 
     Of the unbiased shares, or of the normalized ones, which are non-negative and sum to 1.
     """
-    assert scheme.values is not None
     shares = zipf_shares(len(scheme.values), ZIPF)
     best = optimum(len(shares), epsilon)
     p, q = scheme.mechanism.p, scheme.mechanism.q

@@ -46,7 +46,7 @@ def found_strings(runs: int, progress: Callable[[str], None]) -> Result:
     for run in range(runs):
         progress(f"strings, run {run + 1} of {runs}")
         # Another metric, another salt: hash functions are part of the luck.
-        scheme = Scheme("string", design_string(AUTO, f"domains_{run}", EPSILON), None)
+        scheme = Scheme("string", design_string(AUTO, f"domains_{run}", EPSILON), ())
         counts = rng.multinomial(DEVICES, shares)
         tally = sample_tally(scheme, counts, rng, values=there)
         seconds.append(cpu_seconds(partial(estimate, tally, scheme, candidates), 1))

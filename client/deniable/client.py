@@ -20,7 +20,6 @@ from deniable import lifecycle
 from deniable.device import Device
 from deniable.errors import StateError, TransportError, UndeclaredValueWarning
 from deniable.locks import Lock
-from deniable.metric import Value
 from deniable.outbox import LONGEST_PAUSE
 from deniable.randomness import Bits, system_bits
 from deniable.recording import Recorder
@@ -28,6 +27,7 @@ from deniable.registry import Registry
 from deniable.state import MEMORY, PATIENCE, State, default_directory
 from deniable.transport import HttpTransport, Transport
 from deniable.troubles import QueueFull, Troubles
+from deniable.types import Value
 from deniable.worker import Worker
 
 if TYPE_CHECKING:

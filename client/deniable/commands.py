@@ -16,7 +16,7 @@ import click
 from deniable import edits, sent_command
 from deniable.errors import RegistryError
 from deniable.forecast import forecast
-from deniable.mechanisms import AUTO, Memoizing, choice
+from deniable.mechanisms import AUTO, Memoizing
 from deniable.metric import Metric
 from deniable.problem import Problem
 from deniable.registry import Registry
@@ -112,24 +112,13 @@ def _explanation(metric: Metric) -> str:
     """Why a metric has its mechanism, and what the choice costs."""
     if metric.mechanism != AUTO:
         reason = f"{metric.mechanism.replace('_', ' ')} is named in the registry"
-    elif metric.longitudinal == "memoize":
-        reason = _memory_reason(metric)
-    elif metric.values is None:
-        reason = "hashed projective geometry takes any string and needs the fewest devices"
     else:
-        reason = choice.explain(len(metric.values), metric.epsilon).reason
-    if metric.values is None:
+        memo = metric.memo_limit if metric.longitudinal == "memoize" else None
+        reason = metric.type.explain(metric.name, metric.epsilon, memo)
+    loss = metric.type.loss(metric.scheme.mechanism, metric.epsilon)
+    if loss is None:
         return f"{reason}."
-    mechanism, size = metric.scheme.mechanism, len(metric.values)
-    loss = choice.loss(mechanism, size, metric.epsilon)
     return f"{reason}. Its variance is {loss:.3f} times the least possible."
-
-
-def _memory_reason(metric: Metric) -> str:
-    if metric.values is None:
-        return "cohort local hashing of a memo takes any string"
-    size = len(metric.values)
-    return choice.explain_memoized(size, metric.name, metric.epsilon, metric.memo_limit).reason
 
 
 def _facts(metric: Metric) -> dict[str, Any]:
@@ -138,8 +127,8 @@ def _facts(metric: Metric) -> dict[str, Any]:
     epsilon = mechanism.epsilon
     return {
         "name": metric.name,
-        "type": metric.type,
-        "values": None if metric.scheme.values is None else len(metric.scheme.values),
+        "type": metric.type.name,
+        "values": len(metric.values) or None,
         "epsilon": epsilon,
         "lifetime_epsilon": metric.lifetime_epsilon,
         "longitudinal": metric.longitudinal,
@@ -172,7 +161,7 @@ def _print_metrics(registry: Registry) -> None:
         answers = facts["lifetime_answers"]
         lifetime = "a memo" if answers is None else f"{answers:,} answers"
         table.add_row(
-            f"{metric.name}\n[dim]{metric.type}[/dim]",
+            f"{metric.name}\n[dim]{metric.type.name}[/dim]",
             "open" if facts["values"] is None else f"{facts['values']:,}",
             f"{facts['epsilon']:.4g}",
             f"{metric.lifetime_epsilon:g}\n[dim]{lifetime}[/dim]",

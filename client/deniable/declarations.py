@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import re
-import unicodedata
-from collections.abc import Callable, Mapping
-from datetime import date
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
-from deniable import windows
-from deniable.errors import SchemeError, ValueListError
+from deniable import checks, windows
+from deniable.checks import Check
+from deniable.errors import SchemeError
 from deniable.mechanisms import (
     DESIGNS,
     MAX_EPSILON,
@@ -20,109 +18,43 @@ from deniable.mechanisms import (
     MEMOIZED_STRING_DESIGNS,
     STRING_DESIGNS,
 )
-from deniable.metric import AGGREGATES, LONGITUDINAL, TYPES, Metric
+from deniable.metric import LONGITUDINAL, Metric
 from deniable.problem import Problem
 from deniable.toml_lines import Path as KeyPath
 from deniable.toml_lines import line_of
-from deniable.value_list import read_values, value_text
+from deniable.types import TYPES, MetricType, Table
 
-__all__ = ["MAX_VALUES", "SCHEMA", "Declarations"]
+__all__ = ["SCHEMA", "Declarations"]
 
 SCHEMA = 1
 """The version of the registry's own format."""
 
-MAX_VALUES = 1 << 20
-"""The most values a closed domain may list."""
-
-_BOOLEAN_VALUES = ("true", "false")
-_WITHOUT_VALUES = {
-    "boolean": "it is true or false",
-    "string": "its candidates are named when it is estimated",
-}
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
 _APP = re.compile(r"[a-z][a-z0-9_-]{0,63}", re.ASCII)
 """It names a folder on the device, so it holds nothing that a file system reads otherwise."""
 
-_Check: TypeAlias = Callable[[Any], str | None]
-"""Says what is wrong with a value, or nothing."""
-
-
-def _text(value: Any) -> str | None:
-    return None if isinstance(value, str) and value.strip() else "must be text that is not empty"
-
-
-def _day(value: Any) -> str | None:
-    return None if type(value) is date else "must be a date without quotes, like 2027-06-30"
-
-
-def _positive(limit: float) -> _Check:
-    def check(value: Any) -> str | None:
-        if not _number(value) or not 0 < value <= limit:
-            return f"must be a number above 0 and at most {limit:g}"
-        return None
-
-    return check
-
-
-def _one_of(choices: tuple[str, ...]) -> _Check:
-    return lambda value: None if value in choices else f"must be one of {', '.join(choices)}"
-
-
-def _texts(value: Any) -> str | None:
-    fine = isinstance(value, list) and all(isinstance(each, str) for each in value)
-    return None if fine else 'must be a list of texts, like ["checkout", "mobile"]'
-
-
-MAX_DEVICES = 10**12
-"""More than there can be; larger numbers are slips."""
-
-MIN_SAMPLE_RATE = 1e-9
-"""One device in a billion."""
-
-
-def _tags(value: Any) -> str | None:
-    return _texts(value) or (None if all(value) else "must not hold an empty text")
-
-
-def _count(value: Any) -> str | None:
-    fine = isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MAX_DEVICES
-    return None if fine else f"must be a whole number above 0 and at most {MAX_DEVICES:,}"
-
-
-def _rate(value: Any) -> str | None:
-    if not _number(value) or not MIN_SAMPLE_RATE <= value <= 1:
-        return f"must be a number above 0 and at most 1, and not below {MIN_SAMPLE_RATE:g}"
-    return None
-
-
-def _number(value: Any) -> bool:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return False
-    return math.isfinite(value) if isinstance(value, float) else abs(value) <= MAX_DEVICES
-
-
 MAX_LIFETIME_EPSILON = 10_000.0
 """The largest lifetime epsilon; anything near it promises nothing, which `lint` says."""
 
-_KEYS: dict[str, _Check] = {
-    "type": _one_of(TYPES),
-    "description": _text,
-    "owner": _text,
-    "expires": _day,
-    "epsilon": _positive(MAX_EPSILON),
-    "lifetime_epsilon": _positive(MAX_LIFETIME_EPSILON),
-    "memo_epsilon": _positive(MAX_MEMO_EPSILON),
-    "values": _texts,
-    "values_file": _text,
-    "other": _text,
-    "window": _one_of(windows.KINDS),
-    "aggregate": _text,  # checked with the type
-    "sample_rate": _rate,
-    "longitudinal": _one_of(LONGITUDINAL),
-    "mechanism": _text,  # checked when the scheme is built
-    "tags": _tags,
-    "devices": _count,
+_COMMON: dict[str, Check] = {
+    "type": checks.one_of(tuple(TYPES)),
+    "description": checks.text,
+    "owner": checks.text,
+    "expires": checks.day,
+    "epsilon": checks.positive(MAX_EPSILON),
+    "lifetime_epsilon": checks.positive(MAX_LIFETIME_EPSILON),
+    "memo_epsilon": checks.positive(MAX_MEMO_EPSILON),
+    "window": checks.one_of(windows.KINDS),
+    "aggregate": checks.text,  # checked with the type
+    "sample_rate": checks.rate,
+    "longitudinal": checks.one_of(LONGITUDINAL),
+    "mechanism": checks.text,  # checked when the scheme is built
+    "tags": checks.tags,
+    "devices": checks.count,
 }
+_KEYS = _COMMON | {key: check for each in TYPES.values() for key, check in each.keys.items()}
+"""Every key that a metric of some type may hold."""
+
 _REQUIRED = ("type", "description", "owner", "expires", "epsilon", "lifetime_epsilon")
 _DEFAULTS = ("owner", "expires", "window", "sample_rate", "tags", "devices", "aggregate")
 """What [defaults] may hold. Not the epsilons: each metric states its own."""
@@ -157,7 +89,7 @@ class Declarations:
             )
             app = ""
         cap = self.document.get("lifetime_epsilon")
-        if cap is not None and (wrong := _positive(MAX_LIFETIME_EPSILON)(cap)):
+        if cap is not None and (wrong := checks.positive(MAX_LIFETIME_EPSILON)(cap)):
             self.report(("lifetime_epsilon",), wrong)
         defaults = self._defaults()
         tables = self.document.get("metrics", {})
@@ -208,75 +140,36 @@ class Declarations:
         for key in _REQUIRED:
             if key not in settings:
                 self.report(path, f"lacks {key}")
-        kind = settings.get("type")
-        if kind not in TYPES:
+        kind = TYPES.get(str(settings.get("type")))
+        if kind is None:
             return None
-        values = self._values(path, kind, settings)
-        self._dependent(path, kind, settings, values)
-        if len(self.problems) > before:
-            return None
-        return self._build(path, name, settings, values)
-
-    def _values(
-        self, path: KeyPath, kind: str, settings: Mapping[str, Any]
-    ) -> tuple[str, ...] | None:
-        given = [key for key in ("values", "values_file") if key in settings]
-        if kind in _WITHOUT_VALUES:
-            for key in given:
-                self.report((*path, key), f"does not belong to a {kind}: {_WITHOUT_VALUES[kind]}")
-            return _BOOLEAN_VALUES if kind == "boolean" else None
-        if len(given) != 1:
-            self.report(
-                path,
-                'lacks values: list them, like ["yes", "no"], or name a values_file'
-                if not given
-                else "has both values and values_file: keep one of them",
+        self._foreign(path, kind, settings)
+        metric_type = kind.read(
+            Table(
+                settings,
+                self.folder,
+                lambda key, message: self.report(path if key is None else (*path, key), message),
             )
-            return ()
-        place = (*path, given[0])
-        if _KEYS[given[0]](settings[given[0]]):
-            return ()
-        if "values" in settings:
-            values = self._listed(place, settings["values"])
-        else:
-            try:
-                values = read_values(self.folder / settings["values_file"])
-            except ValueListError as error:
-                self.report(place, str(error))
-                return ()
-        if not 2 <= len(values) <= MAX_VALUES:
-            self.report(place, f"must list from 2 to {MAX_VALUES:,} values, not {len(values):,}")
-        return tuple(values)
-
-    def _listed(self, place: KeyPath, values: list[str]) -> list[str]:
-        normal = [unicodedata.normalize("NFC", value) for value in values]
-        seen: set[str] = set()
-        for value in normal:
-            if value in seen:
-                self.report(place, f"lists {value!r} twice")
-            seen.add(value)
-            try:
-                value_text(value)
-            except ValueError as error:
-                self.report(place, f"lists {value[:20]!r}, which {error}")
-        return normal
-
-    def _dependent(
-        self, path: KeyPath, kind: str, settings: Mapping[str, Any], values: tuple[str, ...] | None
-    ) -> None:
-        """The checks that look at two keys at once."""
-        aggregate = settings.get("aggregate", AGGREGATES[kind][0])
-        if aggregate not in AGGREGATES[kind]:
-            choices = ", ".join(AGGREGATES[kind])
-            self.report((*path, "aggregate"), f"of a {kind} must be one of {choices}")
+        )
+        self._aggregate(path, kind, settings)
         self._epsilons(path, settings)
         self._memory(path, settings)
-        other = settings.get("other")
-        if other is not None:
-            if kind != "category":
-                self.report((*path, "other"), f"does not belong to a {kind}")
-            elif unicodedata.normalize("NFC", str(other)) not in (values or ()):
-                self.report((*path, "other"), f"is {other!r}, which is not one of the values")
+        if len(self.problems) > before:
+            return None
+        return self._build(path, name, settings, metric_type)
+
+    def _foreign(self, path: KeyPath, kind: type[MetricType], settings: Mapping[str, Any]) -> None:
+        for key in settings:
+            if key not in _COMMON and key not in kind.keys:
+                why = f": {kind.foreign[key]}" if key in kind.foreign else ""
+                self.report((*path, key), f"does not belong to a {kind.name}{why}")
+
+    def _aggregate(
+        self, path: KeyPath, kind: type[MetricType], settings: Mapping[str, Any]
+    ) -> None:
+        if settings.get("aggregate", kind.aggregates[0]) not in kind.aggregates:
+            choices = ", ".join(kind.aggregates)
+            self.report((*path, "aggregate"), f"of a {kind.name} must be one of {choices}")
 
     def _epsilons(self, path: KeyPath, settings: Mapping[str, Any]) -> None:
         epsilon, lifetime = settings.get("epsilon"), settings.get("lifetime_epsilon")
@@ -286,7 +179,7 @@ class Declarations:
                 (*path, "memo_epsilon"),
                 'is what one memo may reveal: say longitudinal = "memoize", or leave it out',
             )
-        if not (_number(epsilon) and _number(lifetime)) or not (memo is None or _number(memo)):
+        if not all(map(checks.is_number, (epsilon, lifetime, 1 if memo is None else memo))):
             return
         epsilon, lifetime = cast(float, epsilon), cast(float, lifetime)
         if lifetime < epsilon:
@@ -321,12 +214,8 @@ class Declarations:
             )
 
     def _build(
-        self, path: KeyPath, name: str, settings: Mapping[str, Any], values: tuple[str, ...] | None
+        self, path: KeyPath, name: str, settings: Mapping[str, Any], metric_type: MetricType
     ) -> Metric | None:
-        kind = settings["type"]
-        other = settings.get("other")
-        if other is None and kind == "category" and "other" in (values or ()):
-            other = "other"
         optional = (
             "window",
             "sample_rate",
@@ -337,15 +226,13 @@ class Declarations:
         )
         metric = Metric(
             name=name,
-            type=kind,
+            type=metric_type,
             description=settings["description"],
             owner=settings["owner"],
             expires=settings["expires"],
             epsilon=float(settings["epsilon"]),
             lifetime_epsilon=float(settings["lifetime_epsilon"]),
-            values=values,
-            other=None if other is None else unicodedata.normalize("NFC", other),
-            aggregate=settings.get("aggregate", AGGREGATES[kind][0]),
+            aggregate=settings.get("aggregate", metric_type.aggregates[0]),
             tags=tuple(settings.get("tags", ())),
             **{key: settings[key] for key in optional if key in settings},
         )

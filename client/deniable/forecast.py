@@ -210,10 +210,10 @@ def _first(holds: Callable[[int], bool]) -> int:
 def forecast(metric: Metric) -> str | None:
     """What the expected crowd will not see of a metric, and how to mend it; None if all is well.
 
-    A metric that does not say how many `devices` it expects, or whose candidates are yet
-    to be named, has no forecast.
+    A metric that does not say how many `devices` it expects, or lists no values, has no
+    forecast.
     """
-    if metric.devices is None or metric.values is None:
+    if metric.devices is None or not metric.values:
         return None
     mechanism, size = metric.scheme.mechanism, len(metric.values)
     reports = metric.devices * metric.sample_rate

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -10,33 +9,15 @@ from typing import Any, Literal, TypeAlias
 
 from deniable import windows
 from deniable.errors import MetricError
-from deniable.mechanisms import AUTO, Mechanism, design, design_memoized, design_string
+from deniable.mechanisms import AUTO, Mechanism
 from deniable.scheme import Scheme
-from deniable.value_list import value_text
+from deniable.types import Aggregate, MetricType, Value
 
 __all__ = [
-    "AGGREGATES",
     "LONGITUDINAL",
-    "TYPES",
-    "Aggregate",
     "Longitudinal",
     "Metric",
-    "Value",
 ]
-
-Value: TypeAlias = bool | str
-"""What `record` takes: a bool for a boolean metric, a string for a category or string."""
-
-Aggregate: TypeAlias = Literal["last", "first", "any", "max"]
-
-AGGREGATES: dict[str, tuple[Aggregate, ...]] = {
-    "boolean": ("last", "first", "any", "max"),
-    "category": ("last", "first", "any"),
-    "string": ("last", "first", "any"),
-}
-"""How several records of one window become one value, for each type; the first is the default."""
-
-TYPES = tuple(AGGREGATES)
 
 Longitudinal: TypeAlias = Literal["fresh", "memoize"]
 
@@ -50,7 +31,7 @@ class Metric:
     """One declared question. Everything about it is fixed here, before any answer exists."""
 
     name: str
-    type: str
+    type: MetricType
     description: str
     owner: str
     expires: date
@@ -58,10 +39,6 @@ class Metric:
     """What one window's answer can reveal at most."""
     lifetime_epsilon: float
     """What all its answers together can reveal at most; with memory, all answers of one value."""
-    values: tuple[str, ...] | None
-    """The domain in its declared order; None for strings, whose candidates come later."""
-    other: str | None = None
-    """The value that stands for all that are not listed."""
     window: windows.Kind = "day"
     aggregate: Aggregate = "last"
     sample_rate: float = 1.0
@@ -85,15 +62,22 @@ class Metric:
         """
         mechanism: Mechanism[Any]
         if self.longitudinal == "memoize":
-            size = None if self.values is None else len(self.values)
-            mechanism = design_memoized(
-                self.mechanism, self.name, size, self.epsilon, self.memo_limit
+            mechanism = self.type.design_memoized(
+                self.mechanism, self.name, self.epsilon, self.memo_limit
             )
-        elif self.values is None:
-            mechanism = design_string(self.mechanism, self.name, self.epsilon)
         else:
-            mechanism = design(self.mechanism, len(self.values), self.epsilon)
-        return Scheme(self.type, mechanism, self.values)
+            mechanism = self.type.design(self.mechanism, self.name, self.epsilon)
+        return Scheme(self.type.name, mechanism, self.type.values)
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The domain in its declared order; empty where there is no list of it."""
+        return self.type.values
+
+    @property
+    def needs_candidates(self) -> bool:
+        """Whether the values are any strings, and are named when it is estimated."""
+        return self.type.needs_candidates
 
     @property
     def memo_limit(self) -> float:
@@ -101,54 +85,20 @@ class Metric:
         return self.lifetime_epsilon if self.memo_epsilon is None else self.memo_epsilon
 
     def normalize(self, value: Value) -> str:
-        """The text under which a recorded value stands in the domain.
-
-        A string metric takes what `deniable.value_list` calls a value: 1 to 1,024 bytes without
-        control characters, not all blank. Clean what people have typed before it is recorded
-        (docs/protocol.md has a line that does), and decide what nothing is recorded as.
+        """The text that a recorded value waits as, until its window ends.
 
         Raises:
             MetricError: the metric cannot take such a value. The message does not repeat it.
         """
-        if self.type == "boolean":
-            if not isinstance(value, bool):
-                raise MetricError(self.name, f"takes True or False, not {type(value).__name__}")
-            return "true" if value else "false"
-        if not isinstance(value, str):
-            raise MetricError(self.name, f"takes a string, not {type(value).__name__}")
-        if self.type == "string":
-            try:
-                return value_text(value)
-            except ValueError as error:
-                message = f"the string {error}; clean it before you record it"
-                raise MetricError(self.name, message) from None
-        text = unicodedata.normalize("NFC", value)
-        if text in self._index:
-            return text
-        if self.other is not None:
-            return self.other
-        # The message must not repeat the value: error messages end up in logs.
-        raise MetricError(
-            self.name,
-            'the value is not one of its declared values; add it, or add an "other" that '
-            "stands for the rest",
-        )
-
-    def declares(self, value: Value) -> bool:
-        """Whether a category lists a recorded text."""
-        return isinstance(value, str) and unicodedata.normalize("NFC", value) in self._index
+        try:
+            return self.type.normalize(value)
+        except ValueError as error:
+            raise MetricError(self.name, str(error)) from None
 
     def item(self, text: str) -> int | str:
-        """What the mechanism randomizes: a normalized value's index, or the text itself.
+        """What the mechanism randomizes in place of a normalized text.
 
         Raises:
-            KeyError: a text that is not one of the values.
+            KeyError: it is no value, as the registry has changed since it was recorded.
         """
-        if self.values is None:
-            return text
-        index = self._index[text]
-        return text if self.scheme.mechanism.size is None else index
-
-    @cached_property
-    def _index(self) -> dict[str, int]:
-        return {value: index for index, value in enumerate(self.values or ())}
+        return self.type.item(text, self.scheme.mechanism)

@@ -12,13 +12,12 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from deniable import windows
-from deniable.randomness import PRECISION, Bits, below, coin
+from deniable.randomness import PRECISION, Bits, coin
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
     from deniable.ledger import Ledger
-    from deniable.metric import Aggregate
     from deniable.recording import Record
     from deniable.registry import Registry
 
@@ -69,7 +68,7 @@ def keep(
             merged[key] = connection.execute(
                 "SELECT value, records FROM open_values WHERE metric = ? AND window = ?", key
             ).fetchone()
-        merged[key] = _merge(record.metric.aggregate, merged[key], record.text, bits)
+        merged[key] = _merge(record, merged[key], bits)
     connection.executemany(
         "INSERT OR REPLACE INTO open_values (metric, window, value, records) VALUES (?, ?, ?, ?)",
         [(*key, *entry) for key, entry in merged.items() if entry is not None],
@@ -125,22 +124,13 @@ def _is_open(
     return heads
 
 
-def _merge(
-    aggregate: Aggregate, entry: tuple[str, int] | None, text: str, bits: Bits
-) -> tuple[str, int]:
+def _merge(record: Record, entry: tuple[str, int] | None, bits: Bits) -> tuple[str, int]:
     """The window's value after one more record, and how many records it stands for."""
     if entry is None:
-        return text, 1
-    value, records = entry
-    records += 1
-    if aggregate == "last":
-        value = text
-    elif aggregate == "max":
-        value = "true" if "true" in (value, text) else "false"
-    elif aggregate == "any" and below(records, bits) == 0:
-        # Reservoir sampling (Vitter, ACM TOMS 1985): each record is kept with chance 1/records.
-        value = text
-    return value, records
+        return record.text, 1
+    value, records = entry[0], entry[1] + 1
+    metric = record.metric
+    return metric.type.merge(metric.aggregate, value, record.text, records, bits), records
 
 
 def _prune(connection: Connection, metric: str) -> None:

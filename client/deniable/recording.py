@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from deniable import windows
-from deniable.metric import Metric, Value
+from deniable.metric import Metric
 from deniable.registry import Registry
+from deniable.types import Value
 
 __all__ = ["Record", "Recorder"]
 
@@ -41,5 +42,5 @@ class Recorder:
         text = metric.normalize(value)
         if now >= self._ends[name]:
             return None
-        undeclared = text == metric.other and not metric.declares(value)
-        return Record(metric, text, windows.window_at(metric.window, now), undeclared)
+        window = windows.window_at(metric.window, now)
+        return Record(metric, text, window, metric.type.stands_in(text, value))

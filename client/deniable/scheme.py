@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from deniable.errors import SchemeError
 from deniable.mechanisms import Mechanism, rebuild
+from deniable.types import TYPES
 
 __all__ = ["FINGERPRINT_LENGTH", "Scheme"]
 
@@ -28,14 +29,19 @@ name stands beside it, so 48 bits leave collisions to one in 10**13."""
 class Scheme:
     """The question type, the mechanism in force, and the values it is asked over.
 
-    `values` are the domain in the order of the tally's items; None where the domain is
-    open and candidates come at query time. A mechanism over strings serves a closed domain
+    `type` is the name of the metric's type. `values` are the domain in the order of the tally's
+    items; empty where there is no list of it. A mechanism over strings serves a closed domain
     too, by the texts of its values.
     """
 
     type: str
     mechanism: Mechanism[Any]
-    values: tuple[str, ...] | None
+    values: tuple[str, ...]
+
+    @property
+    def needs_candidates(self) -> bool:
+        """Whether the values are any strings, and are named when it is estimated."""
+        return TYPES[self.type].needs_candidates
 
     @property
     def items(self) -> Sequence[int] | Sequence[str]:
@@ -44,7 +50,7 @@ class Scheme:
         Raises:
             SchemeError: the domain is open.
         """
-        if self.values is None:
+        if not self.values:
             raise SchemeError("the scheme's domain is open: it has no list of items")
         return self.values if self.mechanism.size is None else range(len(self.values))
 
@@ -65,7 +71,7 @@ class Scheme:
             "type": self.type,
             "mechanism": self.mechanism.name,
             "parameters": self.mechanism.parameters(),
-            "values": None if self.values is None else list(self.values),
+            "values": list(self.values) or None,
         }
 
     @classmethod
@@ -80,11 +86,13 @@ class Scheme:
             parameters, values = definition["parameters"], definition["values"]
         except KeyError as error:
             raise SchemeError(f"the scheme's definition lacks {error}") from None
+        if kind not in TYPES:
+            raise SchemeError(f"this version of deniable knows no type {kind!r}: upgrade it")
         mechanism = rebuild(name, parameters)
-        _check_values(values, mechanism.size)
-        return cls(kind, mechanism, None if values is None else tuple(values))
+        _check_values(values or (), mechanism.size)
+        return cls(kind, mechanism, tuple(values or ()))
 
 
-def _check_values(values: Sequence[str] | None, size: int | None) -> None:
-    if values is not None and size is not None and len(values) != size:
+def _check_values(values: Sequence[str], size: int | None) -> None:
+    if values and size is not None and len(values) != size:
         raise SchemeError(f"the scheme names {len(values)} values for a mechanism over {size}")

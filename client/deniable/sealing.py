@@ -74,10 +74,8 @@ def _answer(
         return False
     try:
         item = metric.item(value)
-    except KeyError:  # the app was upgraded inside the window, and the value left the domain
-        if metric.other is None:
-            return False
-        item = metric.item(metric.other)
+    except KeyError:
+        return False
     mechanism = metric.scheme.mechanism
     if isinstance(mechanism, Memoizing):
         report = memo.recall(connection, metric, mechanism, item, bits)

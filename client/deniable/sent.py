@@ -119,7 +119,7 @@ def _explain(
     mechanism = scheme.mechanism
     row = mechanism.rows[answer.row]
     report = Report(answer.row, unpack_columns(row, answer.columns))
-    if scheme.values is not None and len(scheme.values) <= LISTED_VALUES:
+    if 0 < len(scheme.values) <= LISTED_VALUES:
         likelihoods = tuple(
             Likelihood(value, mechanism.likelihood(report, item))
             for item, value in zip(scheme.items, scheme.values, strict=True)

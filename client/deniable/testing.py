@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from deniable.client import Client
-from deniable.metric import Value
 from deniable.registry import Registry
 from deniable.state import MEMORY
+from deniable.types import Value
 
 if TYPE_CHECKING:
     from deniable.recording import Record

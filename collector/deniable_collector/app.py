@@ -142,9 +142,9 @@ def _document(text: str) -> Response:
 def _describe(metric: Metric) -> dict[str, Any]:
     """What everyone may know about a metric: all of it but who in the house owns it."""
     return {
-        "type": metric.type,
+        "type": metric.type.name,
         "description": metric.description,
-        "values": None if metric.values is None else list(metric.values),
+        "values": list(metric.values) or None,
         "epsilon": metric.epsilon,
         "lifetime_epsilon": metric.lifetime_epsilon,
         "window": metric.window,

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from deniable import DeniableError, Registry
-from deniable.metric import Value
+from deniable.types import Value
 from deniable_collector.stores import open_store
 from deniable_demo import fleet, services
 from deniable_demo.population import DISTRIBUTIONS, Population, draw

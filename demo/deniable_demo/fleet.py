@@ -13,8 +13,8 @@ from functools import cache
 
 from deniable import Registry
 from deniable.client import Client
-from deniable.metric import Value
 from deniable.state import State, begin
+from deniable.types import Value
 from deniable_demo.relay import Relay
 
 __all__ = ["prepare_worker", "report_from"]

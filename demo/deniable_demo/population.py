@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deniable.metric import Value
+from deniable.types import Value
 
 __all__ = ["DISTRIBUTIONS", "Distribution", "Population", "draw"]
 

@@ -231,7 +231,7 @@ def _cost(mechanism: Mechanism[Any]) -> float:
 
 def _answerable(candidates: Sequence[str] | None, scheme: Scheme) -> Sequence[str] | None:
     """The candidates that an earlier scheme can speak of: its domain may lack the newest."""
-    if candidates is None or scheme.values is None:
+    if candidates is None or scheme.needs_candidates:
         return candidates
     known = set(scheme.values)
     return [each for each in candidates if each in known]

@@ -86,9 +86,9 @@ def sample_tally(
     name = scheme.mechanism.name
     if name not in SAMPLERS:
         raise EstimateError(f"tallies of {name} cannot be simulated: simulate its devices")
-    if scheme.values is None and values is None:
+    if scheme.needs_candidates and values is None:
         raise EstimateError("this metric's domain is open: say which strings the counts are for")
-    items: Items = values or () if scheme.values is None else scheme.items
+    items: Items = values or () if scheme.needs_candidates else scheme.items
     if len(items) != len(counts):
         raise EstimateError(f"{len(counts)} counts for {len(items)} values: give one for each")
     rows = SAMPLERS[name](scheme.mechanism, items, np.asarray(counts, np.int64), rng)

@@ -10,16 +10,16 @@ from scipy import stats
 
 from deniable import Metric
 from deniable.forecast import critical_value, detectable_share, forecast
+from deniable.types import Category, String
 
 METRIC = Metric(
     name="m",
-    type="category",
+    type=Category(tuple(f"v{n}" for n in range(100))),
     description="d",
     owner="o",
     expires=date(2099, 1, 1),
     epsilon=1.0,
     lifetime_epsilon=8.0,
-    values=tuple(f"v{n}" for n in range(100)),
 )
 
 
@@ -63,5 +63,5 @@ def test_a_hopeless_crowd() -> None:
 
 def test_strings_have_no_forecast() -> None:
     """Without candidates nobody knows how many values are compared."""
-    strings = dataclasses.replace(METRIC, type="string", values=None, devices=10)
+    strings = dataclasses.replace(METRIC, type=String(), devices=10)
     assert forecast(strings) is None

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from deniable import MetricError, Registry, RegistryError, SchemeError
-from deniable.declarations import MAX_VALUES
 from deniable.mechanisms import Memoizing
+from deniable.types import MAX_VALUES
 from deniable.value_list import MAX_VALUE_BYTES
 
 REGISTRIES = Path(__file__).parent / "registries"
@@ -128,7 +128,7 @@ def test_limits_of_values(tmp_path: Path) -> None:
     with pytest.raises(RegistryError, match=f"from 2 to {MAX_VALUES:,} values"):
         Registry.parse(text, folder=tmp_path)
     (tmp_path / "words.txt").write_text("\n".join(f"{n:x}" for n in range(MAX_VALUES)))
-    assert len(Registry.parse(text, folder=tmp_path)["m"].values or ()) == MAX_VALUES
+    assert len(Registry.parse(text, folder=tmp_path)["m"].values) == MAX_VALUES
 
 
 def test_values_from_a_file(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_a_named_mechanism_is_taken(registry: Registry) -> None:
 def test_strings_are_normalized_and_bounded(registry: Registry) -> None:
     """A string metric takes text of up to MAX_VALUE_BYTES, in NFC, and keeps it as the item."""
     homepage = registry["homepage"]
-    assert homepage.values is None
+    assert homepage.values == ()
     assert homepage.normalize("cafe\u0301.example") == "caf\u00e9.example"
     assert homepage.item("caf\u00e9.example") == "caf\u00e9.example"
     assert homepage.normalize("x" * MAX_VALUE_BYTES) == "x" * MAX_VALUE_BYTES
@@ -210,7 +210,7 @@ def test_strings_are_normalized_and_bounded(registry: Registry) -> None:
 def test_a_string_metric_has_a_salted_mechanism(registry: Registry) -> None:
     """Strings are hashed under their metric's name, so that two metrics never share ghosts."""
     assert registry["homepage"].scheme.mechanism.parameters()["salt"] == "homepage"
-    assert registry["homepage"].scheme.values is None
+    assert registry["homepage"].scheme.values == ()
 
 
 def memoized(kind: str, **settings: str) -> str:

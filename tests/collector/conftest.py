@@ -119,7 +119,7 @@ class Shelf(Mechanism[int]):
 def shelf(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Scheme]:
     """Makes schemes whose tallies have rows of the widths asked for."""
     monkeypatch.setitem(mechanisms._CLASSES, Shelf.name, Shelf)
-    return lambda *widths: Scheme("shelf", Shelf(widths), None)
+    return lambda *widths: Scheme("shelf", Shelf(widths), ())
 
 
 def missing(tool: str) -> None:

@@ -248,10 +248,10 @@ def answer(folder: Path) -> None:
     registry = Registry.load(folder / "metrics.toml")
     with contextlib.closing(open_store(f"sqlite:///{folder}/deniable.db")) as store:
         for metric in registry:
-            values = HOSTS.split() if metric.values is None else list(metric.values)
+            values = HOSTS.split() if metric.needs_candidates else list(metric.values)
             for day in ("2026-11-03", "2026-11-04", "2026-11-20"):
                 counts = rng.multinomial(2_000, [1 / len(values)] * len(values))
-                named = values if metric.values is None else None
+                named = values if metric.needs_candidates else None
                 tally = sample_tally(
                     metric.scheme, counts, rng, values=named, metric=metric.name, window=day
                 )

@@ -174,7 +174,6 @@ def with_fakes(tally: Tally, reports: int, cells: Any, row: int = 0) -> Tally:
 
 def crowd(scheme: Scheme, reports: int, power: float, rng: np.random.Generator) -> Tally:
     """Honest reports; shares fall as 1 / rank**power."""
-    assert scheme.values is not None
     weights = np.arange(1, len(scheme.values) + 1) ** -power
     return sample_tally(scheme, rng.multinomial(reports, weights / weights.sum()), rng)
 
@@ -256,7 +255,7 @@ def test_fakes_in_one_row_are_noticed() -> None:
     """
     rng = np.random.default_rng(7)
     mechanism = MEMOIZED_STRING_DESIGNS["rappor"]("city", 1.0, 4.0)
-    scheme = Scheme("string", mechanism, None)
+    scheme = Scheme("string", mechanism, ())
     tally = sample_tally(scheme, np.array([99_000]), rng, values=["Oslo"])
     cells = np.zeros(128, np.int64)
     cells[5] = 1000

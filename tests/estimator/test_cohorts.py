@@ -53,7 +53,7 @@ def crowd(
     truth = np.zeros(len(STRINGS))
     truth[:held] = np.arange(1, held + 1) ** -1.2
     truth /= truth.sum()
-    scheme = Scheme("string", mechanism, None)
+    scheme = Scheme("string", mechanism, ())
     counts = rng.multinomial(devices, truth)
     return sample_tally(scheme, counts, rng, values=STRINGS), truth
 
@@ -66,7 +66,7 @@ def test_shares_are_estimated_within_their_intervals(mechanism: Mechanism[Any]) 
     binomial errors below 95 %. The three most common strings are detected each time, and of
     all that is detected at most one string in eight is nobody's (nominal 5 %).
     """
-    scheme = Scheme("string", mechanism, None)
+    scheme = Scheme("string", mechanism, ())
     rng = np.random.default_rng(4)
     covered, true, false = [], 0, 0
     for _ in range(4):
@@ -95,7 +95,7 @@ def test_one_column_of_a_few_rules_out_the_others(mechanism: Mechanism[Any]) -> 
     (nominal 5 %; at some 500 detected 7 % has alpha .03 if 5 % were true, which it is not: it
     is 3 %). Cells taken for independent ones gave 91.8 % and 10 to 12 %.
     """
-    scheme = Scheme("string", mechanism, None)
+    scheme = Scheme("string", mechanism, ())
     strings = [f"candidate {number}" for number in range(800)]
     truth = np.zeros(len(strings))
     truth[:30] = 1 / np.arange(1, 31)
@@ -142,7 +142,7 @@ def test_intervals_hold_what_the_search_has_used_up(
     truth /= truth.sum()
     covered = []
     for salt in range(150):
-        scheme = Scheme("string", kind(f"salt {salt}", 128, channel), None)
+        scheme = Scheme("string", kind(f"salt {salt}", 128, channel), ())
         tally = sample_tally(scheme, rng.multinomial(devices, truth), rng, values=strings)
         found = estimate(tally, scheme, strings)
         covered.append(((found.low <= truth) & (truth <= found.high))[:100])
@@ -160,7 +160,7 @@ def test_collisions_do_not_add_up(name: str) -> None:
     decoded ones by 0.7 to 1.3 (binomial sd of that: 8 %).
     """
     mechanism = MECHANISMS[name]
-    scheme = Scheme("string", mechanism, None)
+    scheme = Scheme("string", mechanism, ())
     tally, truth = crowd(mechanism, 20, 10_000_000, np.random.default_rng(5))
     support = support_counts(tally, scheme, STRINGS)
     plain = debias(support.counts, support.reports, mechanism.p, mechanism.q)
@@ -194,7 +194,7 @@ def test_what_is_not_asked_for_is_told() -> None:
     """
     mechanism = MECHANISMS["RAPPOR"]
     tally, truth = crowd(mechanism, 20, 1_000_000, np.random.default_rng(7))
-    found = estimate(tally, Scheme("string", mechanism, None), [STRINGS[0], "Oslo"])
+    found = estimate(tally, Scheme("string", mechanism, ()), [STRINGS[0], "Oslo"])
     (told,) = (each for each in found.warnings if "explain" in each)
     assert f"explain {found.share[0]:.0%} of the crowd" in told
     assert truth[0] < 0.4
@@ -211,7 +211,7 @@ def test_strings_beyond_the_joint_fit_are_no_ghosts(
     """
     monkeypatch.setattr(decoder, "_MOST_SELECTED", 4)
     tally, truth = crowd(mechanism, 12, 10_000_000, np.random.default_rng(9))
-    found = estimate(tally, Scheme("string", mechanism, None), STRINGS)
+    found = estimate(tally, Scheme("string", mechanism, ()), STRINGS)
     assert found.detected[truth > 20 * found.std_error].all()
     assert found.detected.sum() > 4
     assert not found.ghosts.any()
@@ -222,7 +222,7 @@ def test_strings_beyond_the_joint_fit_are_no_ghosts(
 @every
 def test_no_reports(mechanism: Mechanism[Any]) -> None:
     """An empty tally is an answer without numbers."""
-    scheme = Scheme("string", mechanism, None)
+    scheme = Scheme("string", mechanism, ())
     tally = empty_tally("m", scheme.fingerprint, (), mechanism.rows)
     found = estimate(tally, scheme, STRINGS)
     assert found.n == 0
@@ -240,7 +240,7 @@ def test_candidates_that_hash_alike_are_named() -> None:
     for text in STRINGS:
         bits.setdefault(mechanism.cell(0, text), []).append(text)
     first, second = next(texts[:2] for texts in bits.values() if len(texts) > 1)
-    scheme = Scheme("string", mechanism, None)
+    scheme = Scheme("string", mechanism, ())
     tally = sample_tally(scheme, np.array([50_000]), np.random.default_rng(8), values=[first])
     found = estimate(tally, scheme, [first, second])
     assert found.share[0] == found.share[1]
@@ -314,7 +314,7 @@ def test_tally_rows_stay_integers() -> None:
     one, _ = crowd(mechanism, 20, 10_000, np.random.default_rng(10))
     rows = tuple(TallyRow(row.reports, row.cells.copy()) for row in one.rows)
     tally = Tally("m", one.scheme, ("2026-11-01", "2026-11-02"), rows)
-    scheme = Scheme("string", mechanism, None)
+    scheme = Scheme("string", mechanism, ())
     twice = estimate(tally, scheme, STRINGS)
     assert twice.devices == twice.n / 2
     assert all(np.array_equal(a.cells, b.cells) for a, b in zip(one.rows, tally.rows, strict=True))

@@ -362,7 +362,7 @@ def test_intervals_of_strings_cover_the_share_among_all_devices(name: str) -> No
     deviation of at most .0073 * 1.3, as shares that sum to 1 vary together: 3 of them are .028
     (alpha .003 for each of 2 comparisons). Intervals for independent reports cover less than .8.
     """
-    scheme, rng = Scheme("string", HASHED[name], None), np.random.default_rng(5)
+    scheme, rng = Scheme("string", HASHED[name], ()), np.random.default_rng(5)
     everyone = np.ones((500, 20), np.bool_)
     same, apart = [], []
     for _ in range(150):

@@ -68,7 +68,7 @@ def test_candidates_are_found_in_any_spelling(
     answer = estimate(make_tally(closed, 9, [5, 3, 1]), closed, ["cafe\u0301"])
     assert answer.values == ("caf\u00e9",)
     assert answer.share == estimate(make_tally(closed, 9, [5, 3, 1]), closed).share[1]
-    salted = Scheme("string", HashedProjectiveGeometry.design("drink", 1.0), None)
+    salted = Scheme("string", HashedProjectiveGeometry.design("drink", 1.0), ())
     tally = sample_tally(salted, [900], np.random.default_rng(1), values=["caf\u00e9"])
     assert estimate(tally, salted, ["cafe\u0301"]).values == ("caf\u00e9",)
     for scheme, its in ((salted, tally), (closed, make_tally(closed, 9, [5, 3, 1]))):
@@ -80,7 +80,7 @@ def test_open_domain_needs_candidates(
     make_scheme: Callable[..., Scheme], make_tally: Callable[..., Tally]
 ) -> None:
     """A scheme without values is only estimated for candidates."""
-    scheme = Scheme("string", make_scheme(3, 1.0).mechanism, None)
+    scheme = Scheme("string", make_scheme(3, 1.0).mechanism, ())
     with pytest.raises(EstimateError, match="open"):
         support_counts(make_tally(scheme, 3, [1, 1, 1]), scheme)
 

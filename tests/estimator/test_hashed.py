@@ -22,7 +22,7 @@ from deniable_estimator.sampling import sample_tally
 
 SPACE = ProjectiveGeometry.best(2.0, 2000, 4000, lambda space: space.q / (space.p - space.q) ** 2)
 MECHANISM = HashedProjectiveGeometry("city", 4, SPACE)
-SCHEME = Scheme("string", MECHANISM, None)
+SCHEME = Scheme("string", MECHANISM, ())
 
 
 def meeting(text: str, row: int, count: int, mechanism: HashedProjectiveGeometry) -> list[str]:
@@ -145,7 +145,7 @@ def test_shares_are_unbiased_with_collisions_left_out() -> None:
     rng = np.random.default_rng(4)
     for salt in range(30):
         mechanism = HashedProjectiveGeometry(f"salt {salt}", 4, SPACE)
-        scheme = Scheme("string", mechanism, None)
+        scheme = Scheme("string", mechanism, ())
         tally = sample_tally(scheme, counts, rng, values=present)
         found = shares(support_counts(tally, scheme, present + absent), mechanism)
         means.append(found[300:].mean())
@@ -191,7 +191,7 @@ def test_coverage_and_false_discoveries() -> None:
     truth[:20] = weights / weights.sum()
     for salt in range(40):
         whole = ProjectiveGeometry(space.messages, space.order, space.dimension, space.threshold)
-        scheme = Scheme("string", HashedProjectiveGeometry(f"salt {salt}", 4, whole), None)
+        scheme = Scheme("string", HashedProjectiveGeometry(f"salt {salt}", 4, whole), ())
         counts = rng.multinomial(100_000, truth[:20])
         tally = sample_tally(scheme, counts, rng, values=strings[:20])
         estimated = estimate(tally, scheme, strings)

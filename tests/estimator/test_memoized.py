@@ -221,7 +221,7 @@ def test_intervals_of_strings_over_windows_cover() -> None:
     these. Each bound is 3 binomial errors away from 95 %, or 6 from 55 %.
     """
     mechanism = MemoizedLocalHashing("city", 32, MemoizedSubsetSelection.design(56, 4.0, 5.0, k=1))
-    scheme = Scheme("string", mechanism, None)
+    scheme = Scheme("string", mechanism, ())
     texts = [f"string {each}" for each in range(30)]
     windows = tuple(f"2026-11-{day:02}" for day in range(1, 31))
     truth = np.arange(1, 31) ** -1.5

@@ -146,7 +146,9 @@ def test_joint_distribution_is_exact(
     monkeypatch.setattr(planes, "_MANY", 1e9 if one_by_one else 0)
     monkeypatch.setattr(planes, "_CHUNK", 2)
     closed = mechanism.size is not None
-    scheme = Scheme("string", mechanism, tuple(map(str, items)) if closed else None)
+    scheme = Scheme(
+        "category" if closed else "string", mechanism, tuple(map(str, items)) if closed else ()
+    )
     crowd = [item for item, count in zip(items, counts, strict=True) for _ in range(count)]
     expected = {cells: DRAWS * float(each) for cells, each in exact(mechanism, crowd).items()}
     assert sum(expected.values()) == pytest.approx(DRAWS)
@@ -179,7 +181,7 @@ def test_decoders_agree_with_the_definition(
     closed = mechanism.size is not None
     plain = not isinstance(mechanism, Hashed)
     values = tuple(map(str, items))
-    scheme = Scheme("string", mechanism, values if closed else None)
+    scheme = Scheme("category" if closed else "string", mechanism, values if closed else ())
     rng = np.random.default_rng(6)
     tally = sample_tally(scheme, np.array(counts) * 1000, rng, values=None if closed else values)
     for asked in (values, values[::-1]):

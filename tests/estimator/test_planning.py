@@ -26,6 +26,7 @@ from deniable.forecast import (
 )
 from deniable.mechanisms import Mechanism, Memoizing, design
 from deniable.mechanisms.choice import loss
+from deniable.types import Category
 from deniable_estimator.estimate import estimate
 from deniable_estimator.intervals import Noise, debias
 from deniable_estimator.memoized import kept_noise
@@ -232,13 +233,12 @@ def test_memory_is_planned_as_it_is_declared(mechanism: str) -> None:
     lasting error is what the note on memory says of very many windows of the same devices."""
     metric = Metric(
         name="plan",
-        type="category",
+        type=Category(tuple("abcdefgh")),
         description="",
         owner="",
         expires=date.max,
         epsilon=1.0,
         lifetime_epsilon=4.0,
-        values=tuple("abcdefgh"),
         longitudinal="memoize",
         mechanism=mechanism,
         sample_rate=0.5,

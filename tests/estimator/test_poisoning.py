@@ -184,7 +184,7 @@ def test_the_attack_on_a_string_gains_the_budget(name: str) -> None:
     """
     rng = np.random.default_rng(2)
     mechanism = OPEN[name]()
-    scheme = Scheme("string", mechanism, None)
+    scheme = Scheme("string", mechanism, ())
     strings = [f"string {number}" for number in range(300)]
     weights = np.arange(1, 301) ** -1.2
     counts = rng.multinomial(1_000_000, weights / weights.sum())

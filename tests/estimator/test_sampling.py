@@ -162,7 +162,7 @@ def test_wrong_questions(
     with pytest.raises(EstimateError, match="2 counts for 3 values"):
         sample_tally(scheme, np.ones(2, int), rng)
     with pytest.raises(EstimateError, match="open"):
-        sample_tally(Scheme("string", scheme.mechanism, None), np.ones(3, int), rng)
+        sample_tally(Scheme("string", scheme.mechanism, ()), np.ones(3, int), rng)
     monkeypatch.delitem(SAMPLERS, scheme.mechanism.name)
     with pytest.raises(EstimateError, match="cannot be simulated"):
         sample_tally(scheme, np.ones(3, int), rng)

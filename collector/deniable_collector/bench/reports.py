@@ -91,7 +91,7 @@ class MadeUp:
 
 
 def _answer(metric: Metric, window: str) -> Answer:
-    text = secrets.token_hex(4) if metric.values is None else secrets.choice(metric.values)
+    text = secrets.token_hex(4) if metric.needs_candidates else secrets.choice(metric.values)
     mechanism = metric.scheme.mechanism
     report = mechanism.randomize(metric.item(text))
     columns = pack_columns(mechanism.rows[report.row], report)

@@ -167,7 +167,7 @@ def simulate(
     if candidates and declared.values:
         raise click.UsageError(f"{metric!r} lists its values: leave --candidates out")
     asked = read_candidates(declared, candidates)
-    values = asked or declared.values or ()
+    values = asked or declared.values
     spread = read_shares(shares, values) if shares else zipf_shares(len(values), zipf)
     rng = np.random.default_rng(seed)
     with progress(f"Simulating {devices:,} devices"):

@@ -130,7 +130,7 @@ def read_candidates(metric: Metric, path: Path | None) -> list[str] | None:
         ValueListError: the file cannot be read, or its text cannot be taken.
     """
     if path is None:
-        if metric.values is None:
+        if metric.needs_candidates:
             raise click.UsageError(
                 f"{metric.name!r} takes any string: name those to look for with --candidates FILE"
             )

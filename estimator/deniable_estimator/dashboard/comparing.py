@@ -85,7 +85,7 @@ def _obstacle(source: Source, metric: Metric) -> str | None:
             "independent, and no interval of their difference can be given."
         )
     try:
-        if metric.values is None and source.candidates(metric) is None:
+        if metric.needs_candidates and source.candidates(metric) is None:
             return message(
                 "This metric takes any string. Put the strings to compare into {metric}.txt in "
                 "the folder that DENIABLE_CANDIDATES_DIR names.",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from deniable import Metric, Registry, windows
 from deniable.forecast import forecast
+from deniable.types import Boolean
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.below import told_forecast
 from deniable_estimator.dashboard.charts import BarChart, bar_chart
@@ -79,7 +80,7 @@ def metric_card(source: Source, metric: Metric, days: DayRange) -> Card:
     """The card of a metric over these days. Strings are not drawn: decoding them takes a moment."""
     estimate = source.estimate(metric, days)
     newest = source.newest(metric)
-    limit = 1 if metric.type == "boolean" else _BARS
+    limit = 1 if isinstance(metric.type, Boolean) else _BARS
     return Card(
         metric=metric,
         estimate=estimate,

@@ -75,7 +75,7 @@ def metric_page(name: str) -> ResponseReturnValue:
 def metric_upload(name: str) -> ResponseReturnValue:
     """The same of strings that are named by a file in the request, which is not kept."""
     source, metric, view = asked_view(name)
-    if metric.values is not None:
+    if not metric.needs_candidates:
         raise BadRequest(message("{name} lists its values; it takes no others.", name=name))
     file = request.files.get("candidates")
     try:
@@ -105,7 +105,7 @@ def _page(
     answered = estimate if estimate and estimate.n else None
     declared_order = view.order == "declared"
     # Decoding strings takes about a second each time: their trend waits until it is asked for.
-    quick = metric.values is not None
+    quick = not metric.needs_candidates
     over_time = answered is not None and (quick or (view.by is not None and not uploaded))
     newest = source.newest(metric)
     now = source.clock()
@@ -173,7 +173,7 @@ def asked_view(name: str) -> tuple[Source, Metric, View]:
 def _candidates(source: Source, metric: Metric) -> list[str] | None:
     """What the operator has listed; None where the metric itself lists its values."""
     candidates = source.candidates(metric)
-    if metric.values is None and candidates is None:
+    if metric.needs_candidates and candidates is None:
         raise BadRequest(
             message(
                 "The strings of {metric} must be named to be estimated: upload a list on its "

@@ -13,6 +13,7 @@ from flask.typing import ResponseReturnValue
 
 from deniable import DeniableError, Metric, Scheme, SchemeError
 from deniable.mechanisms import MAX_EPSILON, Mechanism
+from deniable.types import Category
 from deniable_estimator.dashboard.below import told_mechanism, told_reason, told_scheme_mistake
 from deniable_estimator.dashboard.charts import BarChart, bar_chart
 from deniable_estimator.dashboard.charts.reach import ReachChart, reach_chart, share_text
@@ -274,13 +275,12 @@ def _metric(numbers: Mapping[str, float], size: int, memoize: bool) -> Metric:
     """The metric that these numbers would declare."""
     return Metric(
         name="my_metric",
-        type="category",
+        type=Category(tuple(map(str, range(size)))),
         description="",
         owner="",
         expires=date.max,
         epsilon=float(numbers["epsilon"]),
         lifetime_epsilon=float(numbers["lifetime_epsilon"]),
-        values=tuple(map(str, range(size))),
         sample_rate=float(numbers["sample_rate"]),
         longitudinal="memoize" if memoize else "fresh",
     )

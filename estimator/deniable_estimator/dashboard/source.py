@@ -84,7 +84,7 @@ class Source:
         Raises:
             ValueListError: the list cannot be read or has a mistake.
         """
-        if metric.values is not None or self.candidates_folder is None:
+        if not metric.needs_candidates or self.candidates_folder is None:
             return None
         # A metric's name is made of letters, digits and underscores: it cannot lead elsewhere.
         path = self.candidates_folder / f"{metric.name}.txt"
@@ -102,7 +102,7 @@ class Source:
         Raises:
             StillDecoding, TooManyDecodes: it takes longer than one may wait.
         """
-        if metric.values is None and candidates is None:
+        if metric.needs_candidates and candidates is None:
             return None
         return self.estimate_at(metric, days, candidates).answer
 
@@ -169,7 +169,7 @@ class Source:
         Raises:
             StillDecoding, TooManyDecodes: it takes longer than one may wait.
         """
-        if metric.values is not None:
+        if not metric.needs_candidates:
             return work()
         job = digest(metric.name, metric.scheme.fingerprint, *asked)
         # What is known is not kept waiting by long calculations of something else.

@@ -70,7 +70,7 @@ def asked_values(
     _check_tally(tally, scheme)
     if candidates is not None:
         return _named(scheme, candidates)
-    if scheme.values is None:
+    if scheme.needs_candidates:
         raise EstimateError(
             message("this metric's domain is open: give the candidates to look for")
         )
@@ -100,7 +100,7 @@ def _named(scheme: Scheme, candidates: Sequence[str]) -> tuple[tuple[str, ...], 
         values = tuple(value_texts(candidates, "the list of candidates"))
     except ValueListError as error:
         raise EstimateError(str(error)) from None
-    if scheme.values is None:
+    if scheme.needs_candidates:
         return values, values
     index = dict(zip(scheme.values, scheme.items, strict=True))
     try:

@@ -315,7 +315,7 @@ def _memory(metric: Metric, mechanism: Memoizing[Any], household: int) -> Memory
     if reports is not None:
         shown = alternation_loss(mechanism, reports)
         change = Change(reports, shown, Bound.of(2 * lifetime))
-    cells = None if metric.values is None else len(metric.values)
+    cells = len(metric.values) or None
     if isinstance(mechanism, MemoizedLocalHashing):
         cells = mechanism.width if cells is None else min(cells, mechanism.width)
     values = None if cells is None else Bound.of(household * cells * lifetime)

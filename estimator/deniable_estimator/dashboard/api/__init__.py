@@ -103,7 +103,7 @@ def metric(name: str) -> ResponseReturnValue:
         for fingerprint, scheme in source.store.schemes().get(name, {}).items()
     ]
     known = listed(source, metric, asked_range(source, "", ""))
-    values = None if metric.values is None else list(metric.values)
+    values = list(metric.values) or None
     document = {**known, "values": values, "schemes": schemes}
     tag = etag(form, document)
     return unchanged(tag) or represent(form, lambda: document, tag=tag)

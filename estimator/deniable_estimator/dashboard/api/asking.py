@@ -38,7 +38,7 @@ def asked_range(source: Source, first: str, last: str) -> DayRange:
 
 def asked_candidates(source: Source, metric: Metric, values: Sequence[str]) -> list[str] | None:
     """The strings to decode: those sent, those named, or those that the operator has listed."""
-    if metric.values is not None:
+    if not metric.needs_candidates:
         if request.method == "POST":
             raise Problem(
                 409,
@@ -82,7 +82,7 @@ def bound(
     Raises:
         Problem: it would be too large.
     """
-    lines = periods * len(values or candidates or metric.values or ())
+    lines = periods * len(values or candidates or metric.values)
     if lines > most:
         raise Problem(
             400,

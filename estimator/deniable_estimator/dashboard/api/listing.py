@@ -33,7 +33,7 @@ def listed(source: Source, metric: Metric, days: DayRange) -> dict[str, Any]:
         age = max(0, (source.today - last).days)
     return {
         "name": metric.name,
-        "type": metric.type,
+        "type": metric.type.name,
         "description": metric.description,
         "owner": metric.owner,
         "tags": list(metric.tags),
@@ -43,7 +43,7 @@ def listed(source: Source, metric: Metric, days: DayRange) -> dict[str, Any]:
         "sample_rate": metric.sample_rate,
         "longitudinal": metric.longitudinal,
         "mechanism": metric.scheme.mechanism.name,
-        "values": None if metric.values is None else len(metric.values),
+        "values": len(metric.values) or None,
         "expires": metric.expires.isoformat(),
         "expired": metric.expires < source.today,
         "n": source.reports(metric, days),

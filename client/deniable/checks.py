@@ -1,0 +1,78 @@
+"""Checks of single keys of a registry: each says what is wrong with a value, or nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from datetime import date
+from typing import Any, TypeAlias
+
+__all__ = [
+    "MAX_DEVICES",
+    "MIN_SAMPLE_RATE",
+    "Check",
+    "count",
+    "day",
+    "is_number",
+    "one_of",
+    "positive",
+    "rate",
+    "tags",
+    "text",
+    "texts",
+]
+
+Check: TypeAlias = Callable[[Any], str | None]
+
+MAX_DEVICES = 10**12
+"""More than there can be; larger numbers are slips."""
+
+MIN_SAMPLE_RATE = 1e-9
+"""One device in a billion."""
+
+
+def text(value: Any) -> str | None:
+    return None if isinstance(value, str) and value.strip() else "must be text that is not empty"
+
+
+def texts(value: Any) -> str | None:
+    fine = isinstance(value, list) and all(isinstance(each, str) for each in value)
+    return None if fine else 'must be a list of texts, like ["checkout", "mobile"]'
+
+
+def tags(value: Any) -> str | None:
+    return texts(value) or (None if all(value) else "must not hold an empty text")
+
+
+def day(value: Any) -> str | None:
+    return None if type(value) is date else "must be a date without quotes, like 2027-06-30"
+
+
+def one_of(choices: tuple[str, ...]) -> Check:
+    return lambda value: None if value in choices else f"must be one of {', '.join(choices)}"
+
+
+def positive(limit: float) -> Check:
+    def check(value: Any) -> str | None:
+        if not is_number(value) or not 0 < value <= limit:
+            return f"must be a number above 0 and at most {limit:g}"
+        return None
+
+    return check
+
+
+def count(value: Any) -> str | None:
+    fine = isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MAX_DEVICES
+    return None if fine else f"must be a whole number above 0 and at most {MAX_DEVICES:,}"
+
+
+def rate(value: Any) -> str | None:
+    if not is_number(value) or not MIN_SAMPLE_RATE <= value <= 1:
+        return f"must be a number above 0 and at most 1, and not below {MIN_SAMPLE_RATE:g}"
+    return None
+
+
+def is_number(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    return math.isfinite(value) if isinstance(value, float) else abs(value) <= MAX_DEVICES

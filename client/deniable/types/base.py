@@ -1,0 +1,118 @@
+"""The contract between a metric and its type: what a recorded value means, from the keys that
+declare it to the mechanism that hides it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self, TypeAlias
+
+from deniable.checks import Check
+from deniable.mechanisms import Mechanism, Memoizing
+from deniable.randomness import Bits, below
+
+__all__ = ["Aggregate", "MetricType", "Table", "Value"]
+
+Value: TypeAlias = bool | str
+"""What `record` takes: a bool for a boolean metric, a string for a category or string."""
+
+Aggregate: TypeAlias = Literal["last", "first", "any", "max"]
+
+
+@dataclass(frozen=True)
+class Table:
+    """The table of one metric in the registry, as its type reads it.
+
+    Attributes:
+        settings: all keys of the metric. A key of the type may hold what its check refused,
+            which has been reported.
+        folder: where a file that a key names is looked for.
+        report: takes a key (None: the metric itself) and what is wrong with it.
+    """
+
+    settings: Mapping[str, Any]
+    folder: Path
+    report: Callable[[str | None, str], None]
+
+
+class MetricType(ABC):
+    """What the values of a metric are. An instance holds what one metric declares of them.
+
+    Attributes:
+        name: what `type = "..."` says.
+        keys: the registry's keys that only this type takes, with their checks.
+        foreign: why a key of another type has no place here; nothing for most.
+        aggregates: how several records of one window become one value; the first is the default.
+        values: the domain in its declared order; empty where there is no list of it.
+        needs_candidates: whether the values are any strings, and are named when it is estimated.
+    """
+
+    name: ClassVar[str]
+    keys: ClassVar[Mapping[str, Check]] = {}
+    foreign: ClassVar[Mapping[str, str]] = {}
+    aggregates: ClassVar[tuple[Aggregate, ...]] = ("last", "first", "any")
+    needs_candidates: ClassVar[bool] = False
+    values: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, table: Table) -> Self:
+        """The type as a metric's table declares it; mistakes are reported there."""
+        return cls()
+
+    @abstractmethod
+    def normalize(self, value: Value) -> str:
+        """The text that a recorded value waits as, until its window ends.
+
+        Raises:
+            ValueError: there is none. The message does not repeat the value.
+        """
+
+    def stands_in(self, text: str, value: Value) -> bool:
+        """Whether a normalized text stands for a value that is not declared."""
+        return False
+
+    def merge(self, aggregate: Aggregate, value: str, text: str, records: int, bits: Bits) -> str:
+        """A window's value after one more record, `text`: the `records`-th, from 2 on."""
+        if aggregate == "last":
+            return text
+        if aggregate == "any" and below(records, bits) == 0:
+            # Reservoir sampling (Vitter, ACM TOMS 1985): each record is kept with chance 1/records.
+            return text
+        return value
+
+    @abstractmethod
+    def item(self, text: str, mechanism: Mechanism[Any]) -> int | str:
+        """What the mechanism randomizes in place of a normalized text.
+
+        Raises:
+            KeyError: it is no value, as the registry has changed since it was recorded.
+        """
+
+    @abstractmethod
+    def design(self, mechanism: str, metric: str, epsilon: float) -> Mechanism[Any]:
+        """The mechanism called `mechanism`, within `epsilon`; the metric's name is its salt.
+
+        Raises:
+            SchemeError: there is none, or it cannot keep within `epsilon`.
+        """
+
+    @abstractmethod
+    def design_memoized(
+        self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float
+    ) -> Memoizing[Any]:
+        """The same with memory: one report within `epsilon`, one memo within `memo_epsilon`.
+
+        Raises:
+            SchemeError: there is none, or it cannot keep within both.
+        """
+
+    @abstractmethod
+    def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> str:
+        """Why `auto` takes what it takes, as the beginning of a sentence; `memo_epsilon` is None
+        without memory."""
+
+    def loss(self, mechanism: Mechanism[Any], epsilon: float) -> float | None:
+        """The mechanism's total variance over the least possible; None where that is not known."""
+        return None

@@ -1,0 +1,119 @@
+"""One of a list of values."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from deniable.checks import Check, texts
+from deniable.checks import text as is_text
+from deniable.errors import ValueListError
+from deniable.mechanisms import Mechanism
+from deniable.types.base import Table, Value
+from deniable.types.closed import Closed
+from deniable.value_list import read_values, value_text
+
+__all__ = ["MAX_VALUES", "Category"]
+
+MAX_VALUES = 1 << 20
+"""The most values that may be listed."""
+
+_OTHER = "other"
+"""A value of that name stands for the rest, if the metric does not say another."""
+
+
+@dataclass(frozen=True)
+class Category(Closed):
+    """One of the declared values, in normal form C; what is none of them is `other`, if that is
+    declared, and refused if not."""
+
+    name = "category"
+    keys: ClassVar[Mapping[str, Check]] = {
+        "values": texts,
+        "values_file": is_text,
+        "other": is_text,
+    }
+
+    values: tuple[str, ...]
+    other: str | None = None
+
+    @classmethod
+    def read(cls, table: Table) -> Self:
+        values = _values(table)
+        other = table.settings.get("other")
+        if other is None:
+            return cls(values, _OTHER if _OTHER in values else None)
+        other = unicodedata.normalize("NFC", str(other))
+        if other not in values:
+            told = table.settings["other"]
+            table.report("other", f"is {told!r}, which is not one of the values")
+        return cls(values, other)
+
+    def normalize(self, value: Value) -> str:
+        if not isinstance(value, str):
+            raise ValueError(f"takes a string, not {type(value).__name__}")
+        text = unicodedata.normalize("NFC", value)
+        if text in self.places:
+            return text
+        if self.other is not None:
+            return self.other
+        # The message must not repeat the value: error messages end up in logs.
+        raise ValueError(
+            'the value is not one of its declared values; add it, or add an "other" that '
+            "stands for the rest"
+        )
+
+    def item(self, text: str, mechanism: Mechanism[Any]) -> int | str:
+        # An app may be upgraded inside a window, and the value leave the domain.
+        known = self.other is None or text in self.places
+        return super().item(text if known else str(self.other), mechanism)
+
+    def stands_in(self, text: str, value: Value) -> bool:
+        return (
+            text == self.other
+            and isinstance(value, str)
+            and unicodedata.normalize("NFC", value) not in self.places
+        )
+
+
+def _values(table: Table) -> tuple[str, ...]:
+    settings = table.settings
+    given = [key for key in ("values", "values_file") if key in settings]
+    if len(given) != 1:
+        table.report(
+            None,
+            'lacks values: list them, like ["yes", "no"], or name a values_file'
+            if not given
+            else "has both values and values_file: keep one of them",
+        )
+        return ()
+    (key,) = given
+    if Category.keys[key](settings[key]):
+        return ()
+    if key == "values":
+        values = _listed(table, settings[key])
+    else:
+        try:
+            values = read_values(table.folder / settings[key])
+        except ValueListError as error:
+            table.report(key, str(error))
+            return ()
+    if not 2 <= len(values) <= MAX_VALUES:
+        table.report(key, f"must list from 2 to {MAX_VALUES:,} values, not {len(values):,}")
+    return tuple(values)
+
+
+def _listed(table: Table, values: list[str]) -> list[str]:
+    normal = [unicodedata.normalize("NFC", value) for value in values]
+    seen: set[str] = set()
+    for value in normal:
+        if value in seen:
+            table.report("values", f"lists {value!r} twice")
+        seen.add(value)
+        try:
+            value_text(value)
+        except ValueError as error:
+            table.report("values", f"lists {value[:20]!r}, which {error}")
+    return normal

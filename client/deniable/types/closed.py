@@ -1,0 +1,47 @@
+"""What types have in common whose values are listed."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from deniable.mechanisms import (
+    Mechanism,
+    Memoizing,
+    choice,
+    design,
+    design_memoized,
+)
+from deniable.types.base import MetricType
+
+__all__ = ["Closed"]
+
+
+class Closed(MetricType):
+    """A type with a list of values: mechanisms know them by their places in it."""
+
+    def item(self, text: str, mechanism: Mechanism[Any]) -> int | str:
+        index = self.places[text]
+        return text if mechanism.size is None else index
+
+    def design(self, mechanism: str, metric: str, epsilon: float) -> Mechanism[Any]:
+        return design(mechanism, len(self.values), epsilon)
+
+    def design_memoized(
+        self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float
+    ) -> Memoizing[Any]:
+        return design_memoized(mechanism, metric, len(self.values), epsilon, memo_epsilon)
+
+    def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> str:
+        size = len(self.values)
+        if memo_epsilon is None:
+            return choice.explain(size, epsilon).reason
+        return choice.explain_memoized(size, metric, epsilon, memo_epsilon).reason
+
+    def loss(self, mechanism: Mechanism[Any], epsilon: float) -> float:
+        return choice.loss(mechanism, len(self.values), epsilon)
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """The place of each value in the list, from 0."""
+        return {value: place for place, value in enumerate(self.values)}

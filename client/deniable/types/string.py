@@ -1,0 +1,48 @@
+"""Any string: its candidates are named when it is estimated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from deniable.mechanisms import Mechanism, Memoizing, design_memoized, design_string
+from deniable.types.base import MetricType, Value
+from deniable.value_list import value_text
+
+__all__ = ["String"]
+
+
+@dataclass(frozen=True)
+class String(MetricType):
+    """What `deniable.value_list` calls a value: 1 to 1,024 bytes without control characters, not
+    all blank."""
+
+    name = "string"
+    foreign = dict.fromkeys(
+        ("values", "values_file"), "its candidates are named when it is estimated"
+    )
+    needs_candidates = True
+
+    def normalize(self, value: Value) -> str:
+        if not isinstance(value, str):
+            raise ValueError(f"takes a string, not {type(value).__name__}")
+        try:
+            return value_text(value)
+        except ValueError as error:
+            raise ValueError(f"the string {error}; clean it before you record it") from None
+
+    def item(self, text: str, mechanism: Mechanism[Any]) -> str:
+        return text
+
+    def design(self, mechanism: str, metric: str, epsilon: float) -> Mechanism[Any]:
+        return design_string(mechanism, metric, epsilon)
+
+    def design_memoized(
+        self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float
+    ) -> Memoizing[Any]:
+        return design_memoized(mechanism, metric, None, epsilon, memo_epsilon)
+
+    def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> str:
+        if memo_epsilon is None:
+            return "hashed projective geometry takes any string and needs the fewest devices"
+        return "cohort local hashing of a memo takes any string"
