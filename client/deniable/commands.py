@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
 from deniable import edits, sent_command
 from deniable.errors import RegistryError
-from deniable.forecast import forecast
+from deniable.forecast import forecast, is_blind
 from deniable.mechanisms import AUTO, Memoizing
 from deniable.metric import Metric
 from deniable.problem import Problem
@@ -39,8 +39,9 @@ def lint(path: Path, explain: bool, since: Path | None, as_json: bool) -> None:
 
     A registry without mistakes is shown as a table: what each metric asks, how much its
     answers reveal, and which mechanism gives them. A warning says what cannot work: a
-    metric that has expired, or whose expected `devices` are too few to see a 1 % share. A
-    note says what an edit costs: of any metric with memory, and with --since of each change.
+    metric that has expired, or whose expected `devices` are too few to see a 5 % share. A
+    note says that they are too few to see a 1 % share, and what an edit costs: of any metric
+    with memory, and with --since of each change.
     """
     try:
         before = None if since is None else Registry.load(since)
@@ -87,11 +88,15 @@ def _remarks(registry: Registry, before: Registry | None) -> list[Problem]:
     today = datetime.now(UTC).date()
     found = []
     for metric in registry:
-        messages = [forecast(metric), _beyond_cap(metric, registry)]
-        if metric.expires < today:
-            messages.append(f"expired on {metric.expires}: it is neither recorded nor accepted")
         line, where = registry.lines.get(metric.name), f"metrics.{metric.name}"
-        found += [Problem(line, where, each, "warning") for each in messages if each]
+        if message := forecast(metric):
+            severity: Literal["warning", "note"] = "warning" if is_blind(metric) else "note"
+            found.append(Problem(line, where, message, severity))
+        if message := _beyond_cap(metric, registry):
+            found.append(Problem(line, where, message, "warning"))
+        if metric.expires < today:
+            message = f"expired on {metric.expires}: it is neither recorded nor accepted"
+            found.append(Problem(line, where, message, "warning"))
     found += edits.foresee(registry) if before is None else edits.compare(before, registry)
     return sorted(found, key=lambda problem: problem.line or 0)
 

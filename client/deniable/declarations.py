@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import date
 from pathlib import Path
 from typing import Any, cast
 
-from deniable import checks, windows
-from deniable.checks import Check
+from deniable.checks import is_number, positive
 from deniable.errors import SchemeError
+from deniable.keys import (
+    COMMON_KEYS,
+    DEFAULTS,
+    KEYS,
+    MAX_LIFETIME_EPSILON,
+    REQUIRED,
+    SCHEME_KEYS,
+    TOP_KEYS,
+)
 from deniable.mechanisms import (
     DESIGNS,
-    MAX_EPSILON,
     MAX_MEMO_EPSILON,
     MEMOIZED_DESIGNS,
     MEMOIZED_STRING_DESIGNS,
     STRING_DESIGNS,
+    names,
+    require_name,
 )
-from deniable.metric import LONGITUDINAL, Metric
+from deniable.metric import Metric
 from deniable.problem import Problem
 from deniable.toml_lines import Path as KeyPath
 from deniable.toml_lines import line_of
@@ -32,32 +42,6 @@ SCHEMA = 1
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
 _APP = re.compile(r"[a-z][a-z0-9_-]{0,63}", re.ASCII)
 """It names a folder on the device, so it holds nothing that a file system reads otherwise."""
-
-MAX_LIFETIME_EPSILON = 10_000.0
-"""The largest lifetime epsilon; anything near it promises nothing, which `lint` says."""
-
-_COMMON: dict[str, Check] = {
-    "type": checks.one_of(tuple(TYPES)),
-    "description": checks.text,
-    "owner": checks.text,
-    "expires": checks.day,
-    "epsilon": checks.positive(MAX_EPSILON),
-    "lifetime_epsilon": checks.positive(MAX_LIFETIME_EPSILON),
-    "memo_epsilon": checks.positive(MAX_MEMO_EPSILON),
-    "window": checks.one_of(windows.KINDS),
-    "aggregate": checks.text,  # checked with the type
-    "sample_rate": checks.rate,
-    "longitudinal": checks.one_of(LONGITUDINAL),
-    "mechanism": checks.text,  # checked when the scheme is built
-    "tags": checks.tags,
-    "devices": checks.count,
-}
-_KEYS = _COMMON | {key: check for each in TYPES.values() for key, check in each.keys.items()}
-"""Every key that a metric of some type may hold."""
-
-_REQUIRED = ("type", "description", "owner", "expires", "epsilon", "lifetime_epsilon")
-_DEFAULTS = ("owner", "expires", "window", "sample_rate", "tags", "devices", "aggregate")
-"""What [defaults] may hold. Not the epsilons: each metric states its own."""
 
 
 class Declarations:
@@ -76,7 +60,7 @@ class Declarations:
 
     def read(self) -> tuple[str, dict[str, Metric], float | None]:
         for key in self.document:
-            if key not in ("schema", "app", "lifetime_epsilon", "defaults", "metrics"):
+            if key not in TOP_KEYS:
                 self.report((key,), "is unknown here; a metric stands under [metrics.NAME]")
         if self.document.get("schema") != SCHEMA:
             self.report(("schema",), f"must be {SCHEMA}: write `schema = {SCHEMA}` at the top")
@@ -89,7 +73,7 @@ class Declarations:
             )
             app = ""
         cap = self.document.get("lifetime_epsilon")
-        if cap is not None and (wrong := checks.positive(MAX_LIFETIME_EPSILON)(cap)):
+        if cap is not None and (wrong := positive(MAX_LIFETIME_EPSILON)(cap)):
             self.report(("lifetime_epsilon",), wrong)
         defaults = self._defaults()
         tables = self.document.get("metrics", {})
@@ -112,9 +96,9 @@ class Declarations:
         good = {}
         for key, value in defaults.items():
             path = ("defaults", key)
-            if key not in _DEFAULTS:
-                self.report(path, f"has no default; [defaults] may hold {', '.join(_DEFAULTS)}")
-            elif wrong := _KEYS[key](value):
+            if key not in DEFAULTS:
+                self.report(path, f"has no default; [defaults] may hold {', '.join(DEFAULTS)}")
+            elif wrong := KEYS[key](value):
                 self.report(path, wrong)
             else:
                 good[key] = value
@@ -132,44 +116,46 @@ class Declarations:
             self.report(path, f"must be a table: write [metrics.{name}]")
             return None
         for key, value in table.items():
-            if key not in _KEYS:
-                self.report((*path, key), f"is unknown; a metric may hold {', '.join(_KEYS)}")
-            elif wrong := _KEYS[key](value):
+            if key not in KEYS:
+                self.report((*path, key), f"is unknown; a metric may hold {', '.join(KEYS)}")
+            elif wrong := KEYS[key](value):
                 self.report((*path, key), wrong)
-        settings = {**defaults, **{key: table[key] for key in _KEYS if key in table}}
-        for key in _REQUIRED:
+        settings = {**defaults, **{key: table[key] for key in KEYS if key in table}}
+        for key in REQUIRED:
             if key not in settings:
                 self.report(path, f"lacks {key}")
         kind = TYPES.get(str(settings.get("type")))
-        if kind is None:
-            return None
-        self._foreign(path, kind, settings)
-        metric_type = kind.read(
+        metric_type = None
+        if kind is not None:
+            metric_type = self._type(path, kind, settings)
+        self._epsilons(path, settings)
+        self._mechanism(path, kind, settings)
+        # What can be built is built, whatever else is wrong, so that all mistakes are told at once.
+        refused = {problem.where for problem in self.problems[before:]}
+        good = {key: settings[key] for key in settings if ".".join((*path, key)) not in refused}
+        metric = None
+        if metric_type is not None and self._can_design(settings, good):
+            metric = self._build(path, name, good, metric_type)
+        return metric if len(self.problems) == before else None
+
+    def _type(
+        self, path: KeyPath, kind: type[MetricType], settings: Mapping[str, Any]
+    ) -> MetricType | None:
+        """The type as the table declares it, if it may be asked for with what was given."""
+        for key in settings:
+            if key not in COMMON_KEYS and key not in kind.keys:
+                why = f": {kind.foreign[key]}" if key in kind.foreign else ""
+                self.report((*path, key), f"does not belong to a {kind.name}{why}")
+        if settings.get("aggregate", kind.aggregates[0]) not in kind.aggregates:
+            choices = ", ".join(kind.aggregates)
+            self.report((*path, "aggregate"), f"of a {kind.name} must be one of {choices}")
+        return kind.read(
             Table(
                 settings,
                 self.folder,
                 lambda key, message: self.report(path if key is None else (*path, key), message),
             )
         )
-        self._aggregate(path, kind, settings)
-        self._epsilons(path, settings)
-        self._memory(path, settings)
-        if len(self.problems) > before:
-            return None
-        return self._build(path, name, settings, metric_type)
-
-    def _foreign(self, path: KeyPath, kind: type[MetricType], settings: Mapping[str, Any]) -> None:
-        for key in settings:
-            if key not in _COMMON and key not in kind.keys:
-                why = f": {kind.foreign[key]}" if key in kind.foreign else ""
-                self.report((*path, key), f"does not belong to a {kind.name}{why}")
-
-    def _aggregate(
-        self, path: KeyPath, kind: type[MetricType], settings: Mapping[str, Any]
-    ) -> None:
-        if settings.get("aggregate", kind.aggregates[0]) not in kind.aggregates:
-            choices = ", ".join(kind.aggregates)
-            self.report((*path, "aggregate"), f"of a {kind.name} must be one of {choices}")
 
     def _epsilons(self, path: KeyPath, settings: Mapping[str, Any]) -> None:
         epsilon, lifetime = settings.get("epsilon"), settings.get("lifetime_epsilon")
@@ -179,7 +165,9 @@ class Declarations:
                 (*path, "memo_epsilon"),
                 'is what one memo may reveal: say longitudinal = "memoize", or leave it out',
             )
-        if not all(map(checks.is_number, (epsilon, lifetime, 1 if memo is None else memo))):
+        if not (is_number(epsilon) and is_number(lifetime)) or not (
+            memo is None or is_number(memo)
+        ):
             return
         epsilon, lifetime = cast(float, epsilon), cast(float, lifetime)
         if lifetime < epsilon:
@@ -200,9 +188,14 @@ class Declarations:
                 f"is {memo}, above lifetime_epsilon {lifetime}: the device could never answer once",
             )
 
-    def _memory(self, path: KeyPath, settings: Mapping[str, Any]) -> None:
+    def _mechanism(
+        self, path: KeyPath, kind: type[MetricType] | None, settings: Mapping[str, Any]
+    ) -> None:
+        """Whether there is such a mechanism, for this type and with or without memory."""
         name, place = settings.get("mechanism"), (*path, "mechanism")
         memoize = settings.get("longitudinal") == "memoize"
+        if not isinstance(name, str) or KEYS["mechanism"](name):
+            return
         if memoize and name in {*DESIGNS, *STRING_DESIGNS}:
             self.report(
                 place,
@@ -212,10 +205,25 @@ class Declarations:
             self.report(
                 place, f'is {name}, which remembers: say longitudinal = "memoize", or leave it out'
             )
+        elif kind is not None or name not in names(closed=False, memoize=memoize):
+            # Of an unknown type the names for a closed domain are listed.
+            closed = kind is None or not kind.needs_candidates
+            try:
+                require_name(name, closed=closed, memoize=memoize)
+            except SchemeError as error:
+                self.report(place, str(error))
+
+    @staticmethod
+    def _can_design(settings: Mapping[str, Any], good: Mapping[str, Any]) -> bool:
+        """Whether everything that the mechanism is made from was given and is right."""
+        given = all(key in good for key in SCHEME_KEYS if key in settings)
+        needed = all(key in good for key in ("type", "epsilon", "lifetime_epsilon"))
+        return given and needed
 
     def _build(
         self, path: KeyPath, name: str, settings: Mapping[str, Any], metric_type: MetricType
     ) -> Metric | None:
+        """The metric, if its mechanism can be built; keys that are missing are left empty."""
         optional = (
             "window",
             "sample_rate",
@@ -227,9 +235,9 @@ class Declarations:
         metric = Metric(
             name=name,
             type=metric_type,
-            description=settings["description"],
-            owner=settings["owner"],
-            expires=settings["expires"],
+            description=settings.get("description", ""),
+            owner=settings.get("owner", ""),
+            expires=settings.get("expires", date.max),
             epsilon=float(settings["epsilon"]),
             lifetime_epsilon=float(settings["lifetime_epsilon"]),
             aggregate=settings.get("aggregate", metric_type.aggregates[0]),

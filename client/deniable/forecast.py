@@ -52,6 +52,7 @@ __all__ = [
     "critical_value",
     "detectable_share",
     "forecast",
+    "is_blind",
     "reports_for_half_width",
     "reports_to_detect",
     "std_error",
@@ -69,6 +70,9 @@ USABLE_SHARE = 0.5
 
 WORTHWHILE_SHARE = 0.01
 """A metric that cannot see a share of 1 % is worth a warning before it is asked."""
+
+LARGE_SHARE = 0.05
+"""A metric that cannot even see this share cannot do what it is for."""
 
 FEW_SUPPORTERS = 25.0
 """Below this variance of the number of reports that support a value by chance, p-values are exact
@@ -226,3 +230,12 @@ def forecast(metric: Metric) -> str | None:
     if seen is None or not usable(mechanism, size, reports):
         return f"no usable signal with {crowd}: {advice}"
     return f"with {crowd} no share below {seen:.1%} stands out in a {metric.window}: {advice}"
+
+
+def is_blind(metric: Metric) -> bool:
+    """Whether the expected crowd cannot even see a share of 5 % (LARGE_SHARE) in a window."""
+    if metric.devices is None or metric.values is None:
+        return False
+    reports = metric.devices * metric.sample_rate
+    seen = detectable_share(metric.scheme.mechanism, len(metric.values), reports)
+    return seen is None or seen > LARGE_SHARE

@@ -75,6 +75,24 @@ def test_lint_warns_of_what_cannot_work(run: Callable[..., Any], tmp_path: Path)
     assert [problem["severity"] for problem in warned] == ["warning", "warning"]
 
 
+@pytest.mark.parametrize(
+    ("devices", "severity"), [(400, "warning"), (1_000, "note"), (20_000, None)]
+)
+def test_lint_warns_of_crowds_that_see_no_large_share(
+    run: Callable[..., Any], tmp_path: Path, devices: int, severity: str | None
+) -> None:
+    """A crowd that cannot see a share of 5 % is a warning, one that cannot see 1 % a note. At
+    epsilon 2 a boolean's crowd of 400, 1,000 and 20,000 sees 6.3 %, 4 % and 0.9 %."""
+    path = tmp_path / "metrics.toml"
+    path.write_text(
+        "schema = 1\napp = 'example'\n"
+        "[metrics.m]\ntype = 'boolean'\ndescription = 'd'\nowner = 'o'\n"
+        f"expires = 2099-01-01\nepsilon = 2\nlifetime_epsilon = 8\ndevices = {devices}\n"
+    )
+    found = json.loads(run(lint, path, "--json").stdout)["problems"]
+    assert [each["severity"] for each in found] == ([severity] if severity else [])
+
+
 def test_lint_explains_each_mechanism(run: Callable[..., Any]) -> None:
     """--explain says for each metric why it has its mechanism and what that loses."""
     result = run(lint, REGISTRIES / "good.toml", "--explain")

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from deniable import Client, Registry, open_windows
+from deniable.types import Category
 
 MakeClient = Callable[..., Client]
 
@@ -159,7 +160,7 @@ def test_a_value_that_left_the_domain_becomes_other(
         with make_client() as client:
             client.record("browser", "chrome")
         clock.days(1)
-        client = make_client(registry=changed(registry, "browser", values=values, other=other))
+        client = make_client(registry=changed(registry, "browser", type=Category(values, other)))
         assert client.flush()
         assert held(client) == []
         assert len(collector.reports) == answers

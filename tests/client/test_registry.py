@@ -10,7 +10,7 @@ import pytest
 
 from deniable import MetricError, Registry, RegistryError, SchemeError
 from deniable.mechanisms import Memoizing
-from deniable.types import MAX_VALUES
+from deniable.types import MAX_VALUES, Category
 from deniable.value_list import MAX_VALUE_BYTES
 
 REGISTRIES = Path(__file__).parent / "registries"
@@ -33,7 +33,8 @@ def test_a_good_file_becomes_metrics(registry: Registry) -> None:
     assert (dark_mode.window, dark_mode.sample_rate, dark_mode.aggregate) == ("day", 0.02, "last")
     assert dark_mode.tags == ("desktop",)
     browser = registry["browser"]
-    assert (browser.window, browser.epsilon, browser.other) == ("week", 2.0, "other")
+    assert (browser.window, browser.epsilon) == ("week", 2.0)
+    assert browser.type == Category(browser.values, "other")
     assert browser.tags == ()
     drink = registry["drink"]
     assert (drink.aggregate, drink.other) == ("any", "rest")

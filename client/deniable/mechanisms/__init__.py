@@ -6,8 +6,8 @@ collector never learns of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from deniable.errors import SchemeError
 from deniable.mechanisms.base import (
@@ -81,7 +81,9 @@ __all__ = [
     "design_string",
     "explain",
     "explain_memoized",
+    "names",
     "rebuild",
+    "require_name",
     "total_variance",
 ]
 
@@ -141,13 +143,33 @@ _CLASSES: dict[str, type[Mechanism[Any]]] = {
 }
 
 
+def names(*, closed: bool, memoize: bool) -> tuple[str, ...]:
+    """What `mechanism = "..."` may say: for a closed domain or for strings, with memory or not."""
+    if memoize:
+        return (AUTO, *(MEMOIZED_DESIGNS if closed else ()), *MEMOIZED_STRING_DESIGNS)
+    return (AUTO, *(DESIGNS if closed else STRING_DESIGNS))
+
+
+def require_name(name: str, *, closed: bool, memoize: bool) -> None:
+    """Check that there is a mechanism called `name` for such a domain.
+
+    Raises:
+        SchemeError: there is none; the message lists those that there are.
+    """
+    known = names(closed=closed, memoize=memoize)
+    if name not in known:
+        message = f"there is no mechanism {name!r} here: choose one of {', '.join(known)}"
+        raise SchemeError(message)
+
+
 def design(name: str, size: int, epsilon: float) -> Mechanism[int]:
     """The mechanism called `name` for a closed domain, within `epsilon`.
 
     Raises:
         SchemeError: there is no such mechanism, or it cannot keep within `epsilon`.
     """
-    maker = best_for if name == AUTO else _named(DESIGNS, name)
+    require_name(name, closed=True, memoize=False)
+    maker = best_for if name == AUTO else DESIGNS[name]
     return maker(size, check_epsilon(epsilon)).require_within(epsilon)
 
 
@@ -157,7 +179,8 @@ def design_string(name: str, metric: str, epsilon: float) -> Mechanism[str]:
     Raises:
         SchemeError: there is no such mechanism, or it cannot keep within `epsilon`.
     """
-    maker = HashedProjectiveGeometry.design if name == AUTO else _named(STRING_DESIGNS, name)
+    require_name(name, closed=False, memoize=False)
+    maker = HashedProjectiveGeometry.design if name == AUTO else STRING_DESIGNS[name]
     return maker(metric, check_epsilon(epsilon)).require_within(epsilon)
 
 
@@ -173,29 +196,16 @@ def design_memoized(
         SchemeError: there is no such mechanism, or it cannot keep within both.
     """
     check_memo_epsilon(epsilon, lifetime_epsilon)
+    require_name(name, closed=size is not None, memoize=True)
     mechanism: Memoizing[Any]
-    if name == AUTO:
-        if size is None:
-            mechanism = MemoizedLocalHashing.design(metric, epsilon, lifetime_epsilon)
-        else:
-            mechanism = best_memoized_for(size, metric, epsilon, lifetime_epsilon)
+    if size is not None and name == AUTO:
+        mechanism = best_memoized_for(size, metric, epsilon, lifetime_epsilon)
     elif size is not None and name in MEMOIZED_DESIGNS:
         mechanism = MEMOIZED_DESIGNS[name](size, epsilon, lifetime_epsilon)
     else:
-        closed = () if size is None else MEMOIZED_DESIGNS
-        maker = _named(MEMOIZED_STRING_DESIGNS, name, closed)
+        maker = MemoizedLocalHashing.design if name == AUTO else MEMOIZED_STRING_DESIGNS[name]
         mechanism = maker(metric, epsilon, lifetime_epsilon)
     return mechanism.require_within_lifetime(epsilon, lifetime_epsilon)
-
-
-_Maker = TypeVar("_Maker")
-
-
-def _named(table: Mapping[str, _Maker], name: str, others: Iterable[str] = ()) -> _Maker:
-    if name not in table:
-        known = ", ".join([AUTO, *others, *table])
-        raise SchemeError(f"there is no mechanism {name!r} here: choose one of {known}")
-    return table[name]
 
 
 def rebuild(name: str, parameters: Mapping[str, Any]) -> Mechanism[Any]:

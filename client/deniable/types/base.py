@@ -57,8 +57,9 @@ class MetricType(ABC):
     values: tuple[str, ...] = ()
 
     @classmethod
-    def read(cls, table: Table) -> Self:
-        """The type as a metric's table declares it; mistakes are reported there."""
+    def read(cls, table: Table) -> Self | None:
+        """The type as a metric's table declares it; mistakes are reported there. None where no
+        mechanism can be designed for what it holds."""
         return cls()
 
     @abstractmethod

@@ -40,16 +40,17 @@ class Category(Closed):
     other: str | None = None
 
     @classmethod
-    def read(cls, table: Table) -> Self:
+    def read(cls, table: Table) -> Self | None:
         values = _values(table)
         other = table.settings.get("other")
         if other is None:
-            return cls(values, _OTHER if _OTHER in values else None)
-        other = unicodedata.normalize("NFC", str(other))
-        if other not in values:
-            told = table.settings["other"]
-            table.report("other", f"is {told!r}, which is not one of the values")
-        return cls(values, other)
+            other = _OTHER if _OTHER in values else None
+        else:
+            other = unicodedata.normalize("NFC", str(other))
+            if other not in values:
+                told = table.settings["other"]
+                table.report("other", f"is {told!r}, which is not one of the values")
+        return cls(values, other) if values else None
 
     def normalize(self, value: Value) -> str:
         if not isinstance(value, str):
@@ -102,6 +103,7 @@ def _values(table: Table) -> tuple[str, ...]:
             return ()
     if not 2 <= len(values) <= MAX_VALUES:
         table.report(key, f"must list from 2 to {MAX_VALUES:,} values, not {len(values):,}")
+        return ()
     return tuple(values)
 
 

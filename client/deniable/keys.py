@@ -1,0 +1,58 @@
+"""The keys that a metric may hold in `metrics.toml`, and what each may say."""
+
+from __future__ import annotations
+
+from deniable import windows
+from deniable.checks import Check, count, day, one_of, positive, rate, tags, text
+from deniable.mechanisms import MAX_EPSILON, MAX_MEMO_EPSILON
+from deniable.metric import LONGITUDINAL
+from deniable.types import TYPES
+
+__all__ = [
+    "COMMON_KEYS",
+    "DEFAULTS",
+    "KEYS",
+    "MAX_LIFETIME_EPSILON",
+    "REQUIRED",
+    "SCHEME_KEYS",
+    "TOP_KEYS",
+]
+
+TOP_KEYS = ("schema", "app", "lifetime_epsilon", "defaults", "metrics")
+"""The keys at the top of the file."""
+
+MAX_LIFETIME_EPSILON = 10_000.0
+"""The largest lifetime epsilon; a number near it protects nothing."""
+
+COMMON_KEYS: dict[str, Check] = {
+    "type": one_of(tuple(TYPES)),
+    "description": text,
+    "owner": text,
+    "expires": day,
+    "epsilon": positive(MAX_EPSILON),
+    "lifetime_epsilon": positive(MAX_LIFETIME_EPSILON),
+    "memo_epsilon": positive(MAX_MEMO_EPSILON),
+    "window": one_of(windows.KINDS),
+    "aggregate": text,  # checked with the type
+    "sample_rate": rate,
+    "longitudinal": one_of(LONGITUDINAL),
+    "mechanism": text,  # checked when the scheme is built
+    "tags": tags,
+    "devices": count,
+}
+"""What a metric of any type may hold."""
+
+KEYS = COMMON_KEYS | {key: check for each in TYPES.values() for key, check in each.keys.items()}
+
+REQUIRED = ("type", "description", "owner", "expires", "epsilon", "lifetime_epsilon")
+DEFAULTS = ("owner", "expires", "window", "sample_rate", "tags", "devices", "aggregate")
+"""What [defaults] may hold. Not the epsilons: each metric states its own."""
+SCHEME_KEYS = (
+    "type",
+    "epsilon",
+    "lifetime_epsilon",
+    "memo_epsilon",
+    "longitudinal",
+    "mechanism",
+)
+"""What a metric's mechanism is made from, beside what its type takes."""
