@@ -37,7 +37,7 @@ def test_a_good_file_becomes_metrics(registry: Registry) -> None:
     assert browser.type == Category(browser.values, "other")
     assert browser.tags == ()
     drink = registry["drink"]
-    assert (drink.aggregate, drink.other) == ("any", "rest")
+    assert (drink.aggregate, drink.type) == ("any", Category(drink.values, "rest"))
     assert [metric.name for metric in registry] == [
         "dark_mode",
         "browser",
