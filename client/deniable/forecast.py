@@ -39,7 +39,7 @@ from collections.abc import Callable
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
-from deniable.mechanisms import Mechanism
+from deniable.mechanisms import FrequencyOracle
 
 if TYPE_CHECKING:
     from deniable.metric import Metric
@@ -91,14 +91,14 @@ def critical_value(alpha: float, family: int) -> float:
     return -_normal.inv_cdf(alpha / family)
 
 
-def std_error(mechanism: Mechanism[Any], share: float, reports: float) -> float:
+def std_error(mechanism: FrequencyOracle[Any], share: float, reports: float) -> float:
     """The standard error of a value's estimated share."""
     p, q = float(mechanism.p), float(mechanism.q)
     rate = q + share * (p - q)
     return math.sqrt(rate * (1 - rate) / reports) / (p - q)
 
 
-def detectable_share(mechanism: Mechanism[Any], size: int, reports: float) -> float | None:
+def detectable_share(mechanism: FrequencyOracle[Any], size: int, reports: float) -> float | None:
     """The smallest share that is detected among `size` values; None if even 1 is not.
 
     `reports` is rounded to a whole number.
@@ -109,7 +109,7 @@ def detectable_share(mechanism: Mechanism[Any], size: int, reports: float) -> fl
     return (rate - q) / (p - q) if rate <= p else None
 
 
-def reports_to_detect(mechanism: Mechanism[Any], size: int, share: float) -> int:
+def reports_to_detect(mechanism: FrequencyOracle[Any], size: int, share: float) -> int:
     """From how many reports on `share`, above 0, is detectable among `size` values.
 
     Somewhat fewer may also do: the number of supporting reports that the test asks for is
@@ -138,13 +138,13 @@ def reports_to_detect(mechanism: Mechanism[Any], size: int, share: float) -> int
     return _first(detectable)
 
 
-def reports_for_half_width(mechanism: Mechanism[Any], share: float, half_width: float) -> int:
+def reports_for_half_width(mechanism: FrequencyOracle[Any], share: float, half_width: float) -> int:
     """How many reports give a 95 % interval of share +- half_width."""
     z = _normal.inv_cdf((1 + _COVERAGE) / 2)
     return math.ceil((z * std_error(mechanism, share, 1) / half_width) ** 2)
 
 
-def usable(mechanism: Mechanism[Any], size: int, reports: float) -> bool:
+def usable(mechanism: FrequencyOracle[Any], size: int, reports: float) -> bool:
     """Whether noise stays below a share of one half; if not there is no usable signal.
 
     `reports` is rounded to a whole number.
@@ -219,7 +219,7 @@ def forecast(metric: Metric) -> str | None:
     """
     if metric.devices is None or not metric.values:
         return None
-    mechanism, size = metric.scheme.mechanism, len(metric.values)
+    mechanism, size = metric.scheme.oracle, len(metric.values)
     reports = metric.devices * metric.sample_rate
     seen = detectable_share(mechanism, size, reports)
     if seen is not None and seen <= WORTHWHILE_SHARE:
@@ -237,5 +237,5 @@ def is_blind(metric: Metric) -> bool:
     if metric.devices is None or metric.values is None:
         return False
     reports = metric.devices * metric.sample_rate
-    seen = detectable_share(metric.scheme.mechanism, len(metric.values), reports)
+    seen = detectable_share(metric.scheme.oracle, len(metric.values), reports)
     return seen is None or seen > LARGE_SHARE

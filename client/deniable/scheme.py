@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any, Self
 
 from deniable.errors import SchemeError
-from deniable.mechanisms import Mechanism, rebuild
+from deniable.mechanisms import FrequencyOracle, Mechanism, rebuild
 from deniable.types import TYPES
 
 __all__ = ["FINGERPRINT_LENGTH", "Scheme"]
@@ -44,6 +44,17 @@ class Scheme:
         return TYPES[self.type].needs_candidates
 
     @property
+    def oracle(self) -> FrequencyOracle[Any]:
+        """The mechanism, whose reports support values.
+
+        Raises:
+            SchemeError: it is none of that kind.
+        """
+        if not isinstance(self.mechanism, FrequencyOracle):
+            raise SchemeError(f"{self.mechanism.name} has no shares of values")
+        return self.mechanism
+
+    @property
     def items(self) -> Sequence[int] | Sequence[str]:
         """What the mechanism randomizes in place of each value, in the order of the values.
 
@@ -52,7 +63,7 @@ class Scheme:
         """
         if not self.values:
             raise SchemeError("the scheme's domain is open: it has no list of items")
-        return self.values if self.mechanism.size is None else range(len(self.values))
+        return self.values if self.oracle.size is None else range(len(self.values))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -89,7 +100,8 @@ class Scheme:
         if kind not in TYPES:
             raise SchemeError(f"this version of deniable knows no type {kind!r}: upgrade it")
         mechanism = rebuild(name, parameters)
-        _check_values(values or (), mechanism.size)
+        if isinstance(mechanism, FrequencyOracle):
+            _check_values(values or (), mechanism.size)
         return cls(kind, mechanism, tuple(values or ()))
 
 

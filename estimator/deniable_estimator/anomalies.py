@@ -32,9 +32,9 @@ import numpy as np
 
 from deniable.mechanisms import (
     BasicRappor,
+    FrequencyOracle,
     HadamardResponse,
     HashedProjectiveGeometry,
-    Mechanism,
     OneTimeRappor,
     ProjectiveGeometry,
     Rappor,
@@ -157,7 +157,7 @@ class Verdict:
 
 def figures(
     tally: Tally,
-    mechanism: Mechanism[Any],
+    mechanism: FrequencyOracle[Any],
     share: FloatArray,
     noise: Noise,
     repeats: float = 1.0,
@@ -185,7 +185,7 @@ def figures(
 _Found = Iterator[tuple[str, float, float, float]]
 
 
-def _shares(mechanism: Mechanism[Any], share: FloatArray, noise: Noise) -> _Found:
+def _shares(mechanism: FrequencyOracle[Any], share: FloatArray, noise: Noise) -> _Found:
     """The lower tail of the shares."""
     if mechanism.size is None and not isinstance(mechanism, HashedProjectiveGeometry):
         # In small tables other strings' collisions move shares by more than noise.
@@ -210,14 +210,14 @@ def _shares(mechanism: Mechanism[Any], share: FloatArray, noise: Noise) -> _Foun
     yield "low", float(count), _LOW * size, tail
 
 
-def _together(mechanism: Mechanism[Any]) -> float:
+def _together(mechanism: FrequencyOracle[Any]) -> float:
     """By how much values that move together inflate the variance of a count of values.
 
     In a projective space, a report of x supports two values on a line through x together; with
     q - 1 others each value is on such a line. Any two rows of a Hadamard matrix have one such
     third. Elsewhere the supports of two values are independent or negatively correlated.
     """
-    channel: Mechanism[Any] = getattr(mechanism, "channel", mechanism)
+    channel: FrequencyOracle[Any] = getattr(mechanism, "channel", mechanism)
     if isinstance(channel, ProjectiveGeometry):
         near = points(channel.order, channel.dimension - 1)
         both = float(channel.p) * points(channel.order, channel.dimension - 2) / near
@@ -228,7 +228,7 @@ def _together(mechanism: Mechanism[Any]) -> float:
     return 1.0
 
 
-def _bitmaps(tally: Tally, mechanism: Mechanism[Any], repeats: float) -> _Found:
+def _bitmaps(tally: Tally, mechanism: FrequencyOracle[Any], repeats: float) -> _Found:
     """The ones in bitmaps, in all and row by row."""
     channel = getattr(mechanism, "channel", mechanism)
     hashes, fewer = 1.0, 0.0
@@ -276,7 +276,7 @@ def _rows(tally: Tally, repeats: float) -> _Found:
     yield "rows", statistic, count - 1.0, chi_square_tail(statistic, count - 1)
 
 
-def _messages(tally: Tally, mechanism: Mechanism[Any]) -> _Found:
+def _messages(tally: Tally, mechanism: FrequencyOracle[Any]) -> _Found:
     """The most frequent message, of mechanisms that have many."""
     channel = getattr(mechanism, "channel", mechanism)
     if isinstance(channel, ProjectiveGeometry):

@@ -231,7 +231,7 @@ def estimate(
     """
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, not {level}")
-    mechanism = scheme.mechanism
+    mechanism = scheme.oracle
     values, items = asked_values(tally, scheme, candidates)
     participation = participation or Participation.evenly(tally)
     repeats = participation.repeats

@@ -31,8 +31,8 @@ from numpy.typing import NDArray
 from deniable.mechanisms import (
     BasicRappor,
     Bloom,
+    FrequencyOracle,
     HadamardResponse,
-    Mechanism,
     MemoizedSubsetSelection,
     OneTimeRappor,
     ProjectiveGeometry,
@@ -70,7 +70,7 @@ class Exposure(NamedTuple):
     @classmethod
     def of(
         cls,
-        mechanism: Mechanism[Any],
+        mechanism: FrequencyOracle[Any],
         share: FloatArray,
         n: int,
         reports: int | NDArray[np.int64],
@@ -87,7 +87,7 @@ class Exposure(NamedTuple):
 
 
 def gain(
-    mechanism: Mechanism[Any], fakes: float = FAKES, share: float = 0.0, targets: int = 1
+    mechanism: FrequencyOracle[Any], fakes: float = FAKES, share: float = 0.0, targets: int = 1
 ) -> float:
     """The most that fakes add to the share of their target, or of several targets in all.
 
@@ -104,13 +104,13 @@ def gain(
 
 
 def loss(
-    mechanism: Mechanism[Any], fakes: float = FAKES, share: float = 0.0, targets: int = 1
+    mechanism: FrequencyOracle[Any], fakes: float = FAKES, share: float = 0.0, targets: int = 1
 ) -> float:
     """The most that fakes take from it; the arguments are those of `gain`."""
     return fakes * (share - float(pull(mechanism, targets).least))
 
 
-def pull(mechanism: Mechanism[Any], targets: int = 1) -> Pull:
+def pull(mechanism: FrequencyOracle[Any], targets: int = 1) -> Pull:
     """What fakes alone would show, of a value or of so many targets in all.
 
     Raises:
@@ -130,7 +130,7 @@ def pull(mechanism: Mechanism[Any], targets: int = 1) -> Pull:
     return Pull((highest - targets * q) / (p - q), (lowest - targets * q) / (p - q))
 
 
-def _supported(mechanism: Mechanism[Any], targets: int) -> tuple[int, int]:
+def _supported(mechanism: FrequencyOracle[Any], targets: int) -> tuple[int, int]:
     """The fewest and the most of so many targets that one report can support.
 
     Strings can be made up until they hash as it suits.

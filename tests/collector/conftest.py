@@ -96,7 +96,6 @@ class Shelf(Mechanism[int]):
 
     def __init__(self, widths: tuple[int, ...]) -> None:
         self.rows = tuple(Row(width, Packing.BITMAP, None) for width in widths)
-        self.size = None
 
     @classmethod
     def from_parameters(cls, parameters: Any) -> Shelf:
@@ -111,15 +110,12 @@ class Shelf(Mechanism[int]):
     def likelihood(self, report: Any, item: Any) -> Any:
         raise NotImplementedError
 
-    def support(self, item: Any) -> Any:
-        raise NotImplementedError
-
 
 @pytest.fixture
 def shelf(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Scheme]:
     """Makes schemes whose tallies have rows of the widths asked for."""
     monkeypatch.setitem(mechanisms._CLASSES, Shelf.name, Shelf)
-    return lambda *widths: Scheme("shelf", Shelf(widths), ())
+    return lambda *widths: Scheme("string", Shelf(widths), ())
 
 
 def missing(tool: str) -> None:

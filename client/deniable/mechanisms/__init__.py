@@ -15,8 +15,10 @@ from deniable.mechanisms.base import (
     MAX_EPSILON,
     MAX_MEMO_EPSILON,
     Cell,
+    FrequencyOracle,
     Mechanism,
     Memoizing,
+    MemoizingOracle,
     Packing,
     Report,
     Row,
@@ -59,6 +61,7 @@ __all__ = [
     "Choice",
     "CohortLocalHashing",
     "CountMeanSketch",
+    "FrequencyOracle",
     "HadamardCountMeanSketch",
     "HadamardResponse",
     "Hashed",
@@ -67,6 +70,7 @@ __all__ = [
     "MemoizedLocalHashing",
     "MemoizedSubsetSelection",
     "Memoizing",
+    "MemoizingOracle",
     "OneTimeRappor",
     "Packing",
     "ProjectiveGeometry",
@@ -89,7 +93,7 @@ __all__ = [
 
 AUTO = "auto"
 
-DESIGNS: dict[str, Callable[[int, float], Mechanism[int]]] = {
+DESIGNS: dict[str, Callable[[int, float], FrequencyOracle[int]]] = {
     "subset_selection": SubsetSelection.design,
     "randomized_response": lambda size, epsilon: SubsetSelection.design(size, epsilon, k=1),
     "projective_geometry": ProjectiveGeometry.design,
@@ -99,7 +103,7 @@ DESIGNS: dict[str, Callable[[int, float], Mechanism[int]]] = {
 }
 """What `mechanism = "..."` may say for a closed domain: name -> (size, epsilon) -> mechanism."""
 
-STRING_DESIGNS: dict[str, Callable[[str, float], Mechanism[str]]] = {
+STRING_DESIGNS: dict[str, Callable[[str, float], FrequencyOracle[str]]] = {
     "hashed_projective_geometry": HashedProjectiveGeometry.design,
     "cohort_local_hashing": CohortLocalHashing.design,
     "count_mean_sketch": CountMeanSketch.design,
@@ -108,13 +112,13 @@ STRING_DESIGNS: dict[str, Callable[[str, float], Mechanism[str]]] = {
 }
 """The same for strings: name -> (salt, epsilon) -> mechanism. The salt is the metric's name."""
 
-MEMOIZED_DESIGNS: dict[str, Callable[[int, float, float], Memoizing[int]]] = {
+MEMOIZED_DESIGNS: dict[str, Callable[[int, float, float], MemoizingOracle[int]]] = {
     "memoized_subset_selection": MemoizedSubsetSelection.design,
     "basic_rappor": BasicRappor.design,
 }
 """With memory, for a closed domain alone: name -> (size, epsilon, lifetime) -> mechanism."""
 
-MEMOIZED_STRING_DESIGNS: dict[str, Callable[[str, float, float], Memoizing[str]]] = {
+MEMOIZED_STRING_DESIGNS: dict[str, Callable[[str, float, float], MemoizingOracle[str]]] = {
     "memoized_local_hashing": MemoizedLocalHashing.design,
     "rappor": Rappor.design,
     "rappor_paper": lambda salt, epsilon, lifetime_epsilon: Rappor.paper(salt),
@@ -162,7 +166,7 @@ def require_name(name: str, *, closed: bool, memoize: bool) -> None:
         raise SchemeError(message)
 
 
-def design(name: str, size: int, epsilon: float) -> Mechanism[int]:
+def design(name: str, size: int, epsilon: float) -> FrequencyOracle[int]:
     """The mechanism called `name` for a closed domain, within `epsilon`.
 
     Raises:
@@ -173,7 +177,7 @@ def design(name: str, size: int, epsilon: float) -> Mechanism[int]:
     return maker(size, check_epsilon(epsilon)).require_within(epsilon)
 
 
-def design_string(name: str, metric: str, epsilon: float) -> Mechanism[str]:
+def design_string(name: str, metric: str, epsilon: float) -> FrequencyOracle[str]:
     """The mechanism called `name` for any string, salted by the metric's name, within `epsilon`.
 
     Raises:
@@ -186,7 +190,7 @@ def design_string(name: str, metric: str, epsilon: float) -> Mechanism[str]:
 
 def design_memoized(
     name: str, metric: str, size: int | None, epsilon: float, lifetime_epsilon: float
-) -> Memoizing[Any]:
+) -> MemoizingOracle[Any]:
     """The mechanism with memory called `name`, within `epsilon` and `lifetime_epsilon`.
 
     `size` is that of a closed domain, None for strings. A mechanism over strings serves a
@@ -197,7 +201,7 @@ def design_memoized(
     """
     check_memo_epsilon(epsilon, lifetime_epsilon)
     require_name(name, closed=size is not None, memoize=True)
-    mechanism: Memoizing[Any]
+    mechanism: MemoizingOracle[Any]
     if size is not None and name == AUTO:
         mechanism = best_memoized_for(size, metric, epsilon, lifetime_epsilon)
     elif size is not None and name in MEMOIZED_DESIGNS:

@@ -3,7 +3,7 @@
 A report is (row, columns): it names one row of its metric's tally and a set of that
 row's columns. A mechanism says how wide its rows are, how a report is packed, how a
 value becomes a report, and with which exact probability. The collector needs the
-rows alone; the estimator needs the cells that support a value and (p, q).
+rows alone. A frequency oracle also says which cells support a value, and how often.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ __all__ = [
     "MAX_MEMO_EPSILON",
     "ONE",
     "Cell",
+    "FrequencyOracle",
     "Item",
     "Mechanism",
     "Memoizing",
+    "MemoizingOracle",
     "Packing",
     "Report",
     "Row",
@@ -110,26 +112,15 @@ class Cell(NamedTuple):
 class Mechanism(ABC, Generic[Item]):
     """A randomizer with its exact probabilities.
 
-    Every mechanism here is *pure* (Wang et al., USENIX Security 2017): a report
-    supports the true value with probability `p` and any other value with
-    probability `q`, so that a count S of supporting reports among n estimates the
-    value's share as (S/n - q) / (p - q), without bias. Where strings are hashed, `q` is
-    the average over the public hash functions.
-
     Attributes:
         name: what `mechanism = "..."` in the registry and the scheme call it.
         rows: the rows of its tally.
         odds: e to the power epsilon, exactly, from the integers in force.
-        p, q: the support probabilities, exact.
-        size: number of values in a closed domain; None where any string may be asked for.
     """
 
     name: ClassVar[str]
     rows: tuple[Row, ...]
     odds: Fraction
-    p: Fraction
-    q: Fraction
-    size: int | None
 
     @property
     def epsilon(self) -> float:
@@ -157,19 +148,6 @@ class Mechanism(ABC, Generic[Item]):
     def likelihood(self, report: Report, item: Item) -> Fraction:
         """The exact probability that `item` is reported as `report`."""
 
-    @abstractmethod
-    def support(self, item: Item) -> Iterator[Cell]:
-        """The cells whose counts support `item`: a report supports it when it sets one of them."""
-
-    def require_item(self, item: int) -> None:
-        """Refuse an index outside a closed domain.
-
-        Raises:
-            ValueError: it is.
-        """
-        if not 0 <= item < cast(int, self.size):
-            raise ValueError(f"item {item} is outside the domain of {self.size}")
-
     def require_within(self, epsilon: float) -> Self:
         """Itself, if its exact epsilon stays within the declared one.
 
@@ -182,6 +160,37 @@ class Mechanism(ABC, Generic[Item]):
                 f"above the declared {epsilon!r}: declare at least that, or change the parameters"
             )
         return self
+
+
+class FrequencyOracle(Mechanism[Item]):
+    """A mechanism whose reports support values, so that the share of any value can be estimated.
+
+    Every oracle here is *pure* (Wang et al., USENIX Security 2017): a report supports the true
+    value with probability `p` and any other value with probability `q`, so that a count S of
+    supporting reports among n estimates the value's share as (S/n - q) / (p - q), without bias.
+    Where strings are hashed, `q` is the average over the public hash functions.
+
+    Attributes:
+        p, q: the support probabilities, exact.
+        size: number of values in a closed domain; None where any string may be asked for.
+    """
+
+    p: Fraction
+    q: Fraction
+    size: int | None
+
+    @abstractmethod
+    def support(self, item: Item) -> Iterator[Cell]:
+        """The cells whose counts support `item`: a report supports it when it sets one of them."""
+
+    def require_item(self, item: int) -> None:
+        """Refuse an index outside a closed domain.
+
+        Raises:
+            ValueError: it is.
+        """
+        if not 0 <= item < cast(int, self.size):
+            raise ValueError(f"item {item} is outside the domain of {self.size}")
 
 
 class Memoizing(Mechanism[Item]):
@@ -250,6 +259,10 @@ class Memoizing(Mechanism[Item]):
                 f"{lifetime_epsilon!r}: declare at least that, or take another mechanism"
             )
         return self.require_within(epsilon)
+
+
+class MemoizingOracle(Memoizing[Item], FrequencyOracle[Item]):
+    """A frequency oracle with memory."""
 
 
 def total_variance(p: Fraction, q: Fraction, size: int) -> Fraction:

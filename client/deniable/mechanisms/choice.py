@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from deniable.mechanisms.base import Mechanism, Memoizing, total_variance
+from deniable.mechanisms.base import FrequencyOracle, MemoizingOracle, total_variance
 from deniable.mechanisms.memoized_local_hashing import MemoizedLocalHashing
 from deniable.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
 from deniable.mechanisms.projective_geometry import ProjectiveGeometry
@@ -51,12 +51,12 @@ class Choice:
         loss: its total variance over the least possible at this size and epsilon (1: optimal).
     """
 
-    mechanism: Mechanism[Any]
+    mechanism: FrequencyOracle[Any]
     reason: str
     loss: float
 
 
-def best_for(size: int, epsilon: float) -> Mechanism[int]:
+def best_for(size: int, epsilon: float) -> FrequencyOracle[int]:
     """The mechanism that `auto` takes for a closed domain of `size` values.
 
     Raises:
@@ -86,7 +86,7 @@ def explain(size: int, epsilon: float) -> Choice:
     return Choice(chosen, reason, loss(chosen, size, epsilon))
 
 
-def _choose(size: int, epsilon: float) -> tuple[Mechanism[int], SubsetSelection]:
+def _choose(size: int, epsilon: float) -> tuple[FrequencyOracle[int], SubsetSelection]:
     """What `auto` takes, and what has the least variance."""
     optimal = SubsetSelection.design(size, epsilon)
     if optimal.rows[0].report_bytes <= MAX_REPORT_BYTES:
@@ -96,7 +96,7 @@ def _choose(size: int, epsilon: float) -> tuple[Mechanism[int], SubsetSelection]
 
 def best_memoized_for(
     size: int, salt: str, epsilon: float, lifetime_epsilon: float
-) -> Memoizing[Any]:
+) -> MemoizingOracle[Any]:
     """The mechanism with memory that `auto` takes for a closed domain of `size` values.
 
     Raises:
@@ -134,7 +134,7 @@ def explain_memoized(size: int, salt: str, epsilon: float, lifetime_epsilon: flo
 
 def _choose_memoized(
     size: int, salt: str, epsilon: float, lifetime_epsilon: float
-) -> tuple[Memoizing[Any], MemoizedSubsetSelection]:
+) -> tuple[MemoizingOracle[Any], MemoizedSubsetSelection]:
     """What `auto` takes, and subset selection of a memo."""
     selection = MemoizedSubsetSelection.design(size, epsilon, lifetime_epsilon)
     hashing = MemoizedLocalHashing.design(salt, epsilon, lifetime_epsilon)
@@ -147,7 +147,7 @@ def _choose_memoized(
     return hashing, selection
 
 
-def loss(mechanism: Mechanism[Any], size: int, epsilon: float) -> float:
+def loss(mechanism: FrequencyOracle[Any], size: int, epsilon: float) -> float:
     """Total variance over `size` values, over the least possible within `epsilon`.
 
     Subset selection with the best k has the least (Ye and Barg, IEEE Trans. Inf. Theory 2018).

@@ -28,7 +28,7 @@ from deniable.mechanisms.base import (
     MAX_CELLS,
     ONE,
     Cell,
-    Mechanism,
+    FrequencyOracle,
     Packing,
     Report,
     Row,
@@ -40,7 +40,7 @@ from deniable.randomness import Bits, coin, system_bits
 __all__ = ["HadamardResponse"]
 
 
-class HadamardResponse(Mechanism[int]):
+class HadamardResponse(FrequencyOracle[int]):
     """Hadamard response over `size` values, with truth threshold P out of 2**53.
 
     Raises:

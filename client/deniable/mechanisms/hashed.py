@@ -29,7 +29,7 @@ from typing import Any, ClassVar, Self
 
 from deniable.errors import SchemeError
 from deniable.hashing import hash64
-from deniable.mechanisms.base import MAX_CELLS, Cell, Mechanism, Report, check_parameters
+from deniable.mechanisms.base import MAX_CELLS, Cell, FrequencyOracle, Report, check_parameters
 from deniable.randomness import Bits, below, system_bits
 
 __all__ = ["Hashed"]
@@ -37,17 +37,17 @@ __all__ = ["Hashed"]
 MAX_ROWS = 1 << 16
 
 
-class Hashed(Mechanism[str]):
+class Hashed(FrequencyOracle[str]):
     """A channel over the hash values of strings, in `hashes` rows under the salt `salt`.
 
     Raises:
         SchemeError: an empty salt, no rows, or more than MAX_CELLS cells in all.
     """
 
-    channel_class: ClassVar[type[Mechanism[int]]]
+    channel_class: ClassVar[type[FrequencyOracle[int]]]
     size: None
 
-    def __init__(self, salt: str, hashes: int, channel: Mechanism[int]) -> None:
+    def __init__(self, salt: str, hashes: int, channel: FrequencyOracle[int]) -> None:
         if not salt or "\0" in salt:
             raise SchemeError(f"{self.name}: salt must be a text without zero bytes")
         (row,) = channel.rows

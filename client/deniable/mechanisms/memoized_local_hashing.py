@@ -29,7 +29,7 @@ from fractions import Fraction
 from typing import ClassVar, Self
 
 from deniable.exact import exp_below
-from deniable.mechanisms.base import MAX_CELLS, Memoizing, Report, check_memo_epsilon
+from deniable.mechanisms.base import MAX_CELLS, MemoizingOracle, Report, check_memo_epsilon
 from deniable.mechanisms.hashed import Hashed
 from deniable.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
 from deniable.randomness import Bits, system_bits
@@ -40,7 +40,7 @@ COHORTS = 256
 """8 bits of linkage. The decoder for cohort tables tells strings that collide apart."""
 
 
-class MemoizedLocalHashing(Hashed, Memoizing[str]):
+class MemoizedLocalHashing(Hashed, MemoizingOracle[str]):
     """Two rounds of generalized randomized response over hashed strings.
 
     Raises:

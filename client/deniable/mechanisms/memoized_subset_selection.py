@@ -34,7 +34,7 @@ from deniable.mechanisms.base import (
     MAX_CELLS,
     ONE,
     Cell,
-    Memoizing,
+    MemoizingOracle,
     Report,
     check_memo_epsilon,
     check_parameters,
@@ -47,7 +47,7 @@ from deniable.randomness import Bits, system_bits
 __all__ = ["MemoizedSubsetSelection"]
 
 
-class MemoizedSubsetSelection(Memoizing[int]):
+class MemoizedSubsetSelection(MemoizingOracle[int]):
     """Thresholds M (`memo`) of the permanent and F (`fresh`) of the fresh round, of 2**53.
 
     Attributes:

@@ -34,7 +34,7 @@ from deniable.mechanisms.base import (
     MAX_CELLS,
     ONE,
     Cell,
-    Mechanism,
+    FrequencyOracle,
     Packing,
     Report,
     Row,
@@ -57,7 +57,7 @@ def points(order: int, dimension: int) -> int:
     return count
 
 
-class ProjectiveGeometry(Mechanism[int]):
+class ProjectiveGeometry(FrequencyOracle[int]):
     """The first `size` points of the space over `order` elements (q) in `dimension` (t)
     coordinates, with threshold P out of 2**53.
 

@@ -43,8 +43,8 @@ from deniable.exact import exp_below
 from deniable.mechanisms.base import (
     ONE,
     Cell,
-    Mechanism,
-    Memoizing,
+    FrequencyOracle,
+    MemoizingOracle,
     Packing,
     Report,
     Row,
@@ -143,7 +143,7 @@ class Rounds:
         return flips(memo, size, self.q, self.p, bits)
 
 
-class BasicRappor(Memoizing[int]):
+class BasicRappor(MemoizingOracle[int]):
     """RAPPOR over a closed domain of `size` values: a bit for each.
 
     A pure protocol with p = p11 and q = p01.
@@ -197,7 +197,7 @@ class BasicRappor(Memoizing[int]):
         yield Cell(0, item)
 
 
-class Rappor(Memoizing[str]):
+class Rappor(MemoizingOracle[str]):
     """RAPPOR over any strings, by their Bloom filters in cohorts.
 
     Counts are decoded bit by bit: a string's bit in its cohort is 1 with probability `p` =
@@ -273,7 +273,7 @@ class Rappor(Memoizing[str]):
         return self.bloom.cells(item)
 
 
-class OneTimeRappor(Mechanism[str]):
+class OneTimeRappor(FrequencyOracle[str]):
     """RAPPOR without its instantaneous round and without memory: one report, drawn anew.
 
     Its odds are those of a memo, and p and q are as Rappor's.

@@ -28,7 +28,7 @@ from deniable.mechanisms.base import (
     MAX_CELLS,
     ONE,
     Cell,
-    Mechanism,
+    FrequencyOracle,
     Packing,
     Report,
     Row,
@@ -41,7 +41,7 @@ from deniable.randomness import PRECISION, Bits, below, coin, subset, system_bit
 __all__ = ["SubsetSelection"]
 
 
-class SubsetSelection(Mechanism[int]):
+class SubsetSelection(FrequencyOracle[int]):
     """Subset selection of `k` out of `size` values, with truth threshold P out of 2**53.
 
     Raises:

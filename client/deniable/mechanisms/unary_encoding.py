@@ -27,7 +27,7 @@ from deniable.exact import exp_below
 from deniable.mechanisms.base import (
     ONE,
     Cell,
-    Mechanism,
+    FrequencyOracle,
     Packing,
     Report,
     Row,
@@ -42,7 +42,7 @@ MAX_SIZE = 1 << 16
 """The most values: a report of 8 kB."""
 
 
-class UnaryEncoding(Mechanism[int]):
+class UnaryEncoding(FrequencyOracle[int]):
     """Unary encoding of `size` values, with thresholds P1 (`one`) and P0 (`zero`) of 2**53.
 
     Raises:

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from deniable.mechanisms import (
+    FrequencyOracle,
     Mechanism,
     Memoizing,
     choice,
@@ -22,6 +23,7 @@ class Closed(MetricType):
 
     def item(self, text: str, mechanism: Mechanism[Any]) -> int | str:
         index = self.places[text]
+        assert isinstance(mechanism, FrequencyOracle)
         return text if mechanism.size is None else index
 
     def design(self, mechanism: str, metric: str, epsilon: float) -> Mechanism[Any]:
@@ -39,6 +41,7 @@ class Closed(MetricType):
         return choice.explain_memoized(size, metric, epsilon, memo_epsilon).reason
 
     def loss(self, mechanism: Mechanism[Any], epsilon: float) -> float:
+        assert isinstance(mechanism, FrequencyOracle)
         return choice.loss(mechanism, len(self.values), epsilon)
 
     @cached_property

@@ -152,7 +152,7 @@ def _outcome(numbers: Mapping[str, float], memoize: bool) -> Outcome:
         memoize=memoize,
     )
     metric = _metric(numbers, size, memoize)
-    mechanism = metric.scheme.mechanism
+    mechanism = metric.scheme.oracle
     answered, example, found = _example(mechanism, size, devices, rate)
     return Outcome(
         plan=made,

@@ -117,7 +117,7 @@ def _after(before: int, bound: Bound) -> str:
 
 
 def _exact(metric: Metric) -> Exact:
-    mechanism = metric.scheme.mechanism
+    mechanism = metric.scheme.oracle
     return Exact(
         mechanism=told_mechanism(mechanism.name),
         odds=str(mechanism.odds),

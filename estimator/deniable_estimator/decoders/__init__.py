@@ -1,7 +1,7 @@
 """From a tally to support counts: one fast decoder for each mechanism, by name.
 
 A mechanism that is not in the table is still decoded, cell by cell through
-`Mechanism.support`. To add a decoder, write it in a file of its own and name it here.
+`FrequencyOracle.support`. To add a decoder, write it in a file of its own and name it here.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from deniable.mechanisms import (
     BasicRappor,
     CohortLocalHashing,
     CountMeanSketch,
+    FrequencyOracle,
     HadamardCountMeanSketch,
     HadamardResponse,
     HashedProjectiveGeometry,
-    Mechanism,
     MemoizedLocalHashing,
     MemoizedSubsetSelection,
     ProjectiveGeometry,
@@ -45,10 +45,10 @@ def support_counts(
     Raises:
         EstimateError: as `asked_values`.
     """
-    return supported(tally, scheme.mechanism, asked_values(tally, scheme, candidates)[1])
+    return supported(tally, scheme.oracle, asked_values(tally, scheme, candidates)[1])
 
 
-def supported(tally: Tally, mechanism: Mechanism[Any], items: Items) -> Support:
+def supported(tally: Tally, mechanism: FrequencyOracle[Any], items: Items) -> Support:
     """How many of the tally's reports support each item, as `asked_values` gives them."""
     decode: Decoder = DECODERS.get(mechanism.name, _cell_by_cell)
     return decode(tally, mechanism, items)
@@ -120,12 +120,12 @@ def _array(items: Sequence[Any]) -> Items:
     return items if isinstance(items[0], str) else np.array(items, np.int64)
 
 
-def _own_cell(tally: Tally, mechanism: Mechanism[Any], items: Items) -> Support:
+def _own_cell(tally: Tally, mechanism: FrequencyOracle[Any], items: Items) -> Support:
     """Each value is supported by its own column of the only row."""
     return Support(tally.rows[0].cells[items], tally.reports)
 
 
-def _cell_by_cell(tally: Tally, mechanism: Mechanism[Any], items: Items) -> Support:
+def _cell_by_cell(tally: Tally, mechanism: FrequencyOracle[Any], items: Items) -> Support:
     rows = [row.cells for row in tally.rows]
     counts = np.array(
         [sum(int(rows[row][column]) for row, column in mechanism.support(item)) for item in items]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deniable.forecast import detectable_share
-from deniable.mechanisms import Mechanism
+from deniable.mechanisms import FrequencyOracle
 from deniable_estimator.dashboard.charts import Tick
 from deniable_estimator.messages import message
 
@@ -41,7 +41,7 @@ class ReachChart:
 
 
 def reach_chart(
-    mechanism: Mechanism[Any], size: int, sample_rate: float, devices: int
+    mechanism: FrequencyOracle[Any], size: int, sample_rate: float, devices: int
 ) -> ReachChart:
     """The chart around so many devices, each of which answers at `sample_rate`."""
     middle = round(math.log10(devices))
