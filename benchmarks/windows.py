@@ -111,7 +111,7 @@ def parts_of(
         scheme = Scheme(
             "category" if listed else "string",
             mechanism,
-            tuple(f"v{value}" for value in range(size)) if listed else None,
+            tuple(f"v{value}" for value in range(size)) if listed else (),
         )
         sample, items = SAMPLERS[mechanism.name], range(size) if listed else STRINGS
         fresh, cost = mechanism, mechanism.epsilon

@@ -95,7 +95,7 @@ _Answer = tuple[FloatArray, NDArray[np.bool_]]
 def _deniable(
     counts: NDArray[np.int64], epsilon: float, salt: str, rng: np.random.Generator
 ) -> _Answer:
-    scheme = Scheme("string", design_string(AUTO, salt, epsilon), None)
+    scheme = Scheme("string", design_string(AUTO, salt, epsilon), ())
     tally = sample_tally(scheme, counts, rng, values=_there)
     answer = estimate(tally, scheme, _candidates, level=1 - LEVEL)
     return answer.share, answer.detected

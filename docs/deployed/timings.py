@@ -81,7 +81,7 @@ def _category(epsilon: float) -> Times:
 
 def _deniable(epsilon: float) -> Times:
     mechanism = design_string(AUTO, "metric", epsilon)
-    scheme = Scheme("string", mechanism, None)
+    scheme = Scheme("string", mechanism, ())
     asked = candidates()
     rng = np.random.default_rng(2)
     tally = sample_tally(scheme, np.full(100, DEVICES // 100), rng, values=asked[:100])
@@ -101,7 +101,7 @@ def _sketch(system: System, epsilon: float) -> Times:
         channel = HadamardResponse.design(HCMS_PLACES, epsilon)
         mechanism = HadamardCountMeanSketch("metric", HASHES, channel)
         published = HCMS_HASHES
-    scheme = Scheme("string", mechanism, None)
+    scheme = Scheme("string", mechanism, ())
     asked = candidates()[:ASKED]
     rng = np.random.default_rng(3)
     tally = sample_tally(scheme, np.full(100, DEVICES // 100), rng, values=asked[:100])

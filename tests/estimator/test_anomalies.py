@@ -77,7 +77,7 @@ def honest_verdicts(
     closed = mechanism.size is not None
     size = mechanism.size or 300
     values = tuple(f"v{number}" for number in range(size))
-    scheme = Scheme("category" if closed else "string", mechanism, values if closed else None)
+    scheme = Scheme("category" if closed else "string", mechanism, values if closed else ())
     weights = weights_of(crowd, size)
     asked = None if closed else values
     regression = not closed and not isinstance(mechanism, HashedProjectiveGeometry)

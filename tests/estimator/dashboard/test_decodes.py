@@ -133,7 +133,7 @@ def test_estimates_and_texts_are_weighed(count: int, listed: bool) -> None:
     list are about a hundred for each string."""
     values = tuple(f"{place}.example" for place in range(count))
     mechanism = design("auto", count, 2.0) if listed else design_string("auto", "m", 2.0)
-    scheme = Scheme("category" if listed else "string", mechanism, values if listed else None)
+    scheme = Scheme("category" if listed else "string", mechanism, values if listed else ())
     rng = np.random.default_rng(1)
     counts = np.full(10, 2_000) if listed else np.full(100, 200)
     if listed:
