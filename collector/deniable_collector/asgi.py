@@ -18,7 +18,7 @@ from flask import Flask
 from deniable_collector.app import JOURNAL, RECEPTION, create_app
 from deniable_collector.batches.batch import Receipt
 from deniable_collector.batches.binary import MEDIA_TYPE
-from deniable_collector.batches.bodies import IntakeError, read_body, too_large
+from deniable_collector.batches.bodies import IntakeError, is_compressed, read_body, too_large
 from deniable_collector.operation.metrics import QUEUE
 from deniable_collector.serving.answers import Answer, accepted, head
 from deniable_collector.serving.group import Done, GroupCommit
@@ -173,8 +173,8 @@ class Collector:
         grown = 0
         try:
             if encoding:
-                limit = self._reception.limit(media_type)
-                body = await run(self._readers, read_body, io.BytesIO(body), encoding, limit)
+                limits = self._reception.limit(media_type), self._reception.compressed_limit
+                body = await run(self._readers, read_body, io.BytesIO(body), encoding, *limits)
                 # What waits for its commit is as large as this, however little was sent.
                 grown = len(body)
                 self.hold(grown)
@@ -195,10 +195,12 @@ class Collector:
         try:
             self.admit(scope.get("client"), scope["headers"])
             media_type, encoding, length = _headers(scope)
-            limit = self._reception.limit(media_type)
+            limit, packed = self._reception.limit(media_type), is_compressed(encoding)
+            if packed:
+                limit = self._reception.compressed_limit
             if length > limit:
-                raise too_large(limit)
-            body = await incoming.collect(limit, hold)
+                raise too_large(limit, compressed=packed)
+            body = await incoming.collect(limit, hold, compressed=packed)
             answer = accepted(await self._take(media_type, encoding, body))
         except Gone:
             return

@@ -172,11 +172,13 @@ class Settings:
     bind: str = _setting("127.0.0.1:8080", _bind, "host:port or unix:/path to listen at")
     workers: int = _setting(2, _whole(1, 256), "processes")
     threads: int = _setting(8, _whole(1, 256), "threads of each process, for all but small batches")
-    max_body: int = _setting(1 << 20, _size, "largest body, before and after decompression")
-    max_reports: int = _setting(1000, _whole(1, 1_000_000), "most reports in one batch of JSON")
-    max_binary_body: int = _setting(
-        1 << 22, _size, "largest body of a binary batch, before and after decompression"
+    max_body: int = _setting(
+        1 << 20,
+        _size,
+        "largest body of JSON; compressed, a body of either type may have a sixteenth of that",
     )
+    max_reports: int = _setting(1000, _whole(1, 1_000_000), "most reports in one batch of JSON")
+    max_binary_body: int = _setting(1 << 22, _size, "largest body of a binary batch, decompressed")
     max_binary_reports: int = _setting(
         100_000, _whole(1, 1_000_000), "most reports in one binary batch"
     )

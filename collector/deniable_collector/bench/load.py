@@ -83,7 +83,7 @@ class Outcome:
 class _Receipt(msgspec.Struct):
     accepted: int
     duplicate: int
-    rejected: list[msgspec.Raw]
+    refused: dict[str, int]
 
 
 _decode = msgspec.json.Decoder(_Receipt).decode
@@ -145,4 +145,4 @@ def _count(outcome: Outcome, answer: bytes) -> None:
         return
     outcome.accepted += receipt.accepted
     outcome.duplicate += receipt.duplicate
-    outcome.rejected += len(receipt.rejected)
+    outcome.rejected += sum(receipt.refused.values())

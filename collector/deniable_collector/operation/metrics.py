@@ -112,10 +112,8 @@ def count_receipts(receipts: Iterable[Receipt]) -> None:
             duplicate += reports
         else:
             empty += 1
-        if receipt.refused is not None:
+        if receipt.refused:
             rejected.update(receipt.refused)
-        elif receipt.rejected:
-            rejected.update(each.reason for each in receipt.rejected)
     _add(BATCHES, {"accepted": folded, "duplicate": again, "empty": empty})
     _add(REJECTED, rejected)
     _add(REPORTS, {"accepted": accepted, "duplicate": duplicate, "rejected": rejected.total()})
