@@ -103,7 +103,7 @@ async def app(scope, receive, send):
 
 
 EVENT_LOOP = ("deniable_collector.asgi:app()",)
-FLASK = ("-k", "gthread", "deniable_collector.wsgi:app")
+FLASK = ("-k", "deniable_collector.worker.ThreadWorker", "deniable_collector.wsgi:app")
 UVICORN = ("-k", "uvicorn_worker.UvicornWorker", "bare:app")
 GUNICORN = ("-k", "asgi", "bare:app")
 

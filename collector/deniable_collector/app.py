@@ -21,9 +21,11 @@ from deniable_collector.batches.bodies import read_body
 from deniable_collector.intake import Intake
 from deniable_collector.operation.metrics import count_answer, served
 from deniable_collector.operation.watch import WatchedStore
+from deniable_collector.serving import framing
 from deniable_collector.serving.answers import SECURITY_HEADERS, Answer, accepted, head
 from deniable_collector.serving.problems import problem, problem_of
 from deniable_collector.serving.reception import Reception
+from deniable_collector.serving.refusals import not_http
 from deniable_collector.settings import Settings
 from deniable_collector.stores import Store, store_of
 from deniable_collector.upkeep.journal import JournalKeeper
@@ -91,10 +93,11 @@ def _add_routes(app: Flask, reception: Reception, store: Store) -> None:
         if reception.admission is not None:
             authorization, key = (request.headers.get(name, "") for name in _KEYS)
             reception.admission.admit(request.remote_addr or "", authorization, key)
-        limit = reception.limit(request.mimetype)
-        encoding = request.headers.get("Content-Encoding", "")
-        body = read_body(request.stream, encoding, limit, reception.compressed_limit)
-        batch = reception.read(request.mimetype, body)
+        media_type = framing.media_type(request.headers.get("Content-Type", ""))
+        limit = reception.limit(media_type)
+        encoding = framing.token(request.headers.get("Content-Encoding", ""))
+        body = read_body(_Source(), encoding, limit, reception.compressed_limit)
+        batch = reception.read(media_type, body)
         (receipt,) = reception.intake.take([batch])
         return _response(accepted(receipt))
 
@@ -116,6 +119,24 @@ def _add_routes(app: Flask, reception: Reception, store: Store) -> None:
         reception.intake.prepare()
         store.ping()
         return _json({"status": "ready"})
+
+
+class _Source:
+    """The body as the server gives it. A server has errors of its own for chunks that are none,
+    and may give what has come of a body that was cut off."""
+
+    def __init__(self) -> None:
+        self._left = request.content_length or 0
+
+    def read(self, size: int, /) -> bytes:
+        try:
+            piece: bytes = request.stream.read(size)
+        except Exception:
+            raise not_http("the chunks of the body are none") from None
+        self._left -= len(piece)
+        if not piece and self._left > 0:
+            raise not_http("the body is shorter than the header says")
+        return piece
 
 
 def _add_documents(app: Flask, registry: Registry) -> None:

@@ -20,6 +20,7 @@ from deniable_collector.batches.batch import Receipt
 from deniable_collector.batches.binary import MEDIA_TYPE
 from deniable_collector.batches.bodies import IntakeError, is_compressed, read_body, too_large
 from deniable_collector.operation.metrics import QUEUE
+from deniable_collector.serving import framing
 from deniable_collector.serving.answers import Answer, accepted, head
 from deniable_collector.serving.group import Done, GroupCommit
 from deniable_collector.serving.guard import Guard
@@ -237,8 +238,8 @@ def _headers(scope: Scope) -> tuple[str, str, int]:
         elif name == b"content-length":
             length = value
     return (
-        media_type.decode("latin-1").partition(";")[0].strip().lower(),
-        encoding.decode("latin-1"),
+        framing.media_type(media_type.decode("latin-1")),
+        framing.token(encoding.decode("latin-1")),
         int(length) if length.isdigit() else 0,
     )
 

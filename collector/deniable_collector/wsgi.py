@@ -1,6 +1,7 @@
-"""The entry point for any WSGI server: `deniable_collector.wsgi:app`, set by the environment.
+r"""The entry point for any WSGI server: `deniable_collector.wsgi:app`, set by the environment.
 
-gunicorn -c python:deniable_collector.gunicorn_conf -k gthread deniable_collector.wsgi:app
+gunicorn -c python:deniable_collector.gunicorn_conf -k deniable_collector.worker.ThreadWorker \
+    deniable_collector.wsgi:app
 """
 
 from __future__ import annotations

@@ -241,7 +241,7 @@ def test_the_plain_way_counts_alike(tmp_path, metrics, batch):
     port = free_port()
     command = [sys.executable, "-m", "gunicorn", "-c", "python:deniable_collector.gunicorn_conf"]
     process = subprocess.Popen(
-        [*command, "-k", "gthread", "deniable_collector.wsgi:app"],
+        [*command, "-k", "deniable_collector.worker.ThreadWorker", "deniable_collector.wsgi:app"],
         env={
             **os.environ,
             "DENIABLE_BIND": "127.0.0.1:0",

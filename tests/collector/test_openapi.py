@@ -139,7 +139,7 @@ def plain_way(tmp_path, metrics) -> Iterator[str]:
     process = subprocess.Popen(
         [
             *(sys.executable, "-m", "gunicorn", "-c", "python:deniable_collector.gunicorn_conf"),
-            *("-k", "gthread", "deniable_collector.wsgi:app"),
+            *("-k", "deniable_collector.worker.ThreadWorker", "deniable_collector.wsgi:app"),
         ],
         env={"DENIABLE_BIND": "127.0.0.1:0", "DENIABLE_WORKERS": "1"},
         cwd=tmp_path,

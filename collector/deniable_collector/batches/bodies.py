@@ -68,19 +68,21 @@ class Source(Protocol):
 
 
 def is_compressed(encoding: str) -> bool:
-    """Whether a content encoding is any but `identity`."""
-    return encoding.strip().lower() not in ("", "identity")
+    """Whether a content encoding, in lower case, is any but `identity`."""
+    return encoding not in ("", "identity")
 
 
 def read_body(source: Source, encoding: str, limit: int, packed_limit: int) -> bytes:
     """The body, of at most `limit` bytes; compressed it has at most `packed_limit`.
+
+    `encoding` is a Content-Encoding in lower case, or "".
 
     Raises:
         IntakeError: the body is longer, or not in the encoding that it claims.
     """
     if not is_compressed(encoding):
         return b"".join(_pieces(source, limit))
-    if encoding.strip().lower() not in ("gzip", "x-gzip"):
+    if encoding not in ("gzip", "x-gzip"):
         raise IntakeError(
             "unsupported-encoding",
             415,
