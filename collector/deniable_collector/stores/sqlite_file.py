@@ -25,6 +25,9 @@ _BUSY_SECONDS = 10.0
 _CLEAR_SECONDS = 0.25
 """How long readers are waited for before the log is emptied: writers wait meanwhile."""
 
+_PROBE_BYTES, _PROBE_CACHE = 1 << 16, 4
+"""What a probe writes, and the pages that SQLite may keep back of it."""
+
 _PAGE_SIZE = 4096
 _LEFT = 32 + 24 + _PAGE_SIZE
 """Bytes of a log that was emptied: its header, and the page that emptying it writes."""
@@ -68,6 +71,30 @@ class SqliteFile:
                     connection.close()
                     self._connection = None
                 raise
+
+    def probe(self) -> None:
+        """Write to the log what a commit may need, and take it back.
+
+        With a cache of a few pages SQLite writes the rest to its log at once, and meets a full
+        disk there as a commit would. A probe that was a commit would stand in the log between the
+        others, and tell when they came.
+
+        Raises:
+            StoreUnavailable: the file is busy, full or out of reach.
+            StoreError: it is not there.
+        """
+        with _translated(), self._lock:
+            connection = self._opened(create=False)
+            ((pages,),) = connection.execute("PRAGMA cache_size")
+            connection.execute(f"PRAGMA cache_size = {_PROBE_CACHE}")
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                connection.execute("CREATE TABLE probe (bytes BLOB)")
+                connection.execute("INSERT INTO probe VALUES (zeroblob(?))", (_PROBE_BYTES,))
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                connection.execute(f"PRAGMA cache_size = {pages}")
 
     def clear_log(self, older_than: float) -> float | None:
         """Empty the log, if it was last seen empty so many seconds ago or never; returns for how
