@@ -24,7 +24,7 @@ from deniable.metric import AGGREGATES, LONGITUDINAL, TYPES, Metric
 from deniable.problem import Problem
 from deniable.toml_lines import Path as KeyPath
 from deniable.toml_lines import line_of
-from deniable.value_list import MAX_VALUE_BYTES, read_values
+from deniable.value_list import read_values, value_text
 
 __all__ = ["MAX_VALUES", "SCHEMA", "Declarations"]
 
@@ -69,7 +69,7 @@ def _one_of(choices: tuple[str, ...]) -> _Check:
 
 
 def _texts(value: Any) -> str | None:
-    fine = isinstance(value, list) and all(isinstance(each, str) and each for each in value)
+    fine = isinstance(value, list) and all(isinstance(each, str) for each in value)
     return None if fine else 'must be a list of texts, like ["checkout", "mobile"]'
 
 
@@ -78,6 +78,10 @@ MAX_DEVICES = 10**12
 
 MIN_SAMPLE_RATE = 1e-9
 """One device in a billion."""
+
+
+def _tags(value: Any) -> str | None:
+    return _texts(value) or (None if all(value) else "must not hold an empty text")
 
 
 def _count(value: Any) -> str | None:
@@ -116,7 +120,7 @@ _KEYS: dict[str, _Check] = {
     "sample_rate": _rate,
     "longitudinal": _one_of(LONGITUDINAL),
     "mechanism": _text,  # checked when the scheme is built
-    "tags": _texts,
+    "tags": _tags,
     "devices": _count,
 }
 _REQUIRED = ("type", "description", "owner", "expires", "epsilon", "lifetime_epsilon")
@@ -251,10 +255,10 @@ class Declarations:
             if value in seen:
                 self.report(place, f"lists {value!r} twice")
             seen.add(value)
-            if len(value.encode()) > MAX_VALUE_BYTES:
-                self.report(place, f"lists {value[:20]!r}..., over {MAX_VALUE_BYTES} bytes long")
-            if any(unicodedata.category(letter) == "Cc" for letter in value):
-                self.report(place, f"lists {value!r}, which holds a control character")
+            try:
+                value_text(value)
+            except ValueError as error:
+                self.report(place, f"lists {value[:20]!r}, which {error}")
         return normal
 
     def _dependent(

@@ -10,9 +10,10 @@ smallest detectable share is the one for which that happens with probability POW
 reports support a value is binomial, so p-value and power are tails of binomial distributions,
 and these are far from normal where few reports support a value by chance:
 
-* The estimator's p-value of a count is the tail of a gamma distribution with the mean, the
-  variance and the skewness g of the null, half a report lower (Wilson and Hilferty, Proc. Natl.
-  Acad. Sci. 1931). Solved for the count, the value is detected from ::
+* The estimator's p-value of a count is its exact tail where the variance of chance support is
+  below FEW_SUPPORTERS. Beyond it is the tail of a gamma distribution with the mean, the variance
+  and the skewness g of the null, half a report lower (Wilson and Hilferty, Proc. Natl. Acad.
+  Sci. 1931). Solved for the count, the value is detected from ::
 
       n q + 1/2 + sd v (6 + 6 g v + 2 (g v)**2),  v = (z(1 - LEVEL / values) - g / 6) / 6
       sd = sqrt(n q (1-q)),  g = (1 - 2q) / sd
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from deniable.metric import Metric
 
 __all__ = [
+    "FEW_SUPPORTERS",
     "LEVEL",
     "POWER",
     "USABLE_SHARE",
@@ -67,6 +69,10 @@ USABLE_SHARE = 0.5
 
 WORTHWHILE_SHARE = 0.01
 """A metric that cannot see a share of 1 % is worth a warning before it is asked."""
+
+FEW_SUPPORTERS = 25.0
+"""Below this variance of the number of reports that support a value by chance, p-values are exact
+tails. The cube roots that serve above it would call one supporter of 10,000 values impossible."""
 
 _NORMAL = 1e10
 """Where the variance of chance support is above this, its tails are normal to five digits."""
@@ -151,10 +157,33 @@ def _count(q: float, size: int, trials: int) -> int:
 
 def _threshold(q: float, size: int, trials: int) -> float:
     """At how many supporting reports out of `trials`, not rounded, a p-value is LEVEL / size."""
+    if trials * q * (1 - q) < FEW_SUPPORTERS:
+        alpha = LEVEL / size
+        found = bisect_left(range(trials + 1), True, key=lambda k: _tail(k, q, trials) <= alpha)
+        if found > trials:
+            return found
+        # Between whole numbers the tail falls like an exponential, near enough.
+        above, below = (math.log(_tail(each, q, trials)) for each in (found - 1, found))
+        return found - 1 + (above - math.log(alpha)) / (above - below)
     spread = math.sqrt(trials * q * (1 - q))
     skewness = (1 - 2 * q) / spread
     v = (critical_value(LEVEL, size) - skewness / 6) / 6
     return trials * q + 0.5 + spread * v * (6 + 6 * skewness * v + 2 * (skewness * v) ** 2)
+
+
+def _tail(count: int, q: float, trials: int) -> float:
+    """The chance that `count` or more out of `trials` reports support a value by chance."""
+    if count <= 0:
+        return 1.0
+    odds = q / (1 - q)
+    logarithm = count * math.log(q) + (trials - count) * math.log1p(-q)
+    logarithm += math.lgamma(trials + 1) - math.lgamma(count + 1) - math.lgamma(trials - count + 1)
+    term = total = math.exp(logarithm)
+    while term > 1e-17 * total:
+        term *= odds * (trials - count) / (count + 1)
+        total += term
+        count += 1
+    return min(1.0, total)
 
 
 def _rate(count: float, trials: int) -> float:

@@ -12,20 +12,17 @@ from deniable import windows
 from deniable.errors import MetricError
 from deniable.mechanisms import AUTO, Mechanism, design, design_memoized, design_string
 from deniable.scheme import Scheme
+from deniable.value_list import value_text
 
 __all__ = [
     "AGGREGATES",
     "LONGITUDINAL",
-    "MAX_STRING_BYTES",
     "TYPES",
     "Aggregate",
     "Longitudinal",
     "Metric",
     "Value",
 ]
-
-MAX_STRING_BYTES = 1024
-"""The longest string that a string metric takes, in UTF-8 bytes."""
 
 Value: TypeAlias = bool | str
 """What `record` takes: a bool for a boolean metric, a string for a category or string."""
@@ -106,8 +103,12 @@ class Metric:
     def normalize(self, value: Value) -> str:
         """The text under which a recorded value stands in the domain.
 
+        A string metric takes what `deniable.value_list` calls a value: 1 to 1,024 bytes without
+        control characters, not all blank. Clean what people have typed before it is recorded
+        (docs/protocol.md has a line that does), and decide what nothing is recorded as.
+
         Raises:
-            MetricError: the metric cannot take such a value.
+            MetricError: the metric cannot take such a value. The message does not repeat it.
         """
         if self.type == "boolean":
             if not isinstance(value, bool):
@@ -115,17 +116,13 @@ class Metric:
             return "true" if value else "false"
         if not isinstance(value, str):
             raise MetricError(self.name, f"takes a string, not {type(value).__name__}")
-        text = unicodedata.normalize("NFC", value)
         if self.type == "string":
-            # Lone surrogates cannot be hashed; "surrogatepass" would only move the trouble.
-            if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
-                raise MetricError(self.name, "the string is not valid Unicode")
-            if len(text.encode()) > MAX_STRING_BYTES:
-                message = (
-                    f"the string is longer than {MAX_STRING_BYTES} bytes; record a shorter form"
-                )
-                raise MetricError(self.name, message)
-            return text
+            try:
+                return value_text(value)
+            except ValueError as error:
+                message = f"the string {error}; clean it before you record it"
+                raise MetricError(self.name, message) from None
+        text = unicodedata.normalize("NFC", value)
         if text in self._index:
             return text
         if self.other is not None:

@@ -1,20 +1,86 @@
-"""A file of values, one on each line: a category's long list, or an analyst's candidates."""
+"""Which texts may be values, and files with a value on each line.
+
+A value is Unicode text in normal form C, of 1 to MAX_VALUE_BYTES bytes of UTF-8. It holds no
+control character (category Cc: tabs and line breaks too) and no half of a surrogate pair, and is
+not of white space alone; white space at its ends belongs to it. The rule is the same for what a
+device records, for the values that a registry declares and for the strings that an analyst looks
+for, so that whatever one of them says the others can say too. `client/vectors/values.json` holds
+test vectors.
+"""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from pathlib import Path
 
 from deniable.errors import ValueListError
 
-__all__ = ["MAX_VALUE_BYTES", "parse_values", "read_values"]
+__all__ = ["MAX_VALUE_BYTES", "parse_values", "read_values", "value_text", "value_texts"]
 
-MAX_VALUE_BYTES = 256
-"""The longest value, in UTF-8 bytes."""
+MAX_VALUE_BYTES = 1024
+"""The longest value, in UTF-8 bytes: room for a web address, and for 256 letters of any script."""
 
-_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
-_LONG = re.compile(rf"[^\n]{{{MAX_VALUE_BYTES // 4 + 1},}}")
+_SURELY = MAX_VALUE_BYTES // 4
+"""So many letters are never too long: each has four bytes at most."""
+
+_NONE = "holds no value; write one on each line"
+
+_BROKEN = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+"""Control characters but the line break, and halves of surrogate pairs."""
+
+
+def value_text(text: str) -> str:
+    """The form in which a text is a value.
+
+    Raises:
+        ValueError: it cannot be one; the message says why, and does not repeat it.
+    """
+    value = unicodedata.normalize("NFC", text)
+    broken = _BROKEN.search(value)
+    if broken and broken[0] >= "\ud800":
+        raise ValueError("is not valid Unicode")
+    if broken or "\n" in value:
+        raise ValueError("holds a control character")
+    if not value or value.isspace():
+        raise ValueError("is blank")
+    if _long(value):
+        raise ValueError(f"is longer than {MAX_VALUE_BYTES} bytes")
+    return value
+
+
+def value_texts(texts: Sequence[str], source: str) -> list[str]:
+    """The same of a list, in its order; a million take about a second.
+
+    Raises:
+        ValueListError: there is none, a text cannot be a value, or it is there twice. `source`
+            is what the error calls the list, and its `line` the place in the list, from 1.
+    """
+    if not texts:
+        raise ValueListError(source, None, _NONE)
+    joined = unicodedata.normalize("NFC", "\n".join(texts))
+    values = joined.split("\n")
+    distinct = set(values)
+    if (
+        len(values) != len(texts)
+        or _BROKEN.search(joined)
+        or "" in distinct
+        or any(map(str.isspace, distinct))
+        or (max(map(len, distinct)) > _SURELY and any(map(_long, distinct)))
+    ):
+        for number, text in enumerate(texts, 1):
+            try:
+                value_text(text)
+            except ValueError as error:
+                raise ValueListError(source, number, f"{error}; remove it") from None
+    if len(distinct) < len(values):
+        raise _repeated(source, values)
+    return values
+
+
+def _long(value: str) -> bool:
+    return len(value) > _SURELY and len(value.encode()) > MAX_VALUE_BYTES
 
 
 def read_values(path: str | Path) -> list[str]:
@@ -34,14 +100,14 @@ def read_values(path: str | Path) -> list[str]:
 
 
 def parse_values(data: bytes, source: str) -> list[str]:
-    """The values of UTF-8 text, one on each line, in its order, each normalized to NFC.
+    """The values of UTF-8 text, one on each line, in its order.
 
-    No step runs once for each line, so a million lines take about a second. `source` is
-    what errors call the text.
+    A byte order mark before the first line, and the carriage return of a Windows line end, do not
+    belong to a value. `source` is what errors call the text.
 
     Raises:
-        ValueListError: it is empty, or holds a blank, repeated, overlong or unprintable
-            value; the error names the line.
+        ValueListError: it is empty, or holds what cannot be a value, or one twice; the error
+            names the line.
     """
     try:
         text = data.decode("utf-8-sig")
@@ -49,27 +115,10 @@ def parse_values(data: bytes, source: str) -> list[str]:
         line = data.count(b"\n", 0, error.start) + 1
         message = "is not UTF-8 text; save the file in that encoding"
         raise ValueListError(source, line, message) from None
-    text = unicodedata.normalize("NFC", text.replace("\r\n", "\n")).removesuffix("\n")
+    text = text.replace("\r\n", "\n").removesuffix("\n")
     if not text:
-        raise ValueListError(source, None, "holds no value; write one on each line")
-    if found := _CONTROL.search(text):
-        raise ValueListError(source, _line(text, found.start()), "holds a control character")
-    for found in _LONG.finditer(text):
-        if len(found[0].encode()) > MAX_VALUE_BYTES:
-            message = f"is longer than {MAX_VALUE_BYTES} bytes"
-            raise ValueListError(source, _line(text, found.start()), message)
-    values = text.split("\n")
-    distinct = set(values)
-    if not distinct.isdisjoint({"", " "}) or any(map(str.isspace, distinct)):
-        blank = next(number for number, value in enumerate(values, 1) if not value.strip())
-        raise ValueListError(source, blank, "is blank; remove it")
-    if len(distinct) < len(values):
-        raise _repeated(source, values)
-    return values
-
-
-def _line(text: str, position: int) -> int:
-    return text.count("\n", 0, position) + 1
+        raise ValueListError(source, None, _NONE)
+    return value_texts(text.split("\n"), source)
 
 
 def _repeated(source: str, values: list[str]) -> ValueListError:

@@ -110,7 +110,7 @@ def _apple(
     supported = rng.binomial(own, float(channel.p)) + rng.binomial(DEVICES - own, float(channel.q))
     share = debias(supported, DEVICES, channel.p, channel.q)
     noise = Noise.of(channel.p, channel.q, DEVICES, CANDIDATES)
-    return share, adjust_p(share_p_values(share, noise), "bh") <= LEVEL
+    return share, adjust_p(share_p_values(share, noise), "storey") <= LEVEL
 
 
 def _positions(strings: Sequence[str]) -> NDArray[np.int32]:

@@ -12,10 +12,11 @@ added to the variance. C is the part that is common to all of them, and no weigh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.estimate import Basis, Estimate, infer
@@ -70,11 +71,10 @@ def combine(estimates: Sequence[Estimate]) -> Estimate:
         participation=Participation.merged([each.participation for each in informed]),
         epsilon=max(each.epsilon for each in informed),
         complete=alike and all(each.complete for each in informed),
-        hashed=any(each.hashed for each in informed),
     )
-    haunted = {
-        each.values[place] for each in informed for place in np.flatnonzero(each.ghosts).tolist()
-    }
+    # Each scheme has hashes of its own: what meets others by accident does so in one of them.
+    shown = _marked((each, each.detected & ~each.ghosts) for each in informed)
+    haunted = _marked((each, each.ghosts) for each in informed) - shown
     ghosts = np.array([value in haunted for value in values]) if haunted else None
     found = Finding.of(share, noise, ghosts)
     seen = [figure for each in informed for figure in each.verdict.figures]
@@ -88,6 +88,14 @@ def combine(estimates: Sequence[Estimate]) -> Estimate:
         informed[0].adjustment,
     )
     return combined if alike else _warned(combined, informed)
+
+
+def _marked(marks: Iterable[tuple[Estimate, NDArray[np.bool_]]]) -> set[str]:
+    """The values that are marked in any of the estimates."""
+    named = (
+        [each.values[place] for place in np.flatnonzero(mark).tolist()] for each, mark in marks
+    )
+    return set().union(*named)
 
 
 def _aligned(estimate: Estimate, values: tuple[str, ...]) -> tuple[FloatArray, Noise]:

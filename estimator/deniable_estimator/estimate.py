@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable import Scheme
-from deniable.mechanisms import HashedProjectiveGeometry, Memoizing
+from deniable.mechanisms import Memoizing
 from deniable_collector.tally import Tally
 from deniable_estimator.anomalies import ALARM_LEVEL, Figure, Verdict, figures
 from deniable_estimator.caveats import caveats
 from deniable_estimator.cohorts import decode_cohorts, fits
-from deniable_estimator.decoders import asked_items, support_counts
+from deniable_estimator.decoders import asked_values, supported
 from deniable_estimator.finding import Finding
 from deniable_estimator.intervals import FloatArray, Noise, debias, score_interval
 from deniable_estimator.memoized import kept_noise
@@ -29,7 +29,7 @@ from deniable_estimator.participation import Participation
 from deniable_estimator.poisoning import FAKES, Exposure
 from deniable_estimator.significance import Adjustment, adjust_p
 
-__all__ = ["COLUMNS", "HASHED_CAUTION", "Basis", "Estimate", "estimate", "infer"]
+__all__ = ["COLUMNS", "Basis", "Estimate", "estimate", "infer"]
 
 COLUMNS = (
     "share",
@@ -45,12 +45,6 @@ COLUMNS = (
     "loss",
 )
 """What an Estimate says of each value, in the order of its table, CSV and JSON."""
-
-
-HASHED_CAUTION = 2.0
-"""By how much the adjusted p-values of hashed strings are multiplied. Strings that nobody
-listed lend a little of their share to the candidates that they meet in a table, and too
-little to be told as ghosts: without this, lists at 5 % hold 5 to 6 % of false discoveries."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +63,6 @@ class Basis:
     """The most that one of these reports can reveal, exact and rounded up."""
     complete: bool
     """Whether the values are all there are, so that their true shares sum to one."""
-    hashed: bool
-    """Whether strings share the places of hash tables: see `HASHED_CAUTION`."""
 
     @property
     def devices(self) -> float:
@@ -223,24 +215,24 @@ def estimate(
     candidates: Sequence[str] | None = None,
     *,
     level: float = 0.95,
-    adjust: Adjustment = "bh",
+    adjust: Adjustment = "storey",
     participation: Participation | None = None,
 ) -> Estimate:
     """Estimate the share of each value, or of each candidate, from a tally of one scheme.
 
+    Candidates follow the rule of `deniable.value_list`, and stand in normal form C in the answer.
     `participation` says how often the same device may have reported; if not given, it is taken
     that all devices have in every window of the tally.
 
     Raises:
-        EstimateError: the tally is not the scheme's, or it cannot speak of a candidate.
+        EstimateError: the tally is not the scheme's, or a candidate cannot be a value, is there
+            twice, or is not in the domain.
         ValueError: `level` is not between 0 and 1.
     """
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, not {level}")
     mechanism = scheme.mechanism
-    items = asked_items(tally, scheme, candidates)
-    values = scheme.values if candidates is None else tuple(candidates)
-    assert values is not None  # asked_items refuses an open domain without candidates
+    values, items = asked_values(tally, scheme, candidates)
     participation = participation or Participation.evenly(tally)
     repeats = participation.repeats
     basis = Basis(
@@ -251,13 +243,12 @@ def estimate(
         participation,
         mechanism.epsilon,
         complete=candidates is None,
-        hashed=isinstance(mechanism, HashedProjectiveGeometry),
     )
     reports: int | NDArray[np.int64] = tally.reports
     if fits(mechanism, items):
         found = decode_cohorts(tally, mechanism, items, level, repeats)
     else:
-        support = support_counts(tally, scheme, candidates)
+        support = supported(tally, mechanism, items)
         reports = support.reports
         with np.errstate(divide="ignore", invalid="ignore"):
             share = debias(support.counts, reports, mechanism.p, mechanism.q)
@@ -311,8 +302,6 @@ def infer(
             ),
         )
     p_adjusted = adjust_p(p_value, adjust)
-    if basis.hashed:
-        p_adjusted = np.minimum(HASHED_CAUTION * p_adjusted, 1.0)
     normalized = np.where(known, 0.0, np.nan)
     real = known & ~found.ghosts
     if real.any():

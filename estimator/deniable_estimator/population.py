@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -60,6 +61,7 @@ def read_shares(path: str | Path, values: Sequence[str]) -> FloatArray:
 def _line(source: str, number: int, fields: list[str]) -> tuple[str, float]:
     try:
         value, text = fields
+        value = unicodedata.normalize("NFC", value)  # the form in which values are declared
         weight = float(text)
     except ValueError:
         message = "is not a value and its weight; write it as value,weight"

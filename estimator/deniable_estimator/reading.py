@@ -34,7 +34,7 @@ def read(
     candidates: Sequence[str] | None = None,
     *,
     level: float = 0.95,
-    adjust: Adjustment = "bh",
+    adjust: Adjustment = "storey",
 ) -> Estimate:
     """The metric's estimate over every stored window that touches the days first to last.
 
@@ -72,7 +72,7 @@ class Question:
         """Reports."""
         return sum(part.tally.reports for part in self.parts)
 
-    def estimate(self, *, level: float = 0.95, adjust: Adjustment = "bh") -> Estimate:
+    def estimate(self, *, level: float = 0.95, adjust: Adjustment = "storey") -> Estimate:
         """The answer.
 
         Raises:

@@ -2,11 +2,11 @@
 
 Under "nobody has it" the support of a value is binomial with probability q, and skewed
 where q is small: far in the tail, where long lists are decided, the normal distribution
-would call it impossible a hundred times too soon. A share's p-value is the tail of the gamma
-distribution with the same mean, variance and skewness, by the cube root of Wilson and
-Hilferty (Proc. Natl. Acad. Sci. 1931), half a report lower for continuity. Where 10
-reports or more support a value by chance it is within 2 % of the binomial tail at .05,
-and at most twice too large at one in a million.
+would call it impossible a hundred times too soon. Where few reports support a value by chance
+(`deniable.forecast.FEW_SUPPORTERS`), a share's p-value is the binomial tail itself. Beyond it
+is the tail of the gamma distribution with the same mean, variance and skewness, by the cube
+root of Wilson and Hilferty (Proc. Natl. Acad. Sci. 1931), half a report lower for continuity:
+within 2 % of the binomial tail at .05, and at most 1.6 times too large at one in a million.
 """
 
 from __future__ import annotations
@@ -15,14 +15,29 @@ import math
 from typing import Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
+from deniable.forecast import FEW_SUPPORTERS
 from deniable_estimator.intervals import FloatArray, Noise
 
-__all__ = ["Adjustment", "adjust_p", "low_scores", "p_values", "share_p_values"]
+__all__ = ["Adjustment", "adjust_p", "low_scores", "normal_score", "p_values", "share_p_values"]
 
-Adjustment: TypeAlias = Literal["bh", "bonferroni"]
-"""Benjamini and Hochberg (J. R. Stat. Soc. B 1995) bounds the expected share of false
-discoveries, which suits lists; Bonferroni bounds the chance of any, which suits alerts."""
+Adjustment: TypeAlias = Literal["storey", "bonferroni"]
+"""Storey's step-up test bounds the expected share of false discoveries, which suits lists;
+Bonferroni bounds the chance of any, which suits alerts."""
+
+_HALF = 0.5
+"""p-values from here on tell how many values nobody has, and are never rejected."""
+
+_CAUTION = 1.1
+"""By how much fewer false discoveries are aimed for than are allowed: p-values of one list are
+not quite independent, and unlisted strings lend a little to others (found by simulation)."""
+
+_NO_SUPPORT = 1e-6
+"""A count below this is none, but for rounding."""
+
+_SETTLED = 1e-15
+"""A term that adds less than this part of a sum ends it."""
 
 _NORMAL = 1e-9
 """A skewness below this is none: the cube root would lose it to rounding."""
@@ -37,7 +52,44 @@ def p_values(z: FloatArray) -> FloatArray:
 def share_p_values(share: FloatArray, noise: Noise) -> FloatArray:
     """The probability of a share this large or larger, shape (d,), if it is truly 0."""
     z = (share - noise.step / 2) / noise.null_error
-    return p_values(_normal_score(z, noise.skewness))
+    p = p_values(normal_score(z, noise.skewness))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        variance = noise.a / noise.step**2  # of the number of supporting reports
+    few = np.isfinite(share) & (variance < FEW_SUPPORTERS)
+    if few.any():
+        p[few] = _few_supporters(share[few], noise, few)
+    return p
+
+
+def _few_supporters(share: FloatArray, noise: Noise, few: NDArray[np.bool_]) -> FloatArray:
+    """The binomial tails of shares that few reports support by chance.
+
+    Mean, variance and skewness give back how many reports there were and how often each
+    supports a value: exactly for one scheme, and for a sum of several the binomial distribution
+    that is alike in all three. The count of a sum is not whole; the tail is the incomplete beta
+    function there (DLMF 8.17.8), which is the sum of the probabilities where it is.
+    """
+    step, variance = noise.step[few], noise.a[few] / noise.step[few] ** 2
+    slope = noise.skewness[few] * noise.null_error[few] / step  # 1 - 2q
+    q = np.clip((1 - slope) / 2, 1e-12, 0.5)
+    trials = np.maximum(variance / (q * (1 - q)), 1.0)
+    count = share / step + trials * q
+    tail = np.ones(len(share))
+    there = count > _NO_SUPPORT
+    q, trials, count = q[there], trials[there], np.minimum(count[there], trials[there])
+    gammas = [
+        np.fromiter(map(math.lgamma, each.tolist()), np.float64, len(each))
+        for each in (trials + 1, count + 1, trials - count + 1)
+    ]
+    logarithm = gammas[0] - gammas[1] - gammas[2]
+    term = np.exp(logarithm + count * np.log(q) + (trials - count) * np.log1p(-q))
+    total = term.copy()
+    while (term > _SETTLED * total).any():
+        term *= np.maximum(trials - count, 0.0) / (count + 1) * (q / (1 - q))
+        total += term
+        count = count + 1
+    tail[there] = np.minimum(total, 1.0)
+    return tail
 
 
 def low_scores(share: FloatArray, noise: Noise) -> FloatArray:
@@ -45,10 +97,10 @@ def low_scores(share: FloatArray, noise: Noise) -> FloatArray:
 
     If it is truly larger, it is as low as that less often.
     """
-    return _normal_score((share + noise.step / 2) / noise.null_error, noise.skewness)
+    return normal_score((share + noise.step / 2) / noise.null_error, noise.skewness)
 
 
-def _normal_score(z: FloatArray, skewness: FloatArray) -> FloatArray:
+def normal_score(z: FloatArray, skewness: FloatArray) -> FloatArray:
     """The normal deviate that is as far out as z is under a gamma of this skewness."""
     skewed = np.abs(skewness) > _NORMAL
     gamma = np.where(skewed, skewness, 1.0)
@@ -57,7 +109,14 @@ def _normal_score(z: FloatArray, skewness: FloatArray) -> FloatArray:
 
 
 def adjust_p(p: FloatArray, adjustment: Adjustment) -> FloatArray:
-    """p-values adjusted for their number: at most alpha where the family's test rejects.
+    """p-values adjusted for their number: at most alpha, below 1, just where the test rejects.
+
+    Storey's adaptive step-up test (Storey, Taylor and Siegmund, J. R. Stat. Soc. B 2004) is that
+    of Benjamini and Hochberg (J. R. Stat. Soc. B 1995), at the level that the values which are
+    there leave to the others: out of m values, with 1/2 and 1 as its constants ::
+
+        nobody has at most the part  pi0 = min(1, (1 + #{p >= 1/2}) / (m/2))
+        the k smallest are rejected if  1.1 pi0 m p_(k) / k <= alpha  and  p_(k) < 1/2
 
     A NaN stays NaN and does not count.
     """
@@ -67,8 +126,10 @@ def adjust_p(p: FloatArray, adjustment: Adjustment) -> FloatArray:
     if adjustment == "bonferroni":
         adjusted[tested] = np.minimum(p[tested] * family, 1.0)
         return adjusted
+    null = min(float(family), 2.0 * (1 + np.count_nonzero(p[tested] >= _HALF)))
     falling = np.argsort(-p[tested])
-    ranked = p[tested][falling] * (family / np.arange(family, 0, -1))
+    ranked = p[tested][falling]
+    ranked = np.where(ranked >= _HALF, 1.0, ranked * (_CAUTION * null / np.arange(family, 0, -1)))
     stepped = np.empty(family)
     stepped[falling] = np.minimum(np.minimum.accumulate(ranked), 1.0)
     adjusted[tested] = stepped

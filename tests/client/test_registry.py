@@ -11,7 +11,6 @@ import pytest
 from deniable import MetricError, Registry, RegistryError, SchemeError
 from deniable.declarations import MAX_VALUES
 from deniable.mechanisms import Memoizing
-from deniable.metric import MAX_STRING_BYTES
 from deniable.value_list import MAX_VALUE_BYTES
 
 REGISTRIES = Path(__file__).parent / "registries"
@@ -122,7 +121,7 @@ def test_limits_of_values(tmp_path: Path) -> None:
     """A list over MAX_VALUES and a value over MAX_VALUE_BYTES are refused; the limits pass."""
     longest = "é" * (MAX_VALUE_BYTES // 2)
     assert Registry.parse(category(["a", longest]))["m"].values == ("a", longest)
-    with pytest.raises(RegistryError, match=f"over {MAX_VALUE_BYTES} bytes"):
+    with pytest.raises(RegistryError, match=f"is longer than {MAX_VALUE_BYTES} bytes"):
         Registry.parse(category(["a", "é" * (MAX_VALUE_BYTES // 2) + "e"]))
     text = category([]).replace("values = []", "values_file = 'words.txt'")
     (tmp_path / "words.txt").write_text("\n".join(f"{n:x}" for n in range(MAX_VALUES + 1)))
@@ -195,14 +194,14 @@ def test_a_named_mechanism_is_taken(registry: Registry) -> None:
 
 
 def test_strings_are_normalized_and_bounded(registry: Registry) -> None:
-    """A string metric takes text of up to MAX_STRING_BYTES, in NFC, and keeps it as the item."""
+    """A string metric takes text of up to MAX_VALUE_BYTES, in NFC, and keeps it as the item."""
     homepage = registry["homepage"]
     assert homepage.values is None
     assert homepage.normalize("cafe\u0301.example") == "caf\u00e9.example"
     assert homepage.item("caf\u00e9.example") == "caf\u00e9.example"
-    assert homepage.normalize("x" * MAX_STRING_BYTES) == "x" * MAX_STRING_BYTES
-    with pytest.raises(MetricError, match=f"longer than {MAX_STRING_BYTES} bytes"):
-        homepage.normalize("\u00e9" * (MAX_STRING_BYTES // 2) + "x")
+    assert homepage.normalize("x" * MAX_VALUE_BYTES) == "x" * MAX_VALUE_BYTES
+    with pytest.raises(MetricError, match=f"longer than {MAX_VALUE_BYTES} bytes"):
+        homepage.normalize("\u00e9" * (MAX_VALUE_BYTES // 2) + "x")
     with pytest.raises(MetricError, match="not valid Unicode") as caught:
         homepage.normalize("secret\ud800")
     assert "secret" not in str(caught.value)

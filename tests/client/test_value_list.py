@@ -1,14 +1,116 @@
-"""Files of values: what is read, and what is refused at which line."""
+"""Values as text: one rule for devices, registries and candidates, and files of values."""
 
 from __future__ import annotations
 
+import json
+import unicodedata
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from deniable import DeniableError
+from deniable import DeniableError, MetricError, Registry, RegistryError
 from deniable.errors import ValueListError
-from deniable.value_list import MAX_VALUE_BYTES, read_values
+from deniable.value_list import (
+    MAX_VALUE_BYTES,
+    parse_values,
+    read_values,
+    value_text,
+    value_texts,
+)
+
+VECTORS = json.loads((Path(__file__).parents[2] / "client" / "vectors" / "values.json").read_text())
+REASONS = {
+    "blank": "is blank",
+    "long": f"is longer than {MAX_VALUE_BYTES} bytes",
+    "control": "holds a control character",
+    "surrogate": "is not valid Unicode",
+}
+REGISTRY = """
+schema = 1
+app = "example"
+[defaults]
+owner = "growth@acme.example"
+expires = 2027-06-30
+[metrics.site]
+type = "string"
+description = "The site."
+epsilon = 1.0
+lifetime_epsilon = 4.0
+[metrics.drink]
+type = "category"
+description = "The drink."
+epsilon = 1.0
+lifetime_epsilon = 4.0
+values = [{listed}, "something else"]
+"""
+SITE = Registry.parse(REGISTRY.format(listed='"tea"'))["site"]
+
+texts = st.text(st.characters(exclude_categories=[]), max_size=12) | st.text(
+    st.sampled_from("a\u030a \t\u3000\x85\udc00"), max_size=6
+)
+
+
+@pytest.mark.parametrize("case", VECTORS["valid"], ids=lambda case: ascii(case["text"])[:20])
+def test_what_may_be_a_value_may_be_one_everywhere(case: dict[str, str]) -> None:
+    """A device records it, a registry declares it and a list names it, all as the same text."""
+    text, value = case["text"], case["value"]
+    assert value_text(text) == value
+    assert SITE.normalize(text) == value
+    assert parse_values(f"first\n{text}\n".encode(), "list") == ["first", value]
+    drink = Registry.parse(REGISTRY.format(listed=json.dumps(text, ensure_ascii=False)))["drink"]
+    assert drink.values == (value, "something else")
+    assert drink.normalize(text) == value
+
+
+@pytest.mark.parametrize("case", VECTORS["invalid"], ids=lambda case: ascii(case["text"])[:20])
+def test_what_is_no_value_is_none_anywhere(case: dict[str, str]) -> None:
+    """It is refused with its reason, and what a device says does not repeat it."""
+    text, reason = case["text"], REASONS[case["reason"]]
+    with pytest.raises(ValueError, match=reason):
+        value_text(text)
+    with pytest.raises(MetricError, match=f"the string {reason}; clean it") as caught:
+        SITE.normalize(text)
+    if text.strip():
+        assert text not in str(caught.value)
+        assert ascii(text)[1:-1] not in str(caught.value)
+    with pytest.raises(ValueListError, match=f"line 2: {reason}"):
+        value_texts(["first", text], "list")
+    if case["reason"] != "surrogate":
+        listed = json.dumps(text)  # every control character by its escape, as TOML has it too
+        with pytest.raises(RegistryError, match=reason):
+            Registry.parse(REGISTRY.format(listed=listed.replace("\\u007f", "\\u007F")))
+
+
+@given(texts)
+def test_devices_and_lists_agree(text: str) -> None:
+    """What a device accepts, a file of candidates can name, and the other way round."""
+    file = b"first line\n" + text.encode("utf-8", "surrogatepass") + b"\nlast line"
+    try:
+        value = SITE.normalize(text)
+    except MetricError:
+        # Line breaks in it end a line of the file: it holds other values, if any.
+        with suppress(ValueListError):
+            assert unicodedata.normalize("NFC", text) not in parse_values(file, "list")
+    else:
+        assert value == unicodedata.normalize("NFC", text)
+        assert parse_values(file, "list") == ["first line", value, "last line"]
+
+
+@given(texts | st.text(max_size=400))
+def test_what_people_type_can_be_cleaned(text: str) -> None:
+    """The line that the documentation gives makes a value of whatever was typed."""
+    documented = Path(__file__).parents[2] / "docs" / "protocol.md"
+    (line,) = (
+        each.strip()
+        for each in documented.read_text(encoding="utf-8").splitlines()
+        if each.strip().startswith("clean = ")
+    )
+    names = {"text": text}
+    exec(line, names)
+    assert value_text(names["clean"]) == unicodedata.normalize("NFC", names["clean"])
 
 
 @pytest.fixture
@@ -52,6 +154,7 @@ def test_only_newlines_end_a_value(file: Path) -> None:
         ("a\nb\n".encode("utf-16"), 1, "is not UTF-8"),
         (b"a\nb\tc\n", 2, "control character"),
         (b"a\rb\n", 1, "control character"),
+        (b"a\n\xed\xa0\x80\n", 2, "is not UTF-8"),
         (b"ok\n" + b"x" * (MAX_VALUE_BYTES + 1), 2, "longer than"),
         (b"ok\n" + ("\u00e9" * (MAX_VALUE_BYTES // 2 + 1)).encode(), 2, "longer than"),
     ],
@@ -75,3 +178,12 @@ def test_a_file_that_is_not_there(file: Path) -> None:
     """A missing file is named."""
     with pytest.raises(ValueListError, match=r"values\.txt cannot be read: No such file"):
         read_values(file)
+
+
+def test_a_list_is_checked_like_a_file() -> None:
+    """Texts that are given as a list are normalized and refused like those of a file, by place."""
+    assert value_texts(["tea", "cafe\u0301"], "list") == ["tea", "caf\u00e9"]
+    with pytest.raises(ValueListError, match="list, line 3: repeats line 1"):
+        value_texts(["caf\u00e9", "tea", "cafe\u0301"], "list")
+    with pytest.raises(ValueListError, match="list, line 1: holds a control character"):
+        value_texts(["tea\nmilk", "tea"], "list")

@@ -9,7 +9,7 @@ from scipy import stats
 
 from deniable_estimator.cohorts.decoder import Decoding, decode
 from deniable_estimator.cohorts.design import Design
-from deniable_estimator.cohorts.fit import joint_fit, singly
+from deniable_estimator.cohorts.fit import joint_fit, left_out, singly
 from deniable_estimator.cohorts.table import CohortTable, Winsor
 
 P01, P11 = 0.5625, 0.6875
@@ -60,7 +60,10 @@ def fading(size: int, scale: float) -> NDArray[np.float64]:
 
 
 def test_counts_without_noise_give_the_shares_back() -> None:
-    """Where a report is the true filter and every string is a candidate, shares are exact."""
+    """Where a report is the true filter and every string is a candidate, shares are exact.
+
+    To a hundredth of their standard errors: counts are taken to be skewed by chance.
+    """
     rng = np.random.default_rng(1)
     positions = rng.integers(0, 64, (200, 16, 2))
     shares = np.zeros(200)
@@ -68,8 +71,8 @@ def test_counts_without_noise_give_the_shares_back() -> None:
     counts, reports = expected_table(positions, 64, shares, 10_000)
     found = decode(counts, reports, Design.of(positions, 64), 0.0, 1.0, background=density(64, 2))
     assert np.flatnonzero(found.detected).tolist() == [3, 50, 120, 199]
-    np.testing.assert_allclose(found.share, shares, atol=1e-9)
-    assert found.explained_share == pytest.approx(1.0, abs=1e-9)
+    np.testing.assert_allclose(found.share, shares, atol=1e-5)
+    assert found.explained_share == pytest.approx(1.0, abs=1e-5)
 
 
 def many(
@@ -163,6 +166,38 @@ def test_p_values_of_absent_strings_are_uniform() -> None:
     assert tables < 7
 
 
+def test_p_values_hold_far_out_beside_strings_that_are_not_listed() -> None:
+    """Of strings that nobody has, p-values below 1e-2, 1e-3 and 1e-4 are as frequent as they say.
+
+    Seed 14, 60 tables of 3,960 such candidates with 10 common strings that are not listed; exact
+    binomial tests at alpha = 1e-4 each, three comparisons. With normal tails and the fit's own z
+    for what it holds, there were 1.1, 1.3 and 2.7 times as many.
+    """
+    found, truth = many(14, 60, 2_000_000, candidates=4_000)
+    p = np.concatenate([each.p_value[truth == 0] for each in found])
+    for level in (1e-2, 1e-3, 1e-4):
+        assert stats.binomtest(int((p < level).sum()), len(p), level).pvalue > 1e-4
+
+
+def test_a_fitted_string_is_judged_as_if_it_entered() -> None:
+    """Its z is what it would be on top of a fit of all the others.
+
+    Seed 15, z from 1 to 21 (the fit's own are up to 43, as nothing is cut off there), to 0.2 or a
+    tenth: a fit without it measures the noise anew.
+    """
+    rng = np.random.default_rng(15)
+    positions = rng.integers(0, 64, (12, 32, 2))
+    counts, reports = draw_table(rng, positions, 64, fading(12, 3), 200_000)
+    design, c = Design.of(positions, 64), density(64, 2)
+    table = CohortTable.of(counts, reports, P01, P11, c, Winsor.for_cells(64))
+    fit = joint_fit(table, design, np.arange(12), np.full(design.size, c))
+    z = left_out(table, design, fit)
+    for at in range(12):
+        rest = joint_fit(table, design, np.delete(np.arange(12), at), fit.expected)
+        share, variance = singly(table, design, rest)
+        assert z[at] == pytest.approx(share[at] / np.sqrt(variance[at]), rel=0.1, abs=0.2)
+
+
 def test_no_signal_is_an_answer() -> None:
     """Counts that are exactly what noise gives detect nothing and explain nothing."""
     reports = np.full(16, 1_600)
@@ -235,10 +270,10 @@ def test_candidates_that_hash_alike_share_one_estimate() -> None:
     counts, reports = expected_table(positions, 64, shares, 10_000)
     found = decode(counts, reports, Design.of(positions, 64), 0.0, 1.0, background=density(64, 2))
     assert found.same_as[30] == 0
-    assert found.share[0] == found.share[30] == pytest.approx(0.5, abs=1e-9)
+    assert found.share[0] == found.share[30] == pytest.approx(0.5, abs=1e-5)
     assert found.detected[0]
     assert found.detected[30]
-    assert found.explained_share == pytest.approx(1.0, abs=1e-9)
+    assert found.explained_share == pytest.approx(1.0, abs=1e-5)
 
 
 def test_basic_rappor_takes_each_bit_by_itself() -> None:
@@ -305,6 +340,29 @@ def test_intervals_hold_where_the_noise_is_small() -> None:
     assert low < total < high
 
 
+def test_columns_of_few_reports_do_not_lift_common_strings() -> None:
+    """Where a column is set twice by chance, cutting off high counts does not move shares.
+
+    Seed 13, 60 tables of 1,024 cohorts with 195 reports each in one of 56 columns (epsilon 4); a
+    string has half of the crowd, strings that are not asked for the rest. z-test of the mean
+    error in standard errors at alpha = 1e-4; one comparison. It was 0.6 of them.
+    """
+    rng = np.random.default_rng(13)
+    p11 = np.exp(4) / (np.exp(4) + 55)
+    p01 = (1 - p11) / 55
+    z = []
+    for _ in range(60):
+        positions = rng.integers(0, 56, (3, 1024, 1))
+        filled = np.full((1024, 56), 0.5 / 56)
+        filled[np.arange(1024), positions[0, :, 0]] += 0.5
+        reports = rng.multinomial(200_000, np.full(1024, 1 / 1024))
+        counts = rng.multinomial(reports, p01 + (p11 - p01) * filled)
+        design = Design.of(positions, 56)
+        found = decode(counts, reports, design, p01, p11, background=1 / 56, exclusive=True)
+        z.append((found.share[0] - 0.5) / found.std_error[0])
+    assert stats.norm.sf(abs(np.mean(z)) * np.sqrt(len(z))) > 5e-5
+
+
 def test_the_whole_map_may_be_too_small_for_the_crowd() -> None:
     """What strings outside the map hold is unexplained, within its interval.
 
@@ -344,10 +402,12 @@ def test_a_cell_that_two_hashes_meet_in_counts_once() -> None:
 
 @pytest.mark.parametrize("cells", [1, 64])
 def test_winsorized_moments_are_those_of_a_cut_normal(cells: int) -> None:
-    """slope and square equal the normal integrals, to 1e-6."""
+    """slope and square equal the normal integrals, and shift that of a skewed one, to 1e-6."""
     winsor = Winsor.for_cells(cells)
     z = np.linspace(-40, 40, 800_001)
     weight = stats.norm.pdf(z) * (z[1] - z[0])
     assert winsor.slope == pytest.approx(weight[np.abs(z) < winsor.limit].sum(), abs=1e-4)
     cut = np.clip(z, -winsor.limit, winsor.limit)
     assert winsor.square == pytest.approx((weight * cut**2).sum(), abs=1e-6)
+    skewed = weight * (1 + (z**3 - 3 * z) / 6)
+    assert winsor.shift == pytest.approx(-(skewed * cut).sum(), abs=1e-6)

@@ -24,7 +24,7 @@ from deniable.mechanisms import (
 )
 from deniable_collector.tally import Tally, TallyRow, empty_tally
 from deniable_estimator import cohorts
-from deniable_estimator.cohorts import COHORTS, fits
+from deniable_estimator.cohorts import COHORTS, decoder, fits
 from deniable_estimator.commands import simulate
 from deniable_estimator.decoders import support_counts
 from deniable_estimator.errors import EstimateError
@@ -115,6 +115,42 @@ def test_one_column_of_a_few_rules_out_the_others(mechanism: Mechanism[Any]) -> 
     assert false <= 0.07 * (true + false)
 
 
+@pytest.mark.parametrize(
+    ("kind", "channel", "devices"),
+    [
+        (MemoizedLocalHashing, MemoizedSubsetSelection.design(4, 1.0, 2.0, k=1), 5_000_000),
+        (CohortLocalHashing, SubsetSelection.design(4, 1.0, k=1), 2_000_000),
+    ],
+    ids=["memoized", "fresh"],
+)
+def test_intervals_hold_what_the_search_has_used_up(
+    kind: type[CohortLocalHashing | MemoizedLocalHashing],
+    channel: SubsetSelection | MemoizedSubsetSelection,
+    devices: int,
+) -> None:
+    """Where many strings nearly stand out, intervals of the common ones and of the others cover.
+
+    150 tables under 150 salts, 600 candidates of which 100 are somebody's by a power law, seed 12.
+    Of 2,250 intervals of the 15 most common strings between 93.5 and 96.5 % cover, and of 12,750
+    of the other 85 the same: both are 3 standard errors over tables or more (alpha .003 each, four
+    comparisons). Without what the search has used up they cover 91 to 92 % and 90 to 92 %.
+    """
+    rng = np.random.default_rng(12)
+    strings = [f"candidate {number}" for number in range(600)]
+    truth = np.zeros(len(strings))
+    truth[:100] = np.arange(1, 101) ** -1.1
+    truth /= truth.sum()
+    covered = []
+    for salt in range(150):
+        scheme = Scheme("string", kind(f"salt {salt}", 128, channel), None)
+        tally = sample_tally(scheme, rng.multinomial(devices, truth), rng, values=strings)
+        found = estimate(tally, scheme, strings)
+        covered.append(((found.low <= truth) & (truth <= found.high))[:100])
+    common, others = np.mean(covered, axis=0)[:15].mean(), np.mean(covered, axis=0)[15:].mean()
+    assert 0.935 <= common <= 0.965
+    assert 0.935 <= others <= 0.965
+
+
 @pytest.mark.parametrize("name", ["cohort local hashing", "memoized local hashing"])
 def test_collisions_do_not_add_up(name: str) -> None:
     """Where counting supporters is wrong by the collisions of common strings, this is not.
@@ -162,6 +198,25 @@ def test_what_is_not_asked_for_is_told() -> None:
     (told,) = (each for each in found.warnings if "explain" in each)
     assert f"explain {found.share[0]:.0%} of the crowd" in told
     assert truth[0] < 0.4
+
+
+@every
+def test_strings_beyond_the_joint_fit_are_no_ghosts(
+    mechanism: Mechanism[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A string that stands out beside a full fit is detected, and belongs to what is explained.
+
+    Ten million devices with one of 12 strings, each of more than 20 standard errors, of which a
+    fit may hold 4; seed 9 (a string of 20 standard errors by itself is missed with alpha < 1e-20).
+    """
+    monkeypatch.setattr(decoder, "_MOST_SELECTED", 4)
+    tally, truth = crowd(mechanism, 12, 10_000_000, np.random.default_rng(9))
+    found = estimate(tally, Scheme("string", mechanism, None), STRINGS)
+    assert found.detected[truth > 20 * found.std_error].all()
+    assert found.detected.sum() > 4
+    assert not found.ghosts.any()
+    told = [each for each in found.warnings if "explain" in each]
+    assert all(f"explain {found.share[found.detected].sum():.0%}" in each for each in told)
 
 
 @every

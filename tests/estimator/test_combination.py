@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -77,6 +78,20 @@ def test_same_scheme_twice_is_one_tally_added(
     whole = estimate(make_tally(scheme, 1000, np.sum(halves, axis=0)), scheme)
     for name in ("share", "std_error", "low", "high", "p_value", "p_adjusted", "normalized"):
         assert getattr(both, name) == pytest.approx(getattr(whole, name)), name
+
+
+def test_a_ghost_of_one_scheme_is_none_where_another_detects_it(
+    make_scheme: Callable[..., Scheme], make_tally: Callable[..., Tally]
+) -> None:
+    """What looks like an accident of one scheme's hashes is dropped only if no other shows it."""
+    scheme = make_scheme(3, 1.0)
+    sure = estimate(make_tally(scheme, 100_000, [60_000, 20_000, 20_000]), scheme)
+    assert sure.detected.tolist() == [True, False, False]
+    haunted = replace(sure, ghosts=np.array([True, True, False]))
+    both = combine([haunted, sure])
+    assert both.ghosts.tolist() == [False, True, False]
+    assert both.detected.tolist() == [True, False, False]
+    assert combine([haunted, haunted]).ghosts.tolist() == [True, True, False]
 
 
 def test_combination_is_unbiased_and_covers(make_scheme: Callable[..., Scheme]) -> None:

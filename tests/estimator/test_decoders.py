@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 from deniable import Scheme
+from deniable.mechanisms import HashedProjectiveGeometry
 from deniable_collector.tally import Tally
 from deniable_estimator import decoders
 from deniable_estimator.decoders import support_counts
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.estimate import estimate
+from deniable_estimator.sampling import sample_tally
 
 
 def test_fast_decoder_agrees_with_the_definition(
@@ -35,8 +38,12 @@ def test_fast_decoder_agrees_with_the_definition(
     ("candidates", "message"),
     [
         (["v0", "opera"], "'opera' is not one of the metric's declared values"),
-        (["v0", "v1", "v0"], "listed twice"),
-        ([], "no candidates"),
+        (["v0", "v1", "v0"], "the list of candidates, line 3: repeats line 1"),
+        (["v0", " "], "line 2: is blank"),
+        (["v0", "v1\n"], "line 2: holds a control character"),
+        (["x" * 1025], "line 1: is longer than 1024 bytes"),
+        (["\ud800"], "line 1: is not valid Unicode"),
+        ([], "the list of candidates holds no value"),
     ],
 )
 def test_wrong_candidates(
@@ -47,8 +54,26 @@ def test_wrong_candidates(
 ) -> None:
     """Unknown, repeated and missing candidates are refused with what to do."""
     scheme = make_scheme(3, 1.0)
-    with pytest.raises(EstimateError, match=message):
-        support_counts(make_tally(scheme, 3, [1, 1, 1]), scheme, candidates)
+    tally = make_tally(scheme, 3, [1, 1, 1])
+    for ask in (support_counts, estimate):
+        with pytest.raises(EstimateError, match=message):
+            ask(tally, scheme, candidates)
+
+
+def test_candidates_are_found_in_any_spelling(
+    make_scheme: Callable[..., Scheme], make_tally: Callable[..., Tally]
+) -> None:
+    """Candidates are brought into the form that devices report; two spellings are one candidate."""
+    closed = make_scheme(3, 1.0, values=["tea", "caf\u00e9", "milk"])
+    answer = estimate(make_tally(closed, 9, [5, 3, 1]), closed, ["cafe\u0301"])
+    assert answer.values == ("caf\u00e9",)
+    assert answer.share == estimate(make_tally(closed, 9, [5, 3, 1]), closed).share[1]
+    salted = Scheme("string", HashedProjectiveGeometry.design("drink", 1.0), None)
+    tally = sample_tally(salted, [900], np.random.default_rng(1), values=["caf\u00e9"])
+    assert estimate(tally, salted, ["cafe\u0301"]).values == ("caf\u00e9",)
+    for scheme, its in ((salted, tally), (closed, make_tally(closed, 9, [5, 3, 1]))):
+        with pytest.raises(EstimateError, match="line 2: repeats line 1"):
+            estimate(its, scheme, ["caf\u00e9", "cafe\u0301"])
 
 
 def test_open_domain_needs_candidates(

@@ -23,6 +23,8 @@ def test_shares_file(tmp_path: Path) -> None:
     file = tmp_path / "shares.csv"
     file.write_text('"b, c",3\n\na,1\n')
     assert read_shares(file, VALUES) == pytest.approx([0.25, 0.75, 0])
+    file.write_text("cafe\u0301,3\na,1\n", encoding="utf-8")
+    assert read_shares(file, ("a", "caf\u00e9")) == pytest.approx([0.25, 0.75])
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,10 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from deniable import Scheme
+from deniable.mechanisms import SubsetSelection
 from deniable_estimator.estimate import estimate
 from deniable_estimator.intervals import Noise, debias
+from deniable_estimator.population import zipf_shares
 from deniable_estimator.sampling import sample_tally
 from deniable_estimator.significance import (
     Adjustment,
@@ -53,6 +55,46 @@ def test_p_values_are_binomial_tails(
     assert (ratio[likely] < 1.05).all()
 
 
+@pytest.mark.parametrize(
+    ("q", "n"),
+    [(4.5e-5, 10), (4.5e-5, 30), (1e-4, 3_000), (1e-3, 1_000), (0.01, 2_000), (0.2, 100), (0.4, 5)],
+)
+def test_p_values_of_few_supporters_are_exact(q: float, n: int) -> None:
+    """Where few reports support a value by chance the p-value of each count is the binomial tail,
+    down to one in 10**12; without support it is 1, and never are all values of a list found."""
+    p, exact = Fraction(1, 2), Fraction(q)
+    counts = np.arange(n + 1)[: 1 + int(stats.binom.isf(1e-12, n, q))]
+    found = share_p_values(debias(counts, n, p, exact), Noise.of(p, exact, n, len(counts)))
+    assert found == pytest.approx(stats.binom.sf(counts - 1, n, q), rel=1e-7)
+    assert found[0] == 1.0
+
+
+def test_p_values_of_few_supporters_add_up_over_schemes() -> None:
+    """Of a sum of two schemes with the same q the p-value is that of all reports together, to
+    10 %."""
+    p, q, first, second = Fraction(1, 2), Fraction(1, 1000), 2_000, 3_000
+    size = 12
+    counts = np.arange(size)
+    one, other = Noise.of(p, q, first, size), Noise.of(p, q, second, size)
+    weights = np.full(size, first / 5_000), np.full(size, second / 5_000)
+    noise = one.weighted(weights[0]) + other.weighted(weights[1])
+    share = debias(counts, 5_000, p, q)
+    exact = stats.binom.sf(counts - 1, 5_000, float(q))
+    assert share_p_values(share, noise)[1:] == pytest.approx(exact[1:], rel=0.1)
+
+
+def test_a_handful_of_reports_finds_nothing_by_itself() -> None:
+    """10,000 values, epsilon 10 and 30 reports: no value that no report supports is detected."""
+    mechanism = SubsetSelection.design(10_000, 10.0)
+    scheme = Scheme("category", mechanism, tuple(map(str, range(10_000))))
+    rng = np.random.default_rng(3)
+    tally = sample_tally(scheme, np.eye(1, 10_000, dtype=int)[0] * 30, rng, metric="m", window="w")
+    found = estimate(tally, scheme)
+    (row,) = tally.rows
+    assert not found.detected[row.cells == 0].any()
+    assert found.detected[0]
+
+
 def test_p_values_without_skewness_are_normal() -> None:
     """Where chance supports a value half of the time the tail is the normal one; NaN stays NaN."""
     noise = Noise.of(Fraction(3, 4), Fraction(1, 2), 10**8, 5)
@@ -63,24 +105,47 @@ def test_p_values_without_skewness_are_normal() -> None:
     assert np.isnan(share_p_values(share, noise)[4])
 
 
-@given(unit)
-def test_bh_is_benjamini_hochberg(p: np.ndarray) -> None:
-    """The default adjustment is Benjamini and Hochberg's, as scipy computes it."""
-    assert adjust_p(p, "bh") == pytest.approx(stats.false_discovery_control(p), rel=1e-12)
+def step_up(p: np.ndarray, alpha: float) -> np.ndarray:
+    """Storey's test at one level, by its definition: the largest t < 1/2 up to which the false
+    part, estimated as 1.1 pi0 m t / #{p <= t}, is at most alpha. The answer is p <= t."""
+    null = min(len(p), 2 * (1 + (p >= 0.5).sum()))
+    fine = [t for t in p if t < 0.5 and 1.1 * null * t <= alpha * (p <= t).sum()]
+    return p <= max(fine, default=-1.0)
+
+
+@given(unit, st.floats(0.001, 0.999))
+def test_storey_is_the_step_up_test_at_every_level(p: np.ndarray, alpha: float) -> None:
+    """An adjusted p-value is at most alpha exactly where Storey's test rejects at alpha."""
+    adjusted = adjust_p(p, "storey")
+    # At a level that is itself an adjusted p-value, rounding decides.
+    if not np.isclose(adjusted, alpha, rtol=1e-9).any():
+        assert ((adjusted <= alpha) == step_up(p, alpha)).all()
+    assert ((adjusted >= 0) & (adjusted <= 1)).all()
+    assert (np.diff(adjusted[np.argsort(p)]) >= 0).all()
+
+
+def test_storey_where_nothing_and_where_everything_is_there() -> None:
+    """Among uniform p-values the test is Benjamini and Hochberg's with 1.1; among small ones it is
+    as strict as for the two values that might still be nobody's."""
+    uniform = (np.arange(100) + 0.5) / 100
+    plain = np.minimum(1.1 * stats.false_discovery_control(uniform), 1)
+    assert adjust_p(uniform, "storey")[:50] == pytest.approx(plain[:50])
+    assert (adjust_p(uniform, "storey")[50:] == 1).all()
+    small = np.linspace(0.001, 0.4, 100)
+    assert adjust_p(small, "storey")[-1] == pytest.approx(1.1 * 2 * 0.4 / 100)
+    assert (adjust_p(np.full(100, 0.5), "storey") == 1).all()
 
 
 @given(unit)
 def test_bonferroni_multiplies(p: np.ndarray) -> None:
-    """Bonferroni multiplies by the number of values, up to one, and is never below BH."""
-    adjusted = adjust_p(p, "bonferroni")
-    assert adjusted == pytest.approx(np.minimum(p * len(p), 1))
-    assert (adjusted >= adjust_p(p, "bh") - 1e-12).all()
+    """Bonferroni multiplies by the number of values, up to one."""
+    assert adjust_p(p, "bonferroni") == pytest.approx(np.minimum(p * len(p), 1))
 
 
-@pytest.mark.parametrize("adjustment", ["bh", "bonferroni"])
+@pytest.mark.parametrize("adjustment", ["storey", "bonferroni"])
 def test_nan_does_not_count(adjustment: Adjustment) -> None:
     """A value without reports stays NaN and leaves the others as if it were not there."""
-    p = np.array([0.01, np.nan, 0.04, 0.5])
+    p = np.array([0.01, np.nan, 0.04, 0.6])
     adjusted = adjust_p(p, adjustment)
     assert np.isnan(adjusted[1])
     assert adjusted[[0, 2, 3]] == pytest.approx(adjust_p(p[[0, 2, 3]], adjustment))
@@ -93,9 +158,9 @@ def test_false_discoveries_stay_within_five_percent(
     """The mean share of false discoveries at nominal 5 % is at most 5 %, and there are real ones.
 
     A fifth of the values share all devices equally, the others have none; 250 tallies, seed
-    7; 2 comparisons, the second with 6 chance supporters of a value. BH bounds the
-    expectation by .04 and the mean of 250 has a standard deviation below .0035: each exceeds
-    .05 with probability below .003.
+    7; 2 comparisons, the second with 6 chance supporters of a value. The test aims for .05 / 1.1
+    and the mean of 250 has a standard deviation of .004: each exceeds .06 with probability
+    below .0005 if the test keeps what it aims for.
     """
     held = size // 5
     counts = np.zeros(size, np.int64)
@@ -107,5 +172,31 @@ def test_false_discoveries_stay_within_five_percent(
         detected = estimate(sample_tally(scheme, counts, rng), scheme).detected
         false.append(detected[held:].sum() / max(detected.sum(), 1))
         found.append(detected[:held].sum())
-    assert np.mean(false) <= 0.05
+    assert np.mean(false) <= 0.06
     assert np.mean(found) > held / 4
+
+
+def test_lists_of_true_values_are_found(make_scheme: Callable[..., Scheme]) -> None:
+    """Half true lists use the false finds that they may have, and true lists are found for more.
+
+    100 values, Zipf's law with exponent 1.1, a million devices, epsilon 1; 60 tallies each, seed
+    21. With half there the mean false part lies within .025 to .065 (expected .043, its standard
+    deviation .004: alpha 1e-5 and below), where Benjamini and Hochberg's test has at most .025 on
+    average; with all there, a quarter more is found than by that test at least (expected: half as
+    many again).
+    """
+    scheme = make_scheme(100, 1.0)
+    rng = np.random.default_rng(21)
+    false, ours, plain = [], 0, 0
+    for _ in range(60):
+        for there in (50, 100):
+            truth = np.zeros(100)
+            truth[:there] = zipf_shares(there, 1.1)
+            answer = estimate(sample_tally(scheme, rng.multinomial(10**6, truth), rng), scheme)
+            if there == 50:
+                false.append(answer.detected[50:].sum() / max(answer.detected.sum(), 1))
+            else:
+                ours += int(answer.detected.sum())
+                plain += int((stats.false_discovery_control(answer.p_value) <= 0.05).sum())
+    assert 0.025 < np.mean(false) < 0.065
+    assert ours > 1.25 * plain

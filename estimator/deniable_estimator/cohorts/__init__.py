@@ -26,7 +26,7 @@ from deniable.mechanisms import (
     Rappor,
 )
 from deniable_collector.tally import Tally
-from deniable_estimator.cohorts.decoder import STRICTNESS, Decoding, decode
+from deniable_estimator.cohorts.decoder import Decoding, decode
 from deniable_estimator.cohorts.design import Design
 from deniable_estimator.decoders.hashed import hash_columns
 from deniable_estimator.decoders.support import Items
@@ -35,7 +35,6 @@ from deniable_estimator.finding import Finding
 from deniable_estimator.intervals import Noise
 from deniable_estimator.memoized import kept_noise, worth
 from deniable_estimator.messages import listed, message
-from deniable_estimator.significance import adjust_p
 
 __all__ = ["COHORTS", "decode_cohorts", "fits"]
 
@@ -105,8 +104,8 @@ def decode_cohorts(
 ) -> Finding:
     """Estimate candidates, which are strings, jointly; detection is at 1 - `level`.
 
-    `repeats` is that of `Participation`. Ghosts are those that stand out by themselves, but not
-    beside the candidates that were detected.
+    `repeats` is that of `Participation`. There are no ghosts: whoever is not in the joint fit has
+    the p-value that it has beside it.
     """
     channel = COHORTS[mechanism.name](mechanism)
     p11, p01 = float(channel.p11), float(channel.p01)
@@ -131,13 +130,12 @@ def decode_cohorts(
         found = replace(found, explained_error=error)
     known = np.isfinite(found.share)
     none = np.zeros(len(items))
-    p_value = np.where(known, np.minimum(found.p_value / STRICTNESS, 1.0), np.nan)
     variance = np.where(known, found.std_error, np.inf) ** 2
     return Finding(
         found.share,
         Noise(variance, none, none, none, kept),
-        p_value,
-        ~found.detected & (adjust_p(p_value, "bh") <= 1 - level),
+        found.p_value,
+        np.zeros(len(items), np.bool_),
         tuple(_warnings(found, items)) if found.n else (),
     )
 

@@ -12,7 +12,9 @@ random filters.
 Candidates enter while the residual shows them at a false discovery rate (Benjamini and
 Hochberg, J. R. Stat. Soc. B 1995) over all candidates, are refitted jointly, and leave
 when the joint fit does not bear them out. The reported share is the joint estimate of
-those selected, and for any other candidate the unbiased estimate of adding it alone.
+those selected, and for any other candidate the unbiased estimate of adding it alone. Which of
+all candidates are there is decided at the end, by the test of every other list
+(`deniable_estimator.significance`).
 """
 
 from __future__ import annotations
@@ -26,11 +28,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable_estimator.cohorts.design import Design
-from deniable_estimator.cohorts.fit import Fit, covariance, joint_fit, scores, singly
+from deniable_estimator.cohorts.fit import (
+    Fit,
+    covariance,
+    joint_fit,
+    left_out,
+    scores,
+    singly,
+    skewness,
+)
 from deniable_estimator.cohorts.table import CohortTable, Winsor
 from deniable_estimator.intervals import FloatArray
+from deniable_estimator.significance import adjust_p, normal_score, p_values
 
-__all__ = ["STRICTNESS", "Decoding", "decode"]
+__all__ = ["Decoding", "decode"]
 
 _MOST_SELECTED = 600
 _MOST_ENTRIES = 1 << 25
@@ -39,7 +50,7 @@ _BATCH = 24
 _NEAR_BEST = 0.7
 """A batch takes candidates this near to its best: weaker ones may be its ghosts, which
 share some of its cells by chance and fade once it is in the fit."""
-STRICTNESS = 0.8
+_STRICTNESS = 0.8
 """Selecting and estimating on the same counts lets a few more noise peaks through than
 the level says, so the search runs at this part of it (found by simulation)."""
 _SMALL_TABLE = 1024
@@ -54,8 +65,8 @@ class Decoding:
     """The estimates of M candidates, in their order; arrays have shape (M,).
 
     Shares are unclipped fractions of the crowd. A share is NaN, with an infinite standard
-    error, where the counts cannot tell it. `p_value` is one-sided against "nobody has it",
-    not adjusted; `detected` holds a false discovery rate over all candidates.
+    error and no p-value, where the counts cannot tell it. `p_value` is one-sided against "nobody
+    has it", not adjusted; `detected` holds a false discovery rate over all candidates.
     `explained_share` is the sum over those detected, with its standard error; the rest of
     the crowd holds strings that were not asked for, or are too rare to be told from noise.
     Candidates that hash alike in every cohort share one estimate, which is of all of them
@@ -183,8 +194,8 @@ def _apart(table: CohortTable, design: Design, fdr: float) -> _Found:
         weights = 1 / table.variance(expected[:-1])
         variance = 1 / design.sums(weights)
         share = variance * design.sums(weights * table.y)
-    p = _upper_tail(share / np.sqrt(null))
-    detected = _accepted(p, fdr, len(design))
+    p = p_values(share / np.sqrt(null))
+    detected = adjust_p(p, "storey") <= fdr
     held = share[detected]
     # Each device holds one string, so that the shares of two are negatively correlated.
     together = (held.sum() ** 2 - (held**2).sum()) * design.columns / table.reports.sum()
@@ -194,16 +205,49 @@ def _apart(table: CohortTable, design: Design, fdr: float) -> _Found:
 
 def _together(table: CohortTable, design: Design, fdr: float) -> _Found:
     """Select, fit jointly, and estimate every other candidate on top of that fit."""
-    fit = _search(table, design, fdr * STRICTNESS)
+    fit = _search(table, design, fdr * _STRICTNESS)
     share, variance = singly(table, design, fit)
-    p = _upper_tail(np.where(np.isfinite(variance), share, 0.0) / np.sqrt(variance))
-    detected = np.zeros(len(design), bool)
-    detected[fit.selected] = True
-    spread = covariance(table, design, fit)
+    z = share / np.sqrt(variance)
+    z[fit.selected] = left_out(table, design, fit)
+    p = p_values(normal_score(z, np.full(len(z), skewness(table, design, fit))))
+    detected = adjust_p(p, "storey") <= fdr
+    left = _left_by_search(table, z, fit, fdr * _STRICTNESS)
+    spread = covariance(table, design, fit, left)
+    share /= left
+    variance /= left**2
     share[fit.selected] = fit.share
     variance[fit.selected] = np.maximum(np.diag(spread), 0.0)
-    p[fit.selected] = _upper_tail(fit.share / np.sqrt(fit.variance))
-    return _Found(share, variance, p, detected, max(0.0, float(spread.sum())))
+    fitted = detected[fit.selected]
+    alone = detected.copy()
+    alone[fit.selected] = False
+    explained = float(spread[np.ix_(fitted, fitted)].sum() + variance[alone].sum())
+    return _Found(share, variance, p, detected, max(0.0, explained))
+
+
+def _left_by_search(table: CohortTable, z: FloatArray, fit: Fit, fdr: float) -> float:
+    """The part of the table's degrees of freedom that the search has not used up.
+
+    A string is in the fit if its z exceeds some t, so the search has followed the noise of the
+    strings near t: as if it had fitted, for a string whose z is m on average, t phi(t - m)
+    parameters more (Tibshirani, "Degrees of freedom and model search", Stat. Sinica 2015), in
+    all t times the density at t of the z, shape (M,). If that leaves a part L of the degrees
+    of freedom, then
+
+    - the residuals hold a part L of the share of each string that is not in the fit: others
+      that share its cells were the more likely to enter.
+    - a fitted share has 1 / L**2 times the variance that the fit knows of: 1 / L, as the
+      residuals that measure the noise are too small, and 1 / L again, as the shares of other
+      strings are too large where they are in the fit, and 0 where they are not.
+    """
+    size = len(fit.selected)
+    if not size:
+        return 1.0
+    limit = max(0.0, NormalDist().inv_cdf(1 - fdr * size / len(z)))
+    below = np.count_nonzero((limit - 1 < z) & (z < limit))
+    above = np.count_nonzero((limit <= z) & (z < limit + 1))
+    # The z thin out upwards about exponentially, so the density is their geometric mean.
+    used = limit * math.sqrt(below * above)
+    return max(1 - used / max(table.live - table.tied - size, 1), 0.5)
 
 
 def _search(table: CohortTable, design: Design, fdr: float) -> Fit:
@@ -220,7 +264,7 @@ def _search(table: CohortTable, design: Design, fdr: float) -> Fit:
         z = score / np.sqrt(information * table.winsor.loss)
         z[fit.selected] = -np.inf
         z[dropped > 1] = -np.inf
-        p = np.concatenate([_upper_tail(z), np.zeros(len(fit.selected))])
+        p = np.concatenate([p_values(z), np.zeros(len(fit.selected))])
         entering = np.flatnonzero(_accepted(p, fdr, len(design))[: len(design)])
         entering = entering[np.argsort(-z[entering], kind="stable")]
         room = min(_BATCH, most - len(fit.selected))
@@ -242,7 +286,7 @@ def _prune(
     """
     while len(fit.selected):
         z = fit.share / np.sqrt(fit.variance)
-        failing = np.flatnonzero(~_accepted(_upper_tail(z), fdr, len(design)))
+        failing = np.flatnonzero(~_accepted(p_values(z), fdr, len(design)))
         if not len(failing):
             break
         weakest = failing[np.argsort(z[failing], kind="stable")][: (len(failing) + 1) // 2]
@@ -256,8 +300,3 @@ def _accepted(p: FloatArray, fdr: float, family: int) -> NDArray[np.bool_]:
     ranked = np.sort(p)
     below = np.flatnonzero(ranked <= fdr * np.arange(1, len(p) + 1) / family)
     return p <= ranked[below[-1]] if len(below) else np.zeros(len(p), bool)
-
-
-def _upper_tail(z: FloatArray) -> FloatArray:
-    """The chance that a standard normal exceeds each z, accurate far into the tail."""
-    return np.fromiter(map(math.erfc, (z / math.sqrt(2)).tolist()), np.float64, len(z)) / 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,7 @@ from deniable_estimator.cohorts.design import Design
 from deniable_estimator.cohorts.table import CohortTable
 from deniable_estimator.intervals import FloatArray
 
-__all__ = ["Fit", "covariance", "joint_fit", "scores", "singly"]
+__all__ = ["Fit", "covariance", "joint_fit", "left_out", "scores", "singly", "skewness"]
 
 _STEPS = 20
 _SETTLED = 1e-3
@@ -77,7 +78,7 @@ def _solve(
     return inverse @ (centred.T @ (weights * target)), inverse
 
 
-def covariance(table: CohortTable, design: Design, fit: Fit) -> FloatArray:
+def covariance(table: CohortTable, design: Design, fit: Fit, left: float = 1.0) -> FloatArray:
     """Covariance of the fitted shares, shape (s, s), with that of who happened to be asked.
 
     A device's filter sets several cells at once, and those of one cohort sum to h or less,
@@ -86,15 +87,17 @@ def covariance(table: CohortTable, design: Design, fit: Fit) -> FloatArray:
         N Cov(y_j, y_l) = sum_x share_x X_xj X_xl + u c**2 - E[y_j] E[y_l]
 
     with u the share that the fit leaves to random filters. Where a report sets exactly one
-    column, the weights hold all of that already.
+    column, the weights hold all of that already. `left` is the part of the degrees of freedom
+    that choosing the candidates has left.
     """
+    noise = fit.inverse * table.winsor.loss / left**2
     if table.tied:
-        return fit.inverse * table.winsor.loss
+        return noise
     filters = design.take(fit.selected).filters()
     background = table.background
     linear = fit.inverse @ ((filters - background) * fit.weights[:, None]).T
     rest = max(0.0, 1 - float(fit.share.sum()))
-    total = fit.inverse * table.winsor.loss
+    total = noise
     for cohort in range(design.cohorts):
         cells = slice(cohort * design.columns, (cohort + 1) * design.columns)
         n = table.reports[cells.start]
@@ -135,6 +138,38 @@ def singly(table: CohortTable, design: Design, fit: Fit) -> tuple[FloatArray, Fl
     share = np.divide(score, left, out=np.full(len(design), np.nan), where=known)
     variance = np.divide(table.winsor.loss, left, out=np.full(len(design), np.inf), where=known)
     return share, variance
+
+
+def left_out(table: CohortTable, design: Design, fit: Fit) -> FloatArray:
+    """The z that each fitted candidate would have by `scores` if it alone left the fit, shape (s,).
+
+    What has entered is judged as it was from outside: the fit's own z of a candidate that nobody
+    has are higher, as the residuals that are cut off follow it.
+    """
+    centred = design.take(fit.selected).filters() - table.background
+    spread = np.diag(fit.inverse)
+    alone = centred @ (fit.inverse / spread)
+    z = np.empty(len(fit.selected))
+    for at, (own, share) in enumerate(zip(alone.T, fit.share, strict=True)):
+        residual = table.residual(fit.expected - share * own, fit.weights)
+        z[at] = own @ (fit.weights * residual)
+    return z * np.sqrt(spread / table.winsor.loss)
+
+
+def skewness(table: CohortTable, design: Design, fit: Fit) -> float:
+    """The skewness of the score of a candidate that nobody has, given the table.
+
+    Such a candidate falls on cells that are uniform in each cohort and independent of the table,
+    so cumulants of its score are sums of those of the cells. Common strings that are in no fit
+    lift few cells by much, and so give all candidates a long upper tail.
+    """
+    cohorts = (design.cohorts, design.columns)
+    pull = (fit.weights * table.residual(fit.expected, fit.weights)).reshape(cohorts)
+    pull -= pull.mean(axis=1, keepdims=True)
+    third = float((pull**3).mean(axis=1).sum())
+    second = float(fit.weights.reshape(cohorts).mean(axis=1).sum()) * (1 - table.background)
+    hashes = design.cells.shape[1] // design.cohorts
+    return third / (math.pow(second, 1.5) * math.sqrt(hashes))
 
 
 def _overlap(table: CohortTable, design: Design, fit: Fit, information: FloatArray) -> FloatArray:

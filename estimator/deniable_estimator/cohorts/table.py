@@ -64,6 +64,14 @@ class Winsor:
         return 1 - 2 * (self.limit * density + (1 - self.limit**2) * tail)
 
     @property
+    def shift(self) -> float:
+        """By how much cutting lowers the mean of a number of variance 1 and skewness 1.
+
+        That is L phi(L) / 3 to first order in the skewness (Edgeworth's expansion).
+        """
+        return self.limit * math.exp(-(self.limit**2) / 2) / math.sqrt(2 * math.pi) / 3
+
+    @property
     def loss(self) -> float:
         return self.square / self.slope**2
 
@@ -117,20 +125,36 @@ class CohortTable:
         It never comes from the raw count: a cell that is high by chance would weigh less,
         and bias the fit.
         """
-        n = np.maximum(self.reports, 1.0)
-        rate = self.p01 + (self.p11 - self.p01) * np.clip(fit, 0.0, 1.0)
-        rate = np.clip(rate, 0.5 / n, 1 - 0.5 / n)
+        n, rate = self._expected(fit)
         noise = rate if self.tied else rate * (1 - rate)
         variance = noise / (n * (self.p11 - self.p01) ** 2)
         return np.where(self.reports > 0, variance, np.inf)
+
+    def _third_moment(self, fit: FloatArray) -> FloatArray:
+        """The third central moment of y where the model expects `fit`."""
+        n, rate = self._expected(fit)
+        moment: FloatArray = rate * (1 - rate) * (1 - 2 * rate)
+        return moment / (n**2 * (self.p11 - self.p01) ** 3)
+
+    def _expected(self, fit: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The reports of each cell, 1 where there are none, and its rate by the model."""
+        n = np.maximum(self.reports, 1.0)
+        rate = self.p01 + (self.p11 - self.p01) * np.clip(fit, 0.0, 1.0)
+        return n, np.clip(rate, 0.5 / n, 1 - 0.5 / n)
+
+    @property
+    def _left(self) -> float:
+        """The part of a cell's variance that its residual has. Cells that are tied have residuals
+        that sum to 0: they have as much as there are degrees of freedom."""
+        return 1 - self.tied / max(self.live, 1)
 
     def weights(self, fit: FloatArray, parameters: int) -> FloatArray:
         """1 over the variance of each residual y - fit, of a fit with so many parameters."""
         variance = self.variance(fit)
         live = self.reports > 0
-        square, floor = (self.y - fit)[live] ** 2, variance[live]
+        square, floor = (self.y - fit)[live] ** 2 / self._left, variance[live]
         freedom = len(floor) - self.tied - parameters
-        target = max(freedom, 1) * self.winsor.square
+        target = max(freedom, 1) / self._left * self.winsor.square
         limit = self.winsor.limit**2
 
         def excess(spread: float) -> float:
@@ -145,9 +169,10 @@ class CohortTable:
         return 1 / (variance + high)
 
     def residual(self, fit: FloatArray, weights: FloatArray) -> FloatArray:
-        """y - fit, winsorized, and scaled so that it stays unbiased near 0."""
-        limit = np.divide(
-            self.winsor.limit, np.sqrt(weights), out=np.zeros(len(fit)), where=weights > 0
-        )
-        cut: FloatArray = np.clip(self.y - fit, -limit, limit) / self.winsor.slope
-        return cut
+        """y - fit, winsorized, and shifted and scaled so that it stays unbiased near 0."""
+        square = np.divide(self._left, weights, out=np.zeros(len(fit)), where=weights > 0)
+        limit = self.winsor.limit * np.sqrt(square)
+        cut: FloatArray = np.clip(self.y - fit, -limit, limit)
+        # A cell of few reports has a long tail on one side, and more of that is cut off.
+        skewed = self._third_moment(fit) / np.where(square > 0, square, np.inf)
+        return (cut + self.winsor.shift * skewed) / self.winsor.slope

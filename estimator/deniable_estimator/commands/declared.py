@@ -148,7 +148,7 @@ def simulate(
     candidates: Path | None,
     seed: int | None,
     level: float,
-    adjust: Literal["bh", "bonferroni"],
+    adjust: Literal["storey", "bonferroni"],
     form: str | None,
 ) -> None:
     """Draw one window's tally of METRIC from an invented population, and estimate it.

@@ -66,10 +66,11 @@ level_option = click.option(
 )
 adjust_option = click.option(
     "--adjust",
-    default="bh",
+    default="storey",
     show_default=True,
-    type=click.Choice(["bh", "bonferroni"]),
-    help="For how many values were asked: bh suits lists, bonferroni alerts.",
+    type=click.Choice(["storey", "bonferroni"]),
+    help="For how many values were asked: storey suits lists (5 % of its finds may be false), "
+    "bonferroni alerts (a false one in 5 % of lists).",
 )
 fakes_option = click.option(
     "--fakes",

@@ -71,7 +71,7 @@ def estimate(
     store: str | None,
     candidates: Path | None,
     level: float,
-    adjust: Literal["bh", "bonferroni"],
+    adjust: Literal["storey", "bonferroni"],
     fakes: float,
     alarm_level: float,
     form: str | None,

@@ -113,7 +113,7 @@ class Source:
         candidates: Sequence[str] | None = None,
         *,
         level: float = 0.95,
-        adjust: Adjustment = "bh",
+        adjust: Adjustment = "storey",
     ) -> Versioned[Estimate]:
         """The estimate with its version; of strings, that of the candidates."""
         asked = digest_of_candidates(candidates)
@@ -154,7 +154,7 @@ class Source:
 
             def point(first: date, last: date) -> Estimate:
                 within = DayRange(first, last)
-                found = self._point(metric, within, candidates, asked, level, "bh", known=known)
+                found = self._point(metric, within, candidates, asked, level, "storey", known=known)
                 versions.append(found.version)
                 return found.answer
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from deniable import Scheme
+from deniable.errors import ValueListError
 from deniable.mechanisms import (
     BasicRappor,
     CohortLocalHashing,
@@ -26,13 +27,14 @@ from deniable.mechanisms import (
     SubsetSelection,
     UnaryEncoding,
 )
+from deniable.value_list import value_texts
 from deniable_collector.tally import Tally
 from deniable_estimator.decoders import hadamard_response, hashed, projective_geometry
 from deniable_estimator.decoders.support import Decoder, Items, Support
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 
-__all__ = ["DECODERS", "asked_items", "support_counts"]
+__all__ = ["DECODERS", "asked_values", "support_counts", "supported"]
 
 
 def support_counts(
@@ -41,24 +43,38 @@ def support_counts(
     """How many of the tally's reports support each candidate.
 
     Raises:
-        EstimateError: as `asked_items`.
+        EstimateError: as `asked_values`.
     """
-    items = asked_items(tally, scheme, candidates)
-    decode: Decoder = DECODERS.get(scheme.mechanism.name, _cell_by_cell)
-    return decode(tally, scheme.mechanism, items)
+    return supported(tally, scheme.mechanism, asked_values(tally, scheme, candidates)[1])
 
 
-def asked_items(tally: Tally, scheme: Scheme, candidates: Sequence[str] | None = None) -> Items:
-    """What the mechanism randomizes in place of each candidate.
+def supported(tally: Tally, mechanism: Mechanism[Any], items: Items) -> Support:
+    """How many of the tally's reports support each item, as `asked_values` gives them."""
+    decode: Decoder = DECODERS.get(mechanism.name, _cell_by_cell)
+    return decode(tally, mechanism, items)
 
-    Without candidates, those of the scheme's closed domain, in its order.
+
+def asked_values(
+    tally: Tally, scheme: Scheme, candidates: Sequence[str] | None = None
+) -> tuple[tuple[str, ...], Items]:
+    """The candidates as values, and what the mechanism randomizes in place of each.
+
+    Without candidates, those of the scheme's closed domain, in its order. Candidates are brought
+    into normal form C, as devices do it.
 
     Raises:
-        EstimateError: the tally is not the scheme's, a candidate is asked for twice or is
-            not in the domain, or the domain is open and there are no candidates.
+        EstimateError: the tally is not the scheme's; a candidate cannot be a value
+            (`deniable.value_list`), is there twice or is not in the domain; or the domain is
+            open and there are no candidates.
     """
     _check_tally(tally, scheme)
-    return _items(scheme, candidates)
+    if candidates is not None:
+        return _named(scheme, candidates)
+    if scheme.values is None:
+        raise EstimateError(
+            message("this metric's domain is open: give the candidates to look for")
+        )
+    return scheme.values, _array(scheme.items)
 
 
 def _check_tally(tally: Tally, scheme: Scheme) -> None:
@@ -79,22 +95,16 @@ def _check_tally(tally: Tally, scheme: Scheme) -> None:
         )
 
 
-def _items(scheme: Scheme, candidates: Sequence[str] | None) -> Items:
-    if candidates is None:
-        if scheme.values is None:
-            raise EstimateError(
-                message("this metric's domain is open: give the candidates to look for")
-            )
-        return _array(scheme.items)
-    if not candidates:
-        raise EstimateError(message("there are no candidates: give at least one"))
-    if len(set(candidates)) != len(candidates):
-        raise EstimateError(message("a candidate is listed twice: list each of them once"))
+def _named(scheme: Scheme, candidates: Sequence[str]) -> tuple[tuple[str, ...], Items]:
+    try:
+        values = tuple(value_texts(candidates, "the list of candidates"))
+    except ValueListError as error:
+        raise EstimateError(str(error)) from None
     if scheme.values is None:
-        return candidates
+        return values, values
     index = dict(zip(scheme.values, scheme.items, strict=True))
     try:
-        return _array([index[value] for value in candidates])
+        return values, _array([index[value] for value in values])
     except KeyError as error:
         raise EstimateError(
             message(

@@ -13,7 +13,9 @@ the disagreement of their rows' own estimates f_i, whose variances are v / n_i::
     X = sum of n_i (f_i - f)**2 / v,  v = r (1-r) / (p-q)**2 at the common estimate f
 
 which has a chi-square distribution with one degree less than there are rows, if all rows
-speak of one share. A collision makes it huge.
+speak of one share. A collision makes it huge. But common strings meet others too, and with enough
+reports the rows of each of them disagree. So a candidate that even the weaker half of its
+rows shows is no ghost: nobody's string would have to meet others in most of its rows.
 """
 
 from __future__ import annotations
@@ -62,6 +64,10 @@ GHOST_LEVEL = 1e-3
 _FREQUENT = 3.0
 """Standard errors of the null that make a candidate frequent. A candidate wrongly called
 frequent costs a few others one of their rows, which is little."""
+
+_SURE = 5.0
+"""Standard errors of the null at which the weaker half of the rows shows that a candidate is there.
+Where the rows are four, a string of 20 standard errors has 13 in the weaker two."""
 
 _TABLES: dict[type[Mechanism[int]], Callable[[_Counts, Any], _Counts]] = {
     ProjectiveGeometry: lambda cells, channel: projective_geometry.space_support(
@@ -131,7 +137,7 @@ def decode_few_rows(tally: Tally, mechanism: Hashed, items: Items) -> Support:
     used = ~shared | shared.all(axis=0)
     reports = np.where(used, reports, 0)
     counts = np.where(used, counts, 0)
-    ghosts = _ghosts(counts, reports)
+    ghosts = _ghosts(counts, reports) & ~_surely_there(counts, reports, float(mechanism.q))
     return Support(
         _without_frequent(counts, reports, frequent, mechanism), reports.sum(axis=0), ghosts
     )
@@ -179,6 +185,17 @@ def _ghosts(counts: _Counts, reports: _Counts) -> NDArray[np.bool_]:
     critical = np.array([np.inf, *(_critical(each + 1) for each in range(len(reports) - 1))])
     ghosts: NDArray[np.bool_] = deviance > critical[np.maximum(freedom, 0)]
     return ghosts
+
+
+def _surely_there(counts: _Counts, reports: _Counts, q: float) -> NDArray[np.bool_]:
+    """Which candidates the weaker half of their rows shows; arrays as for `_ghosts`."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = (counts - q * reports) / np.sqrt(q * (1 - q) * reports)
+    z = np.sort(np.where(reports > 0, z, np.inf), axis=0)
+    half = np.maximum((reports > 0).sum(axis=0) // 2, 1)
+    weaker = np.cumsum(z, axis=0)[half - 1, np.arange(z.shape[1])]
+    sure: NDArray[np.bool_] = weaker > _SURE * np.sqrt(half)
+    return sure
 
 
 def _critical(freedom: int) -> float:

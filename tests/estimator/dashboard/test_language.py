@@ -248,7 +248,7 @@ def test_uploads_and_their_mistakes_are_in_chinese(reader: FlaskClient) -> None:
     """A list of strings is answered in Chinese, and so is each mistake in it."""
     import io
 
-    for content in (b"\xe4\xb8\x8a", b"", b"\xff", b"a\n\nb", b"a\na", b"x" * 300, b"a\x00"):
+    for content in (b"\xe4\xb8\x8a", b"", b"\xff", b"a\n\nb", b"a\na", b"x" * 1100, b"a\x00"):
         file = (io.BytesIO(content), "list.txt")
         in_chinese(reader.post("/metric/m5", data={"candidates": file, "form": "page"}))
     in_chinese(reader.post("/metric/m5", data={"form": "page"}))
@@ -459,7 +459,7 @@ def test_texts_of_the_rooms_below_are_known(tmp_path: Path) -> None:
             assert warning is not None
             assert isinstance(told_forecast(warning), Message)
             assert told_forecast(warning) == warning
-    mistakes = [b"", b"\xff", b"a\n\nb", b"a\na", b"x" * 300, b"a\x00"]
+    mistakes = [b"", b"\xff", b"a\n\nb", b"a\na", b"x" * 1100, b"a\x00"]
     for content in mistakes:
         with pytest.raises(ValueListError) as caught:
             parse_values(content, "Your list")

@@ -138,7 +138,7 @@ def test_a_long_table_is_listed_on_request(tmp_path: Path) -> None:
     )
     store = open_store(f"sqlite:///{tmp_path}/many.db")
     store.publish({"many": [registry["many"].scheme]})
-    shares = [0.2, 0.2, 0.1] + [0.5 / 997] * 997
+    shares = [0.2, 0.2, 0.1] + [0.001] * 500 + [0.0] * 497
     fill(store, registry, "many", shares, 100_000)
     app = create_app(
         Settings(dashboard_token=TOKEN), store=store, registry=registry, clock=lambda: NOW

@@ -38,6 +38,7 @@ lifetime_epsilon = 8.0
 """
 DAYS = ("2026-11-16", "2026-11-18", "2026-11-20")
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}
+TEXT = {"Content-Type": "text/plain"}
 SITE = "/api/v1/metrics/site"
 
 
@@ -230,6 +231,17 @@ def test_strings_are_named_in_three_ways(program: FlaskClient, folder: Path) -> 
     assert missing.json["type"] == "urn:deniable:problem:candidates-missing"
 
 
+@pytest.mark.parametrize("call", ["estimate", "trend", "comparison"])
+def test_strings_are_found_in_any_spelling(program: FlaskClient, call: str) -> None:
+    """What is asked for and what is told are in the form that devices report."""
+    for asked in (
+        program.get(f"{SITE}/{call}?value=cafe%CC%81.example&from=2026-11-18"),
+        program.post(f"{SITE}/{call}?from=2026-11-18", data="cafe\u0301.example", headers=TEXT),
+    ):
+        parts = [each for each in asked.json.get("periods", [asked.json]) if each.get("n", 1)]
+        assert [each["value"] for each in parts[-1]["values"]] == ["caf\u00e9.example"]
+
+
 @pytest.mark.parametrize(
     ("body", "kind", "status", "advice"),
     [
@@ -239,7 +251,14 @@ def test_strings_are_named_in_three_ways(program: FlaskClient, folder: Path) -> 
         (b"a\na", "text/plain", 400, "repeats"),
         (b"[]", "application/json", 400, "object"),
         (b"{", "application/json", 400, "truncated"),
-        (b'{"candidates": ["a\\nb"]}', "application/json", 400, "line break"),
+        (
+            b'{"candidates": ["a\\nb"]}',
+            "application/json",
+            400,
+            "line 1: holds a control character",
+        ),
+        (b'{"candidates": ["a", ""]}', "application/json", 400, "line 2: is blank"),
+        (b'{"candidates": []}', "application/json", 400, "holds no value"),
         (b'{"candidates": [1]}', "application/json", 400, "str"),
         (b"a", "text/html", 415, "text/plain"),
         (b"x" * ((2 << 20) + 1), "text/plain", 413, "2,097,152 bytes"),

@@ -8,7 +8,7 @@ import msgspec
 from flask import request
 
 from deniable import Metric
-from deniable.value_list import parse_values
+from deniable.value_list import parse_values, value_texts
 from deniable_estimator.dashboard.access import require
 from deniable_estimator.dashboard.problems import Problem
 from deniable_estimator.dashboard.ranges import DayRange, read_range
@@ -56,9 +56,9 @@ def asked_candidates(source: Source, metric: Metric, values: Sequence[str]) -> l
             )
         return None
     if request.method == "POST":
-        return parse_values(_sent(), "The list")
+        return _sent("The list")
     if values:
-        return parse_values(_lines(values), "The list of values")
+        return value_texts(values, "The list of values")
     if (listed := source.candidates(metric)) is not None:
         return listed
     raise Problem(
@@ -94,16 +94,17 @@ def bound(
         )
 
 
-def _sent() -> bytes:
-    """The list in the body, as lines of text."""
+def _sent(source: str) -> list[str]:
+    """The list in the body."""
     kind = request.mimetype
     if kind == "text/plain":
-        return request.get_data()
+        return parse_values(request.get_data(), source)
     if kind == "application/json":
         try:
-            return _lines(msgspec.json.decode(request.get_data(), type=_Candidates).candidates)
+            sent = msgspec.json.decode(request.get_data(), type=_Candidates)
         except msgspec.DecodeError as error:
             raise Problem(400, "invalid-body", "Invalid body", f"{error}.") from None
+        return value_texts(sent.candidates, source)
     raise Problem(
         415,
         "unsupported-media-type",
@@ -114,9 +115,3 @@ def _sent() -> bytes:
 
 class _Candidates(msgspec.Struct, forbid_unknown_fields=True):
     candidates: list[str]
-
-
-def _lines(texts: Sequence[str]) -> bytes:
-    if any("\n" in each for each in texts):
-        raise Problem(400, "invalid-body", "Invalid body", "A value holds a line break.")
-    return "\n".join(texts).encode("utf-8", "surrogatepass")

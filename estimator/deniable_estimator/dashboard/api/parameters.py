@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Annotated, Literal, TypeVar
 
 import msgspec
@@ -60,13 +61,17 @@ class DeclaredParameters(Common, frozen=True, kw_only=True):
 class _Valued(_Ranged, frozen=True, kw_only=True):
     level: _Level = 0.95
     value: Annotated[list[str], Meta(max_length=1000)] = []
-    """Only these; of a string metric, the strings to look for."""
+    """Only these; of a string metric, the strings to look for. In normal form C, as values are."""
+
+    def __post_init__(self) -> None:
+        normal = [unicodedata.normalize("NFC", each) for each in self.value]
+        msgspec.structs.force_setattr(self, "value", normal)
 
 
 class EstimateParameters(_Valued, frozen=True, kw_only=True):
     """Of an estimate."""
 
-    adjust: Adjustment = "bh"
+    adjust: Adjustment = "storey"
     limit: Annotated[int, Meta(ge=1, le=100_000)] | None = None
     """So many of the largest, the largest first."""
 
