@@ -151,7 +151,9 @@ class _OnTheSpot(Collector):
             up = 1
         except StoreError:
             up = 0
-        yield GaugeMetricFamily("deniable_store_up", "1 if the store answers now, else 0.", up)
+        yield GaugeMetricFamily(
+            "deniable_store_up", "1 if the store can take a commit now, else 0.", up
+        )
         yield GaugeMetricFamily(
             "deniable_registry_metrics", "Metrics that the registry declares.", self._metrics
         )

@@ -20,8 +20,12 @@ _CALM = 5.0
 """Seconds without a failure after which the store is back. A full disk takes a commit now and then,
 and the log would tell of each."""
 
+_ANY = -1
+"""The shard of a call that writes to one of several."""
+
 _PING_SECONDS = 1.0
-"""How long the answer to a ping stands: it writes, and anybody may ask /readyz."""
+"""How long the answer to a ping stands, if no call fails meanwhile: it writes, and anybody may ask
+/readyz."""
 
 
 class WatchedStore(Store):
@@ -95,7 +99,8 @@ class WatchedStore(Store):
             if self._pinged_at is None or time.monotonic() - self._pinged_at >= _PING_SECONDS:
                 self._ping = None
                 try:
-                    with self._contact(0):
+                    # Of several shards any may have answered.
+                    with self._contact(0 if self.shards == 1 else _ANY):
                         self._store.ping()
                 except StoreUnavailable as error:
                     self._ping = error
@@ -112,7 +117,8 @@ class WatchedStore(Store):
 
     @contextmanager
     def _contact(self, shard: int | None = None) -> Iterator[None]:
-        """Watch a call; one that writes names its shard. Reading says nothing of writing."""
+        """Watch a call; one that writes names its shard, or `_ANY`. Reading says nothing of
+        writing."""
         try:
             yield
         except StoreUnavailable as error:
@@ -128,7 +134,9 @@ class WatchedStore(Store):
             self._failed_at = time.monotonic()
             if self._lost_at is None:
                 self._lost_at = self._failed_at
-            self._failing.add(shard or 0)
+            if shard is not None and shard != _ANY:
+                self._failing.add(shard)
+            self._pinged_at = None
             known = cause in self._causes
             self._causes.add(cause)
         if not known:

@@ -64,12 +64,7 @@ class SqliteFile:
                 yield connection
                 connection.execute("COMMIT")
             except BaseException:
-                with suppress(sqlite3.Error):
-                    connection.execute("ROLLBACK")
-                if connection.in_transaction:
-                    # Closing ends it too. Kept, it would fail every transaction after it.
-                    connection.close()
-                    self._connection = None
+                self._undo(connection)
                 raise
 
     def probe(self) -> None:
@@ -90,11 +85,11 @@ class SqliteFile:
             try:
                 connection.execute("BEGIN IMMEDIATE")
                 connection.execute("CREATE TABLE probe (bytes BLOB)")
-                connection.execute("INSERT INTO probe VALUES (zeroblob(?))", (_PROBE_BYTES,))
+                # Random bytes: a file system may store zeros without using any space.
+                connection.execute("INSERT INTO probe VALUES (randomblob(?))", (_PROBE_BYTES,))
             finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
                 connection.execute(f"PRAGMA cache_size = {pages}")
+                self._undo(connection)
 
     def clear_log(self, older_than: float) -> float | None:
         """Empty the log, if it was last seen empty so many seconds ago or never; returns for how
@@ -133,6 +128,14 @@ class SqliteFile:
             _ABANDONED.append(self._connection)
         self._connection = None
         self._lock = threading.Lock()
+
+    def _undo(self, connection: sqlite3.Connection) -> None:
+        with suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        if connection.in_transaction:
+            # Closing ends it too. Kept, it would fail every transaction after it.
+            connection.close()
+            self._connection = None
 
     def _opened(self, create: bool) -> sqlite3.Connection:
         if self._connection is None:
