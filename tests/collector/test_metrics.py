@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import socket
-import resource
 import subprocess
 import sys
 import time
@@ -248,8 +248,6 @@ def test_a_full_disk_is_told(new_collector, batch, until, tmp_path):
     collector = new_collector(
         DENIABLE_WORKERS="1", DENIABLE_METRICS_BIND=private, TMPDIR=str(tmp_path)
     )
-    pid = collector.process.pid
-    (worker,) = map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
 
     def state():
         samples, _ = scrape(f"http://{private}")
@@ -261,6 +259,8 @@ def test_a_full_disk_is_told(new_collector, batch, until, tmp_path):
 
     assert fetch(f"{collector.address}/v1/reports", batch(1))[0] == 202
     assert state() == (200, 1)
+    pid = collector.process.pid
+    (worker,) = map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
     for _ in range(3):
         limit(4_096)
         until(lambda: state() == (503, 0), "a full disk is not told")
