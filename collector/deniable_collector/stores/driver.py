@@ -61,7 +61,7 @@ middle of another message."""
 
 _LOGIN = (
     "it does not take the user or the password: check DENIABLE_REDIS_USER and "
-    "DENIABLE_REDIS_LOGIN, or those in the address"
+    "DENIABLE_REDIS_PASSWORD, or those in the address"
 )
 _MEMORY = "its memory is full: raise maxmemory, or drop old windows"
 _REPLICA = "it is a replica, which takes no writes: name the master"
@@ -323,7 +323,7 @@ def _credentials(rest: str, access: Access) -> dict[str, str]:
     if given and "@" in rest:
         raise StoreError(
             "the store's address has a user or a password, and DENIABLE_REDIS_USER or "
-            "DENIABLE_REDIS_LOGIN is set too: keep one of them"
+            "DENIABLE_REDIS_PASSWORD is set too: keep one of them"
         )
     return given
 
