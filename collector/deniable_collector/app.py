@@ -41,7 +41,7 @@ RECEPTION = "deniable_reception"
 JOURNAL = "deniable_journal"
 """Where it keeps its `JournalKeeper`, which its server starts and stops."""
 
-_KEYS = ("Authorization", "X-Deniable-Key")
+_SENDER = ("Authorization", "X-Deniable-Key", "X-Forwarded-For")
 
 
 def create_app(
@@ -91,8 +91,9 @@ def _add_routes(app: Flask, reception: Reception, store: Store) -> None:
     @app.post("/v1/reports")
     def reports() -> Response:
         if reception.admission is not None:
-            authorization, key = (request.headers.get(name, "") for name in _KEYS)
-            reception.admission.admit(request.remote_addr or "", authorization, key)
+            authorization, key, forwarded = (request.headers.get(name, "") for name in _SENDER)
+            address = request.remote_addr or ""
+            reception.admission.admit(address, authorization, key, forwarded=forwarded)
         media_type = framing.media_type(request.headers.get("Content-Type", ""))
         limit = reception.limit(media_type)
         encoding = framing.token(request.headers.get("Content-Encoding", ""))

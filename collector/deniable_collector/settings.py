@@ -16,7 +16,10 @@ from typing import Any, Self
 
 from deniable import DeniableError
 
-__all__ = ["Settings", "SettingsError"]
+__all__ = ["OFF", "Settings", "SettingsError"]
+
+OFF = "off"
+"""The rate that limits nobody."""
 
 _PREFIX = "DENIABLE_"
 _UNITS = {"": 1, "KIB": 1 << 10, "MIB": 1 << 20}
@@ -96,8 +99,10 @@ def _size(value: str) -> int:
 
 
 def _rate(value: str) -> str:
-    if not re.fullmatch(r"[1-9][0-9]{0,8}/(?:second|minute|hour|day)", value):
-        raise ValueError("must be a number for each second, minute, hour or day, like 600/minute")
+    if value != OFF and not re.fullmatch(r"[1-9][0-9]{0,8}/(?:second|minute|hour|day)", value):
+        raise ValueError(
+            f"must be a number for each second, minute, hour or day, like 600/minute, or {OFF}"
+        )
     return value
 
 
@@ -212,7 +217,9 @@ class Settings:
         2048, _whole(1, 65_535), "most connections that wait to be accepted by any process"
     )
     rate: str = _setting(
-        "", _rate, "most batches from a network (/24, /48) to one process, like 600/minute"
+        "20/second",
+        _rate,
+        "most batches from a network (/24, /48) to one process, like 600/minute; off: any number",
     )
     ingest_keys: tuple[bytes, ...] = _setting(
         (), _keys, "keys of which a batch must carry one, as a list", secret=True

@@ -343,7 +343,8 @@ class Collector:
         with (self.folder / "collector.log").open("a") as log:
             self.process = subprocess.Popen(
                 [sys.executable, *self.command],
-                env={**os.environ, **self.environ},
+                # Here all devices have one address.
+                env={"DENIABLE_RATE": "off", **os.environ, **self.environ},
                 cwd=self.folder,
                 stdout=subprocess.PIPE,
                 stderr=log,

@@ -29,7 +29,7 @@ def store(tmp_path):
 
 
 SETTINGS = Settings(
-    max_body=20_000, max_reports=20, max_binary_body=30_000, max_binary_reports=1_000
+    rate="off", max_body=20_000, max_reports=20, max_binary_body=30_000, max_binary_reports=1_000
 )
 
 

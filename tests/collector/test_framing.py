@@ -3,6 +3,7 @@ Flask behind threads."""
 
 from __future__ import annotations
 
+import gzip
 import json
 import socket
 from contextlib import closing
@@ -14,6 +15,7 @@ THREADS = (
     *("-k", "deniable_collector.worker.ThreadWorker", "deniable_collector.wsgi:app"),
 )
 BATCH = b'{"batch": "%s", "reports": []}' % (b"a" * 32)
+PACKED = gzip.compress(BATCH)
 POST = b"POST /v1/reports HTTP/1.1"
 HOST, JSON = b"Host: h", b"Content-Type: application/json"
 CHUNKED = b"Transfer-Encoding: chunked"
@@ -44,6 +46,10 @@ GOOD = {
     "HTTP/1.0": request(start=b"POST /v1/reports HTTP/1.0"),
     "HTTP/1.0 without a host": request(start=b"POST /v1/reports HTTP/1.0", host=None),
     "a host with a port": request(host=b"Host: [2001:db8::1]:8080"),
+    "no encoding, in capitals": request(b"Content-Encoding: Identity"),
+    "an encoding in capitals": request(
+        b"Content-Encoding:\tGZIP", length=b"Content-Length: %d" % len(PACKED), body=PACKED
+    ),
     "a media type in capitals": request(kind=b"Content-Type:\tApplication/JSON ; charset=utf-8"),
 }  # fmt: skip
 
