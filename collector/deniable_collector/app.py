@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +46,14 @@ _SENDER = ("Authorization", "X-Deniable-Key", "X-Forwarded-For")
 
 
 def create_app(
-    settings: Settings, store: Store | None = None, registry: Registry | None = None
+    settings: Settings,
+    store: Store | None = None,
+    registry: Registry | None = None,
+    mistakes: Sequence[str] = (),
 ) -> Flask:
     """The WSGI app. A store that is down does not keep it from starting: it answers 503.
+
+    `mistakes` says why settings and registry are not those of now (`inherited`).
 
     Raises:
         RegistryError: the registry has mistakes.
@@ -82,12 +88,13 @@ def create_app(
     app.extensions[RECEPTION] = Reception(intake, settings)
     app.extensions[JOURNAL] = JournalKeeper(store, settings.journal_seconds)
     keep(store, settings.keep_days)
-    _add_routes(app, app.extensions[RECEPTION], store)
+    _add_routes(app, app.extensions[RECEPTION])
+    _add_probes(app, intake, store, mistakes)
     _add_documents(app, registry)
     return app
 
 
-def _add_routes(app: Flask, reception: Reception, store: Store) -> None:
+def _add_routes(app: Flask, reception: Reception) -> None:
     @app.post("/v1/reports")
     def reports() -> Response:
         if reception.admission is not None:
@@ -111,15 +118,22 @@ def _add_routes(app: Flask, reception: Reception, store: Store) -> None:
             response.headers.extend(headers(origin))
         return response
 
+
+def _add_probes(app: Flask, intake: Intake, store: Store, mistakes: Sequence[str]) -> None:
+    ready: dict[str, Any] = {"status": "ready"}
+    if mistakes:
+        ready["detail"] = "nothing was reloaded, and what was read before serves on"
+        ready["mistakes"] = list(mistakes)
+
     @app.get("/healthz")
     def healthz() -> Response:
         return _json({"status": "ok"})
 
     @app.get("/readyz")
     def readyz() -> Response:
-        reception.intake.prepare()
+        intake.prepare()
         store.ping()
-        return _json({"status": "ready"})
+        return _json(ready)
 
 
 class _Source:

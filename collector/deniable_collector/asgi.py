@@ -19,6 +19,7 @@ from deniable_collector.app import JOURNAL, RECEPTION, create_app
 from deniable_collector.batches.batch import Receipt
 from deniable_collector.batches.binary import MEDIA_TYPE
 from deniable_collector.batches.bodies import IntakeError, is_compressed, read_body, too_large
+from deniable_collector.inherited import inherited
 from deniable_collector.operation.metrics import QUEUE
 from deniable_collector.serving import framing
 from deniable_collector.serving.answers import Answer, accepted, head
@@ -258,5 +259,6 @@ async def _send(send: Send, answer: Answer, more: Iterable[tuple[bytes, bytes]] 
 
 def app() -> Collector:
     """The app that the environment makes; servers call this a factory."""
-    settings = Settings.from_env()
-    return Collector(create_app(settings), settings)
+    held = inherited()
+    flask = create_app(held.settings, registry=held.registry, mistakes=held.mistakes)
+    return Collector(flask, held.settings)

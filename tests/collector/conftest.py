@@ -354,7 +354,8 @@ class Collector:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert "listening at" in line, self.log
-        self.address = line.rsplit(" ", 1)[1].strip()
+        told = json.loads(line)["address"] if line.startswith("{") else line.rsplit(" ", 1)[1]
+        self.address = told.strip()
         # The next start listens at the same place.
         self.environ["DENIABLE_BIND"] = self.address.removeprefix("http://")
 
