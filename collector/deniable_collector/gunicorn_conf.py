@@ -50,6 +50,8 @@ def on_starting(server: Any) -> None:
     from deniable_collector.serving.guard import open_files
 
     open_files(_settings.max_connections)
+    for told in Settings.strangers():
+        tell("warning", "unknown-setting", told)
     try:
         inherited.read()
     except DeniableError as error:

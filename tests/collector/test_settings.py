@@ -142,6 +142,62 @@ def test_secrets_from_files(tmp_path):
         Settings.from_env(environ)
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("DENIABLE_STOR", "DENIABLE_STORE"),
+        ("DENIABLE_WORKER", "DENIABLE_WORKERS"),
+        ("DENIABLE_TRUSTED_PROXY", "DENIABLE_TRUSTED_PROXIES"),
+        ("DENIABLE_REDIS_PASSWORT_FILE", "DENIABLE_REDIS_PASSWORD_FILE"),
+        ("DENIABLE_INGESTKEYS", "DENIABLE_INGEST_KEYS"),
+        ("DENIABLE_KEEPDAYS", "DENIABLE_KEEP_DAYS"),
+    ],
+)
+def test_a_misspelt_setting_is_refused(name, meant):
+    """A variable whose name is nearly a setting's is a mistake that names the setting; its value,
+    which may be a secret, is not repeated."""
+    with pytest.raises(SettingsError) as caught:
+        Settings.from_env({name: "hush"})
+    assert caught.value.problems == (f"{name} is no setting: write {meant}",)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("DENIABLE_PROXIES", "DENIABLE_TRUSTED_PROXIES"), ("DENIABLE_PORT", "")]
+)
+def test_an_unknown_setting_is_told(name, meant):
+    """Another unknown variable stops nothing, as it may be somebody else's, and is told; the name
+    of the nearest setting with it, if there is one."""
+    assert Settings.from_env({name: "1"}) == Settings()
+    (told,) = Settings.strangers({name: "1", "PATH": "/", "DENIABLE_WORKERS": "1"})
+    assert name in told
+    assert meant in told
+    assert ("DENIABLE_" in told.replace(name, "")) == bool(meant)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["DENIABLE_DASHBOARD_TOKEN", "DENIABLE_API_TOKENS_FILE", "DENIABLE_DISABLED",
+     "DENIABLE_INGEST_KEY", "DENIABLE_FAKES"],
+)  # fmt: skip
+def test_settings_of_others_are_known(name):
+    """One environment may hold what the dashboard, the SDK and the commands read as well."""
+    assert Settings.from_env({name: "1"}) == Settings()
+    assert Settings.strangers({name: "1"}) == []
+
+
+def test_a_file_that_is_the_registry_itself(tmp_path):
+    """DENIABLE_REGISTRY_FILE is a file that holds the registry's path, as with every NAME_FILE;
+    who gives the registry itself is told so."""
+    path = tmp_path / "path"
+    path.write_text("/etc/deniable/metrics.toml\n")
+    environ = {"DENIABLE_REGISTRY_FILE": str(path)}
+    assert Settings.from_env(environ).registry == "/etc/deniable/metrics.toml"
+    path.write_text("schema = 1\napp = 'editor'\n")
+    with pytest.raises(SettingsError, match="DENIABLE_REGISTRY must be one path") as caught:
+        Settings.from_env(environ)
+    assert "DENIABLE_REGISTRY_FILE" in str(caught.value)
+
+
 def test_the_store_s_password_is_not_shown():
     """The address of the store, which may hold a password, is not part of the settings' text,
     and neither is the password given apart."""

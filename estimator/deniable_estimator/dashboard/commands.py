@@ -39,6 +39,8 @@ def dashboard(registry: str | None, store: str | None, bind: str | None) -> None
         store_of(settings).close()
     except DeniableError as error:
         raise click.ClickException(str(error)) from error
+    for told in Settings.strangers(environ):
+        click.echo(f"warning: {told}", err=True)
     if not settings.dashboard_token:
         environ["DENIABLE_DASHBOARD_TOKEN"] = secrets.token_urlsafe(16)
         click.echo(f"token: {environ['DENIABLE_DASHBOARD_TOKEN']}")

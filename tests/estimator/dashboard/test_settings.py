@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from deniable import Registry
+from deniable_collector import settings as collector
 from deniable_collector.settings import SettingsError
 from deniable_collector.stores import Store
 from deniable_estimator.dashboard import create_app
@@ -38,6 +39,25 @@ def test_every_bad_setting_is_named_at_once() -> None:
         Settings.from_env(environ)
     assert len(caught.value.problems) == 2
     assert "short" not in str(caught.value)
+
+
+@pytest.mark.parametrize("bind", ["foo", "8090", "host:99999", "unix:"])
+def test_the_address_is_checked(bind: str) -> None:
+    """An address that nothing can listen at is a mistake that names its setting."""
+    with pytest.raises(SettingsError, match="DENIABLE_DASHBOARD_BIND must be host:port"):
+        Settings.from_env({"DENIABLE_DASHBOARD_BIND": bind})
+
+
+def test_the_collector_knows_the_dashboard_s_names() -> None:
+    """A collector with the dashboard's variables in its environment takes none for a mistake; the
+    dashboard refuses its own where they are misspelt."""
+    names = {name for name, _, _ in Settings.table()}
+    mine = names - {name for name, _, _ in collector.Settings.table()}
+    assert len(mine) > 5
+    assert collector.Settings.strangers(dict.fromkeys(mine, "1")) == []
+    assert collector.Settings.from_env(dict.fromkeys(mine, "1")) == collector.Settings()
+    with pytest.raises(SettingsError, match="write DENIABLE_DASHBOARD_TOKEN"):
+        Settings.from_env({"DENIABLE_DASHBOARD_TOKN": "1"})
 
 
 def test_no_dashboard_opens_without_a_token(empty_store: Store, registry: Registry) -> None:
