@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import deniable
 from deniable import DeniableError
 from deniable_collector import inherited
+from deniable_collector.listening import cannot_listen
 from deniable_collector.operation import metrics_folder
 from deniable_collector.operation.events import announce, tell
 from deniable_collector.operation.logs import DiscreetLogger
@@ -50,6 +51,8 @@ def on_starting(server: Any) -> None:
     from deniable_collector.serving.guard import open_files
 
     open_files(_settings.max_connections)
+    if problems := cannot_listen(_settings.addresses):
+        _leave(problems)
     for told in Settings.strangers():
         tell("warning", "unknown-setting", told)
     try:

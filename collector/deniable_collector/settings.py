@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self
 
 from deniable import DeniableError
 
-__all__ = ["OFF", "Settings", "SettingsError", "look_up", "parse_bind"]
+__all__ = ["OFF", "Settings", "SettingsError", "look_up", "one_path", "parse_bind"]
 
 OFF = "off"
 """The rate that limits nobody."""
@@ -43,7 +43,12 @@ def _text(value: str) -> str:
     return value
 
 
-def _path(value: str) -> str:
+def one_path(value: str) -> str:
+    """The path of a registry.
+
+    Raises:
+        ValueError: it is the registry itself.
+    """
     if "\n" in value:
         raise ValueError(
             "must be one path: a file that DENIABLE_REGISTRY_FILE names holds the registry's path, "
@@ -171,7 +176,7 @@ class Settings:
         "DASHBOARD_.*|API_TOKENS|FAKES|ALARM_LEVEL|CANDIDATES_DIR|DISABLED|INGEST_KEY|REQUIRE_ALL"
     )
 
-    registry: str = _setting("metrics.toml", _path, "path of the registry")
+    registry: str = _setting("metrics.toml", one_path, "path of the registry")
     store: str = _setting(
         "sqlite:///deniable.db",
         _text,
@@ -311,6 +316,11 @@ class Settings:
             )
             meant += name[len(bare) :]
             yield name, meant if likeness >= _LIKELY else "", likeness
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        """Where the collector listens, by the variable that says so."""
+        return {f"{_PREFIX}BIND": self.bind, f"{_PREFIX}METRICS_BIND": self.metrics_bind}
 
     def in_force(self) -> dict[str, Any]:
         """Every variable with its value, without those that may hold a secret."""

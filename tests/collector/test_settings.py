@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 
 import pytest
+from click.testing import CliRunner
 
+from deniable_collector.bench.commands import bench
 from deniable_collector.settings import Settings, SettingsError
 
 
@@ -196,6 +198,23 @@ def test_a_file_that_is_the_registry_itself(tmp_path):
     with pytest.raises(SettingsError, match="DENIABLE_REGISTRY must be one path") as caught:
         Settings.from_env(environ)
     assert "DENIABLE_REGISTRY_FILE" in str(caught.value)
+
+
+def test_options_follow_the_rule_of_files(tmp_path, monkeypatch, metrics):
+    """A command's option takes its variable from a NAME_FILE too, and from one of both alone."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.toml").write_text(metrics)
+    (tmp_path / "path").write_text("mine.toml\n")
+    asked = ["ingest", "--url", "http://127.0.0.1:1", "--metric", "none"]
+
+    def told(**environ):
+        return CliRunner().invoke(bench, asked, env=environ).output
+
+    assert "metrics.toml" in told()
+    assert "declares no metric none" in told(DENIABLE_REGISTRY="mine.toml")
+    assert "declares no metric none" in told(DENIABLE_REGISTRY_FILE="path")
+    assert "both set" in told(DENIABLE_REGISTRY_FILE="path", DENIABLE_REGISTRY="mine.toml")
+    assert "must be one path" in told(DENIABLE_REGISTRY_FILE="mine.toml")
 
 
 def test_the_store_s_password_is_not_shown():

@@ -19,6 +19,7 @@ from deniable import DeniableError, Registry
 from deniable_collector.bench.load import Load, Outcome, run
 from deniable_collector.bench.reports import PREFIX, MadeUp, choose
 from deniable_collector.numeric import Real
+from deniable_collector.options import SettingOption
 
 __all__ = ["bench"]
 
@@ -34,6 +35,7 @@ def bench() -> None:
 @click.option("--url", required=True, metavar="URL", help="The collector: http(s)://host[:port].")
 @click.option(
     "--registry",
+    cls=SettingOption,
     metavar="PATH",
     default="metrics.toml",
     envvar="DENIABLE_REGISTRY",

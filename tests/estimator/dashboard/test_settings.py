@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -76,14 +77,27 @@ def test_the_command_makes_a_token_and_becomes_gunicorn(
     monkeypatch.delenv("DENIABLE_DASHBOARD_TOKEN", raising=False)
     became: list[dict[str, str]] = []
     monkeypatch.setattr(os, "execve", lambda path, arguments, environ: became.append(environ))
-    result = CliRunner().invoke(dashboard, ["--store", "sqlite:///mine.db", "--bind", "[::1]:1"])
+    result = CliRunner().invoke(
+        dashboard, ["--store", "sqlite:///mine.db", "--bind", "localhost:0"]
+    )
     assert result.exit_code == 0, result.output
     (environ,) = became
     token = environ["DENIABLE_DASHBOARD_TOKEN"]
     assert len(token) >= 16
     assert token in result.output
     assert environ["DENIABLE_STORE"] == "sqlite:///mine.db"
-    assert environ["DENIABLE_DASHBOARD_BIND"] == "[::1]:1"
+    assert environ["DENIABLE_DASHBOARD_BIND"] == "localhost:0"
+
+
+def test_a_taken_port_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dashboard whose port is taken does not become gunicorn, which would try for long."""
+    (tmp_path / "metrics.toml").write_text(GOOD)
+    monkeypatch.chdir(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        result = CliRunner().invoke(dashboard, ["--bind", f"127.0.0.1:{port}"])
+    assert result.exit_code == 1
+    assert f"DENIABLE_DASHBOARD_BIND names port {port}, where another" in result.output
 
 
 @pytest.mark.parametrize("options", [["--registry", "none.toml"], ["--store", "mysql://x"]])
