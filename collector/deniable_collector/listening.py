@@ -16,8 +16,10 @@ _INHERITED = ("LISTEN_FDS", "GUNICORN_FD")
 
 
 def cannot_listen(addresses: Mapping[str, str]) -> list[str]:
-    """What is wrong with these addresses (`settings.parse_bind`), by the name of their setting; port
-    0 and an empty address are fine."""
+    """What is wrong with these addresses (`settings.parse_bind`), by the name of their setting.
+
+    Port 0 and an empty address are fine.
+    """
     if any(name in os.environ for name in _INHERITED):
         return []
     return [
