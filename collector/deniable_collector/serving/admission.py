@@ -203,7 +203,7 @@ def _too_many(seconds: float) -> IntakeError:
         "Too many requests",
         "this network sends more than the collector takes from one: send the batch again "
         "later, unchanged",
-        retry_after=math.ceil(seconds),
+        retry_after=max(1, math.ceil(seconds)),
     )
 
 
