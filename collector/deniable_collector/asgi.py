@@ -18,8 +18,10 @@ from flask import Flask
 from deniable_collector.app import JOURNAL, RECEPTION, create_app
 from deniable_collector.batches.batch import Receipt
 from deniable_collector.batches.binary import MEDIA_TYPE
-from deniable_collector.batches.bodies import IntakeError, read_body, too_large
+from deniable_collector.batches.bodies import IntakeError, is_compressed, read_body, too_large
+from deniable_collector.inherited import inherited
 from deniable_collector.operation.metrics import QUEUE
+from deniable_collector.serving import framing
 from deniable_collector.serving.answers import Answer, accepted, head
 from deniable_collector.serving.group import Done, GroupCommit
 from deniable_collector.serving.guard import Guard
@@ -173,8 +175,8 @@ class Collector:
         grown = 0
         try:
             if encoding:
-                limit = self._reception.limit(media_type)
-                body = await run(self._readers, read_body, io.BytesIO(body), encoding, limit)
+                limits = self._reception.limit(media_type), self._reception.compressed_limit
+                body = await run(self._readers, read_body, io.BytesIO(body), encoding, *limits)
                 # What waits for its commit is as large as this, however little was sent.
                 grown = len(body)
                 self.hold(grown)
@@ -195,10 +197,12 @@ class Collector:
         try:
             self.admit(scope.get("client"), scope["headers"])
             media_type, encoding, length = _headers(scope)
-            limit = self._reception.limit(media_type)
+            limit, packed = self._reception.limit(media_type), is_compressed(encoding)
+            if packed:
+                limit = self._reception.compressed_limit
             if length > limit:
-                raise too_large(limit)
-            body = await incoming.collect(limit, hold)
+                raise too_large(limit, compressed=packed)
+            body = await incoming.collect(limit, hold, compressed=packed)
             answer = accepted(await self._take(media_type, encoding, body))
         except Gone:
             return
@@ -235,8 +239,8 @@ def _headers(scope: Scope) -> tuple[str, str, int]:
         elif name == b"content-length":
             length = value
     return (
-        media_type.decode("latin-1").partition(";")[0].strip().lower(),
-        encoding.decode("latin-1"),
+        framing.media_type(media_type.decode("latin-1")),
+        framing.token(encoding.decode("latin-1")),
         int(length) if length.isdigit() else 0,
     )
 
@@ -255,5 +259,6 @@ async def _send(send: Send, answer: Answer, more: Iterable[tuple[bytes, bytes]] 
 
 def app() -> Collector:
     """The app that the environment makes; servers call this a factory."""
-    settings = Settings.from_env()
-    return Collector(create_app(settings), settings)
+    held = inherited()
+    flask = create_app(held.settings, registry=held.registry, mistakes=held.mistakes)
+    return Collector(flask, held.settings)

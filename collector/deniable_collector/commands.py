@@ -8,8 +8,9 @@ import sys
 import click
 
 from deniable import DeniableError, Registry
+from deniable_collector.listening import cannot_listen
 from deniable_collector.operation.events import announce
-from deniable_collector.settings import Settings
+from deniable_collector.settings import Settings, SettingsError
 from deniable_collector.stores import StoreUnavailable, store_of
 
 __all__ = ["collect"]
@@ -47,6 +48,8 @@ def collect(**options: str | None) -> None:
 def _check(settings: Settings) -> None:
     """Publish now, so that a mistake is told here and not by every worker in turn."""
     registry = Registry.load(settings.registry)
+    if problems := cannot_listen(settings.addresses):
+        raise SettingsError(problems)
     store = store_of(settings)
     try:
         store.publish({metric.name: [metric.scheme] for metric in registry})

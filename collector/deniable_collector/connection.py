@@ -13,6 +13,7 @@ from typing import Any
 from deniable_collector.asgi import Collector
 from deniable_collector.batches.batch import Receipt
 from deniable_collector.serving.answers import Answer, accepted, wire
+from deniable_collector.serving.framing import VERSIONS, is_host
 from deniable_collector.serving.guard import GuardedConnection
 from deniable_collector.serving.problems import problem_of
 
@@ -97,9 +98,13 @@ class Connection(GuardedConnection):
         limit = self.limit_concurrency
         if limit is not None and max(len(self.connections), len(self.tasks)) >= limit:
             return None
-        length = media_type = None
+        length = media_type = host = None
         for name, value in self.headers:
-            if name == b"content-type":
+            if name == b"host":
+                if host is not None or not is_host(value):
+                    return None
+                host = value
+            elif name == b"content-type":
                 if media_type is not None:
                     return None
                 media_type = value.decode("latin-1")
@@ -109,7 +114,9 @@ class Connection(GuardedConnection):
                 length = int(value)
             elif name in _UNUSUAL:
                 return None
-        if media_type is None or length is None:
+        if media_type is None or length is None or host is None:
+            return None
+        if self.parser.get_http_version() not in VERSIONS:
             return None
         return media_type if length <= self._collector.short.get(media_type, -1) else None
 

@@ -5,9 +5,14 @@ gunicorn -c python:deniable_collector.gunicorn_conf 'deniable_collector.asgi:app
 
 from __future__ import annotations
 
-from typing import Any
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 import deniable
+from deniable import DeniableError
+from deniable_collector import inherited
+from deniable_collector.listening import cannot_listen
 from deniable_collector.operation import metrics_folder
 from deniable_collector.operation.events import announce, tell
 from deniable_collector.operation.logs import DiscreetLogger
@@ -46,6 +51,26 @@ def on_starting(server: Any) -> None:
     from deniable_collector.serving.guard import open_files
 
     open_files(_settings.max_connections)
+    if problems := cannot_listen(_settings.addresses):
+        _leave(problems)
+    for told in Settings.strangers():
+        tell("warning", "unknown-setting", told)
+    try:
+        inherited.read()
+    except DeniableError as error:
+        _leave(inherited.mistakes_of(error))
+
+
+def _leave(mistakes: Sequence[str]) -> NoReturn:
+    told = "; ".join(mistakes)
+    tell("error", "not-started", f"the collector cannot start: {told}", mistakes=list(mistakes))
+    metrics_folder.end()
+    sys.exit(1)
+
+
+def on_reload(server: Any) -> None:
+    """Read what the new workers inherit. A mistake in it does not end the collector."""
+    inherited.read_again()
 
 
 def when_ready(server: Any) -> None:

@@ -29,7 +29,8 @@ class ServiceError(DeniableError):
 @contextmanager
 def collector(registry: Path, store: str) -> Iterator[str]:
     """A collector at a free port; its address."""
-    settings = {"DENIABLE_WORKERS": "1", "DENIABLE_THREADS": "4"}
+    # One relay sends for all devices.
+    settings = {"DENIABLE_WORKERS": "1", "DENIABLE_THREADS": "4", "DENIABLE_RATE": "off"}
     with _service("collect", "127.0.0.1:0", registry, store, settings) as address:
         yield address
 

@@ -46,7 +46,9 @@ class CommonReports:
             known = self._known = _Known()
         found = []
         for report in reports:
-            accepted = known.get(report) or self._look_up(known, report, now)
+            # Only a number is worth remembering, and quick to look for.
+            accepted = known.get(report) if type(report.columns) is int else None
+            accepted = accepted or self._look_up(known, report, now)
             if accepted is None:
                 return None
             found.append(accepted)
@@ -61,8 +63,7 @@ class CommonReports:
         columns = read_columns(layout, packed)
         if columns is None:
             try:
-                listed = list(packed) if isinstance(packed, tuple) else packed
-                columns = unpack_columns(layout, listed)
+                columns = unpack_columns(layout, packed)
             except WireError:
                 return None
         accepted = Accepted(place.keys[row], layout, columns)

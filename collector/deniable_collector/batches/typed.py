@@ -21,7 +21,7 @@ class TypedReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=Fa
     metric: str
     scheme: str
     window: str
-    columns: int | str | tuple[int, ...]
+    columns: int | str | list[int]
     row: int = -1
 
 
@@ -58,7 +58,7 @@ def decode_typed(body: bytes) -> TypedBatch | None:
     return batch if body.count(b'"') == quotes else None
 
 
-def read_columns(row: Row, packed: int | str | tuple[int, ...]) -> int | None:
+def read_columns(row: Row, packed: int | str | list[int]) -> int | None:
     """The columns as `deniable.wire.unpack_columns` reads them, or None to ask it."""
     if row.packing is Packing.INDEX:
         return packed if type(packed) is int and 0 <= packed < row.width else None

@@ -11,7 +11,7 @@ import asyncio
 import itertools
 from array import array
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import aiohttp
@@ -42,15 +42,35 @@ class Load:
 
 @dataclass
 class Outcome:
-    """What came of it, so far. `waits` are the seconds of each answer, of any status."""
+    """What came of it, so far. `waits` are the seconds of each answer, of any status; `problems`
+    counts the problems' codes; `busy` is the part of the time for which the sender calculated."""
 
     seconds: float = 0.0
+    busy: float = 0.0
     statuses: Counter[int] = field(default_factory=Counter)
+    problems: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
     accepted: int = 0
     duplicate: int = 0
     rejected: int = 0
     waits: array[float] = field(default_factory=lambda: array("d"))
+
+    @classmethod
+    def of(cls, parts: Sequence[Outcome]) -> Outcome:
+        """What came of several loads at the same time."""
+        whole = cls(
+            seconds=max(each.seconds for each in parts),
+            busy=min(each.busy for each in parts),
+            accepted=sum(each.accepted for each in parts),
+            duplicate=sum(each.duplicate for each in parts),
+            rejected=sum(each.rejected for each in parts),
+        )
+        for each in parts:
+            whole.statuses += each.statuses
+            whole.problems += each.problems
+            whole.errors += each.errors
+            whole.waits += each.waits
+        return whole
 
     @property
     def answered(self) -> int:
@@ -71,6 +91,7 @@ class Outcome:
                 "max": float(waits.max()) if len(waits) else None,
             },
             "statuses": {str(status): number for status, number in sorted(self.statuses.items())},
+            "problems": dict(self.problems.most_common()),
             "errors": dict(self.errors.most_common()),
             "reports": {
                 "accepted": self.accepted,
@@ -83,10 +104,15 @@ class Outcome:
 class _Receipt(msgspec.Struct):
     accepted: int
     duplicate: int
-    rejected: list[msgspec.Raw]
+    refused: dict[str, int]
+
+
+class _Problem(msgspec.Struct):
+    type: str
 
 
 _decode = msgspec.json.Decoder(_Receipt).decode
+_decode_problem = msgspec.json.Decoder(_Problem).decode
 
 
 async def run(load: Load, body: Callable[[], bytes], outcome: Outcome) -> None:
@@ -119,6 +145,8 @@ async def run(load: Load, body: Callable[[], bytes], outcome: Outcome) -> None:
             outcome.statuses[response.status] += 1
             if response.status == 202:
                 _count(outcome, answer)
+            else:
+                outcome.problems[_code(answer)] += 1
 
     async def watch() -> None:
         while True:
@@ -137,6 +165,13 @@ async def run(load: Load, body: Callable[[], bytes], outcome: Outcome) -> None:
         outcome.seconds = loop.time() - began
 
 
+def _code(answer: bytes) -> str:
+    try:
+        return _decode_problem(answer).type.removeprefix("urn:deniable:problem:")
+    except msgspec.DecodeError:
+        return "no problem of a collector's"
+
+
 def _count(outcome: Outcome, answer: bytes) -> None:
     try:
         receipt = _decode(answer)
@@ -145,4 +180,4 @@ def _count(outcome: Outcome, answer: bytes) -> None:
         return
     outcome.accepted += receipt.accepted
     outcome.duplicate += receipt.duplicate
-    outcome.rejected += len(receipt.rejected)
+    outcome.rejected += sum(receipt.refused.values())

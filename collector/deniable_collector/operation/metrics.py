@@ -112,10 +112,8 @@ def count_receipts(receipts: Iterable[Receipt]) -> None:
             duplicate += reports
         else:
             empty += 1
-        if receipt.refused is not None:
+        if receipt.refused:
             rejected.update(receipt.refused)
-        elif receipt.rejected:
-            rejected.update(each.reason for each in receipt.rejected)
     _add(BATCHES, {"accepted": folded, "duplicate": again, "empty": empty})
     _add(REJECTED, rejected)
     _add(REPORTS, {"accepted": accepted, "duplicate": duplicate, "rejected": rejected.total()})
@@ -153,7 +151,9 @@ class _OnTheSpot(Collector):
             up = 1
         except StoreError:
             up = 0
-        yield GaugeMetricFamily("deniable_store_up", "1 if the store answers now, else 0.", up)
+        yield GaugeMetricFamily(
+            "deniable_store_up", "1 if the store can take a commit now, else 0.", up
+        )
         yield GaugeMetricFamily(
             "deniable_registry_metrics", "Metrics that the registry declares.", self._metrics
         )

@@ -21,7 +21,8 @@ from limits.storage import Storage
 from limits.strategies import FixedWindowRateLimiter
 
 from deniable_collector.batches.bodies import IntakeError
-from deniable_collector.settings import Settings
+from deniable_collector.operation.events import tell
+from deniable_collector.settings import OFF, Settings
 
 __all__ = ["Admission", "client_address", "network_of"]
 
@@ -40,20 +41,22 @@ class Admission:
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
         self._keys = settings.ingest_keys
         self._hops = settings.trusted_proxies
-        self._rate = limits.parse(settings.rate) if settings.rate else None
+        self._rate = limits.parse(settings.rate) if settings.rate != OFF else None
+        self._told = False
         self._counts = _Counts(clock)
         self._limiter = FixedWindowRateLimiter(self._counts)
 
     @classmethod
     def of(cls, settings: Settings) -> Admission | None:
         """What the settings ask for; None if they ask for nothing, which then costs nothing."""
-        return cls(settings) if settings.rate or settings.ingest_keys else None
+        return cls(settings) if settings.rate != OFF or settings.ingest_keys else None
 
-    def admit(self, address: str, authorization: str, key: str) -> None:
+    def admit(self, address: str, authorization: str, key: str, *, forwarded: str = "") -> None:
         """Let one request in.
 
-        `address` is the client's as `client_address` finds it, `authorization` and `key` the
-        headers Authorization and X-Deniable-Key; each is empty where there is none.
+        `address` is the client's as `client_address` finds it, `authorization`, `key` and
+        `forwarded` the headers Authorization, X-Deniable-Key and X-Forwarded-For; each is empty
+        where there is none.
 
         Raises:
             IntakeError: 429 if the client's network sends too much, 401 without a good key.
@@ -63,6 +66,8 @@ class Admission:
             secret = self._counts.secret_for(self._rate.get_expiry())
             network = hashlib.blake2b(network_of(address), key=secret, digest_size=8).hexdigest()
             if not self._limiter.hit(self._rate, network):
+                if forwarded and not self._hops:
+                    self._tell_of_a_proxy()
                 raise _too_many(self._counts.seconds_left())
         if self._keys and not self._known(authorization, key):
             raise _no_key()
@@ -81,7 +86,18 @@ class Admission:
                 found[name] = b"%b,%b" % (found[name], value) if found[name] else value
         authorization, key, forwarded = (each.decode("latin-1") for each in found.values())
         address = client_address(client[0] if client else "", forwarded, self._hops)
-        self.admit(address, authorization, key)
+        self.admit(address, authorization, key, forwarded=forwarded)
+
+    def _tell_of_a_proxy(self) -> None:
+        if not self._told:
+            self._told = True
+            tell(
+                "warning",
+                "proxy-unknown",
+                "batches beyond DENIABLE_RATE carry X-Forwarded-For, which nobody believes as "
+                "DENIABLE_TRUSTED_PROXIES is 0: behind a proxy all devices share one rate, so "
+                "set it to the number of your proxies",
+            )
 
     def _known(self, authorization: str, key: str) -> bool:
         scheme, _, token = authorization.partition(" ")
@@ -187,7 +203,7 @@ def _too_many(seconds: float) -> IntakeError:
         "Too many requests",
         "this network sends more than the collector takes from one: send the batch again "
         "later, unchanged",
-        retry_after=math.ceil(seconds),
+        retry_after=max(1, math.ceil(seconds)),
     )
 
 

@@ -33,8 +33,7 @@ class Answer(NamedTuple):
     retry_after: float | None = None
 
 
-_PLAIN = b'{"batch": "%s", "accepted": %d, "duplicate": %d, "rejected": []%s}'
-_NONE_REFUSED = b', "refused": {}'
+_PLAIN = b'{"batch": "%s", "accepted": %d, "duplicate": %d, "rejected": [], "refused": {}}'
 
 
 @lru_cache(maxsize=64)
@@ -53,19 +52,16 @@ def head(
 
 def accepted(receipt: Receipt) -> Answer:
     """202: the batch is folded, and this is what was counted of it."""
-    if not receipt.rejected and not receipt.refused:
+    if not receipt.refused:
         # Nearly every batch: its id is hexadecimal, so nothing is left to be escaped.
-        numbers = receipt.accepted, receipt.duplicate
-        more = b"" if receipt.refused is None else _NONE_REFUSED
-        return Answer(202, _PLAIN % (receipt.batch.encode(), *numbers, more))
+        return Answer(202, _PLAIN % (receipt.batch.encode(), receipt.accepted, receipt.duplicate))
     document: dict[str, object] = {
         "batch": receipt.batch,
         "accepted": receipt.accepted,
         "duplicate": receipt.duplicate,
         "rejected": [vars(rejection) for rejection in receipt.rejected],
+        "refused": dict(receipt.refused),
     }
-    if receipt.refused is not None:
-        document["refused"] = dict(receipt.refused)
     return Answer(202, json.dumps(document).encode())
 
 

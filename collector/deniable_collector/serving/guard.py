@@ -16,6 +16,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from deniable_collector.batches.bodies import IntakeError
 from deniable_collector.operation.events import tell
 from deniable_collector.serving.answers import wire
+from deniable_collector.serving.framing import check_framing
 from deniable_collector.serving.problems import problem_of, tell_unexpected
 from deniable_collector.serving.refusals import (
     full,
@@ -43,6 +44,10 @@ _LOOK_SECONDS = 0.5
 _LINGER_SECONDS = 2.0
 """How long a refused client may take to read why. Closing at once would reset the connection,
 and what the client had not read by then would be lost."""
+
+_CHUNKS = 2048
+_CHUNK_BYTES = 256
+"""A body may come in so many chunks, and in one more for each so many bytes: each takes a call."""
 
 _SLACK = 1 << 16
 _BODY = (b"content-length", b"transfer-encoding")
@@ -149,7 +154,8 @@ class GuardedConnection(HttpToolsProtocol):
         guard = getattr(self.app, "guard", None)
         self._guard: Guard = Guard(Settings()) if guard is None else guard
         self._begun = self._changed = self.loop.time()
-        self._received = self._piece = 0
+        self._received = self._piece = self._chunks = 0
+        self._in_piece = False
         self._before: object = None
         self._state = ""
         self._seen: object = None
@@ -173,6 +179,7 @@ class GuardedConnection(HttpToolsProtocol):
             return
         self._piece = len(data)
         self._received += self._piece
+        self._in_piece = False
         super().data_received(data)
         if self._received > self._guard.max_header and not self._refused:
             if self._in_header():
@@ -180,15 +187,38 @@ class GuardedConnection(HttpToolsProtocol):
             elif self._received > self._guard.max_request:
                 self.refuse(request_too_large())
 
+    def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn's always ends it
+        """The client sends no more. It may still read: requests that came whole are answered, and
+        then the connection ends."""
+        last = self.cycle
+        if self._refused or last is None or last.response_complete:
+            return False
+        if last.more_body:
+            if not self.pipeline:
+                return False
+            # It waits for others, and need not begin; they are answered.
+            self.pipeline.popleft()
+            if not self.pipeline:
+                return True
+            last, _ = self.pipeline[0]
+        last.keep_alive = False
+        return True
+
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._begun = self.loop.time()
         self._before = self.cycle
         # Of this piece, some may belong to the request before: it counts for both.
         self._received = self._piece
+        self._chunks = 0
 
     def on_headers_complete(self) -> None:
         self.check_header()
+        try:
+            check_framing(self.parser.get_http_version(), self.headers)
+        except IntakeError as error:
+            self._refusal = error
+            raise
         if self.parser.should_upgrade() and any(name in _BODY for name, _ in self.headers):
             # The parser takes what follows for the other protocol, not for a body: a proxy in
             # front, which does not, could be made to see another request than we do.
@@ -198,6 +228,15 @@ class GuardedConnection(HttpToolsProtocol):
             # The connection ends: whoever sends so many ahead can send the rest again.
             raise full()
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        # What comes in one piece is one chunk, unless it was sent as several.
+        self._chunks += self._in_piece
+        self._in_piece = True
+        if self._chunks > _CHUNKS + self._received // _CHUNK_BYTES:
+            self._refusal = not_http("send a body in fewer and longer chunks")
+            raise self._refusal
+        super().on_body(body)
 
     def check_header(self) -> None:
         """End the parsing of a request whose header is too large; costs nothing to most."""

@@ -44,7 +44,9 @@ class Incoming:
             self._more = message.get("more_body", False)
             return message
 
-    async def collect(self, limit: int, hold: Callable[[int], None]) -> bytes:
+    async def collect(
+        self, limit: int, hold: Callable[[int], None], *, compressed: bool = False
+    ) -> bytes:
         """The body as it was sent; `hold` is told the size of each piece and may refuse it.
 
         Raises:
@@ -60,7 +62,7 @@ class Incoming:
             piece: bytes = message.get("body", b"")
             left -= len(piece)
             if left < 0:
-                raise too_large(limit)
+                raise too_large(limit, compressed=compressed)
             hold(len(piece))
             pieces.append(piece)
             if not message.get("more_body", False):

@@ -10,9 +10,13 @@ from deniable_collector.serving.admission import Admission
 from deniable_collector.serving.cors import Cors
 from deniable_collector.settings import Settings
 
-__all__ = ["JSON", "Reception"]
+__all__ = ["COMPRESSED", "JSON", "Reception"]
 
 JSON = "application/json"
+
+COMPRESSED = 16
+"""A compressed body may have this part of DENIABLE_MAX_BODY: text shrinks to less, and one that is
+made to take long, of nothing but Huffman tables, then takes no longer than a good batch."""
 
 
 class Reception:
@@ -23,9 +27,11 @@ class Reception:
         self.admission = Admission.of(settings)
         self.cors = Cors.of(settings)
         self._limits = {JSON: settings.max_body, MEDIA_TYPE: settings.max_binary_body}
+        self.compressed_limit = settings.max_body // COMPRESSED
+        """The most bytes of a body of either type before decompression, if it is compressed."""
 
     def limit(self, media_type: str) -> int:
-        """The most bytes that a body of this type may have, before and after decompression.
+        """The most bytes that a body of this type may have, decompressed.
 
         `media_type` is in lower case and without its parameters.
 

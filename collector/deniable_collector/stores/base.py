@@ -196,7 +196,8 @@ class Store(ABC):
 
     @abstractmethod
     def ping(self) -> None:
-        """Return if the store can take a commit now; else raise StoreUnavailable."""
+        """Return if the store can take a commit now, which it finds out by writing; else raise
+        StoreUnavailable. Nothing of what it writes stays."""
 
     def clear_journal(self, older_than: float) -> float | None:
         """Clear the store's journal if single commits have been in it for `older_than` seconds.

@@ -7,7 +7,9 @@ retries, under the same batch id, so that its retry is known for what it is.
 
 from __future__ import annotations
 
+import os
 import re
+import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -56,6 +58,26 @@ _TEMPORARY_CODE = re.compile(
 """Errors that pass by themselves, or when an operator has helped. The driver has no class
 for some, and Redis 6 quotes the code of an error inside a script, with its dash, in the
 middle of another message."""
+
+_LOGIN = (
+    "it does not take the user or the password: check DENIABLE_REDIS_USER and "
+    "DENIABLE_REDIS_PASSWORD, or those in the address"
+)
+_MEMORY = "its memory is full: raise maxmemory, or drop old windows"
+_REPLICA = "it is a replica, which takes no writes: name the master"
+_HELP = {
+    "AuthenticationError": _LOGIN,
+    "AuthorizationError": _LOGIN,
+    "WRONGPASS": _LOGIN,
+    "BusyLoadingError": "it still reads its files",
+    "MISCONF": "it cannot write to its disk, as its own log says",
+    "NoPermissionError": "its user lacks a right: docs/operating-stores.md lists them",
+    "OutOfMemoryError": _MEMORY,
+    "OOM": _MEMORY,
+    "ReadOnlyError": _REPLICA,
+    "READONLY": _REPLICA,
+}
+"""What is wrong, by the driver's class or the server's code."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +217,25 @@ def _unreachable(error: Exception) -> StoreUnavailable:
             "DENIABLE_REDIS_CA, DENIABLE_REDIS_CERT and that the certificate names the host "
             "of the address"
         )
-    return StoreUnavailable(f"Redis cannot be reached ({type(error).__name__})")
+    kind = type(error).__name__
+    if kind in _HELP:
+        return _unavailable(kind)
+    return StoreUnavailable(f"Redis cannot be reached ({kind}): {_reason(error)}")
+
+
+def _reason(error: Exception) -> str:
+    below = error.__cause__ or error.__context__
+    if isinstance(below, socket.gaierror):
+        return "its host name is not known"
+    if isinstance(error, redis.TimeoutError):
+        return "it does not answer in time"
+    number = below.errno if isinstance(below, OSError) else None
+    return os.strerror(number).lower() if number else "the connection ended"
+
+
+def _unavailable(kind: str) -> StoreUnavailable:
+    why = f": {_HELP[kind]}" if kind in _HELP else ""
+    return StoreUnavailable(f"Redis cannot answer now ({kind}){why}")
 
 
 def _refused(error: redis.RedisError) -> StoreError:
@@ -207,9 +247,9 @@ def _refused(error: redis.RedisError) -> StoreError:
             "with redis+cluster://"
         )
     if isinstance(error, _TEMPORARY):
-        return StoreUnavailable(f"Redis cannot answer now ({kind})")
+        return _unavailable(kind)
     if found := _TEMPORARY_CODE.search(str(error)):
-        return StoreUnavailable(f"Redis cannot answer now ({found[1]})")
+        return _unavailable(found[1])
     return StoreError(f"Redis refused ({kind}): check its version and its keys")
 
 

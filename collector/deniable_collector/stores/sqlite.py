@@ -122,8 +122,7 @@ class SqliteStore(Store):
         return len(old)
 
     def ping(self) -> None:
-        with self._file.transaction("IMMEDIATE"):
-            pass
+        self._file.probe()
 
     def clear_journal(self, older_than: float) -> float | None:
         return self._file.clear_log(older_than)

@@ -25,6 +25,9 @@ _BUSY_SECONDS = 10.0
 _CLEAR_SECONDS = 0.25
 """How long readers are waited for before the log is emptied: writers wait meanwhile."""
 
+_PROBE_BYTES, _PROBE_CACHE = 1 << 16, 4
+"""What a probe writes, and the pages that SQLite may keep back of it."""
+
 _PAGE_SIZE = 4096
 _LEFT = 32 + 24 + _PAGE_SIZE
 """Bytes of a log that was emptied: its header, and the page that emptying it writes."""
@@ -61,13 +64,32 @@ class SqliteFile:
                 yield connection
                 connection.execute("COMMIT")
             except BaseException:
-                with suppress(sqlite3.Error):
-                    connection.execute("ROLLBACK")
-                if connection.in_transaction:
-                    # Closing ends it too. Kept, it would fail every transaction after it.
-                    connection.close()
-                    self._connection = None
+                self._undo(connection)
                 raise
+
+    def probe(self) -> None:
+        """Write to the log what a commit may need, and take it back.
+
+        With a cache of a few pages SQLite writes the rest to its log at once, and meets a full
+        disk there as a commit would. A probe that was a commit would stand in the log between the
+        others, and tell when they came.
+
+        Raises:
+            StoreUnavailable: the file is busy, full or out of reach.
+            StoreError: it is not there.
+        """
+        with _translated(), self._lock:
+            connection = self._opened(create=False)
+            ((pages,),) = connection.execute("PRAGMA cache_size")
+            connection.execute(f"PRAGMA cache_size = {_PROBE_CACHE}")
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                connection.execute("CREATE TABLE probe (bytes BLOB)")
+                # Random bytes: a file system may store zeros without using any space.
+                connection.execute("INSERT INTO probe VALUES (randomblob(?))", (_PROBE_BYTES,))
+            finally:
+                connection.execute(f"PRAGMA cache_size = {pages}")
+                self._undo(connection)
 
     def clear_log(self, older_than: float) -> float | None:
         """Empty the log, if it was last seen empty so many seconds ago or never; returns for how
@@ -106,6 +128,14 @@ class SqliteFile:
             _ABANDONED.append(self._connection)
         self._connection = None
         self._lock = threading.Lock()
+
+    def _undo(self, connection: sqlite3.Connection) -> None:
+        with suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        if connection.in_transaction:
+            # Closing ends it too. Kept, it would fail every transaction after it.
+            connection.close()
+            self._connection = None
 
     def _opened(self, create: bool) -> sqlite3.Connection:
         if self._connection is None:

@@ -12,6 +12,7 @@ import click
 
 from deniable import DeniableError
 from deniable_collector.numeric import Real
+from deniable_collector.options import SettingOption
 
 if TYPE_CHECKING:
     from deniable import Metric
@@ -39,6 +40,7 @@ _R = TypeVar("_R")
 _day = click.DateTime(["%Y-%m-%d"])
 registry_option = click.option(
     "--registry",
+    cls=SettingOption,
     envvar="DENIABLE_REGISTRY",
     default="metrics.toml",
     show_default=True,
@@ -74,6 +76,7 @@ adjust_option = click.option(
 )
 fakes_option = click.option(
     "--fakes",
+    cls=SettingOption,
     envvar="DENIABLE_FAKES",
     default=0.01,
     show_default=True,
@@ -83,6 +86,7 @@ fakes_option = click.option(
 )
 alarm_option = click.option(
     "--alarm-level",
+    cls=SettingOption,
     envvar="DENIABLE_ALARM_LEVEL",
     default=0.001,
     show_default=True,
