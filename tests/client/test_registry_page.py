@@ -7,6 +7,7 @@ import json
 import math
 import re
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from click.testing import CliRunner
 
 from deniable import Metric, windows
 from deniable.commands import lint
-from deniable.declarations import MAX_VALUES, SCHEMA
+from deniable.declarations import MAX_VALUES, SCHEMA, Declarations
 from deniable.forecast import reports_to_detect
 from deniable.keys import (
     DEFAULTS,
@@ -30,7 +31,9 @@ from deniable.mechanisms import MAX_EPSILON, MAX_MEMO_EPSILON, design, names
 from deniable.metric import AGGREGATES, LONGITUDINAL, TYPES
 from deniable.value_list import MAX_VALUE_BYTES
 
-PAGE = (Path(__file__).parents[2] / "docs" / "registry.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "registry.md").read_text(encoding="utf-8")
+PRODUCTION = (DOCS / "production.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.M | re.S)
 
 
@@ -153,3 +156,65 @@ def test_the_numbers_are_computed() -> None:
         return f"{reports_to_detect(mechanism, int(size), 0.01):,}"
 
     columns("values", needed)
+
+
+BEFORE: dict[str, Any] = {
+    "type": "category",
+    "description": "d",
+    "owner": "o",
+    "expires": date(2099, 1, 1),
+    "values": ["a", "b", "c", "d"],
+    "epsilon": 1.0,
+    "memo_epsilon": 3.0,
+    "lifetime_epsilon": 7.0,
+    "longitudinal": "memoize",
+}
+EDITS: dict[str, Any] = {
+    "type": "boolean",
+    "description": "another",
+    "owner": "another",
+    "expires": date(2098, 1, 1),
+    "epsilon": 1.5,
+    "lifetime_epsilon": 8.0,
+    "memo_epsilon": 3.5,
+    "values": ["a", "b", "c", "d", "e"],
+    "values_file": "languages.txt",
+    "other": "d",
+    "window": "week",
+    "aggregate": "first",
+    "sample_rate": 0.5,
+    "longitudinal": "fresh",
+    "mechanism": "basic_rappor",
+    "tags": ["t"],
+    "devices": 5,
+}
+GOES_WITH = {
+    "type": ("values",),
+    "values_file": ("values",),
+    "longitudinal": ("memo_epsilon",),
+}
+"""What must be left out after an edit of such a key."""
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_every_edit_is_on_the_production_page(key: str, tmp_path: Path) -> None:
+    """The table of edits names every key once, and says "new" of those that make a new scheme."""
+    rows = {
+        name.strip("`"): cells
+        for names_, cells in table(PRODUCTION, "edit of").items()
+        for name in names_.split(", ")
+    }
+    assert set(rows) == set(KEYS)
+    (tmp_path / "languages.txt").write_text("x\ny\n", encoding="utf-8")
+
+    def fingerprint(settings: dict[str, Any]) -> str:
+        document = {"schema": SCHEMA, "app": "a", "metrics": {"m": settings}}
+        reader = Declarations(document, {}, tmp_path)
+        metrics = reader.read()[1]
+        assert reader.problems == []
+        return metrics["m"].scheme.fingerprint
+
+    left_out = GOES_WITH.get(key, ())
+    edited = {name: BEFORE[name] for name in BEFORE if name not in left_out} | {key: EDITS[key]}
+    new = fingerprint(edited) != fingerprint(BEFORE)
+    assert rows[key][0] == ("new" if new else "same")
