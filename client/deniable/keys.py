@@ -1,4 +1,4 @@
-"""The keys that a metric may hold in `metrics.toml`, and what each may say."""
+"""The keys of a metric in `metrics.toml`, and which values each accepts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TOP_KEYS = ("schema", "app", "lifetime_epsilon", "defaults", "metrics")
 """The keys at the top of the file."""
 
 Check: TypeAlias = Callable[[Any], str | None]
-"""Says what is wrong with a value, or nothing."""
+"""Returns what is wrong with a value, or None."""
 
 
 def _text(value: Any) -> str | None:
@@ -59,7 +59,7 @@ def _texts(value: Any) -> str | None:
 
 
 MAX_DEVICES = 10**12
-"""More than there can be; larger numbers are slips."""
+"""More devices than exist; larger numbers are typing mistakes."""
 
 MIN_SAMPLE_RATE = 1e-9
 """One device in a billion."""
@@ -110,7 +110,7 @@ KEYS: dict[str, Check] = {
 }
 REQUIRED = ("type", "description", "owner", "expires", "epsilon", "lifetime_epsilon")
 DEFAULTS = ("owner", "expires", "window", "sample_rate", "tags", "devices", "aggregate")
-"""What [defaults] may hold. Not the epsilons: each metric states its own."""
+"""The keys of [defaults]. Not the epsilons, which each metric must state."""
 SCHEME_KEYS = (
     "type",
     "epsilon",
@@ -121,4 +121,4 @@ SCHEME_KEYS = (
     "longitudinal",
     "mechanism",
 )
-"""What a metric's mechanism is made from."""
+"""The keys that determine a metric's mechanism."""

@@ -47,7 +47,7 @@ them; or each is fresh noise on a memo of the value, and `lifetime_epsilon` boun
 
 @dataclass(frozen=True)
 class Metric:
-    """One declared question. Everything about it is fixed here, before any answer exists."""
+    """One declared metric. Everything about it is fixed before any report exists."""
 
     name: str
     type: str
@@ -55,11 +55,11 @@ class Metric:
     owner: str
     expires: date
     epsilon: float
-    """What one window's answer can reveal at most."""
+    """What one report reveals at most."""
     lifetime_epsilon: float
-    """What all its answers together can reveal at most; with memory, all answers of one value."""
+    """What all reports together reveal at most; with memos, all reports of one value."""
     values: tuple[str, ...] | None
-    """The domain in its declared order; None for strings, whose candidates come later."""
+    """The domain in its declared order; None for strings, whose candidates are named later."""
     other: str | None = None
     """The value that stands for all that are not listed."""
     window: windows.Kind = "day"
@@ -67,9 +67,9 @@ class Metric:
     sample_rate: float = 1.0
     longitudinal: Longitudinal = "fresh"
     memo_epsilon: float | None = None
-    """What one memo can reveal at most; if not given, `lifetime_epsilon`. Each change of the
-    scheme gives every value another memo: how many fit into a lifetime is how often a metric
-    with memory may change before its devices stop."""
+    """What one memo reveals at most; by default `lifetime_epsilon`. Each change of the scheme
+    gives every value another memo. How many of them fit into `lifetime_epsilon` limits how often
+    the metric may change before its devices stop."""
     mechanism: str = AUTO
     tags: tuple[str, ...] = ()
     devices: int | None = None
@@ -97,11 +97,11 @@ class Metric:
 
     @property
     def memo_limit(self) -> float:
-        """What one memo can reveal at most, where there are memos."""
+        """What one memo reveals at most, if there are memos."""
         return self.lifetime_epsilon if self.memo_epsilon is None else self.memo_epsilon
 
     def normalize(self, value: Value) -> str:
-        """The text under which a recorded value stands in the domain.
+        """The text under which a recorded value is counted.
 
         A string metric takes what `deniable.value_list` calls a value: 1 to 1,024 bytes without
         control characters, not all blank. Clean what people have typed before it is recorded

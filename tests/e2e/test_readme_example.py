@@ -97,5 +97,5 @@ def test_its_list_may_be_edited(tmp_path: Path) -> None:
     after.write_text(TEXT.replace('"other"]', '"opera", "other"]'), encoding="utf-8")
     assert before.read_text() != after.read_text()
     told = run(lint, after, "--since", before).stderr
-    assert "devices answer on" in told
+    assert "devices go on reporting" in told
     assert "stops for good" not in told
