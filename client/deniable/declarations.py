@@ -238,7 +238,7 @@ class Declarations:
             )
 
     def _mechanism(self, path: KeyPath, kind: Any, settings: Mapping[str, Any]) -> None:
-        """Check that there is such a mechanism, for this type and with or without memos."""
+        """Whether there is such a mechanism, for this type and with or without memory."""
         name, place = settings.get("mechanism"), (*path, "mechanism")
         memoize = settings.get("longitudinal") == "memoize"
         if not isinstance(name, str) or KEYS["mechanism"](name):
@@ -253,7 +253,7 @@ class Declarations:
                 place, f'is {name}, which has memos: set longitudinal = "memoize", or remove it'
             )
         elif kind in TYPES or name not in names(closed=False, memoize=memoize):
-            # For an unknown type, the message lists the names for a closed domain.
+            # Of an unknown type the names for a closed domain are listed.
             try:
                 require_name(name, closed=kind != "string", memoize=memoize)
             except SchemeError as error:
@@ -263,7 +263,7 @@ class Declarations:
     def _can_design(
         settings: Mapping[str, Any], good: Mapping[str, Any], values: tuple[str, ...] | None
     ) -> bool:
-        """Whether all keys that determine the mechanism are present and valid."""
+        """Whether everything that the mechanism is made from was given and is right."""
         given = all(key in good for key in SCHEME_KEYS if key in settings)
         needed = all(key in good for key in ("type", "epsilon", "lifetime_epsilon"))
         return given and needed and values != ()

@@ -214,8 +214,8 @@ def _first(holds: Callable[[int], bool]) -> int:
 def forecast(metric: Metric) -> str | None:
     """What the expected crowd cannot detect, and what would help; None if it detects 1 %.
 
-    There is no forecast for a metric without `devices`, or for strings, whose candidates are
-    named later.
+    A metric that does not say how many `devices` it expects, or whose candidates are yet
+    to be named, has no forecast.
     """
     if metric.devices is None or metric.values is None:
         return None

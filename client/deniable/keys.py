@@ -29,7 +29,7 @@ TOP_KEYS = ("schema", "app", "lifetime_epsilon", "defaults", "metrics")
 """The keys at the top of the file."""
 
 Check: TypeAlias = Callable[[Any], str | None]
-"""Returns what is wrong with a value, or None."""
+"""Says what is wrong with a value, or nothing."""
 
 
 def _text(value: Any) -> str | None:
@@ -59,7 +59,7 @@ def _texts(value: Any) -> str | None:
 
 
 MAX_DEVICES = 10**12
-"""More devices than exist; larger numbers are typing mistakes."""
+"""More than there can be; larger numbers are slips."""
 
 MIN_SAMPLE_RATE = 1e-9
 """One device in a billion."""
@@ -121,4 +121,4 @@ SCHEME_KEYS = (
     "longitudinal",
     "mechanism",
 )
-"""The keys that determine a metric's mechanism."""
+"""What a metric's mechanism is made from."""

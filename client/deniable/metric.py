@@ -57,9 +57,9 @@ class Metric:
     epsilon: float
     """What one report reveals at most."""
     lifetime_epsilon: float
-    """What all reports together reveal at most; with memos, all reports of one value."""
+    """What all its answers together can reveal at most; with memory, all answers of one value."""
     values: tuple[str, ...] | None
-    """The domain in its declared order; None for strings, whose candidates are named later."""
+    """The domain in its declared order; None for strings, whose candidates come later."""
     other: str | None = None
     """The value that stands for all that are not listed."""
     window: windows.Kind = "day"
@@ -101,7 +101,7 @@ class Metric:
         return self.lifetime_epsilon if self.memo_epsilon is None else self.memo_epsilon
 
     def normalize(self, value: Value) -> str:
-        """The text under which a recorded value is counted.
+        """The text under which a recorded value stands in the domain.
 
         A string metric takes what `deniable.value_list` calls a value: 1 to 1,024 bytes without
         control characters, not all blank. Clean what people have typed before it is recorded

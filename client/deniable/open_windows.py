@@ -129,7 +129,7 @@ def _is_open(
 def _merge(
     aggregate: Aggregate, entry: tuple[str, int] | None, text: str, bits: Bits
 ) -> tuple[str, int]:
-    """The window's value after one more record, and the number of its records."""
+    """The window's value after one more record, and how many records it stands for."""
     if entry is None:
         return text, 1
     value, records = entry

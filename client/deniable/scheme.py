@@ -28,9 +28,9 @@ name stands beside it, so 48 bits leave collisions to one in 10**13."""
 class Scheme:
     """The metric's type, its mechanism, and its list of values.
 
-    `values` are the domain in the order of the tally's items. It is None for strings, whose
-    candidates are named at query time. A mechanism over strings can also randomize the texts
-    of a closed domain's values.
+    `values` are the domain in the order of the tally's items; None where the domain is
+    open and candidates come at query time. A mechanism over strings serves a closed domain
+    too, by the texts of its values.
     """
 
     type: str

@@ -73,7 +73,7 @@ def _answer(
         return False
     try:
         item = metric.item(value)
-    except KeyError:  # the app was upgraded during the window, and its list lacks the value
+    except KeyError:  # the app was upgraded inside the window, and the value left the domain
         if metric.other is None:
             return False
         item = metric.item(metric.other)
