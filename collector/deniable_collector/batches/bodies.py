@@ -15,11 +15,11 @@ _GZIP = zlib.MAX_WBITS | 16
 
 
 class IntakeError(DeniableError):
-    """A request of which nothing can be counted, as RFC 9457 describes a problem.
+    """A request of which nothing can be counted, with the fields of RFC 9457.
 
-    `code` names the problem for programs, `status` is the HTTP status, `title` says in
-    words what kind of problem it is, `detail` what to do about this one. `retry_after` is
-    the shortest wait in seconds, where the same request may succeed later.
+    `code` names the problem for programs, `status` is the HTTP status, `title` names the kind
+    of problem in words, `detail` says what to do about this one. `retry_after` is the shortest
+    wait in seconds, if the same request may succeed later.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ def read_body(source: Source, encoding: str, limit: int) -> bytes:
     body = bytearray()
     try:
         for piece in _pieces(source, limit):
-            # One byte beyond the limit is enough to know, and no bomb gets further.
+            # Read one byte beyond the limit, which is enough to refuse a compression bomb.
             body += inflater.decompress(piece, limit + 1 - len(body))
             if len(body) > limit:
                 raise too_large(limit)
@@ -83,7 +83,7 @@ def parse(body: bytes) -> dict[str, Any]:
             body.decode("utf-8"), object_pairs_hook=_unrepeated, parse_constant=_no_constant
         )
     except (ValueError, RecursionError):
-        # The parser's message quotes the body, so it stays here.
+        # The parser's message quotes the body, so it is not passed on.
         raise IntakeError(
             "not-json", 400, "Not JSON", "the body must be one JSON object in UTF-8"
         ) from None
@@ -104,7 +104,7 @@ def _pieces(source: Source, limit: int) -> list[bytes]:
 
 
 def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    # Readers differ in which of two equal keys they take, so neither is taken.
+    # Parsers differ in which of two equal keys they use, so both are refused.
     fields = dict(pairs)
     if len(fields) != len(pairs):
         raise ValueError
@@ -126,6 +126,4 @@ def too_large(limit: int) -> IntakeError:
 
 
 def _not_gzip() -> IntakeError:
-    return IntakeError(
-        "not-gzip", 400, "Not gzip", "the body must be one whole gzip member, as it claims to be"
-    )
+    return IntakeError("not-gzip", 400, "Not gzip", "the body must be one complete gzip member")
