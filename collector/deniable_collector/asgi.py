@@ -175,7 +175,7 @@ class Collector:
             if encoding:
                 limit = self._reception.limit(media_type)
                 body = await run(self._readers, read_body, io.BytesIO(body), encoding, limit)
-                # A compressed body counts with its decompressed size while it waits.
+                # What waits for its commit is as large as this, however little was sent.
                 grown = len(body)
                 self.hold(grown)
             batch = await run(self._readers, self._reception.read, media_type, body)

@@ -80,7 +80,7 @@ class Intake:
         typed = decode_typed(body)
         if typed is None or len(typed.reports) > self._max_reports:
             return None
-        # A batch with fewer reports cannot have more metrics.
+        # Fewer reports than that cannot be of more metrics.
         if len(typed.reports) > self._max_metrics < len({each.metric for each in typed.reports}):
             return None
         try:
@@ -108,7 +108,7 @@ class Intake:
         reports = document.get("reports")
         if set(document) != {"batch", "reports"} or not isinstance(reports, list):
             raise _malformed(
-                "a batch is an object with a batch id and a list of reports, and nothing else"
+                "a batch is an object with a batch id and a list of reports, and no more"
             )
         _check_number(len(reports), self._max_reports)
         self._check_metrics(reports)

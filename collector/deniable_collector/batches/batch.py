@@ -63,7 +63,7 @@ class Batch(NamedTuple):
 class Receipt(NamedTuple):
     """The result of a batch. Its accepted reports are durably in the tallies.
 
-    Either `accepted` or `duplicate` is 0: a batch is counted as a whole, or was counted before.
+    Either `accepted` or `duplicate` is 0: a batch is counted as a whole, or was before.
     `refused` is how many were rejected for each reason, of a binary batch.
     """
 

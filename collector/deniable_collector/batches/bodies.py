@@ -59,7 +59,7 @@ def read_body(source: Source, encoding: str, limit: int) -> bytes:
     body = bytearray()
     try:
         for piece in _pieces(source, limit):
-            # Read one byte beyond the limit, which is enough to refuse a compression bomb.
+            # One byte beyond the limit is enough to know, and no bomb gets further.
             body += inflater.decompress(piece, limit + 1 - len(body))
             if len(body) > limit:
                 raise too_large(limit)

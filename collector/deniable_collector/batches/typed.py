@@ -59,7 +59,7 @@ def decode_typed(body: bytes) -> TypedBatch | None:
 
 
 def read_columns(row: Row, packed: int | str | tuple[int, ...]) -> int | None:
-    """The columns as `deniable.wire.unpack_columns` reads them, or None: then call that."""
+    """The columns as `deniable.wire.unpack_columns` reads them, or None to ask it."""
     if row.packing is Packing.INDEX:
         return packed if type(packed) is int and 0 <= packed < row.width else None
     if type(packed) is not str or row.packing is not Packing.BITMAP:
