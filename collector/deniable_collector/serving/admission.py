@@ -47,7 +47,7 @@ class Admission:
 
     @classmethod
     def of(cls, settings: Settings) -> Admission | None:
-        """The checks that the settings ask for; None if there are none."""
+        """What the settings ask for; None if they ask for nothing, which then costs nothing."""
         return cls(settings) if settings.rate or settings.ingest_keys else None
 
     def admit(self, address: str, authorization: str, key: str) -> None:

@@ -52,9 +52,9 @@ def head(
 
 
 def accepted(receipt: Receipt) -> Answer:
-    """202: the batch is committed, with the counts."""
+    """202: the batch is folded, and this is what was counted of it."""
     if not receipt.rejected and not receipt.refused:
-        # Nearly every batch: its id is hexadecimal, so nothing needs escaping.
+        # Nearly every batch: its id is hexadecimal, so nothing is left to be escaped.
         numbers = receipt.accepted, receipt.duplicate
         more = b"" if receipt.refused is None else _NONE_REFUSED
         return Answer(202, _PLAIN % (receipt.batch.encode(), *numbers, more))

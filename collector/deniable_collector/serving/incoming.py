@@ -45,7 +45,7 @@ class Incoming:
             return message
 
     async def collect(self, limit: int, hold: Callable[[int], None]) -> bytes:
-        """The body as it was sent; `hold` is called with each piece's size and may refuse it.
+        """The body as it was sent; `hold` is told the size of each piece and may refuse it.
 
         Raises:
             Gone: the body will never be complete.
