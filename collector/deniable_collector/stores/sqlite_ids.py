@@ -13,7 +13,7 @@ _GENERATION = 1 << 40
 """How many slot numbers are reserved for a generation."""
 
 _PRUNE = 4
-"""Expired slots that are deleted for each new id, so that the table shrinks without a long pause."""
+"""Expired slots that are deleted for each new id; so the table shrinks without a long pause."""
 
 
 def remember(

@@ -46,7 +46,7 @@ because the groups determine the ids."""
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of an import: rows and reports that it added, and those that were there already."""
+    """The result of an import: added rows and reports, and those that were there already."""
 
     contents: Contents
     rows: int
