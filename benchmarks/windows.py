@@ -233,7 +233,7 @@ CASES = [
     Case("2 values, epsilon 4", Crowd(1000, 30), [fresh(4.0)], HALVES, 120.0),
     Case("2 values, epsilon 4, ledger of 8", Crowd(1000, 30, 0.6, 8), [fresh(4.0)], HALVES, 32.0),
     Case("2 values, epsilon 4, ledger of 2", Crowd(2000, 30, 0.04, 2), [fresh(4.0)], HALVES, 8.0),
-    Case("the README's, a year", Crowd(500, 365, 0.02, 8), [fresh(1.0, 5)], FIVE, 8.0),
+    Case("2 % a day, a year", Crowd(500, 365, 0.02, 8), [fresh(1.0, 5)], FIVE, 8.0),
     Case("the same at epsilon 4", Crowd(500, 365, 0.02, 8), [fresh(4.0, 5)], FIVE, 32.0),
     Case(
         "a crowd that grows",
@@ -296,7 +296,7 @@ CASES = [
         exact=False,
     ),
     Case(
-        "the README's, another scheme after half a year",
+        "2 % a day, another scheme after half a year",
         Crowd(500, 364, 0.02, 8),
         [fresh(1.0, 5), nearly(fresh(1.0, 5))],
         FIVE,
@@ -315,7 +315,7 @@ CHANGES = [
     Case("the same devices", Crowd(1000, 20), [fresh(4.0)] * 2, HALVES, exact=False),
     Case("the same devices, epsilon 1", Crowd(1000, 20), [fresh(1.0)] * 2, HALVES, exact=False),
     Case(
-        "the same devices, the README's, 28 days",
+        "the same devices, 2 % a day, 28 days",
         Crowd(5000, 56, 0.02, 8),
         [fresh(1.0, 5)] * 2,
         FIVE,

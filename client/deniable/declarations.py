@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-import math
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
-from deniable import windows
 from deniable.errors import SchemeError, ValueListError
+from deniable.keys import (
+    DEFAULTS,
+    KEYS,
+    MAX_LIFETIME_EPSILON,
+    REQUIRED,
+    SCHEME_KEYS,
+    TOP_KEYS,
+    is_number,
+    positive,
+)
 from deniable.mechanisms import (
     DESIGNS,
-    MAX_EPSILON,
     MAX_MEMO_EPSILON,
     MEMOIZED_DESIGNS,
     MEMOIZED_STRING_DESIGNS,
     STRING_DESIGNS,
+    names,
+    require_name,
 )
-from deniable.metric import AGGREGATES, LONGITUDINAL, TYPES, Metric
+from deniable.metric import AGGREGATES, TYPES, Metric
 from deniable.problem import Problem
 from deniable.toml_lines import Path as KeyPath
 from deniable.toml_lines import line_of
@@ -41,95 +50,11 @@ _WITHOUT_VALUES = {
 }
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
 _APP = re.compile(r"[a-z][a-z0-9_-]{0,63}", re.ASCII)
-"""It names a folder on the device, so it holds nothing that a file system reads otherwise."""
-
-_Check: TypeAlias = Callable[[Any], str | None]
-"""Says what is wrong with a value, or nothing."""
-
-
-def _text(value: Any) -> str | None:
-    return None if isinstance(value, str) and value.strip() else "must be text that is not empty"
-
-
-def _day(value: Any) -> str | None:
-    return None if type(value) is date else "must be a date without quotes, like 2027-06-30"
-
-
-def _positive(limit: float) -> _Check:
-    def check(value: Any) -> str | None:
-        if not _number(value) or not 0 < value <= limit:
-            return f"must be a number above 0 and at most {limit:g}"
-        return None
-
-    return check
-
-
-def _one_of(choices: tuple[str, ...]) -> _Check:
-    return lambda value: None if value in choices else f"must be one of {', '.join(choices)}"
-
-
-def _texts(value: Any) -> str | None:
-    fine = isinstance(value, list) and all(isinstance(each, str) for each in value)
-    return None if fine else 'must be a list of texts, like ["checkout", "mobile"]'
-
-
-MAX_DEVICES = 10**12
-"""More than there can be; larger numbers are slips."""
-
-MIN_SAMPLE_RATE = 1e-9
-"""One device in a billion."""
-
-
-def _tags(value: Any) -> str | None:
-    return _texts(value) or (None if all(value) else "must not hold an empty text")
-
-
-def _count(value: Any) -> str | None:
-    fine = isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MAX_DEVICES
-    return None if fine else f"must be a whole number above 0 and at most {MAX_DEVICES:,}"
-
-
-def _rate(value: Any) -> str | None:
-    if not _number(value) or not MIN_SAMPLE_RATE <= value <= 1:
-        return f"must be a number above 0 and at most 1, and not below {MIN_SAMPLE_RATE:g}"
-    return None
-
-
-def _number(value: Any) -> bool:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return False
-    return math.isfinite(value) if isinstance(value, float) else abs(value) <= MAX_DEVICES
-
-
-MAX_LIFETIME_EPSILON = 10_000.0
-"""The largest lifetime epsilon; anything near it promises nothing, which `lint` says."""
-
-_KEYS: dict[str, _Check] = {
-    "type": _one_of(TYPES),
-    "description": _text,
-    "owner": _text,
-    "expires": _day,
-    "epsilon": _positive(MAX_EPSILON),
-    "lifetime_epsilon": _positive(MAX_LIFETIME_EPSILON),
-    "memo_epsilon": _positive(MAX_MEMO_EPSILON),
-    "values": _texts,
-    "values_file": _text,
-    "other": _text,
-    "window": _one_of(windows.KINDS),
-    "aggregate": _text,  # checked with the type
-    "sample_rate": _rate,
-    "longitudinal": _one_of(LONGITUDINAL),
-    "mechanism": _text,  # checked when the scheme is built
-    "tags": _tags,
-    "devices": _count,
-}
-_REQUIRED = ("type", "description", "owner", "expires", "epsilon", "lifetime_epsilon")
-_DEFAULTS = ("owner", "expires", "window", "sample_rate", "tags", "devices", "aggregate")
-"""What [defaults] may hold. Not the epsilons: each metric states its own."""
+"""It names a folder on the device, so it has no characters with a meaning in file systems."""
 
 
 class Declarations:
-    """Collects every problem of one document instead of stopping at the first."""
+    """Collects all problems of one document instead of stopping at the first."""
 
     def __init__(
         self, document: Mapping[str, Any], lines: Mapping[KeyPath, int], folder: Path
@@ -144,8 +69,8 @@ class Declarations:
 
     def read(self) -> tuple[str, dict[str, Metric], float | None]:
         for key in self.document:
-            if key not in ("schema", "app", "lifetime_epsilon", "defaults", "metrics"):
-                self.report((key,), "is unknown here; a metric stands under [metrics.NAME]")
+            if key not in TOP_KEYS:
+                self.report((key,), "is unknown here; a metric belongs under [metrics.NAME]")
         if self.document.get("schema") != SCHEMA:
             self.report(("schema",), f"must be {SCHEMA}: write `schema = {SCHEMA}` at the top")
         app = self.document.get("app")
@@ -157,7 +82,7 @@ class Declarations:
             )
             app = ""
         cap = self.document.get("lifetime_epsilon")
-        if cap is not None and (wrong := _positive(MAX_LIFETIME_EPSILON)(cap)):
+        if cap is not None and (wrong := positive(MAX_LIFETIME_EPSILON)(cap)):
             self.report(("lifetime_epsilon",), wrong)
         defaults = self._defaults()
         tables = self.document.get("metrics", {})
@@ -180,9 +105,9 @@ class Declarations:
         good = {}
         for key, value in defaults.items():
             path = ("defaults", key)
-            if key not in _DEFAULTS:
-                self.report(path, f"has no default; [defaults] may hold {', '.join(_DEFAULTS)}")
-            elif wrong := _KEYS[key](value):
+            if key not in DEFAULTS:
+                self.report(path, f"has no default; [defaults] may hold {', '.join(DEFAULTS)}")
+            elif wrong := KEYS[key](value):
                 self.report(path, wrong)
             else:
                 good[key] = value
@@ -200,22 +125,27 @@ class Declarations:
             self.report(path, f"must be a table: write [metrics.{name}]")
             return None
         for key, value in table.items():
-            if key not in _KEYS:
-                self.report((*path, key), f"is unknown; a metric may hold {', '.join(_KEYS)}")
-            elif wrong := _KEYS[key](value):
+            if key not in KEYS:
+                self.report((*path, key), f"is unknown; a metric may hold {', '.join(KEYS)}")
+            elif wrong := KEYS[key](value):
                 self.report((*path, key), wrong)
-        settings = {**defaults, **{key: table[key] for key in _KEYS if key in table}}
-        for key in _REQUIRED:
+        settings = {**defaults, **{key: table[key] for key in KEYS if key in table}}
+        for key in REQUIRED:
             if key not in settings:
                 self.report(path, f"lacks {key}")
-        kind = settings.get("type")
-        if kind not in TYPES:
-            return None
-        values = self._values(path, kind, settings)
-        self._dependent(path, kind, settings, values)
-        if len(self.problems) > before:
-            return None
-        return self._build(path, name, settings, values)
+        kind, values = settings.get("type"), None
+        if kind in TYPES:
+            values = self._values(path, kind, settings)
+            self._dependent(path, kind, settings, values)
+        self._epsilons(path, settings)
+        self._mechanism(path, kind, settings)
+        # The mechanism is built even if other keys are wrong, to report all mistakes at once.
+        refused = {problem.where for problem in self.problems[before:]}
+        good = {key: settings[key] for key in settings if ".".join((*path, key)) not in refused}
+        metric = None
+        if self._can_design(settings, good, values):
+            metric = self._build(path, name, good, values)
+        return metric if len(self.problems) == before else None
 
     def _values(
         self, path: KeyPath, kind: str, settings: Mapping[str, Any]
@@ -234,7 +164,7 @@ class Declarations:
             )
             return ()
         place = (*path, given[0])
-        if _KEYS[given[0]](settings[given[0]]):
+        if KEYS[given[0]](settings[given[0]]):
             return ()
         if "values" in settings:
             values = self._listed(place, settings["values"])
@@ -269,8 +199,6 @@ class Declarations:
         if aggregate not in AGGREGATES[kind]:
             choices = ", ".join(AGGREGATES[kind])
             self.report((*path, "aggregate"), f"of a {kind} must be one of {choices}")
-        self._epsilons(path, settings)
-        self._memory(path, settings)
         other = settings.get("other")
         if other is not None:
             if kind != "category":
@@ -284,45 +212,66 @@ class Declarations:
         if memo is not None and not memoize:
             self.report(
                 (*path, "memo_epsilon"),
-                'is what one memo may reveal: say longitudinal = "memoize", or leave it out',
+                'limits what one memo reveals: set longitudinal = "memoize", or remove it',
             )
-        if not (_number(epsilon) and _number(lifetime)) or not (memo is None or _number(memo)):
+        if not (is_number(epsilon) and is_number(lifetime)) or not (
+            memo is None or is_number(memo)
+        ):
             return
         epsilon, lifetime = cast(float, epsilon), cast(float, lifetime)
         if lifetime < epsilon:
             self.report(
                 (*path, "lifetime_epsilon"),
-                f"is {lifetime}, below epsilon {epsilon}: the device could never answer once",
+                f"is {lifetime}, below epsilon {epsilon}: the device could never report",
             )
         elif memoize and not epsilon < (lifetime if memo is None else memo) <= MAX_MEMO_EPSILON:
             key = "lifetime_epsilon" if memo is None else "memo_epsilon"
             self.report(
                 (*path, key),
-                f"is {settings[key]}: with memory it is what one memo may reveal, above epsilon "
-                f"{epsilon} and at most {MAX_MEMO_EPSILON:g}",
+                f"is {settings[key]}: with memos it limits what one memo reveals, so it must be "
+                f"above epsilon {epsilon} and at most {MAX_MEMO_EPSILON:g}",
             )
         elif memoize and memo is not None and memo > lifetime:
             self.report(
                 (*path, "memo_epsilon"),
-                f"is {memo}, above lifetime_epsilon {lifetime}: the device could never answer once",
+                f"is {memo}, above lifetime_epsilon {lifetime}: the device could never report",
             )
 
-    def _memory(self, path: KeyPath, settings: Mapping[str, Any]) -> None:
+    def _mechanism(self, path: KeyPath, kind: Any, settings: Mapping[str, Any]) -> None:
+        """Whether there is such a mechanism, for this type and with or without memory."""
         name, place = settings.get("mechanism"), (*path, "mechanism")
         memoize = settings.get("longitudinal") == "memoize"
+        if not isinstance(name, str) or KEYS["mechanism"](name):
+            return
         if memoize and name in {*DESIGNS, *STRING_DESIGNS}:
             self.report(
                 place,
-                f'is {name}, which has no memory: say longitudinal = "fresh", or leave it out',
+                f'is {name}, which has no memos: set longitudinal = "fresh", or remove it',
             )
         elif not memoize and name in {*MEMOIZED_DESIGNS, *MEMOIZED_STRING_DESIGNS}:
             self.report(
-                place, f'is {name}, which remembers: say longitudinal = "memoize", or leave it out'
+                place, f'is {name}, which has memos: set longitudinal = "memoize", or remove it'
             )
+        elif kind in TYPES or name not in names(closed=False, memoize=memoize):
+            # Of an unknown type the names for a closed domain are listed.
+            try:
+                require_name(name, closed=kind != "string", memoize=memoize)
+            except SchemeError as error:
+                self.report(place, str(error))
+
+    @staticmethod
+    def _can_design(
+        settings: Mapping[str, Any], good: Mapping[str, Any], values: tuple[str, ...] | None
+    ) -> bool:
+        """Whether everything that the mechanism is made from was given and is right."""
+        given = all(key in good for key in SCHEME_KEYS if key in settings)
+        needed = all(key in good for key in ("type", "epsilon", "lifetime_epsilon"))
+        return given and needed and values != ()
 
     def _build(
         self, path: KeyPath, name: str, settings: Mapping[str, Any], values: tuple[str, ...] | None
     ) -> Metric | None:
+        """The metric, if its mechanism can be built; keys that are missing are left empty."""
         kind = settings["type"]
         other = settings.get("other")
         if other is None and kind == "category" and "other" in (values or ()):
@@ -338,9 +287,9 @@ class Declarations:
         metric = Metric(
             name=name,
             type=kind,
-            description=settings["description"],
-            owner=settings["owner"],
-            expires=settings["expires"],
+            description=settings.get("description", ""),
+            owner=settings.get("owner", ""),
+            expires=settings.get("expires", date.max),
             epsilon=float(settings["epsilon"]),
             lifetime_epsilon=float(settings["lifetime_epsilon"]),
             values=values,

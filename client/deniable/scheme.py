@@ -26,7 +26,7 @@ name stands beside it, so 48 bits leave collisions to one in 10**13."""
 
 @dataclass(frozen=True)
 class Scheme:
-    """The question type, the mechanism in force, and the values it is asked over.
+    """The metric's type, its mechanism, and its list of values.
 
     `values` are the domain in the order of the tally's items; None where the domain is
     open and candidates come at query time. A mechanism over strings serves a closed domain

@@ -1,8 +1,8 @@
-"""The collector over HTTP: public, write-only, and without a word about who sends.
+"""The collector as a Flask app: public, write-only, and silent about who sends.
 
-POST /v1/reports takes a batch; GET /v1/registry tells everyone what is asked, and
-/v1/openapi.json how; /healthz and /readyz are for the operator's probes. Any WSGI server
-can run it; `asgi` puts a faster way in for batches in front of it.
+POST /v1/reports accepts a batch. GET /v1/registry shows everyone the metrics, and
+/v1/openapi.json the protocol. /healthz and /readyz are for the operator's probes. Any WSGI
+server can run it; `asgi` adds a fast path for batches in front of it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def create_app(
     registry: Registry | None = None,
     mistakes: Sequence[str] = (),
 ) -> Flask:
-    """The WSGI app. A store that is down does not keep it from starting: it answers 503.
+    """The WSGI app. It also starts while its store is down, and then answers 503.
 
     `mistakes` says why settings and registry are not those of now (`inherited`).
 
@@ -168,7 +168,7 @@ def _add_documents(app: Flask, registry: Registry) -> None:
 
 
 def _document(text: str) -> Response:
-    """What is the same for everyone, and only sent to those who do not have it yet."""
+    """A response that is the same for everyone, with ETag and caching."""
     response = Response(text, content_type="application/json")
     response.set_etag(hashlib.sha256(text.encode()).hexdigest())
     response.headers["Cache-Control"] = "public, max-age=300"
@@ -177,7 +177,7 @@ def _document(text: str) -> Response:
 
 
 def _describe(metric: Metric) -> dict[str, Any]:
-    """What everyone may know about a metric: all of it but who in the house owns it."""
+    """The public description of a metric: everything but its owner."""
     return {
         "type": metric.type,
         "description": metric.description,
@@ -215,13 +215,13 @@ def _http_error(error: HTTPException) -> Response:
 
 _DETAILS = {
     404: "there is nothing at this path",
-    405: "this path does not take this method: see the Allow header",
-    413: "the body is larger than the collector takes: send several batches",
+    405: "this path does not accept this method: see the Allow header",
+    413: "the body is larger than the collector accepts: send several batches",
 }
 
 
 def _secure(response: Response) -> Response:
-    # Problems count themselves, and intake counts the batches that it acknowledges.
+    # Problem documents are counted where they are made, and acknowledged batches in intake.
     if response.status_code < 400 and response.status_code != 202:
         count_answer(response.status_code)
     for name, value in SECURITY_HEADERS.items():

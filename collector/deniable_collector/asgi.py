@@ -1,7 +1,7 @@
-"""The collector for an event loop: a short way in for batches, in front of the Flask app.
+"""The collector for an event loop: a fast path for batches, in front of the Flask app.
 
-POST /v1/reports is answered here, from the same reception and with the same answers as by
-the app; everything else goes to the app, in threads.
+POST /v1/reports is answered here, with the same code for reading and the same responses as in
+the app. Everything else goes to the app, in threads.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 _PATH = "/v1/reports"
 _INLINE = {JSON: 1 << 15, MEDIA_TYPE: 1 << 18}
-"""Bytes of a body that is read on the event loop: about a millisecond of work. A larger one
-is read in a thread, where it holds nobody up."""
+"""Largest body that is read on the event loop: about a millisecond of work. A larger one is read
+in a thread, where it delays no other request."""
 
 _SAMPLE_SECONDS = 1.0
 """How often the bytes that wait are written down for the metrics."""
@@ -50,7 +50,7 @@ _CLOSE = (b"connection", b"close")
 class Collector:
     """The ASGI app around a Flask app of `create_app`.
 
-    The lifespan protocol must be on: it makes what lives with the event loop.
+    The lifespan protocol must be on: it creates the objects that belong to the event loop.
     """
 
     def __init__(self, flask: Flask, settings: Settings) -> None:
@@ -65,7 +65,7 @@ class Collector:
         self.short = {
             each: min(most, self._reception.limit(each)) for each, most in _INLINE.items()
         }
-        """Most bytes of a body of each media type that `offer` takes."""
+        """The largest body of each media type that `offer` accepts, in bytes."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] == "POST" and scope["path"] == _PATH:
@@ -92,7 +92,7 @@ class Collector:
         if sampling is not None:
             sampling.cancel()
             await asyncio.wait([sampling])
-        # By now every request has been answered: nothing waits for a commit any more.
+        # By now every request has been answered, and nothing waits for a commit.
         self._group.close()
         await loop.run_in_executor(self._readers, self._journal.stop)
         self._readers.shutdown()
@@ -123,7 +123,7 @@ class Collector:
                 await _send(sending, answer)
 
     def admit(self, client: tuple[str, int] | None, headers: Iterable[tuple[bytes, bytes]]) -> None:
-        """Let the sender of a batch in: the peer, and the header with names in lower case.
+        """Check the sender of a batch: the peer, and the header with names in lower case.
 
         Raises:
             IntakeError: as `Admission.admit` does.
@@ -148,16 +148,16 @@ class Collector:
             )
 
     def release(self, size: int) -> None:
-        """The bytes wait no longer."""
+        """Stop counting these bytes as waiting."""
         self._held -= size
 
     def offer(self, media_type: str, body: bytes, done: Done) -> bool:
-        """Take a body that is not compressed, if that needs no waiting; `done` is told as by
-        `GroupCommit.add`.
+        """The fast path: handle an uncompressed body if that needs no waiting.
 
-        It has at most `short` bytes.
+        The body has at most `short` bytes. `done` is called as by `GroupCommit.add`.
 
-        False says nothing of the body, and `done` is not told: ask `settle`.
+        Returns False if the fast path cannot handle this body; then `done` is not called. Call
+        `settle` instead.
         """
         batch = self._reception.glance(media_type, "", body)
         if batch is None:
@@ -166,7 +166,7 @@ class Collector:
         return True
 
     async def settle(self, media_type: str, encoding: str, body: bytes) -> Receipt:
-        """Read a body, in a thread, and take it.
+        """Read a body, in a thread, and commit it.
 
         Raises:
             IntakeError, StoreError: nothing of it is counted.
@@ -231,7 +231,7 @@ def _headers(scope: Scope) -> tuple[str, str, int]:
     length that the body will have, or 0."""
     media_type = encoding = length = b""
     for name, value in scope["headers"]:
-        # Of a header that comes twice nothing is right.
+        # A header that comes twice is invalid.
         if name == b"content-type":
             media_type = value if not media_type else media_type + b"," + value
         elif name == b"content-encoding":

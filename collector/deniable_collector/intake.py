@@ -1,8 +1,8 @@
-"""What the collector does with a body, without HTTP: decode, validate, fold exactly once.
+"""What the collector does with a body, without HTTP: decode, validate, add exactly once.
 
-`read` and `read_binary` turn bytes into a batch whose bad reports are set aside, each with
-a reason; `take` folds many batches into one commit for each shard. All are safe to call
-from several threads.
+`read` and `read_binary` turn bytes into a batch, and separate bad reports, each with a reason.
+`take` adds up many batches into one commit for each shard. All are safe to call from several
+threads.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ __all__ = ["Intake"]
 _FIELDS = {"metric", "scheme", "window", "row", "columns"}
 
 _FEW_ROWS, _FEW_KINDS = 256, 4
-"""Rows of a scheme, and kinds of them, up to which a batch is summed in the time that its
-records take."""
+"""Limits on the rows of a scheme, and on their kinds, up to which the time to sum a batch is
+proportional to its records."""
 
 
 class Intake:
-    """Reads batches by the registry and folds them into the store.
+    """Reads batches by the registry and adds them to the store.
 
     `max_reports` is the most reports in a batch of JSON, `max_binary_reports` in a binary
     one, `max_metrics` the most metrics in one of JSON; `clock` returns POSIX time in seconds.
@@ -78,9 +78,9 @@ class Intake:
         self._catalogue.prepare()
 
     def glance(self, body: bytes) -> Batch | None:
-        """What `read` returns, if that is a batch without fault in tallies met before.
+        """The fast path of `read`, for a valid batch whose tallies are all known.
 
-        It never asks the store, and so never waits. None says nothing: ask `read`.
+        It never calls the store, and so never waits. If it returns None, call `read`.
         """
         typed = decode_typed(body)
         try:
@@ -92,7 +92,7 @@ class Intake:
         """Decode a body of JSON and validate each of its reports.
 
         Raises:
-            IntakeError: the body is no batch, so that nothing of it can be counted.
+            IntakeError: the body is not a batch, so nothing of it can be counted.
             StoreUnavailable: the published schemes cannot be read.
         """
         check_counts(body, self._max_reports)
@@ -143,9 +143,9 @@ class Intake:
         return Batch(batch_id, tuple(accepted), tuple(named), refused=refused)
 
     def glance_binary(self, body: bytes) -> Batch | None:
-        """What `read_binary` returns, if that takes no longer than there are bytes to look at.
+        """The fast path of `read_binary`, for a batch that takes time proportional to its bytes.
 
-        It never asks the store, and so never waits. None says nothing: ask `read_binary`.
+        It never calls the store, and so never waits. If it returns None, call `read_binary`.
         """
         try:
             batch = decode(body)
@@ -178,18 +178,18 @@ class Intake:
 
     @property
     def shards(self) -> int:
-        """Those of the store.
+        """The number of shards of the store.
 
         Raises:
-            StoreUnavailable: nobody can say how many there are.
+            StoreUnavailable: the store cannot be asked.
         """
         return self._store.shards
 
     def take(self, batches: Sequence[Batch]) -> list[Receipt]:
-        """Fold the batches, each exactly once, and return a receipt for each of them.
+        """Add the batches to the store, each exactly once, and return a receipt for each.
 
         Raises:
-            StoreError: the store refused or is unavailable. Some shards may hold their
+            StoreError: the store refused or is unavailable. Some shards may have their
                 commits by then; sending the same batches again completes the rest.
         """
         self.prepare()
@@ -197,8 +197,8 @@ class Intake:
         number = self._store.shards
         shards: dict[int, dict[str, Batch]] = {}
         for batch, count in zip(batches, counts, strict=True):
-            # Nothing is remembered of a batch without one good report: there is nothing
-            # in it to count twice.
+            # The id of a batch without a good report is not stored: nothing in it can be
+            # counted twice.
             if count:
                 shard = shard_of(batch.id, number)
                 shards.setdefault(shard, {}).setdefault(batch.id, batch)
@@ -208,7 +208,7 @@ class Intake:
         receipts = []
         for batch, count in zip(batches, counts, strict=True):
             if count and batch.id in folded:
-                # The next batch of this id, if there is one, was not in the commit.
+                # Another batch with this id was not in the commit.
                 folded.remove(batch.id)
                 receipts.append(Receipt(batch.id, count, 0, batch.rejected, batch.refused))
             else:
@@ -217,7 +217,7 @@ class Intake:
         return receipts
 
     def _fold(self, shard: int, pending: Mapping[str, Batch]) -> set[str]:
-        """Commit what the store has not seen yet, and return the ids of that."""
+        """Commit what the store has not seen yet, and return the committed ids."""
         left = dict(pending)
         while left:
             parts = [batch.summed for batch in left.values() if batch.summed]
@@ -241,7 +241,7 @@ class Intake:
                 "too-many-metrics",
                 413,
                 "Too many metrics",
-                f"a batch may hold reports of up to {self._max_metrics} metrics: "
+                f"a batch may have reports of up to {self._max_metrics} metrics: "
                 "send several batches",
             )
 
@@ -276,7 +276,7 @@ def _sum(batch: BinaryBatch, place: Place) -> Batch:
     summed = sum_records(batch, place.layout)
     bad: list[tuple[str, str, NDArray[np.int64]]] = [
         ("bad_row", _row_detail(len(place.rows)), summed.bad_rows),
-        ("bad_columns", "the columns are none that this row can have", summed.bad_columns),
+        ("bad_columns", "this row cannot have these columns", summed.bad_columns),
     ]
     named = sorted(
         (
@@ -297,7 +297,7 @@ def _sum(batch: BinaryBatch, place: Place) -> Batch:
 
 
 def _all_refused(batch: BinaryBatch, refused: Refused) -> Batch:
-    """What every record names cannot be counted."""
+    """All records are rejected, for the same reason."""
     count = len(batch.records)
     named = (Rejection(i, refused.reason, refused.detail) for i in range(min(count, NAMED)))
     return Batch(batch.id, (), tuple(named), {}, (), {refused.reason: count} if count else {})

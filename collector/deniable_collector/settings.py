@@ -32,7 +32,7 @@ _UNITS = {"": 1, "KIB": 1 << 10, "MIB": 1 << 20}
 
 
 class SettingsError(DeniableError):
-    """Settings are wrong; `problems` says of each one what to do."""
+    """Settings have mistakes; `problems` says for each what to do."""
 
     def __init__(self, problems: list[str]) -> None:
         self.problems = tuple(problems)
@@ -92,7 +92,7 @@ def _one_of(*choices: str) -> Callable[[str], str]:
 
 def _whole(lowest: int, highest: int) -> Callable[[str], int]:
     def parse(value: str) -> int:
-        # A dozen digits are enough for every setting, and bound the work on nonsense.
+        # A dozen digits are enough for every setting; longer input is refused cheaply.
         if not re.fullmatch(r"[0-9]{1,12}", value) or not lowest <= int(value) <= highest:
             raise ValueError(f"must be a whole number from {lowest} to {highest}")
         return int(value)
@@ -101,7 +101,7 @@ def _whole(lowest: int, highest: int) -> Callable[[str], int]:
 
 
 def _keep(value: str) -> int:
-    # A window that was dropped while it takes reports would begin again at zero.
+    # A window that is dropped while it accepts reports would start again at zero.
     days: int = _whole(0, 36_500)(value)
     if 0 < days < 8:
         raise ValueError("must be 0, or at least 8: windows take reports for six days")
@@ -132,7 +132,7 @@ def _rate(value: str) -> str:
 
 
 def _listed(value: str) -> list[str]:
-    """What stands between commas and line ends; a line that begins with # is a remark."""
+    """The items between commas and line ends; a line that begins with # is a comment."""
     lines = (line for line in value.splitlines() if not line.lstrip().startswith("#"))
     return [word for line in lines for each in line.split(",") if (word := each.strip())]
 
@@ -150,7 +150,7 @@ def _origins(value: str) -> tuple[str, ...]:
 
 
 def _keys(value: str) -> tuple[bytes, ...]:
-    """The SHA-256 of each key; the keys themselves are not kept."""
+    """The SHA-256 of each key; the keys themselves are not stored."""
     keys = _listed(value)
     # What RFC 6750 allows in an Authorization header.
     if not keys or not all(re.fullmatch(r"[A-Za-z0-9._~+/-]{16,256}=*", each) for each in keys):
@@ -263,10 +263,10 @@ class Settings:
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> Self:
-        """The settings that the environment makes.
+        """The settings from the environment.
 
         Raises:
-            SettingsError: some are wrong; all of those are listed.
+            SettingsError: some have mistakes; all of these are listed.
         """
         environ = os.environ if environ is None else environ
         values: dict[str, Any] = {}
@@ -356,6 +356,6 @@ def look_up(name: str, environ: Mapping[str, str]) -> str:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise ValueError(f"cannot be read from the file in {name}_FILE: {reason}") from None
     if not text:
-        # A secret that got lost must not open a door.
+        # A lost secret must not disable the check that it belongs to.
         raise ValueError(f"cannot be read from the file in {name}_FILE: it is empty")
     return text

@@ -29,11 +29,11 @@ from deniable_collector.serving.refusals import header_too_large, not_http
 __all__ = ["EventLoopWorker", "ThreadWorker"]
 
 _YOUNG = 20_000
-"""New objects, beyond those that went, after which garbage is looked for among them."""
+"""How many objects must be allocated (minus those freed) before the garbage collector runs."""
 
 
 class EventLoopWorker(UvicornWorker):  # type: ignore[misc]  # it brings no types
-    """uvloop and httptools, no access log, and no forwarded headers: the app has its own rule."""
+    """uvloop and httptools, no access log, and no forwarded headers, which the app handles."""
 
     CONFIG_KWARGS: ClassVar[dict[str, Any]] = {
         "loop": "uvloop",
@@ -43,13 +43,13 @@ class EventLoopWorker(UvicornWorker):  # type: ignore[misc]  # it brings no type
         "access_log": False,
         "proxy_headers": False,
         "server_header": False,
-        # Seconds between two signs of life to the master, and looks for one from it.
+        # Seconds between heartbeats to the master, and between checks that it is alive.
         "timeout_notify": 1,
     }
 
     def run(self) -> None:
-        # What the app is made of stays for ever, and requests leave hardly any cycles: both
-        # need not be looked at again and again.
+        # The app's objects live for ever, and requests leave hardly any cycles, so the garbage
+        # collector need not scan them often.
         gc.collect()
         gc.freeze()
         gc.set_threshold(_YOUNG, 10, 10)
@@ -58,8 +58,8 @@ class EventLoopWorker(UvicornWorker):  # type: ignore[misc]  # it brings no type
     async def callback_notify(self) -> None:
         await super().callback_notify()
         if os.getppid() != self.ppid:
-            # The master was killed. Nobody watches this worker any more, and it would keep
-            # the port from the master's successor.
+            # The master was killed. Nobody supervises this worker any more, and it would keep
+            # the port from the next master.
             os.kill(os.getpid(), signal.SIGTERM)
 
 

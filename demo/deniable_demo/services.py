@@ -47,7 +47,7 @@ def dashboard(registry: Path, store: str, port: int, token: str) -> Iterator[str
 def _service(
     command: str, bind: str, registry: Path, store: str, settings: Mapping[str, str]
 ) -> Iterator[str]:
-    # Whatever DENIABLE_* the user's own services run with does not concern the demo's.
+    # DENIABLE_* settings of the user's own services do not apply to the demo's.
     environ = {name: text for name, text in os.environ.items() if not name.startswith("DENIABLE_")}
     arguments = [command, "--registry", str(registry), "--store", store, "--bind", bind]
     with ExitStack() as stack:
@@ -69,7 +69,7 @@ def _service(
 
 
 def _address(child: subprocess.Popen[str], command: str) -> str:
-    """Where it says that it listens."""
+    """The address at which the service says it listens."""
     assert child.stdout is not None
     for line in child.stdout:
         if _LISTENING in line:

@@ -1,4 +1,4 @@
-"""The warnings that a statistician would give with an answer."""
+"""The warnings that a statistician would give with an estimate."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from deniable_estimator.messages import message
 __all__ = ["caveats"]
 
 _FEW = 30
-"""Fewer reports than this describe the reporters at best."""
+"""Fewer reports than this say nothing about the population."""
 
 _ROUGH = 0.5
-"""The skewness of about four chance supporters: intervals and p-values are rough from there."""
+"""The skewness with about four supporting reports by chance; above it, intervals and p-values are
+inexact."""
 
 
 def caveats(

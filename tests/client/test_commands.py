@@ -75,6 +75,24 @@ def test_lint_warns_of_what_cannot_work(run: Callable[..., Any], tmp_path: Path)
     assert [problem["severity"] for problem in warned] == ["warning", "warning"]
 
 
+@pytest.mark.parametrize(
+    ("devices", "severity"), [(400, "warning"), (1_000, "note"), (20_000, None)]
+)
+def test_lint_warns_of_crowds_that_see_no_large_share(
+    run: Callable[..., Any], tmp_path: Path, devices: int, severity: str | None
+) -> None:
+    """A crowd that cannot see a share of 5 % is a warning, one that cannot see 1 % a note. At
+    epsilon 2 a boolean's crowd of 400, 1,000 and 20,000 sees 6.3 %, 4 % and 0.9 %."""
+    path = tmp_path / "metrics.toml"
+    path.write_text(
+        "schema = 1\napp = 'example'\n"
+        "[metrics.m]\ntype = 'boolean'\ndescription = 'd'\nowner = 'o'\n"
+        f"expires = 2099-01-01\nepsilon = 2\nlifetime_epsilon = 8\ndevices = {devices}\n"
+    )
+    found = json.loads(run(lint, path, "--json").stdout)["problems"]
+    assert [each["severity"] for each in found] == ([severity] if severity else [])
+
+
 def test_lint_explains_each_mechanism(run: Callable[..., Any]) -> None:
     """--explain says for each metric why it has its mechanism and what that loses."""
     result = run(lint, REGISTRIES / "good.toml", "--explain")
@@ -97,7 +115,7 @@ def test_lint_says_what_a_lifetime_bounds(run: Callable[..., Any], tmp_path: Pat
     listed = json.loads(run(lint, tmp_path / "metrics.toml", "--json").stdout)["metrics"]
     assert result.exit_code == 0
     assert "a memo" in result.stdout
-    assert "answers" not in result.stdout
+    assert "reports" not in result.stdout
     assert [each["lifetime_answers"] for each in listed] == [None, None]
     assert [each["longitudinal"] for each in listed] == ["memoize", "memoize"]
     assert "subset selection of a memo has 1 times the least" in listed[0]["explanation"]
@@ -131,7 +149,7 @@ lifetime_epsilon = 3.0
     [
         (3.0, 7.0, "has room for 2 of them, so a device stops for good at change 2"),
         (2.0, 7.0, "has room for 3 of them, so a device stops for good at change 3"),
-        (4.0, 7.0, "has room for one, so devices that have answered would stop for good"),
+        (4.0, 7.0, "has room for one, so devices that have reported would stop for good"),
     ],
 )
 def test_lint_says_how_often_memory_may_change(
@@ -172,7 +190,7 @@ def test_lint_warns_of_a_cap_that_no_answer_fits_into(
     result = run(lint, path)
     warned = [line for line in result.stderr.splitlines() if "warning" in line]
     assert len(warned) == 2
-    assert all("no device can ever answer" in line for line in warned)
+    assert all("no device can ever report" in line for line in warned)
 
 
 @pytest.mark.parametrize(
@@ -182,19 +200,19 @@ def test_lint_warns_of_a_cap_that_no_answer_fits_into(
         ("memo_epsilon = 3.0", "memo_epsilon = 5.0", "kept", "are more than lifetime_epsilon 7"),
         ("memo_epsilon = 3.0", "memo_epsilon = 5.0", "kept", "lifetime_epsilon of at least 8"),
         ("longitudinal = \"memoize\"\nepsilon = 1.0\nmemo_epsilon = 3.0", "epsilon = 1.0", "kept",
-         "gives up its memory"),
+         "gives up its memos"),
         ("lifetime_epsilon = 3.0", "lifetime_epsilon = 3.0\nlongitudinal = 'memoize'", "fresh",
-         "begins a memory: a memo is charged 3"),
+         "begins to memoize: a memo is charged 3"),
         ("epsilon = 1.0\nlifetime_epsilon = 3.0", "epsilon = 1.5\nlifetime_epsilon = 3.0", "fresh",
-         "is a new scheme: devices go on with the ledger"),
-        ('app = "editor"', 'app = "viewer"', "app", "devices begin anew"),
+         "is a new scheme: devices continue with the ledger"),
+        ('app = "editor"', 'app = "viewer"', "app", "devices start again"),
         ('app = "editor"', 'app = "editor"\nlifetime_epsilon = 9', "lifetime_epsilon",
          "was no limit"),
-        ("[metrics.fresh]", "[metrics.renamed]", "metrics.fresh", "is gone: devices forget"),
+        ("[metrics.fresh]", "[metrics.renamed]", "metrics.fresh", "is gone: devices delete"),
         ("epsilon = 1.0\nlifetime_epsilon = 3.0", "epsilon = 1.0\nlifetime_epsilon = 1.0", "fresh",
-         "has room for 1 answers, where it had room for 3"),
+         "has room for 1 reports, and had room for 3"),
         ("lifetime_epsilon = 7.0", "lifetime_epsilon = 3.0", "kept",
-         "has room for 1 schemes with memos, where it had room for 2"),
+         "has room for 1 schemes with memos, and had room for 2"),
         ('"With memory."', '"Described anew."', None, ""),
     ],
 )  # fmt: skip

@@ -215,7 +215,7 @@ CROWDS: dict[str, tuple[str, list[float], Crowd]] = {
         HALVES,
         lambda rng: answering(rng, 1500, 30, 0.04, 2),
     ),
-    "the README's metric, a year": (
+    "2 % of the devices a day, a year": (
         f"{FIVE}\nepsilon = 1.0\nlifetime_epsilon = 8.0\nsample_rate = 0.02",
         FALLING,
         lambda rng: answering(rng, 250, 365, 0.02, 8),

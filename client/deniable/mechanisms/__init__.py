@@ -1,13 +1,13 @@
-"""Mechanisms by name: how the registry asks for one, and how a scheme is read back.
+"""Mechanisms by name: for the registry, which names one, and for schemes, which are read back.
 
-Adding a mechanism means one file in this folder and its entries in the tables below; the
-collector never learns of it.
+To add a mechanism, add one file to this folder and its entries to the tables below. The
+collector need not change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from deniable.errors import SchemeError
 from deniable.mechanisms.base import (
@@ -81,7 +81,9 @@ __all__ = [
     "design_string",
     "explain",
     "explain_memoized",
+    "names",
     "rebuild",
+    "require_name",
     "total_variance",
 ]
 
@@ -110,7 +112,7 @@ MEMOIZED_DESIGNS: dict[str, Callable[[int, float, float], Memoizing[int]]] = {
     "memoized_subset_selection": MemoizedSubsetSelection.design,
     "basic_rappor": BasicRappor.design,
 }
-"""With memory, for a closed domain alone: name -> (size, epsilon, lifetime) -> mechanism."""
+"""With memos, only for a closed domain: name -> (size, epsilon, lifetime) -> mechanism."""
 
 MEMOIZED_STRING_DESIGNS: dict[str, Callable[[str, float, float], Memoizing[str]]] = {
     "memoized_local_hashing": MemoizedLocalHashing.design,
@@ -118,7 +120,7 @@ MEMOIZED_STRING_DESIGNS: dict[str, Callable[[str, float, float], Memoizing[str]]
     "rappor_paper": lambda salt, epsilon, lifetime_epsilon: Rappor.paper(salt),
     "rappor_chromium": lambda salt, epsilon, lifetime_epsilon: Rappor.chromium(salt),
 }
-"""With memory, for strings or the values of a closed domain: name -> (salt, epsilon,
+"""With memos, for strings or the values of a closed domain: name -> (salt, epsilon,
 lifetime) -> mechanism."""
 
 _CLASSES: dict[str, type[Mechanism[Any]]] = {
@@ -141,13 +143,33 @@ _CLASSES: dict[str, type[Mechanism[Any]]] = {
 }
 
 
+def names(*, closed: bool, memoize: bool) -> tuple[str, ...]:
+    """What `mechanism = "..."` may say: for a closed domain or for strings, with memos or not."""
+    if memoize:
+        return (AUTO, *(MEMOIZED_DESIGNS if closed else ()), *MEMOIZED_STRING_DESIGNS)
+    return (AUTO, *(DESIGNS if closed else STRING_DESIGNS))
+
+
+def require_name(name: str, *, closed: bool, memoize: bool) -> None:
+    """Check that there is a mechanism called `name` for such a domain.
+
+    Raises:
+        SchemeError: there is none; the message lists those that there are.
+    """
+    known = names(closed=closed, memoize=memoize)
+    if name not in known:
+        message = f"there is no mechanism {name!r} here: choose one of {', '.join(known)}"
+        raise SchemeError(message)
+
+
 def design(name: str, size: int, epsilon: float) -> Mechanism[int]:
     """The mechanism called `name` for a closed domain, within `epsilon`.
 
     Raises:
         SchemeError: there is no such mechanism, or it cannot keep within `epsilon`.
     """
-    maker = best_for if name == AUTO else _named(DESIGNS, name)
+    require_name(name, closed=True, memoize=False)
+    maker = best_for if name == AUTO else DESIGNS[name]
     return maker(size, check_epsilon(epsilon)).require_within(epsilon)
 
 
@@ -157,45 +179,33 @@ def design_string(name: str, metric: str, epsilon: float) -> Mechanism[str]:
     Raises:
         SchemeError: there is no such mechanism, or it cannot keep within `epsilon`.
     """
-    maker = HashedProjectiveGeometry.design if name == AUTO else _named(STRING_DESIGNS, name)
+    require_name(name, closed=False, memoize=False)
+    maker = HashedProjectiveGeometry.design if name == AUTO else STRING_DESIGNS[name]
     return maker(metric, check_epsilon(epsilon)).require_within(epsilon)
 
 
 def design_memoized(
     name: str, metric: str, size: int | None, epsilon: float, lifetime_epsilon: float
 ) -> Memoizing[Any]:
-    """The mechanism with memory called `name`, within `epsilon` and `lifetime_epsilon`.
+    """The mechanism with memos called `name`, within `epsilon` and `lifetime_epsilon`.
 
-    `size` is that of a closed domain, None for strings. A mechanism over strings serves a
-    closed domain by the texts of its values; its own size is None. `metric` is its salt.
+    `size` is the size of a closed domain, None for strings. A mechanism over strings can also
+    randomize the texts of a closed domain's values; its own size is None. `metric` is its salt.
 
     Raises:
         SchemeError: there is no such mechanism, or it cannot keep within both.
     """
     check_memo_epsilon(epsilon, lifetime_epsilon)
+    require_name(name, closed=size is not None, memoize=True)
     mechanism: Memoizing[Any]
-    if name == AUTO:
-        if size is None:
-            mechanism = MemoizedLocalHashing.design(metric, epsilon, lifetime_epsilon)
-        else:
-            mechanism = best_memoized_for(size, metric, epsilon, lifetime_epsilon)
+    if size is not None and name == AUTO:
+        mechanism = best_memoized_for(size, metric, epsilon, lifetime_epsilon)
     elif size is not None and name in MEMOIZED_DESIGNS:
         mechanism = MEMOIZED_DESIGNS[name](size, epsilon, lifetime_epsilon)
     else:
-        closed = () if size is None else MEMOIZED_DESIGNS
-        maker = _named(MEMOIZED_STRING_DESIGNS, name, closed)
+        maker = MemoizedLocalHashing.design if name == AUTO else MEMOIZED_STRING_DESIGNS[name]
         mechanism = maker(metric, epsilon, lifetime_epsilon)
     return mechanism.require_within_lifetime(epsilon, lifetime_epsilon)
-
-
-_Maker = TypeVar("_Maker")
-
-
-def _named(table: Mapping[str, _Maker], name: str, others: Iterable[str] = ()) -> _Maker:
-    if name not in table:
-        known = ", ".join([AUTO, *others, *table])
-        raise SchemeError(f"there is no mechanism {name!r} here: choose one of {known}")
-    return table[name]
 
 
 def rebuild(name: str, parameters: Mapping[str, Any]) -> Mechanism[Any]:

@@ -1,4 +1,4 @@
-"""A batch that has been read, and what became of it."""
+"""A batch that was read, and the result of committing it."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ REASONS = (
     "bad_row",
     "bad_columns",
 )
-"""Why a report can be rejected, in the order in which it is looked at."""
+"""Why a report can be rejected, in the order of the checks."""
 
 
 @dataclass(frozen=True)
 class Rejection:
-    """A report that was not counted: its place in the batch, a reason code and its meaning."""
+    """A report that was not counted: its index in the batch, a reason code and its meaning."""
 
     index: int
     reason: str
@@ -65,7 +65,7 @@ class Batch(NamedTuple):
 
 
 class Receipt(NamedTuple):
-    """What became of a batch. Its accepted reports are in the tallies, durably, by now.
+    """The result of a batch. Its accepted reports are durably in the tallies.
 
     Either `accepted` or `duplicate` is 0: a batch is counted as a whole, or was before.
     `rejected` names the first `NAMED` that were left out; `refused` counts all by reason.

@@ -43,11 +43,11 @@ _LONG = b"0" * 40
 
 
 class IntakeError(DeniableError):
-    """A request of which nothing can be counted, as RFC 9457 describes a problem.
+    """A request of which nothing can be counted, with the fields of RFC 9457.
 
-    `code` names the problem for programs, `status` is the HTTP status, `title` says in
-    words what kind of problem it is, `detail` what to do about this one. `retry_after` is
-    the shortest wait in seconds, where the same request may succeed later.
+    `code` names the problem for programs, `status` is the HTTP status, `title` names the kind
+    of problem in words, `detail` says what to do about this one. `retry_after` is the shortest
+    wait in seconds, if the same request may succeed later.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ def parse(body: bytes) -> dict[str, Any]:
             body.decode("utf-8"), object_pairs_hook=_unrepeated, parse_constant=_no_constant
         )
     except (ValueError, RecursionError):
-        # The parser's message quotes the body, so it stays here.
+        # The parser's message quotes the body, so it is not passed on.
         raise IntakeError(
             "not-json", 400, "Not JSON", "the body must be one JSON object in UTF-8"
         ) from None
@@ -170,7 +170,7 @@ def _pieces(source: Source, limit: int, *, compressed: bool = False) -> list[byt
 
 
 def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    # Readers differ in which of two equal keys they take, so neither is taken.
+    # Parsers differ in which of two equal keys they use, so both are refused.
     fields = dict(pairs)
     if len(fields) != len(pairs):
         raise ValueError
@@ -209,6 +209,4 @@ def too_large(limit: int, *, compressed: bool = False) -> IntakeError:
 
 
 def _not_gzip() -> IntakeError:
-    return IntakeError(
-        "not-gzip", 400, "Not gzip", "the body must be one whole gzip member, as it claims to be"
-    )
+    return IntakeError("not-gzip", 400, "Not gzip", "the body must be one complete gzip member")

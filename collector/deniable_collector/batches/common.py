@@ -1,7 +1,7 @@
-"""Reports that many devices send alike, validated once.
+"""A cache of validated reports, because many devices send identical ones.
 
-A report that names one column of a short list is the same for thousands of devices. What it
-adds to is looked up by the whole of it, so that most reports cost one look-up.
+A report with one column of a short list is the same for thousands of devices. The whole report
+is the key of the cache, so most reports cost one look-up.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from deniable_collector.batches.typed import TypedReport, read_columns
 __all__ = ["CommonReports"]
 
 _MOST = 1 << 14
-"""Reports remembered, of some 400 bytes each; when there are more, all are forgotten."""
+"""Cached reports, of about 400 bytes each; when there are more, the cache is emptied."""
 
 
 class _Known(dict[TypedReport, Accepted]):
@@ -39,7 +39,7 @@ class CommonReports:
         self._lock = threading.Lock()
 
     def find(self, reports: Iterable[TypedReport], now: float) -> tuple[Accepted, ...] | None:
-        """What each report adds to at `now`; None if one is bad, or its tally not met yet."""
+        """What each report adds to at `now`; None if one is bad, or its tally is not cached."""
         known = self._known
         if not known.opens <= now <= known.closes or len(known) >= _MOST:
             # Some of their windows have closed, or a clock was set back.

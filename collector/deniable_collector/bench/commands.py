@@ -1,4 +1,4 @@
-"""`deniable bench ingest`: how much a collector takes, and how long its answers take then."""
+"""`deniable bench ingest`: how many requests a collector handles, and its response times."""
 
 from __future__ import annotations
 
@@ -91,9 +91,9 @@ def ingest(
 ) -> None:  # fmt: skip
     """Send made-up reports to a collector, measure its answers, and say what limits them.
 
-    Made-up reports are counted like any others and cannot be taken out of a tally again. So
-    metrics whose names begin with bench_ are taken, and others only if they are named and you
-    agree. A key for the collector is taken from DENIABLE_INGEST_KEY.
+    Made-up reports are counted like any others and cannot be removed from a tally. So the
+    command uses metrics whose names begin with bench_, and others only if you name them and
+    confirm. The key for the collector comes from DENIABLE_INGEST_KEY.
     """
     console = Console(stderr=True, highlight=False)
     address = urlsplit(url)
@@ -134,7 +134,7 @@ def ingest(
 def _agree(real: list[str], url: str) -> None:
     warning = (
         f"This adds made-up reports to the tallies of {', '.join(real)} at {url}. They bias every "
-        "estimate of those windows, and nothing can take them out again."
+        "estimate of these windows, and cannot be removed again."
     )
     if not sys.stdin.isatty():
         raise click.UsageError(f"{warning} If that is what you want, say --yes.")

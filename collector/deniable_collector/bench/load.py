@@ -1,8 +1,8 @@
-"""A load on a collector over HTTP, bounded in time and number, and what came of it.
+"""A load on a collector over HTTP, limited in time and number, and its results.
 
-With a rate, each request is due at a moment that does not depend on the answers before it,
-and its wait is measured from that moment: a collector that stalls cannot hide it by being
-asked less (coordinated omission, as Gil Tene named it).
+With a rate, each request is due at a moment that does not depend on earlier responses, and its
+wait is measured from that moment. Otherwise a stalled collector would get fewer requests, which
+hides the stall (coordinated omission, as Gil Tene named it).
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _TIMEOUT = 30.0
 """Seconds after which a request counts as failed."""
 
 _PAUSE = 0.1
-"""Seconds that a connection rests after it failed, so that a dead collector is not hammered."""
+"""Seconds for which a connection pauses after a failure, to spare a collector that is down."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """What to send: `rate` is requests per second over all connections, 0 for as many as they
-    can; it ends after `seconds`, or `requests`."""
+    """What to send: `rate` is requests per second over all connections, 0 for as many as
+    possible. It ends after `seconds`, or `requests`."""
 
     url: str
     seconds: float
@@ -74,11 +74,11 @@ class Outcome:
 
     @property
     def answered(self) -> int:
-        """Requests with an answer."""
+        """Requests with a response."""
         return self.statuses.total()
 
     def to_dict(self) -> dict[str, object]:
-        """The figures: times in milliseconds, None where there was no answer."""
+        """The figures: times in milliseconds, None without a response."""
         waits = 1000 * np.asarray(self.waits)
         percentiles = {f"p{each}": float(np.percentile(waits, each)) for each in (50, 90, 99)
                        } if len(waits) else dict.fromkeys(("p50", "p90", "p99"))  # fmt: skip
@@ -116,7 +116,7 @@ _decode_problem = msgspec.json.Decoder(_Problem).decode
 
 
 async def run(load: Load, body: Callable[[], bytes], outcome: Outcome) -> None:
-    """Send the load, and write into `outcome` what comes of it while it comes.
+    """Send the load, and add each result to `outcome` at once.
 
     Every request is answered or failed when this returns.
     """

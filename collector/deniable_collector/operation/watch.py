@@ -29,7 +29,7 @@ _PING_SECONDS = 1.0
 
 
 class WatchedStore(Store):
-    """Passes everything on to another store; safe to use from several threads if that is."""
+    """Forwards every call to another store; as thread-safe as that store is."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -45,7 +45,7 @@ class WatchedStore(Store):
 
     @property
     def shards(self) -> int:
-        # Asked for every batch, and answered from memory once the store is known.
+        # Called for every batch, and answered from memory once it is known.
         try:
             return self._store.shards
         except StoreUnavailable as error:
@@ -64,7 +64,7 @@ class WatchedStore(Store):
         with self._contact():
             self._store.publish(listed)
         schemes_of = {name: {each.fingerprint for each in listed[name]} for name in listed}
-        # The same is published again every minute, which is nobody's news.
+        # The same schemes are published again every minute, which is not logged.
         if schemes_of != self._published:
             self._published = schemes_of
             tell("info", "published", f"published the schemes of {len(listed)} metrics",
@@ -109,7 +109,7 @@ class WatchedStore(Store):
                 raise StoreUnavailable(str(self._ping), self._ping.retry_after)
 
     def clear_journal(self, older_than: float) -> float | None:
-        # A journal that cannot be cleared now is no loss of the store.
+        # A journal that cannot be cleared now does not mean that the store is lost.
         return self._store.clear_journal(older_than)
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
-"""Who may send a batch at all: holders of an ingest key, at the rate that a network is allowed.
+"""Who may send a batch: holders of an ingest key, at the rate that a network is allowed.
 
-An address is looked at and forgotten. Of a network (/24, /48) a count is kept, under a hash
-whose random key goes when the count goes: after the second, minute, hour or day of the rate.
+No address is stored. For a network (/24, /48) there is a count, under a hash with a random key.
+Both are deleted after the second, minute, hour or day of the rate.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ __all__ = ["Admission", "client_address", "network_of"]
 _IPV4, _IPV6 = 24, 48
 
 _MOST_NETWORKS = 1 << 20
-"""Networks that are counted at a time; with more, all begin again, so that memory is bounded."""
+"""The most networks that are counted at a time. With more, all counts are reset, so that memory is
+bounded."""
 
 
 class Admission:
-    """Lets a request in or raises; `None` of `of` stands for a collector that lets all in.
+    """Admits a request or raises. `of` returns None for a collector that admits everybody.
 
     `clock` returns seconds that never go back.
     """
@@ -61,7 +62,7 @@ class Admission:
         Raises:
             IntakeError: 429 if the client's network sends too much, 401 without a good key.
         """
-        # The rate comes first, so that it bounds how fast keys can be guessed.
+        # The rate comes first, so that it limits how fast keys can be guessed.
         if self._rate is not None and address:
             secret = self._counts.secret_for(self._rate.get_expiry())
             network = hashlib.blake2b(network_of(address), key=secret, digest_size=8).hexdigest()
@@ -75,7 +76,7 @@ class Admission:
     def admit_scope(
         self, client: tuple[str, int] | None, headers: Iterable[tuple[bytes, bytes]]
     ) -> None:
-        """`admit` for what an ASGI server knows: the peer, and the header with names in lower case.
+        """`admit` for ASGI servers: with the peer, and the header with names in lower case.
 
         Raises:
             IntakeError: as `admit` does.
@@ -104,15 +105,15 @@ class Admission:
         if not key and scheme.lower() == "bearer":
             key = token.strip()
         digest = hashlib.sha256(key.encode("latin-1", "replace")).digest()
-        # All are compared, so that the time says nothing of which one was near.
+        # All are compared, so that the time does not reveal which one was close.
         return sum(hmac.compare_digest(digest, each) for each in self._keys) > 0
 
 
 def client_address(peer: str, forwarded: str, hops: int) -> str:
     """The client's address: the peer's, or what the outermost of `hops` proxies saw.
 
-    `forwarded` is X-Forwarded-For; what stands left of the trusted hops is the client's own
-    word and counts for nothing.
+    `forwarded` is X-Forwarded-For. Entries to the left of the trusted hops come from the client
+    and are ignored.
     """
     if hops and forwarded:
         seen = forwarded.split(",")
@@ -122,7 +123,7 @@ def client_address(peer: str, forwarded: str, hops: int) -> str:
 
 
 def network_of(address: str) -> bytes:
-    """The /24 or /48 of an address; all that is no address is one network."""
+    """The /24 or /48 of an address; everything that is not an address counts as one network."""
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -135,10 +136,10 @@ def network_of(address: str) -> bytes:
 
 
 class _Counts(Storage):
-    """The counts of one stretch of time, forgotten all at once together with their secret.
+    """The counts of one period, which are deleted all at once together with their secret.
 
-    The library's own memory walks through all of its keys in a thread, a hundred times a
-    second: too much with the networks of a launch day.
+    The library's own storage iterates over all of its keys in a thread, a hundred times a
+    second, which is too slow with the networks of a launch day.
     """
 
     STORAGE_SCHEME = None
@@ -151,7 +152,7 @@ class _Counts(Storage):
         self.reset()
 
     def secret_for(self, seconds: float) -> bytes:
-        """What keys are hashed with now; where a stretch has ended, one of `seconds` begins."""
+        """The current hash key. If a period has ended, a new one of `seconds` begins."""
         with self._lock:
             if self._clock() >= self._ends:
                 self._forget()
@@ -172,7 +173,7 @@ class _Counts(Storage):
         return time.time() + self.seconds_left()
 
     def seconds_left(self) -> float:
-        """How long the present stretch goes on."""
+        """The remaining seconds of the current period."""
         return max(0.0, self._ends - self._clock())
 
     def check(self) -> bool:

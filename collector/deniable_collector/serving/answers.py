@@ -1,4 +1,4 @@
-"""What the collector answers, and how that travels."""
+"""The collector's responses, and their bytes."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ SECURITY_HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-"""What every answer carries, unless it says otherwise."""
+"""The headers of every response, unless it overrides them."""
 
 _AUTHENTICATE = 'Bearer realm="deniable"'
-"""What WWW-Authenticate says beside a 401 (RFC 9110, 11.6.1)."""
+"""The WWW-Authenticate header of a 401 (RFC 9110, 11.6.1)."""
 
 
 class Answer(NamedTuple):
@@ -40,7 +40,7 @@ _PLAIN = b'{"batch": "%s", "accepted": %d, "duplicate": %d, "rejected": [], "ref
 def head(
     content_type: str, retry_after: float | None, status: int = 0
 ) -> tuple[tuple[bytes, bytes], ...]:
-    """What stands in the header of an answer, but for its length; names in lower case."""
+    """The headers of a response, except for its length; names in lower case."""
     headers = [(b"content-type", content_type.encode())]
     headers += [(name.lower().encode(), text.encode()) for name, text in SECURITY_HEADERS.items()]
     if retry_after is not None:

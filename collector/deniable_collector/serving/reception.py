@@ -1,4 +1,4 @@
-"""From a request to a batch: who may send, what and how much, the same for every server."""
+"""From a request to a batch: who may send, what and how much; the same for every server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ made to take long, of nothing but Huffman tables, then takes no longer than a go
 
 
 class Reception:
-    """Knows which body is read how, and how large it may be."""
+    """Knows how to read each media type, and how large a body may be."""
 
     def __init__(self, intake: Intake, settings: Settings) -> None:
         self.intake = intake
@@ -36,7 +36,7 @@ class Reception:
         `media_type` is in lower case and without its parameters.
 
         Raises:
-            IntakeError: no batch has this type.
+            IntakeError: this is not a batch's media type.
         """
         limit = self._limits.get(media_type)
         if limit is None:
@@ -59,7 +59,7 @@ class Reception:
         return self.intake.read(body)
 
     def glance(self, media_type: str, encoding: str, body: bytes) -> Batch | None:
-        """The batch, if it can be read at once and without waiting; else None."""
+        """The fast path: the batch, if it can be read at once without waiting; else None."""
         if encoding:
             return None
         if media_type == JSON:
