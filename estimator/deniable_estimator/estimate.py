@@ -17,7 +17,7 @@ from deniable import Scheme
 from deniable.mechanisms import Memoizing
 from deniable_collector.tally import Tally
 from deniable_estimator.anomalies import ALARM_LEVEL, Figure, Verdict, figures
-from deniable_estimator.caveats import caveats
+from deniable_estimator.caveats import caveats, footnotes
 from deniable_estimator.cohorts import decode_cohorts, fits
 from deniable_estimator.decoders import asked_values, supported
 from deniable_estimator.finding import Finding
@@ -106,6 +106,17 @@ class Estimate(Basis):
     """The part of all reports that `gain` and `loss` take to be fake; `replace` it at will."""
     alarm_level: float = ALARM_LEVEL
     """How often an estimate from honest devices alone may be called anomalous."""
+
+    @property
+    def footnotes(self) -> tuple[str, ...]:
+        """Those of the warnings that stand with every such answer, however many reports there
+        are: a page tells them below, so that the others are noticed."""
+        return footnotes(self.n, self.windows, devices=self.devices, complete=self.complete)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The other warnings."""
+        return tuple(each for each in self.warnings if each not in self.footnotes)
 
     @property
     def gain(self) -> FloatArray:

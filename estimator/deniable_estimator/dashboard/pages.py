@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 from flask import Blueprint, Response, render_template, request
 from flask.typing import ResponseReturnValue
@@ -16,10 +17,15 @@ from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.below import list_mistake
 from deniable_estimator.dashboard.charts import folded_chart
 from deniable_estimator.dashboard.embedding import embed_link
-from deniable_estimator.dashboard.overview import metric_card, read_filters
+from deniable_estimator.dashboard.overview import attention, metric_card, read_filters
 from deniable_estimator.dashboard.privacy import privacy_label
 from deniable_estimator.dashboard.ranges import before, presets, read_range
-from deniable_estimator.dashboard.source import Source, current_source, declared_metric
+from deniable_estimator.dashboard.source import (
+    PAGE_PATIENCE,
+    Source,
+    current_source,
+    declared_metric,
+)
 from deniable_estimator.dashboard.table import table
 from deniable_estimator.dashboard.timeline import grouping, timeline
 from deniable_estimator.dashboard.view import View, read_view
@@ -46,9 +52,11 @@ def overview() -> ResponseReturnValue:
     source = current_source()
     days = read_range({}, source.clock())
     filters = read_filters(request.args, source.registry)
-    cards = [
-        metric_card(source, metric, days) for metric in source.registry if filters.admit(metric)
-    ]
+    metrics = [metric for metric in source.registry if filters.admit(metric)]
+    # However many of them have strings to decode, the page waits no longer than any other does.
+    strings = sum(metric.values is None for metric in metrics)
+    quick = replace(source, patience=PAGE_PATIENCE / max(1, strings))
+    cards = [metric_card(quick, metric, days) for metric in metrics]
     return render_template(
         "overview.html",
         cards=cards,
@@ -209,10 +217,8 @@ def _since(source: Source, metric: Metric, view: View, estimate: Estimate) -> st
 
 def _notes(source: Source, metric: Metric, estimate: Estimate | None) -> list[str]:
     """What a careful reader should know before believing the picture."""
-    notes = list(estimate.warnings) if estimate and estimate.n else []
-    if metric.expires < source.today:
-        notes.append(message(words.EXPIRED, day=metric.expires))
-    return notes
+    notes = estimate.notes if estimate and estimate.n else ()
+    return [*notes, *attention(source, metric, estimate)]
 
 
 def _estimate_file(estimate: Estimate, form: str) -> Response:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,7 @@ from deniable_collector.stores import Store
 from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.reading import Question, Selection
 from deniable_estimator.sampling import sample_tally
 
 from .conftest import NOW, TOKEN, YESTERDAY
@@ -148,3 +151,44 @@ def test_the_operators_list_is_used(client: FlaskClient, folder: Path) -> None:
     broken = client.get("/metric/site").text
     assert "repeats line 1" in broken
     assert client.get("/metric/site.csv").status_code == 400
+
+
+def test_the_card_shows_the_operators_list(client: FlaskClient, folder: Path) -> None:
+    """The overview draws the strings that the operator has listed; without a list, or with one
+    that has a mistake, the card says what to do."""
+    assert "name those that you look for" in client.get("/").text
+    (folder / "site.txt").write_text("b.example\na.example\nnobody.example\n")
+    card = client.get("/").text
+    assert card.index(">a.example</text>") < card.index(">b.example</text>")
+    assert "name those that you look for" not in card
+    assert "20,000 answers" in card
+    (folder / "site.txt").write_text("a\na\n")
+    broken = client.get("/")
+    assert broken.status_code == 200
+    assert "repeats line 1" in broken.text
+
+
+def test_a_slow_list_does_not_hold_up_the_overview(
+    client: FlaskClient, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While strings are being decoded the other cards are there, and its card says so."""
+    held = threading.Event()
+    honest = Selection.read
+
+    def slow(selection: Selection) -> Question:
+        held.wait(30)
+        return honest(selection)
+
+    monkeypatch.setattr(Selection, "read", slow)
+    (folder / "site.txt").write_text("a.example\nb.example\n")
+    try:
+        page = client.get("/")
+        assert page.status_code == 200
+        assert "is being calculated" in page.text
+        assert ">a.example</text>" not in page.text
+    finally:
+        held.set()
+    deadline = time.monotonic() + 30
+    while ">a.example</text>" not in client.get("/").text:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
