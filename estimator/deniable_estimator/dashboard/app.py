@@ -31,7 +31,7 @@ from deniable_estimator.dashboard.pages import pages
 from deniable_estimator.dashboard.pictures import pictures
 from deniable_estimator.dashboard.planner import planner
 from deniable_estimator.dashboard.problems import Problem
-from deniable_estimator.dashboard.ranges import RangeError
+from deniable_estimator.dashboard.ranges import RangeError, is_day
 from deniable_estimator.dashboard.settings import Settings
 from deniable_estimator.dashboard.source import Source
 from deniable_estimator.dashboard.waiting import waiting_page, waiting_problem
@@ -124,6 +124,7 @@ def create_app(
         values_below_noise=words.values_below_noise,
         changes_below_noise=words.changes_below_noise,
         isolated=isolated,
+        is_day=is_day,
     )
     app.jinja_env.globals["version"] = deniable.__version__
     if settings.trusted_proxies:

@@ -14,12 +14,13 @@ from deniable import Metric, ValueListError
 from deniable.value_list import parse_values
 from deniable_estimator.comparison import compare, has_memory
 from deniable_estimator.dashboard import words
+from deniable_estimator.dashboard.access import for_people
 from deniable_estimator.dashboard.below import list_mistake
 from deniable_estimator.dashboard.charts import folded_chart
 from deniable_estimator.dashboard.embedding import embed_link
 from deniable_estimator.dashboard.overview import attention, metric_card, read_filters
 from deniable_estimator.dashboard.privacy import privacy_label
-from deniable_estimator.dashboard.ranges import before, presets, read_range
+from deniable_estimator.dashboard.ranges import RangeError, before, check_names, presets, read_range
 from deniable_estimator.dashboard.source import (
     PAGE_PATIENCE,
     Source,
@@ -28,13 +29,14 @@ from deniable_estimator.dashboard.source import (
 )
 from deniable_estimator.dashboard.table import table
 from deniable_estimator.dashboard.timeline import grouping, timeline
-from deniable_estimator.dashboard.view import View, read_view
+from deniable_estimator.dashboard.view import NAMES, View, read_view
 from deniable_estimator.dashboard.words import freshness, headline
+from deniable_estimator.errors import EstimateError
 from deniable_estimator.estimate import Estimate
 from deniable_estimator.messages import message
 from deniable_estimator.trend import GROUPS, Trend
 
-__all__ = ["asked_view", "download", "pages"]
+__all__ = ["asked_view", "download", "keep_form", "pages"]
 
 pages = Blueprint("pages", __name__)
 
@@ -49,7 +51,11 @@ _ALL_LINES = 10_000
 @pages.get("/")
 def overview() -> ResponseReturnValue:
     """All metrics, or those that were looked for, with their last 30 days."""
-    source = current_source()
+    source, mistake = current_source(), None
+    try:
+        check_names(request.args, ("q", "owner", "tag"))
+    except RangeError as error:
+        mistake = keep_form(error)
     days = read_range({}, source.clock())
     filters = read_filters(request.args, source.registry)
     metrics = [metric for metric in source.registry if filters.admit(metric)]
@@ -57,26 +63,33 @@ def overview() -> ResponseReturnValue:
     strings = sum(metric.values is None for metric in metrics)
     quick = replace(source, patience=PAGE_PATIENCE / max(1, strings))
     cards = [metric_card(quick, metric, days) for metric in metrics]
-    return render_template(
+    page = render_template(
         "overview.html",
+        mistake=mistake,
         cards=cards,
         days=days,
         filters=filters,
         total=len(source.registry),
         waiting=bool(cards) and all(source.newest(each) is None for each in source.registry),
     )
+    return page, 200 if mistake is None else 400
 
 
 @pages.get("/metric/<name>")
 def metric_page(name: str) -> ResponseReturnValue:
     """One metric: its chart, its trend, its table and its privacy label."""
-    source, metric, view = asked_view(name)
     mistake, candidates = None, None
     try:
-        candidates = source.candidates(metric)
-    except ValueListError as error:
-        mistake = list_mistake(error)
-    return _page(source, metric, view, candidates, mistake=mistake)
+        source, metric, view = asked_view(name)
+        try:
+            candidates = source.candidates(metric)
+        except ValueListError as error:
+            mistake = list_mistake(error)
+        return _page(source, metric, view, candidates, mistake=mistake)
+    except (RangeError, EstimateError) as error:
+        source, metric = current_source(), declared_metric(name)
+        view = read_view({}, metric, source.clock())
+        return _page(source, metric, view, None, refused=keep_form(error)), 400
 
 
 @pages.post("/metric/<name>")
@@ -108,9 +121,12 @@ def _page(
     *,
     uploaded: bool = False,
     mistake: str | None = None,
+    refused: RangeError | None = None,
 ) -> str:
-    estimate = source.estimate(metric, view.days, candidates)
+    estimate = None if refused else source.estimate(metric, view.days, candidates)
     answered = estimate if estimate and estimate.n else None
+    if answered:
+        view.check_value(answered.values)
     declared_order = view.order == "declared"
     # Decoding strings takes about a second each time: their trend waits until it is asked for.
     quick = metric.values is not None
@@ -150,6 +166,8 @@ def _page(
         embed=embed_link(metric, request.args, source.today),
         uploaded=uploaded,
         mistake=mistake,
+        refused=refused,
+        asked=request.args if refused else view.days.query,
     )
 
 
@@ -172,9 +190,28 @@ def trend_file(name: str, form: str) -> ResponseReturnValue:
     return _json(found.to_dict(), f"{name}-trend.json")
 
 
-def asked_view(name: str) -> tuple[Source, Metric, View]:
-    """The metric of that name, in the view that the request asks for."""
+def keep_form(error: RangeError | EstimateError, *fields: str) -> RangeError:
+    """The mistake, for a page that shows the form again as it was sent; `fields` are at fault if
+    it names none.
+
+    Raises:
+        RangeError, EstimateError: it, for what is no page.
+    """
+    if not for_people(request):
+        raise error
+    return error if isinstance(error, RangeError) else RangeError(str(error), *fields)
+
+
+def asked_view(name: str, *more: str) -> tuple[Source, Metric, View]:
+    """The metric of that name, in the view that the request asks for; `more` are parameters
+    beside those of a view.
+
+    Raises:
+        NotFound: there is no such metric.
+        RangeError: the request asks for what there is not.
+    """
     source, metric = current_source(), declared_metric(name)
+    check_names(request.args, (*NAMES, *more))
     return source, metric, read_view(request.args, metric, source.clock())
 
 

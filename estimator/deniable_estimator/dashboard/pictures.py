@@ -36,7 +36,7 @@ _BARS = 40
 @pictures.get("/metric/<name>.<any(svg, png):form>")
 def metric_picture(name: str, form: str) -> ResponseReturnValue:
     """The chart of one metric."""
-    source, metric, view = asked_view(name)
+    source, metric, view = asked_view(name, "scale")
     estimate = _estimate(source, metric, view)
     chart = bar_chart(
         estimate,
@@ -51,8 +51,9 @@ def metric_picture(name: str, form: str) -> ResponseReturnValue:
 @pictures.get("/metric/<name>/trend.<any(svg, png):form>")
 def trend_picture(name: str, form: str) -> ResponseReturnValue:
     """The trend of one of its values."""
-    source, metric, view = asked_view(name)
+    source, metric, view = asked_view(name, "scale")
     estimate = _estimate(source, metric, view)
+    view.check_value(estimate.values)
     found = timeline(source, metric, view, estimate)
     if found is None:
         raise BadRequest(

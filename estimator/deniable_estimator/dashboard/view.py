@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeVar, cast, get_args
 
@@ -11,11 +11,14 @@ from deniable_estimator.dashboard.ranges import DayRange, RangeError, read_range
 from deniable_estimator.messages import alternatives, message
 from deniable_estimator.trend import GROUPS
 
-__all__ = ["Length", "Order", "Shares", "View", "read_view"]
+__all__ = ["NAMES", "Length", "Order", "Shares", "View", "read_view"]
 
 Order = Literal["share", "declared"]
 Shares = Literal["unbiased", "normalized"]
 Length = Literal["some", "all"]
+
+NAMES = ("from", "to", "by", "value", "order", "shares", "lines")
+"""The parameters of a view."""
 
 _T = TypeVar("_T", bound=str)
 
@@ -46,6 +49,21 @@ class View:
         kept = {name: text for name, text in chosen.items() if text is not None}
         return {**self.days.query, **kept, **changes}
 
+    def check_value(self, values: Collection[str]) -> None:
+        """Refuse to draw the trend of a value that is not estimated.
+
+        Raises:
+            RangeError: it is none of these values.
+        """
+        if self.value is not None and self.value not in values:
+            raise RangeError(
+                message(
+                    "“value” is {value}, which is not one of the values that are estimated here.",
+                    value=self.value,
+                ),
+                "value",
+            )
+
 
 def read_view(arguments: Mapping[str, str], metric: Metric, now: float) -> View:
     """The view that an address asks for.
@@ -71,5 +89,5 @@ def _one_of(text: str, name: str, choices: tuple[_T, ...]) -> _T:
         if choice == text:
             return choice
     raise RangeError(
-        message("“{name}” can be {choices} here.", name=name, choices=alternatives(choices))
+        message("“{name}” can be {choices} here.", name=name, choices=alternatives(choices)), name
     )

@@ -82,7 +82,9 @@ def test_a_value_is_chosen_by_its_small_chart(browser: FlaskClient) -> None:
     assert "Over time: firefox" in page
     assert page.count('class="chart trend small"') == 4
     assert "value=chrome" in page
-    assert "Over time: chrome" in browser.get("/metric/browser?value=nonsense").text
+    assert browser.get("/metric/browser/trend.svg?value=firefox").status_code == 200
+    for path in ("/metric/browser", "/metric/browser/trend.svg"):
+        assert browser.get(f"{path}?value=nonsense").status_code == 400
 
 
 def test_one_period_is_no_trend(browser: FlaskClient) -> None:
