@@ -7,13 +7,14 @@ import io
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, date, datetime
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable import Scheme
+from deniable import Scheme, windows
 from deniable.mechanisms import Memoizing
 from deniable_collector.tally import Tally
 from deniable_estimator.anomalies import ALARM_LEVEL, Figure, Verdict, figures
@@ -29,7 +30,7 @@ from deniable_estimator.participation import Participation
 from deniable_estimator.poisoning import FAKES, Exposure
 from deniable_estimator.significance import Adjustment, adjust_p
 
-__all__ = ["COLUMNS", "Basis", "Estimate", "estimate", "infer"]
+__all__ = ["BASIS_COLUMNS", "COLUMNS", "Basis", "Estimate", "estimate", "infer"]
 
 COLUMNS = (
     "share",
@@ -45,6 +46,9 @@ COLUMNS = (
     "loss",
 )
 """What an Estimate says of each value, in the order of its table, CSV and JSON."""
+
+BASIS_COLUMNS = ("n", "devices", "first", "last")
+"""What each line of its CSV says after that: what the line rests on, and its days."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +72,15 @@ class Basis:
     def devices(self) -> float:
         """At least so many devices have reported, and as so many the intervals count them."""
         return self.participation.devices
+
+    @property
+    def span(self) -> tuple[date, date] | None:
+        """The first and the last day (UTC) of the windows; None if there are none."""
+        if not self.windows:
+            return None
+        first = min(map(windows.start, self.windows))
+        last = max(map(windows.end, self.windows)) - 1
+        return datetime.fromtimestamp(first, UTC).date(), datetime.fromtimestamp(last, UTC).date()
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,12 +209,13 @@ class Estimate(Basis):
         }
 
     def to_csv(self, places: NDArray[np.intp] | None = None) -> str:
-        """One line for each value under a header of `value` and `COLUMNS` (RFC 4180); for the
-        values at `places` alone, if given."""
+        """One line for each value under a header of `value`, `COLUMNS` and `BASIS_COLUMNS`
+        (RFC 4180); for the values at `places` alone, if given."""
         text = io.StringIO()
         writer = csv.writer(text)
-        writer.writerow(("value", *COLUMNS))
-        writer.writerows(self._rows(places))
+        writer.writerow(("value", *COLUMNS, *BASIS_COLUMNS))
+        basis = (self.n, round(self.devices), *(self.span or (None, None)))
+        writer.writerows((*row, *basis) for row in self._rows(places))
         return text.getvalue()
 
     def _rows(self, places: NDArray[np.intp] | None) -> Iterator[tuple[Any, ...]]:
