@@ -62,6 +62,7 @@ def test_a_metric_keeps_its_form(
     assert told in alert[1]
     assert "Which browser opens links?" in page
     assert "20,000 answers" not in page
+    assert not re.search(r'<ul class="presets".*aria-current.*</ul>', page, re.DOTALL)
 
 
 def test_the_earlier_period_is_named(browser: FlaskClient) -> None:
