@@ -13,7 +13,7 @@ from deniable import Metric, ValueListError
 from deniable_estimator.comparison import Comparison, compare, has_memory
 from deniable_estimator.dashboard.below import list_mistake
 from deniable_estimator.dashboard.charts.changes import change_chart, change_headline, change_lines
-from deniable_estimator.dashboard.pages import download, keep_form
+from deniable_estimator.dashboard.pages import download, keep_form, listed
 from deniable_estimator.dashboard.privacy import even_guess
 from deniable_estimator.dashboard.ranges import (
     DayRange,
@@ -108,10 +108,10 @@ def _obstacle(source: Source, metric: Metric) -> str | None:
             "independent, and no interval of their difference can be given."
         )
     try:
-        if metric.values is None and source.candidates(metric) is None:
+        if metric.values is None and listed(source, metric) is None:
             return message(
-                "This metric takes any string. Put the strings to compare into {metric}.txt in "
-                "the folder that DENIABLE_CANDIDATES_DIR names.",
+                "This metric takes any string. Upload a list of those to compare on its page, or "
+                "put them into {metric}.txt in the folder that DENIABLE_CANDIDATES_DIR names.",
                 metric=metric.name,
             )
     except ValueListError as error:
@@ -120,7 +120,7 @@ def _obstacle(source: Source, metric: Metric) -> str | None:
 
 
 def _compare(source: Source, metric: Metric, earlier: DayRange, later: DayRange) -> Comparison:
-    candidates = source.candidates(metric)
+    candidates = listed(source, metric)
     old, new = (source.estimate(metric, days, candidates) for days in (earlier, later))
     assert old is not None
     assert new is not None

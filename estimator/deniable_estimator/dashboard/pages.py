@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from urllib.parse import urlencode
 
-from flask import Blueprint, Response, render_template, request
+from flask import Blueprint, Response, current_app, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest
 
@@ -29,6 +30,7 @@ from deniable_estimator.dashboard.source import (
 )
 from deniable_estimator.dashboard.table import table
 from deniable_estimator.dashboard.timeline import grouping, timeline
+from deniable_estimator.dashboard.uploads import forget_list, keep_list, kept_list
 from deniable_estimator.dashboard.view import NAMES, View, read_view
 from deniable_estimator.dashboard.words import freshness, headline
 from deniable_estimator.errors import EstimateError
@@ -36,7 +38,7 @@ from deniable_estimator.estimate import Estimate
 from deniable_estimator.messages import message
 from deniable_estimator.trend import GROUPS, Trend
 
-__all__ = ["asked_view", "download", "keep_form", "pages"]
+__all__ = ["asked_view", "download", "keep_form", "listed", "pages"]
 
 pages = Blueprint("pages", __name__)
 
@@ -82,7 +84,7 @@ def metric_page(name: str) -> ResponseReturnValue:
     try:
         source, metric, view = asked_view(name)
         try:
-            candidates = source.candidates(metric)
+            candidates = listed(source, metric)
         except ValueListError as error:
             mistake = list_mistake(error)
         return _page(source, metric, view, candidates, mistake=mistake)
@@ -94,23 +96,38 @@ def metric_page(name: str) -> ResponseReturnValue:
 
 @pages.post("/metric/<name>")
 def metric_upload(name: str) -> ResponseReturnValue:
-    """The same of strings that are named by a file in the request, which is not kept."""
-    source, metric, view = asked_view(name)
+    """Keep the strings that a file names for the session, and lead to the page that has them."""
+    source, metric = current_source(), declared_metric(name)
+    view = read_view(request.args, metric, source.clock())
     if metric.values is not None:
         raise BadRequest(message("{name} lists its values; it takes no others.", name=name))
+    if request.authorization is not None:
+        raise BadRequest(
+            message(
+                "A list is kept for the session of a browser. Send it to "
+                "/api/v1/metrics/{name}/estimate instead.",
+                name=name,
+            )
+        )
     file = request.files.get("candidates")
     try:
         if file is None or not file.filename:
             raise ValueListError("The list", None, "is missing; choose a file")
-        candidates = parse_values(file.stream.read(), "Your list")
+        sent = file.stream.read()
+        parse_values(sent, "Your list")
     except ValueListError as error:
         return _page(source, metric, view, None, mistake=list_mistake(error)), 400
-    form = request.form.get("form")
-    if form in ("csv", "json"):
-        estimate = source.estimate(metric, view.days, candidates)
-        assert estimate is not None
-        return _estimate_file(estimate, form)
-    return _page(source, metric, view, candidates, uploaded=True)
+    keep_list(metric, sent)
+    # A line of another list, or a string of it, says nothing about this one.
+    kept = urlencode(replace(view, value=None, line=None).query())
+    return redirect(f"{url_for('pages.metric_page', name=name)}?{kept}", 303)
+
+
+@pages.post("/metric/<name>/forget")
+def forget_upload(name: str) -> ResponseReturnValue:
+    """Forget the strings that the session has sent."""
+    forget_list(declared_metric(name))
+    return redirect(url_for("pages.metric_page", name=name), 303)
 
 
 def _page(
@@ -119,7 +136,6 @@ def _page(
     view: View,
     candidates: Sequence[str] | None,
     *,
-    uploaded: bool = False,
     mistake: str | None = None,
     refused: RangeError | None = None,
 ) -> str:
@@ -130,7 +146,7 @@ def _page(
     declared_order = view.order == "declared"
     # Decoding strings takes about a second each time: their trend waits until it is asked for.
     quick = metric.values is not None
-    over_time = answered is not None and (quick or (view.by is not None and not uploaded))
+    over_time = answered is not None and (quick or view.by is not None)
     newest = source.newest(metric)
     now = source.clock()
     folded = lines = None
@@ -164,7 +180,7 @@ def _page(
         freshness=freshness(newest, now) if newest else None,
         notes=_notes(source, metric, estimate),
         embed=embed_link(metric, request.args, source.today),
-        uploaded=uploaded,
+        upload_limit=current_app.config["DENIABLE_UPLOAD"] / (1 << 20),
         mistake=mistake,
         refused=refused,
         asked=request.args if refused else view.days.query,
@@ -212,12 +228,23 @@ def asked_view(name: str, *more: str) -> tuple[Source, Metric, View]:
     """
     source, metric = current_source(), declared_metric(name)
     check_names(request.args, (*NAMES, *more))
-    return source, metric, read_view(request.args, metric, source.clock())
+    view = read_view(request.args, metric, source.clock())
+    return source, metric, view.of_list(kept_list(metric))
 
 
-def _candidates(source: Source, metric: Metric) -> list[str] | None:
-    """What the operator has listed; None where the metric itself lists its values."""
-    candidates = source.candidates(metric)
+def listed(source: Source, metric: Metric) -> Sequence[str] | None:
+    """The strings that the reader has listed, or else the operator; None if nobody has.
+
+    Raises:
+        ValueListError: the operator's list cannot be read or has a mistake.
+    """
+    own = kept_list(metric)
+    return source.candidates(metric) if own is None else own
+
+
+def _candidates(source: Source, metric: Metric) -> Sequence[str] | None:
+    """What is listed; None where the metric itself lists its values."""
+    candidates = listed(source, metric)
     if metric.values is None and candidates is None:
         raise BadRequest(
             message(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import secrets
 import threading
 import time
 from pathlib import Path
@@ -48,9 +49,8 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture
-def client(empty_store: Store, registry: Registry, folder: Path) -> FlaskClient:
-    """A signed-in browser; 20,000 devices have named two sites, seed 1."""
+def report(store: Store, registry: Registry, day: str) -> None:
+    """Store what 20,000 devices make of two sites on that day, seed 1."""
     scheme = registry["site"].scheme
     rng = np.random.default_rng(1)
     tally = sample_tally(
@@ -59,11 +59,17 @@ def client(empty_store: Store, registry: Registry, folder: Path) -> FlaskClient:
     increments = {}
     for number, row in enumerate(tally.rows):
         columns = np.flatnonzero(row.cells)
-        key = TallyRowKey(TallyKey("site", scheme.fingerprint, YESTERDAY), number)
+        key = TallyRowKey(TallyKey("site", scheme.fingerprint, day), number)
         increments[key] = Increment(
             len(row.cells), row.reports, columns.tolist(), row.cells[columns].tolist()
         )
-    empty_store.fold(Commit(("0" * 32,), increments), NOW)
+    store.fold(Commit((secrets.token_hex(16),), increments), NOW)
+
+
+@pytest.fixture
+def client(empty_store: Store, registry: Registry, folder: Path) -> FlaskClient:
+    """A signed-in browser; 20,000 devices have named two sites."""
+    report(empty_store, registry, YESTERDAY)
     settings = Settings(dashboard_token=TOKEN, candidates_dir=str(folder))
     app = create_app(settings, store=empty_store, registry=registry, clock=lambda: NOW)
     client = app.test_client()
@@ -71,23 +77,27 @@ def client(empty_store: Store, registry: Registry, folder: Path) -> FlaskClient:
     return client
 
 
-def upload(client: FlaskClient, data: bytes, **fields: str) -> tuple[int, str]:
-    form = {"candidates": (io.BytesIO(data), "mine.txt"), **fields}
-    answer = client.post("/metric/site", data=form, content_type="multipart/form-data")
+def upload(client: FlaskClient, data: bytes) -> tuple[int, str]:
+    """Send a list, and follow to the page that has it."""
+    answer = client.post(
+        "/metric/site",
+        data={"candidates": (io.BytesIO(data), "mine.txt")},
+        content_type="multipart/form-data",
+        follow_redirects=True,
+    )
     return answer.status_code, answer.text
 
 
 def test_an_uploaded_list_is_estimated(client: FlaskClient) -> None:
-    """The page asks for strings, estimates those that are sent, and keeps no link to them."""
+    """The page asks for strings, and estimates those that are sent."""
     assert "Which strings?" in client.get("/metric/site").text
     code, page = upload(client, b"a.example\nb.example\n<script>x\n")
     assert code == 200
     assert "a.example leads with 7" in page
-    assert "is not kept" in page
     assert "<script>x" not in page
-    assert ".csv" not in page
-    code, text = upload(client, b"a.example\n", form="csv")
-    assert [row["value"] for row in csv.DictReader(io.StringIO(text))] == ["a.example"]
+    text = client.get("/metric/site.csv").text
+    values = [row["value"] for row in csv.DictReader(io.StringIO(text))]
+    assert values == ["a.example", "b.example", "<script>x"]
 
 
 def test_a_single_string_has_no_lead(client: FlaskClient) -> None:

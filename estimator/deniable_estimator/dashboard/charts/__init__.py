@@ -70,7 +70,8 @@ class Bar:
         there is nothing to escape; a template would look at each of them, of hundreds on a page."""
         low, high = self.low, self.high
         return Markup(  # noqa: S704
-            f'<rect class="bar" x="{self.start}%" width="{self.width}%" y="1.25em" height="0.5em" rx="2"/>'
+            f'<rect class="bar" x="{self.start}%" width="{self.width}%" y="1.25em" height="0.5em" '
+            'rx="2"/>'
             f'<line class="whisker" x1="{low}%" x2="{high}%" y1="1.5em" y2="1.5em"/>'
             f'<line class="whisker" x1="{low}%" x2="{low}%" y1="1.125em" y2="1.875em"/>'
             f'<line class="whisker" x1="{high}%" x2="{high}%" y1="1.125em" y2="1.875em"/>'
