@@ -105,8 +105,13 @@ class Comparison:
         """One line for each value, under a header (RFC 4180)."""
         text = io.StringIO()
         writer = csv.writer(text)
-        writer.writerow(_COLUMNS)
-        writer.writerows(self._rows())
+        writer.writerow((*_COLUMNS, *_BASIS_COLUMNS))
+        basis = tuple(
+            each
+            for period in (self.before, self.after)
+            for each in (period.n, *(period.span or (None, None)))
+        )
+        writer.writerows((*row, *basis) for row in self._rows())
         return text.getvalue()
 
     def _rows(self) -> list[tuple[Any, ...]]:
@@ -126,6 +131,9 @@ _UP = sentence("up {change} points, {level:g} % CI {low} to {high}")
 _DOWN = sentence("down {change} points, {level:g} % CI {low} to {high}")
 
 _COLUMNS = ("value", "before", "after", "difference", "std_error", "low", "high", "changed")
+_BASIS_COLUMNS = tuple(
+    f"{name}_{period}" for period in ("before", "after") for name in ("n", "first", "last")
+)
 
 
 def compare(before: Estimate, after: Estimate, *, together: bool = True) -> Comparison:

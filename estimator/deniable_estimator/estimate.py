@@ -7,17 +7,18 @@ import io
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, date, datetime
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable import Scheme
+from deniable import Scheme, windows
 from deniable.mechanisms import Memoizing
 from deniable_collector.tally import Tally
 from deniable_estimator.anomalies import ALARM_LEVEL, Figure, Verdict, figures
-from deniable_estimator.caveats import caveats
+from deniable_estimator.caveats import caveats, footnotes
 from deniable_estimator.cohorts import decode_cohorts, fits
 from deniable_estimator.decoders import asked_values, supported
 from deniable_estimator.finding import Finding
@@ -29,7 +30,7 @@ from deniable_estimator.participation import Participation
 from deniable_estimator.poisoning import FAKES, Exposure
 from deniable_estimator.significance import Adjustment, adjust_p
 
-__all__ = ["COLUMNS", "Basis", "Estimate", "estimate", "infer"]
+__all__ = ["BASIS_COLUMNS", "COLUMNS", "Basis", "Estimate", "estimate", "infer"]
 
 COLUMNS = (
     "share",
@@ -45,6 +46,9 @@ COLUMNS = (
     "loss",
 )
 """The fields of an Estimate for each value, in the order of its table, CSV and JSON."""
+
+BASIS_COLUMNS = ("n", "devices", "first", "last")
+"""What each line of its CSV says after that: what the line rests on, and its days."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +72,15 @@ class Basis:
     def devices(self) -> float:
         """The least number of devices that can have reported; the intervals use this number."""
         return self.participation.devices
+
+    @property
+    def span(self) -> tuple[date, date] | None:
+        """The first and the last day (UTC) of the windows; None if there are none."""
+        if not self.windows:
+            return None
+        first = min(map(windows.start, self.windows))
+        last = max(map(windows.end, self.windows)) - 1
+        return datetime.fromtimestamp(first, UTC).date(), datetime.fromtimestamp(last, UTC).date()
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +120,17 @@ class Estimate(Basis):
     it."""
     alarm_level: float = ALARM_LEVEL
     """The probability that an estimate with only honest devices is called anomalous."""
+
+    @property
+    def footnotes(self) -> tuple[str, ...]:
+        """Those of the warnings that stand with every such answer, however many reports there
+        are: a page tells them below, so that the others are noticed."""
+        return footnotes(self.n, self.windows, devices=self.devices, complete=self.complete)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The other warnings."""
+        return tuple(each for each in self.warnings if each not in self.footnotes)
 
     @property
     def gain(self) -> FloatArray:
@@ -187,12 +211,13 @@ class Estimate(Basis):
         }
 
     def to_csv(self, places: NDArray[np.intp] | None = None) -> str:
-        """One line for each value under a header of `value` and `COLUMNS` (RFC 4180); for the
-        values at `places` alone, if given."""
+        """One line for each value under a header of `value`, `COLUMNS` and `BASIS_COLUMNS`
+        (RFC 4180); for the values at `places` alone, if given."""
         text = io.StringIO()
         writer = csv.writer(text)
-        writer.writerow(("value", *COLUMNS))
-        writer.writerows(self._rows(places))
+        writer.writerow(("value", *COLUMNS, *BASIS_COLUMNS))
+        basis = (self.n, round(self.devices), *(self.span or (None, None)))
+        writer.writerows((*row, *basis) for row in self._rows(places))
         return text.getvalue()
 
     def _rows(self, places: NDArray[np.intp] | None) -> Iterator[tuple[Any, ...]]:
