@@ -16,8 +16,8 @@ _EXTRAS = {"deniable": "cli", "deniable_collector": "collector", "deniable_estim
 
 
 def main() -> None:
-    """Run the command. Without click, run `deniable sent`, which the owner of any device may need,
-    and say of the others which extra brings them."""
+    """Run the command. Without click, only `deniable sent` runs, which the owner of any device may
+    need; for the others the error names the extra to install."""
     try:
         import click  # noqa: F401  (the SDK alone does not need it)
     except ModuleNotFoundError:

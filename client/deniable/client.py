@@ -1,7 +1,7 @@
-"""The client that an app embeds: it records, and the rest happens behind the app's back.
+"""The client that an app embeds. The app records values; background threads do the rest.
 
 A programmer's mistake raises at once. Trouble with the disk, the network or the state
-file never reaches the app: it is logged once, counted, and handed to `on_trouble`.
+file never reaches the app: it is logged once, counted, and passed to `on_trouble`.
 """
 
 from __future__ import annotations
@@ -62,22 +62,23 @@ class Client:
             that has the name of the registry's `app`. ":memory:" keeps it in memory, and an
             open State is used as it is.
         consent: whether the person has agreed, True or False. Without it nothing is kept or
-            sent, and what an earlier run left (values and unsent reports) is forgotten at once.
-            So it is where DO_NOT_TRACK or DENIABLE_DISABLED is set.
+            sent, and what an earlier run left (values and unsent reports) is deleted at once.
+            The same happens if DO_NOT_TRACK or DENIABLE_DISABLED is set.
         clock: POSIX time in seconds.
         bits: the source of randomness.
-        ingest_key: sent along with batches, where the collector asks for one. It tells apps
-            apart and keeps strangers' programs out; inside an app it is no secret.
-        transport: carries batches in place of HTTP.
+        ingest_key: sent with each batch, if the collector asks for a key. It distinguishes apps
+            and keeps strangers' programs out; inside an app it is no secret.
+        transport: sends batches in place of HTTP.
         spread: seconds over which the reports of a closed window are spread, up to a day.
-        background: without it nothing happens between calls of `flush` and `close`,
+        background: if False, nothing happens between calls of `flush` and `close`,
             which then do the work in the calling thread.
-        on_trouble: is given every error that the client keeps from the app, and must not
-            call the client. What it raises is not kept from the app.
+        on_trouble: is called with every error that the client keeps from the app. It must not
+            call the client. An exception that it raises does reach the app.
 
     Raises:
         RegistryError: the registry cannot be read, or holds mistakes.
-        ValueError: the endpoint is no address, the key is none, or `spread` is out of range.
+        ValueError: the endpoint is not an address, the key is malformed, or `spread` is out of
+            range.
         TypeError: `consent` is neither True nor False.
     """
 
@@ -109,7 +110,7 @@ class Client:
             self.registry, self._state, transport, clock=clock, bits=bits, spread=spread
         )
         self._recorder = Recorder(self.registry)
-        # Python's development mode (`python -X dev`): what is said there stays with developers.
+        # Python's development mode (`python -X dev`): only developers see its warnings.
         self._development = sys.flags.dev_mode
         self._clock = clock
         self._disabled = _is_set("DO_NOT_TRACK") or _is_set("DENIABLE_DISABLED")
@@ -121,10 +122,10 @@ class Client:
         # Held from taking records out of the queue until they are written.
         self._writing = Lock()
         self._taking_back: Callable[[], bool] | None = None
-        """What the owner has taken back and the disk has not forgotten yet."""
+        """The deletion that the owner has asked for and that is not on the disk yet."""
         self._writer = self._sender = None
         if background:
-            # Two threads: a collector that is slow must not keep values from the disk.
+            # Two threads, so that a slow collector does not delay writing values to the disk.
             finish = self._state.close
             self._writer = Worker(self, Client._write_step, Client._write_idle, finish, _LINGER)
             self._sender = Worker(self, Client._send_step, Client._send_idle, finish, 0.0)
@@ -138,7 +139,7 @@ class Client:
         """Record a value of a metric. Returns at once; nothing is sent before the window ends.
 
         The value reaches the disk within half a second. A process that is killed before then
-        loses it, and Python ends at once on SIGTERM: an app that is stopped by signals calls
+        loses it. Python ends at once on SIGTERM, so an app that is stopped by signals calls
         `close` in its handler.
 
         Raises:
@@ -155,7 +156,7 @@ class Client:
             if self._development:
                 warnings.warn(
                     f"metric {name!r}: a value that is not declared was recorded, and counts as "
-                    f"{record.text!r}; if it should count by itself, declare it",
+                    f"{record.text!r}; to count it separately, declare it",
                     UndeclaredValueWarning,
                     stacklevel=2,
                 )
@@ -166,16 +167,16 @@ class Client:
         if len(self._records) >= MAX_RECORDS:
             self._troubles.note(QueueFull("records arrive faster than the disk takes them"))
         else:
-            # No lock is taken: a signal handler may record while record is running.
+            # No lock: a signal handler may call record while record is running.
             self._records.append(record)
             if self._writer is not None:
                 self._writer.wake()
 
     def flush(self, timeout: float | None = 5.0) -> bool:
-        """Write all records and send every sealed report now, without the usual delay.
+        """Write all records and send every finished report now, without the usual delay.
 
-        A window that is still open stays open. One attempt is made, unless the collector
-        has asked to wait. Returns whether nothing is left to send; False also when
+        Windows that have not ended stay open. There is one attempt to send, or none if the
+        collector has asked to wait. Returns whether nothing is left to send; also False if
         `timeout` (seconds) ends first.
         """
         if self._closed or self._disabled:
@@ -183,7 +184,7 @@ class Client:
         return self._work(timeout, urgent=True)
 
     def _work(self, timeout: float | None, *, urgent: bool) -> bool:
-        """Let both threads, or this one, do what there is to do; whether nothing is left."""
+        """Run all steps, in both threads or in this one. Returns whether nothing is left."""
         if self._writer is None or self._sender is None:
             return self._write_step(urgent) and self._send_step(urgent)
         deadline = None if timeout is None else time.monotonic() + timeout
@@ -194,8 +195,8 @@ class Client:
     def close(self, timeout: float | None = 2.0) -> None:
         """Write all records, send what is due, and stop. May be called twice.
 
-        A report that is sealed and not due yet waits for the app's next run: the moment at
-        which an app ends is nobody's business. `flush` sends it now.
+        A finished report that is not due yet waits for the app's next run, because sending it
+        now would reveal when the app ended. `flush` sends it now.
         """
         if self._closed:
             return
@@ -215,7 +216,7 @@ class Client:
         lifecycle.leave(self)
 
     def sent(self) -> list[SentReport]:
-        """What this device has reported, or is about to, in words; the newest first."""
+        """The reports that this device has sent or will send, in words; the newest first."""
         return self._sent("en")
 
     def _sent(self, language: OwnerLanguage) -> list[SentReport]:
@@ -238,7 +239,8 @@ class Client:
         language: OwnerLanguage = "en",
     ) -> str:
         """A page of HTML for the owner of the device: what was sent, what it reveals, what
-        waits, and what the ledger has left. `deniable.owner` says what the addresses are.
+        waits, and what the ledger still allows. `deniable.owner.owner_page` explains the
+        arguments.
 
         Raises:
             ValueError: an address would run a script.
@@ -274,28 +276,29 @@ class Client:
         self._resume()
 
     def opt_out(self) -> None:
-        """The person does not agree, or not any more: forget values and unsent reports at once.
+        """The person does not agree, or no longer agrees: delete values and unsent reports.
 
-        What was spent and which windows were answered is kept, and so are the keys of memos,
-        so that opting in again reveals no more than was declared.
+        The ledger, the list of reported windows and the keys of memos stay, so that opting in
+        again reveals no more than was declared.
         """
         self._consent = False
         self._withdraw()
 
     def erase(self) -> None:
-        """Forget values, all reports, and the keys of memos, as the owner of the device asks.
+        """Delete values, all reports, and the keys of memos, as the owner of the device asks.
 
-        The ledger stays. A metric that has answered with memory never does so again here.
+        The ledger stays. A metric that has reported with memos never does so again on this
+        device.
         """
         self._taking_back = self._device.erase
         self._take_back()
 
     @property
     def status(self) -> Status:
-        """Whether records are kept, and if not, why. "failed": the state cannot be trusted;
-        "no_consent": the app's consent is missing, the owner of the device has switched
-        reporting off with `deniable sent --switch-off`, or what was taken back is still on a
-        disk that is in the way."""
+        """Whether records are kept, and if not, why. "failed": the state cannot be trusted.
+        "no_consent": the app's consent is missing, or the owner of the device has switched
+        reporting off with `deniable sent --switch-off`, or a deletion could not be written to
+        the disk yet."""
         if self._closed:
             return "closed"
         if self._disabled:
@@ -307,7 +310,7 @@ class Client:
 
     @property
     def counters(self) -> dict[str, int]:
-        """How often something did not go well, by kind.
+        """How often something went wrong, by kind.
 
         expired: records of metrics past their day; other: records of values that are not
         declared, which were taken as `other`; overflow: records dropped because the disk was
@@ -315,19 +318,19 @@ class Client:
         whole batches, refused for good; unknown_metric, unknown_scheme, window_not_closed:
         reports that wait for a collector whose registry or clock is behind; endpoint: answers
         that were not a collector's; network, disk, state, internal: troubles of that kind.
-        Nothing of this is sent.
+        None of this is sent.
         """
         return dict(self._troubles.counters)
 
     def before_fork(self) -> None:
-        """Called by `deniable.lifecycle`: hold still until `after_fork`."""
+        """Called by `deniable.lifecycle` before a fork: use no state until `after_fork`."""
         self._writing.acquire()
         self._state.before_fork()
 
     def after_fork(self, *, child: bool) -> None:
-        """Called by `deniable.lifecycle`: go on, in the parent and in the child."""
+        """Called by `deniable.lifecycle` after a fork, in the parent and in the child."""
         if child:
-            # The parent still has these records, and will write them.
+            # The parent still has these records and will write them.
             self._records.clear()
             for worker in (self._writer, self._sender):
                 if worker is not None:
@@ -336,8 +339,8 @@ class Client:
         self._writing.release()
 
     def __del__(self) -> None:
-        # A client that nobody holds any more, as after a notebook's cell was run again, writes
-        # what it has and ends its threads. A state of somebody else's may be in use right now.
+        # A client without references, for example after a notebook cell ran again, writes its
+        # records and ends its threads. A State that was passed in may be in use elsewhere.
         if getattr(self, "_owns_state", False) and not self._closed:
             if self._records:
                 self._write()
@@ -359,7 +362,7 @@ class Client:
         self.close()
 
     def _write_step(self, urgent: bool) -> bool:
-        """Bring to the disk what there is; whether that went well."""
+        """Write everything to the disk. Returns whether that succeeded."""
         if not self._take_back() or self.status == "failed":
             return False
         if self.status != "on":
@@ -368,7 +371,7 @@ class Client:
         return self._write()
 
     def _send_step(self, urgent: bool) -> bool:
-        """Send what is due, or all that is sealed; whether nothing is left to send."""
+        """Send the reports that are due, or all finished ones. Returns whether none is left."""
         while self._device.transport is not None and self.status == "on":
             batch = self._troubles.guard(lambda: self._device.take(urgent=urgent))
             if batch is None or not self._deliver(batch):
@@ -378,20 +381,20 @@ class Client:
         return not self._has_state() or self._troubles.guard(self._device.waiting) == 0
 
     def _heed(self) -> None:
-        """See whether the owner of the device has switched reporting off, or on again."""
+        """Check whether the owner of the device has switched reporting off, or on again."""
         before, self._switched_off = self._switched_off, self._state.switched_off
         if self._switched_off and not before:
             self._withdraw()  # also what another process wrote in between
 
     def _withdraw(self) -> None:
-        """Forget what was recorded and not sent, here and on the disk."""
+        """Delete what was recorded and not sent, in memory and on the disk."""
         if self._taking_back is None:
             self._taking_back = self._device.withdraw
         self._take_back()
 
     def _take_back(self) -> bool:
-        """Forget what the owner has taken back; whether nothing of it is left. If the disk is in
-        the way, nothing is kept or sent until it has been done."""
+        """Carry out a deletion that was asked for. Returns whether none is pending. If the disk
+        does not work, nothing is kept or sent until the deletion has succeeded."""
         forget = self._taking_back
         if forget is None:
             return True
@@ -407,7 +410,7 @@ class Client:
             return not self._has_state() or forget()
 
     def _write(self, patience: float = PATIENCE) -> bool:
-        """Bring the queued records to the disk and seal what has ended."""
+        """Write the queued records to the disk and seal the windows that have ended."""
         self._heed()
         return self._troubles.guard(lambda: self._write_queued(patience)) is True
 
@@ -421,7 +424,7 @@ class Client:
             try:
                 dropped, waiting = self._device.write(records, patience)
             except BaseException:
-                # The disk may be back later; should the state have failed, they are not kept.
+                # The disk may work again later. If the state has failed, they are not kept.
                 self._records.extendleft(reversed(records))
                 raise
         if dropped:
@@ -431,7 +434,7 @@ class Client:
         return True
 
     def _deliver(self, batch: Batch) -> bool:
-        """Send one batch; whether to go on with the next."""
+        """Send one batch. Returns whether to continue with the next."""
         try:
             left_out = self._device.deliver(batch)
         except Exception as error:
@@ -443,7 +446,7 @@ class Client:
 
     def _write_idle(self) -> float:
         idle = self._idle(self._device.seconds_to_write)
-        if self._records or self._taking_back is not None:  # the disk was in the way
+        if self._records or self._taking_back is not None:  # the disk did not work
             idle = min(_RETRY_DISK, idle)
         return idle
 
@@ -454,11 +457,11 @@ class Client:
         found = None
         if self.status == "on" and self._has_state():
             found = self._troubles.guard(seconds)
-        # Not for ever: clocks are set, machines sleep, and other processes share the state.
+        # A bounded wait: clocks are set, machines sleep, and other processes share the state.
         return _LONGEST_IDLE if found is None else min(_LONGEST_IDLE, max(_SHORTEST_IDLE, found))
 
     def _resume(self) -> None:
-        """Look at what an earlier run has left, if there was one."""
+        """Start work on what an earlier run has left, if there was one."""
         if self._writer is not None and self.status == "on" and self._has_state():
             self._writer.wake()
 
@@ -469,7 +472,7 @@ class Client:
         try:
             return path.exists()
         except OSError:
-            return True  # it cannot be looked at; opening it will say why
+            return True  # it cannot be read; opening it will say why
 
 
 def _open_state(app: str, state_dir: str | Path | State | None) -> State:

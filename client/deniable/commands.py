@@ -1,5 +1,5 @@
-"""The SDK's subcommands: `deniable lint` for who declares metrics, `deniable sent` for whose
-device it is."""
+"""The SDK's subcommands: `deniable lint` for those who declare metrics, `deniable sent` for the
+owner of a device."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ __all__ = ["lint", "sent"]
     "--since",
     type=click.Path(path_type=Path),
     metavar="OLD",
-    help="An earlier metrics.toml: say what each edit costs on devices that have answered.",
+    help="An earlier metrics.toml: say what each edit costs on devices that have reported.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def lint(path: Path, explain: bool, since: Path | None, as_json: bool) -> None:
     """Report every mistake in PATH (metrics.toml) with its line; exit 1 if there is one.
 
-    A registry without mistakes is shown as a table: what each metric asks, how much its
-    answers reveal, and which mechanism gives them. A warning says what cannot work: a
-    metric that has expired, or whose expected `devices` are too few to see a 5 % share. A
-    note says that they are too few to see a 1 % share, and what an edit costs: of any metric
-    with memory, and with --since of each change.
+    A registry without mistakes is shown as a table: the metrics, how much their reports
+    reveal, and their mechanisms. Warnings name what cannot work: a metric that has expired,
+    or whose expected `devices` are too few to detect a 5 % share. Notes say that they are too
+    few to detect a 1 % share, and what an edit costs: for each metric with memos, and with
+    --since for each change.
     """
     try:
         before = None if since is None else Registry.load(since)
@@ -79,12 +79,12 @@ def lint(path: Path, explain: bool, since: Path | None, as_json: bool) -> None:
 )
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def sent(arguments: tuple[str, ...]) -> None:
-    """Hand over to the command that also runs where click is not installed."""
+    """Run the command that also works without click."""
     raise SystemExit(sent_command.main(arguments))
 
 
 def _remarks(registry: Registry, before: Registry | None) -> list[Problem]:
-    """What is allowed and still will not work, and what edits cost, in the order of the file."""
+    """What is valid but will not work, and what edits cost, in the order of the file."""
     today = datetime.now(UTC).date()
     found = []
     for metric in registry:
@@ -102,19 +102,19 @@ def _remarks(registry: Registry, before: Registry | None) -> list[Problem]:
 
 
 def _beyond_cap(metric: Metric, registry: Registry) -> str | None:
-    """Whether the registry's own lifetime leaves no room for a single answer."""
+    """A warning if the registry's own lifetime_epsilon is too small for a single report."""
     mechanism, cap = metric.scheme.mechanism, registry.lifetime_epsilon
     cost = mechanism.fresh_epsilon if isinstance(mechanism, Memoizing) else mechanism.epsilon
     if cap is None or cost <= cap:
         return None
     return (
-        f"one answer costs {cost:.4g}, above the registry's lifetime_epsilon {cap:g}, so no device "
-        "can ever answer"
+        f"one report costs {cost:.4g}, above the registry's lifetime_epsilon {cap:g}, so no device "
+        "can ever report"
     )
 
 
 def _explanation(metric: Metric) -> str:
-    """Why a metric has its mechanism, and what the choice costs."""
+    """Why a metric has its mechanism, and how much variance that costs."""
     if metric.mechanism != AUTO:
         reason = f"{metric.mechanism.replace('_', ' ')} is named in the registry"
     else:
@@ -164,7 +164,7 @@ def _print_metrics(registry: Registry) -> None:
         facts = _facts(metric)
         k = facts["parameters"].get("k")
         answers = facts["lifetime_answers"]
-        lifetime = "a memo" if answers is None else f"{answers:,} answers"
+        lifetime = "a memo" if answers is None else f"{answers:,} reports"
         table.add_row(
             f"{metric.name}\n[dim]{metric.type.name}[/dim]",
             "open" if facts["values"] is None else f"{facts['values']:,}",

@@ -41,11 +41,11 @@ SCHEMA = 1
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
 _APP = re.compile(r"[a-z][a-z0-9_-]{0,63}", re.ASCII)
-"""It names a folder on the device, so it holds nothing that a file system reads otherwise."""
+"""It names a folder on the device, so it has no characters with a meaning in file systems."""
 
 
 class Declarations:
-    """Collects every problem of one document instead of stopping at the first."""
+    """Collects all problems of one document instead of stopping at the first."""
 
     def __init__(
         self, document: Mapping[str, Any], lines: Mapping[KeyPath, int], folder: Path
@@ -61,7 +61,7 @@ class Declarations:
     def read(self) -> tuple[str, dict[str, Metric], float | None]:
         for key in self.document:
             if key not in TOP_KEYS:
-                self.report((key,), "is unknown here; a metric stands under [metrics.NAME]")
+                self.report((key,), "is unknown here; a metric belongs under [metrics.NAME]")
         if self.document.get("schema") != SCHEMA:
             self.report(("schema",), f"must be {SCHEMA}: write `schema = {SCHEMA}` at the top")
         app = self.document.get("app")
@@ -130,7 +130,7 @@ class Declarations:
             metric_type = self._type(path, kind, settings)
         self._epsilons(path, settings)
         self._mechanism(path, kind, settings)
-        # What can be built is built, whatever else is wrong, so that all mistakes are told at once.
+        # The mechanism is built even if other keys are wrong, to report all mistakes at once.
         refused = {problem.where for problem in self.problems[before:]}
         good = {key: settings[key] for key in settings if ".".join((*path, key)) not in refused}
         metric = None
@@ -163,7 +163,7 @@ class Declarations:
         if memo is not None and not memoize:
             self.report(
                 (*path, "memo_epsilon"),
-                'is what one memo may reveal: say longitudinal = "memoize", or leave it out',
+                'limits what one memo reveals: set longitudinal = "memoize", or remove it',
             )
         if not (is_number(epsilon) and is_number(lifetime)) or not (
             memo is None or is_number(memo)
@@ -173,19 +173,19 @@ class Declarations:
         if lifetime < epsilon:
             self.report(
                 (*path, "lifetime_epsilon"),
-                f"is {lifetime}, below epsilon {epsilon}: the device could never answer once",
+                f"is {lifetime}, below epsilon {epsilon}: the device could never report",
             )
         elif memoize and not epsilon < (lifetime if memo is None else memo) <= MAX_MEMO_EPSILON:
             key = "lifetime_epsilon" if memo is None else "memo_epsilon"
             self.report(
                 (*path, key),
-                f"is {settings[key]}: with memory it is what one memo may reveal, above epsilon "
-                f"{epsilon} and at most {MAX_MEMO_EPSILON:g}",
+                f"is {settings[key]}: with memos it limits what one memo reveals, so it must be "
+                f"above epsilon {epsilon} and at most {MAX_MEMO_EPSILON:g}",
             )
         elif memoize and memo is not None and memo > lifetime:
             self.report(
                 (*path, "memo_epsilon"),
-                f"is {memo}, above lifetime_epsilon {lifetime}: the device could never answer once",
+                f"is {memo}, above lifetime_epsilon {lifetime}: the device could never report",
             )
 
     def _mechanism(
@@ -199,11 +199,11 @@ class Declarations:
         if memoize and name in {*DESIGNS, *STRING_DESIGNS}:
             self.report(
                 place,
-                f'is {name}, which has no memory: say longitudinal = "fresh", or leave it out',
+                f'is {name}, which has no memos: set longitudinal = "fresh", or remove it',
             )
         elif not memoize and name in {*MEMOIZED_DESIGNS, *MEMOIZED_STRING_DESIGNS}:
             self.report(
-                place, f'is {name}, which remembers: say longitudinal = "memoize", or leave it out'
+                place, f'is {name}, which has memos: set longitudinal = "memoize", or remove it'
             )
         elif kind is not None or name not in names(closed=False, memoize=memoize):
             # Of an unknown type the names for a closed domain are listed.

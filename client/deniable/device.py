@@ -1,6 +1,6 @@
 """The device: what happens between a record and an acknowledged batch, step by step.
 
-It has no thread and swallows no error; `deniable.client` gives it both.
+It has no threads and catches no errors; `deniable.client` does both.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ FIRST_BACKOFF = 1.0
 LONGEST_BACKOFF = 3_600.0
 
 ROLLOUT_PAUSE = 1_800.0
-"""Seconds, at least and up to twice as many, after which a report is sent again that the
-collector did not know yet."""
+"""Seconds after which a report is sent again whose metric or scheme the collector did not know
+yet. The actual wait is between once and twice as long."""
 
 
 class Device:
-    """One device: a registry, its state and its way to the collector.
+    """One device: a registry, a state and a transport to the collector.
 
-    `clock` gives POSIX seconds; `spread` (seconds) is over how long the reports of a
-    closed window are spread. Every method that touches the state raises StateError when
-    it cannot be trusted, and sqlite3.Error or OSError when the disk is in the way.
+    `clock` returns POSIX seconds. The reports of a closed window are sent at a random moment
+    within `spread` seconds. Every method that uses the state raises StateError if the state
+    cannot be trusted, and sqlite3.Error or OSError if the disk does not work.
     """
 
     def __init__(
@@ -65,15 +65,15 @@ class Device:
     def write(self, records: Sequence[Record], patience: float = PATIENCE) -> tuple[int, int]:
         """Keep records in their windows and seal the windows that have ended.
 
-        `patience` is how many seconds to wait for others that have the file. Returns how many
+        `patience` is how many seconds to wait while others use the file. Returns how many
         reports were dropped because the outbox was full, and how many wait.
         """
         with self.state.transaction(patience) as connection:
             ledger = Ledger(connection)
             open_windows.keep(connection, ledger, self.registry, records, self.bits)
             now = self.clock()
-            # All reports sealed now share one delay: a crowd does not arrive at midnight,
-            # and the time of sending says nothing about the time of recording.
+            # All reports sealed now share one random delay. So devices do not all send at
+            # midnight, and the time of sending says nothing about the time of recording.
             ready = now + self._uniform(self.spread)
             seal(connection, ledger, self.registry, now, ready, self.bits)
             return outbox.trim(connection), outbox.queued(connection)
@@ -84,9 +84,9 @@ class Device:
             return outbox.take(connection, self.clock(), self.bits, urgent=urgent)
 
     def deliver(self, batch: Batch) -> list[RejectedError]:
-        """Send one batch and remember what became of it.
+        """Send one batch and store the result.
 
-        Returns what to tell of each report that the collector left out.
+        Returns an error for each report that the collector left out.
 
         Raises:
             TransportError: it was refused for good (`final`), or will be tried again.
@@ -129,11 +129,11 @@ class Device:
             return self._until(outbox.next_attempt(connection))
 
     def withdraw(self) -> bool:
-        """Forget open values and unsent reports (see `owning.withdraw`)."""
+        """Delete open values and unsent reports (see `owning.withdraw`)."""
         return self._take_back(owning.withdraw)
 
     def erase(self) -> bool:
-        """Forget values, reports, the history and the keys of memos (see `owning.erase`)."""
+        """Delete values, reports, the history and the keys of memos (see `owning.erase`)."""
         return self._take_back(lambda connection: owning.erase(connection, self.clock()))
 
     def _take_back(self, forget: Callable[[Connection], None]) -> bool:
@@ -141,7 +141,7 @@ class Device:
             with self.state.transaction() as connection:
                 forget(connection)
         except StateError as error:
-            # What a damaged file holds cannot be taken out of it: it goes as a whole.
+            # Nothing can be deleted from a damaged file selectively, so all of it is emptied.
             if not (error.damaged and self.state.blank()):
                 raise
         return True
@@ -150,8 +150,8 @@ class Device:
         return None if time is None else max(0.0, time - self.clock())
 
     def owned(self) -> tuple[list[Account], int, str | None]:
-        """What this device has told of each metric, how many values wait, and the UTC day of the
-        last erasure."""
+        """What this device has revealed for each metric, how many values wait, and the UTC day of
+        the last erasure."""
         from deniable import owner
 
         with self.state.transaction() as connection:
@@ -159,7 +159,7 @@ class Device:
             return ledger, owner.waiting_values(connection), owning.erased_on(connection)
 
     def entries(self) -> list[Entry]:
-        """Every report that is remembered, the newest first."""
+        """Every stored report, the newest first."""
         with self.state.transaction() as connection:
             return outbox.entries(connection)
 
@@ -168,5 +168,5 @@ class Device:
         return self._uniform(min(LONGEST_BACKOFF, FIRST_BACKOFF * 2.0 ** min(failures, 30)))
 
     def _uniform(self, bound: float) -> float:
-        """A delay below `bound`. It randomizes a time, never a value, so a float will do."""
+        """A delay below `bound`. It randomizes a time, never a value, so a float is safe."""
         return self.bits(53) / (1 << 53) * bound

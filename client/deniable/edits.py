@@ -1,8 +1,8 @@
-"""What an edit of the registry costs on devices that have answered already.
+"""What an edit of the registry costs on devices that have already reported.
 
-A changed parameter is a new scheme. Without memory, answers under it go on from the same
-ledger. With memory, every value gets another memo, which is charged anew against the metric's
-lifetime: where that has no room, a device that has answered stops for good.
+A changed parameter is a new scheme. Without memos, reports under it continue with the same
+ledger. With memos, every value gets another memo, which is charged again to the metric's
+lifetime epsilon. If that has no room, a device that has reported stops for good.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["compare", "foresee"]
 
 
 def foresee(registry: Registry) -> Iterator[Problem]:
-    """A note for each metric with memory: how often its scheme may change."""
+    """A note for each metric with memos: how often its scheme may change."""
     for metric in registry:
         mechanism = metric.scheme.mechanism
         if not isinstance(mechanism, Memoizing):
@@ -32,7 +32,7 @@ def foresee(registry: Registry) -> Iterator[Problem]:
             end = f"{room} of them, so a device stops for good at change {room}"
         else:
             end = (
-                "one, so devices that have answered would stop for good; a smaller memo_epsilon "
+                "one, so devices that have reported would stop for good; a smaller memo_epsilon "
                 "leaves room for changes"
             )
         yield _note(registry, metric, begin + end)
@@ -44,8 +44,8 @@ def compare(before: Registry, after: Registry) -> Iterator[Problem]:
         yield Problem(
             None,
             "app",
-            f"was {before.app!r}: devices begin anew, with an unspent ledger and other memos. Keep "
-            "the name, unless it is another app",
+            f"was {before.app!r}: devices start again, with an unspent ledger and other memos. "
+            "Keep the name, unless it is another app",
             "warning",
         )
         return
@@ -54,13 +54,13 @@ def compare(before: Registry, after: Registry) -> Iterator[Problem]:
             "no limit" if each.lifetime_epsilon is None else f"{each.lifetime_epsilon:g}"
             for each in (before, after)
         )
-        message = f"was {old} and is {new}: a device that has spent as much answers nothing more"
+        message = f"was {old} and is {new}: a device that has spent as much reports nothing more"
         yield Problem(None, "lifetime_epsilon", message, "note")
     for name in before.metrics:
         if name not in after.metrics:
             message = (
-                "is gone: devices forget its values and answer it no more. If it was renamed, it "
-                "is another metric, with a ledger that is unspent"
+                "is gone: devices delete its values and do not report it any more. If it was "
+                "renamed, it is another metric, with an unspent ledger"
             )
             yield Problem(None, f"metrics.{name}", message, "note")
     for metric in after:
@@ -71,18 +71,18 @@ def compare(before: Registry, after: Registry) -> Iterator[Problem]:
 
 
 def _cost(old: Metric, new: Metric) -> str | None:
-    """What an edit of one metric costs; None where devices do not notice it."""
+    """What an edit of one metric costs; None if nothing changes on devices."""
     kept, drawn = old.scheme.mechanism, new.scheme.mechanism
     if old.scheme.fingerprint == new.scheme.fingerprint:
         return _lifetime_cost(old, new)
     if not isinstance(kept, Memoizing) and not isinstance(drawn, Memoizing):
         return (
-            "is a new scheme: devices go on with the ledger that they have, and estimates combine "
-            "both schemes"
+            "is a new scheme: devices continue with the ledger that they have, and estimates "
+            "combine both schemes"
         )
     if isinstance(kept, Memoizing) and not isinstance(drawn, Memoizing):
         return (
-            "gives up its memory: every answer that was given counts against lifetime_epsilon "
+            "gives up its memos: every report so far counts against lifetime_epsilon "
             f"{new.lifetime_epsilon:g} with the epsilon of its fresh noise "
             f"({kept.fresh_epsilon:.4g}), and a device without room stops for good"
         )
@@ -90,8 +90,8 @@ def _cost(old: Metric, new: Metric) -> str | None:
     needed = Fraction(drawn.lifetime_epsilon)
     if not isinstance(kept, Memoizing):
         return (
-            f"begins a memory: a memo is charged {float(needed):.4g}, beside "
-            f"{kept.epsilon:.4g} for each answer that a device has given, and one for which "
+            f"begins to memoize: a memo is charged {float(needed):.4g}, in addition to "
+            f"{kept.epsilon:.4g} for each report so far, and a device for which "
             f"lifetime_epsilon {new.lifetime_epsilon:g} has no room stops for good"
         )
     spent = Fraction(kept.lifetime_epsilon)
@@ -99,13 +99,14 @@ def _cost(old: Metric, new: Metric) -> str | None:
     if spent + needed <= Fraction(new.lifetime_epsilon):
         return (
             f"gives every value another memo: {charged} fit into lifetime_epsilon "
-            f"{new.lifetime_epsilon:g}, so devices answer on"
+            f"{new.lifetime_epsilon:g}, so devices go on reporting"
         )
     return (
         f"gives every value another memo: {charged} are more than lifetime_epsilon "
-        f"{new.lifetime_epsilon:g}, so every device that has answered stops for good and new ones "
-        f"alone answer. Keep them by memo_epsilon = {float(needed):.4g} and a lifetime_epsilon of "
-        f"at least {float(spent + needed):.4g}, if that much may be told, or declare a new metric"
+        f"{new.lifetime_epsilon:g}, so every device that has reported stops for good, and only new "
+        f"ones report. To keep them, set memo_epsilon = {float(needed):.4g} and a "
+        f"lifetime_epsilon of at least {float(spent + needed):.4g}, if they may reveal that much, "
+        "or declare a new metric"
     )
 
 
@@ -115,12 +116,12 @@ def _lifetime_cost(old: Metric, new: Metric) -> str | None:
         return None
     mechanism = new.scheme.mechanism
     one = mechanism.lifetime_epsilon if isinstance(mechanism, Memoizing) else mechanism.epsilon
-    unit = "schemes with memos" if isinstance(mechanism, Memoizing) else "answers"
+    unit = "schemes with memos" if isinstance(mechanism, Memoizing) else "reports"
     counts = [Fraction(each.lifetime_epsilon) // Fraction(one) for each in (old, new)]
     return (
-        f"has another lifetime: it has room for {counts[1]:,} {unit}, where it had room for "
-        f"{counts[0]:,}. A device that has spent more stops for good, and one that had stopped may "
-        "go on where there is room again"
+        f"has another lifetime: it has room for {counts[1]:,} {unit}, and had room for "
+        f"{counts[0]:,}. A device that has spent more stops for good, and one that had stopped "
+        "continues if there is room again"
     )
 
 

@@ -4,7 +4,7 @@
 
     DeniableError
     ├── RegistryError      the metrics.toml has mistakes (carries every one of them)
-    ├── ValueListError     a file of values has a line that cannot be taken
+    ├── ValueListError     a file of values has a line that is not a value
     ├── MetricError        a call names an unknown metric or a value it cannot take
     ├── SchemeError        a mechanism cannot be built, or would exceed its epsilon
     ├── WireError          a batch or report is malformed (carries a reason code)
@@ -13,8 +13,8 @@
     ├── TransportError     a batch did not reach the collector (carries retry_after)
     └── RejectedError      the collector left a report out (carries metric and reason)
 
-The collector and the estimator add leaves of their own under the same root.
-A leaf keeps what a program needs to react; its message says what to do next.
+The collector and the estimator add their own subclasses under the same root. An error has
+the attributes that a program needs to react; its message says what to do next.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = [
 
 
 class DeniableError(Exception):
-    """The root: `except DeniableError` catches whatever deniable raises on purpose."""
+    """The root: `except DeniableError` catches every error that deniable raises on purpose."""
 
 
 class RegistryError(DeniableError):
@@ -58,7 +58,7 @@ class RegistryError(DeniableError):
 
 
 class ValueListError(DeniableError):
-    """A file of values cannot be taken; `line` is where (from 1), if it is at one line."""
+    """A file of values has a mistake; `line` (from 1) is where, if it is at one line."""
 
     def __init__(self, source: str, line: int | None, message: str) -> None:
         self.source = source
@@ -68,7 +68,7 @@ class ValueListError(DeniableError):
 
 
 class MetricError(DeniableError):
-    """A programmer's mistake in a call: `metric` names the metric that was meant."""
+    """A programmer's mistake in a call; `metric` is the metric's name."""
 
     def __init__(self, metric: str, message: str) -> None:
         self.metric = metric
@@ -80,7 +80,7 @@ class SchemeError(DeniableError):
 
 
 class WireError(DeniableError):
-    """Something malformed on the wire; `reason` is a code that programs can read."""
+    """A batch or report is malformed; `reason` is a code for programs."""
 
     def __init__(self, reason: str, message: str) -> None:
         self.reason = reason
@@ -88,12 +88,12 @@ class WireError(DeniableError):
 
 
 class WindowError(DeniableError):
-    """A window label that is no UTC day, ISO week or month; `label` is that text."""
+    """A window label that is not a UTC day, ISO week or month; `label` is that text."""
 
     def __init__(self, label: str) -> None:
         self.label = label
         super().__init__(
-            f"{label!r} is no window: write a UTC day (2026-11-21), "
+            f"{label!r} is not a window: write a UTC day (2026-11-21), "
             "an ISO week (2026-W47) or a month (2026-11)"
         )
 
@@ -101,8 +101,8 @@ class WindowError(DeniableError):
 class StateError(DeniableError):
     """The device's state file cannot be trusted, so nothing may be reported from it.
 
-    `damaged` is true where it was this app's and is not whole any more, and false where it
-    is another's, or a newer version's.
+    `damaged` is true if the file is this app's and damaged, and false if it is another app's or
+    a newer version's.
     """
 
     def __init__(self, message: str, *, damaged: bool = False) -> None:
@@ -111,11 +111,11 @@ class StateError(DeniableError):
 
 
 class TransportError(DeniableError):
-    """A batch did not arrive; `retry_after` is the shortest wait in seconds, if any was asked.
+    """A batch did not arrive; `retry_after` is the shortest wait in seconds, if one was asked for.
 
-    `final` is true when the collector has refused the batch for good, so that sending the
-    same bytes again cannot help. `foreign` is true when something answered that is not a
-    collector: a proxy, or the web server at a wrong address.
+    `final` is true if the collector has refused the batch for good, so that sending the same
+    bytes again cannot help. `foreign` is true if something else than a collector answered: a
+    proxy, or the web server at a wrong address.
     """
 
     def __init__(
@@ -133,10 +133,10 @@ class TransportError(DeniableError):
 
 
 class RejectedError(DeniableError):
-    """The collector took a batch and left out one report of it.
+    """The collector accepted a batch but left out one report of it.
 
-    `metric` and `reason` (a code of docs/protocol.md) say which and why. `waits` is true
-    where the app is ahead of the collector: the report is kept and sent again.
+    `metric` and `reason` (a code of docs/protocol.md) say which and why. `waits` is true if the
+    app has a newer registry than the collector: the report is kept and sent again.
     """
 
     def __init__(self, metric: str, reason: str, *, waits: bool) -> None:
@@ -144,16 +144,16 @@ class RejectedError(DeniableError):
         self.reason = reason
         self.waits = waits
         advice = (
-            "the report waits: the collector must be given the app's metrics.toml first"
+            "the report waits: give the collector the app's metrics.toml first"
             if waits
-            else "the report is given up"
+            else "the report is dropped"
         )
         super().__init__(f"metric {metric!r}: the collector answered {reason}; {advice}")
 
 
 class UndeclaredValueWarning(UserWarning):
-    """A value that a category does not list was recorded and taken as its `other`.
+    """A value that a category does not list was recorded and counted as its `other`.
 
-    It is given in Python's development mode and by `deniable.testing` alone: a warning among
-    the logs of an app in production would say something of the value.
+    The warning is only given in Python's development mode and by `deniable.testing`: in the logs
+    of an app in production it would reveal something about the value.
     """

@@ -1,8 +1,8 @@
 """Exponentials and logarithms that are rounded in the safe direction.
 
-The guarantee of a mechanism is computed from integers; only at its edges does
-e**epsilon meet a finite number. Both functions here err on the side that makes
-the printed epsilon an upper bound of the true one.
+The guarantee of a mechanism is computed from integers. Only e**epsilon and ln(ratio) need
+rounding, and both functions here round so that the printed epsilon is an upper bound of the
+true one.
 """
 
 from __future__ import annotations

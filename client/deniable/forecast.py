@@ -1,4 +1,4 @@
-"""Before the first report: what a mechanism will be able to see of how many reports.
+"""What a mechanism can detect with a number of reports, computed before the first report.
 
 With n reports, share f, r = q + f (p - q) and z the normal quantiles::
 
@@ -25,9 +25,9 @@ and these are far from normal where few reports support a value by chance:
       r / (1-r) = k / (n-k+1) * x**3,  3 (B x - A) = z(POWER) sqrt(x**2 / (n-k+1) + 1 / k)
       A = 1 - 1 / (9 k),  B = 1 - 1 / (9 (n-k+1))
 
-The forecast is for one window in which the expected number of devices answers, and for closed
-lists. It leaves out that strings collide: hashed strings are detected as often as it says, but
-those that are decoded by cohorts less often (`benchmarks/README.md` has the figures). Where
+The forecast is for closed lists, and for one window in which the expected number of devices
+reports. It ignores collisions of strings: hashed strings are detected as often as it says, but
+those that are decoded by cohorts less often (`benchmarks/README.md` has the figures). If
 p-values are adjusted for false discoveries instead, as by default, more is detected.
 """
 
@@ -66,20 +66,20 @@ POWER = 0.8
 """The chance of detecting a value that has the smallest detectable share."""
 
 USABLE_SHARE = 0.5
-"""Where noise alone can look like a share above this, there is no usable signal."""
+"""If noise alone can look like a share above this, there is no usable signal."""
 
 WORTHWHILE_SHARE = 0.01
-"""A metric that cannot see a share of 1 % is worth a warning before it is asked."""
+"""A metric that cannot detect a share of 1 % gets a note before it is released."""
 
 LARGE_SHARE = 0.05
-"""A metric that cannot even see this share cannot do what it is for."""
+"""A metric that cannot even detect this share gets a warning."""
 
 FEW_SUPPORTERS = 25.0
 """Below this variance of the number of reports that support a value by chance, p-values are exact
 tails. The cube roots that serve above it would call one supporter of 10,000 values impossible."""
 
 _NORMAL = 1e10
-"""Where the variance of chance support is above this, its tails are normal to five digits."""
+"""If the variance of chance support is above this, its tails are normal to five digits."""
 
 _COVERAGE = 0.95
 
@@ -110,10 +110,10 @@ def detectable_share(mechanism: FrequencyOracle[Any], size: int, reports: float)
 
 
 def reports_to_detect(mechanism: FrequencyOracle[Any], size: int, share: float) -> int:
-    """From how many reports on `share`, above 0, is detectable among `size` values.
+    """With how many reports, or more, `share` (above 0) is detectable among `size` values.
 
-    Somewhat fewer may also do: the number of supporting reports that the test asks for is
-    whole, and each time that it rises by one, the power falls back a little.
+    Slightly fewer may also be enough: the number of supporting reports that the test requires
+    is an integer, and each time it rises by one, the power drops a little.
     """
     p, q = float(mechanism.p), float(mechanism.q)
     rise = share * (p - q)
@@ -125,14 +125,14 @@ def reports_to_detect(mechanism: FrequencyOracle[Any], size: int, share: float) 
         return normal
 
     def safely(trials: int) -> bool:
-        """Whether it is detectable even if the test asks for one more report just here."""
+        """Whether it is detectable even if the test requires one more report here."""
         worst = max(0.0, _threshold(q, size, trials)) + 1
         return _rate(worst, trials) <= rate
 
     count = _count(q, size, _first(safely))
 
     def detectable(trials: int) -> bool:
-        """Whether it is, since the test last asked for one more."""
+        """Whether it is, since the test last required one more."""
         return _count(q, size, trials) >= count and _rate(count, trials) <= rate
 
     return _first(detectable)
@@ -145,7 +145,7 @@ def reports_for_half_width(mechanism: FrequencyOracle[Any], share: float, half_w
 
 
 def usable(mechanism: FrequencyOracle[Any], size: int, reports: float) -> bool:
-    """Whether noise stays below a share of one half; if not there is no usable signal.
+    """Whether noise stays below a share of one half; if not, there is no usable signal.
 
     `reports` is rounded to a whole number.
     """
@@ -166,7 +166,7 @@ def _threshold(q: float, size: int, trials: int) -> float:
         found = bisect_left(range(trials + 1), True, key=lambda k: _tail(k, q, trials) <= alpha)
         if found > trials:
             return found
-        # Between whole numbers the tail falls like an exponential, near enough.
+        # Between integers the tail falls approximately like an exponential.
         above, below = (math.log(_tail(each, q, trials)) for each in (found - 1, found))
         return found - 1 + (above - math.log(alpha)) / (above - below)
     spread = math.sqrt(trials * q * (1 - q))
@@ -204,7 +204,7 @@ def _rate(count: float, trials: int) -> float:
 
 
 def _first(holds: Callable[[int], bool]) -> int:
-    """The smallest number above 0 from which on something holds."""
+    """The smallest number above 0 for which the condition holds."""
     high = 1
     while not holds(high):
         high *= 2
@@ -212,7 +212,7 @@ def _first(holds: Callable[[int], bool]) -> int:
 
 
 def forecast(metric: Metric) -> str | None:
-    """What the expected crowd will not see of a metric, and how to mend it; None if all is well.
+    """What the expected crowd cannot detect, and what would help; None if it detects 1 %.
 
     A metric that does not say how many `devices` it expects, or lists no values, has no
     forecast.
@@ -233,7 +233,7 @@ def forecast(metric: Metric) -> str | None:
 
 
 def is_blind(metric: Metric) -> bool:
-    """Whether the expected crowd cannot even see a share of 5 % (LARGE_SHARE) in a window."""
+    """Whether the expected crowd cannot even detect a share of 5 % (LARGE_SHARE) in a window."""
     if metric.devices is None or metric.values is None:
         return False
     reports = metric.devices * metric.sample_rate

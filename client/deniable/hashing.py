@@ -4,8 +4,8 @@
     h    = MurmurHash3 x64 128 of the key, with seed row // 2
     hash = the lower (row even) or upper (row odd) 64 bits of h
 
-The hash spreads strings evenly and hides nothing: salts are public, so that an analyst
-can look for any candidate, and privacy comes from the noise alone.
+The hash spreads strings evenly, but hides nothing: salts are public, so that an analyst
+can look for any candidate. Privacy comes only from the noise.
 `client/vectors/hashing.json` holds test vectors.
 """
 

@@ -1,13 +1,13 @@
-"""A checksum over every row of the state: a bit that flips on the disk must not go unseen.
+"""A checksum over every row of the state, so that a flipped bit on the disk is detected.
 
-A damaged row is not only lost. A window whose name has changed by a bit would be answered
-a second time, a batch whose id has changed would be counted a second time, and a ledger
-whose count has changed would say more than was declared. SQLite itself notices damage to
-its structure alone.
+A damaged row is more than a loss. A window whose name has changed by a bit would be reported
+a second time, a batch whose id has changed would be counted a second time, and with a changed
+count the ledger would allow more than was declared. SQLite itself only detects damage to its
+structure.
 
-The checksum is the exclusive or of a 64-bit BLAKE2b of every row. Triggers move it along
-with each change of a row, and it is compared with all rows whenever the file is opened.
-This is against accidents, not against an owner of the device who edits the file.
+The checksum is the exclusive or of a 64-bit BLAKE2b of every row. Triggers update it with each
+change of a row, and it is compared with all rows whenever the file is opened. It protects
+against accidents, not against an owner of the device who edits the file.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FUNCTION = "checksum_after"
 
 
 def attach(connection: Connection) -> None:
-    """Let a connection change rows: without this it cannot, since the triggers need it."""
+    """Define what the triggers need; without it a connection cannot change rows."""
     connection.create_function(_FUNCTION, -1, _moved, deterministic=True)
     # Some builds of SQLite distrust triggers that call functions of the program.
     connection.execute("PRAGMA trusted_schema = ON")
@@ -36,7 +36,7 @@ def attach(connection: Connection) -> None:
 
 
 def create(connection: Connection) -> None:
-    """Begin the checksum over all tables that there are; they must still be empty."""
+    """Start the checksum over all tables that exist; they must still be empty."""
     tables = _tables(connection)
     connection.execute(f"CREATE TABLE {_TABLE} (checksum INTEGER NOT NULL)")
     connection.execute(f"INSERT INTO {_TABLE} VALUES (0)")
@@ -67,7 +67,7 @@ def verify(connection: Connection, expected: list[tuple[str, ...]]) -> None:
     Raises:
         StateError: they disagree.
     """
-    # Text that is no UTF-8 any more is damage like any other, and no error of its own.
+    # Text that is no longer UTF-8 is damage like any other; it must not raise another error.
     connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
     try:
         checksum, intact = 0, schema(connection) == expected
@@ -79,14 +79,14 @@ def verify(connection: Connection, expected: list[tuple[str, ...]]) -> None:
         connection.text_factory = str
     if not intact or connection.execute(f"SELECT * FROM {_TABLE}").fetchall() != [(checksum,)]:
         raise StateError(
-            "the state file is damaged, so what was answered and spent is unknown: nothing is "
+            "the state file is damaged, so what was reported and spent is unknown: nothing is "
             "reported from this device until its state directory is removed",
             damaged=True,
         )
 
 
 def _moved(checksum: int, *row: object) -> int:
-    """The checksum with a row put in, or taken out: both are the same."""
+    """The checksum after adding or removing a row; both are the same operation."""
     # Not repr: which letters it escapes depends on the Python that runs.
     digest = hashlib.blake2b(ascii(row).encode("ascii"), digest_size=8).digest()
     return checksum ^ int.from_bytes(digest, "little", signed=True)

@@ -1,4 +1,4 @@
-"""The keys that a metric may hold in `metrics.toml`, and what each may say."""
+"""The keys of a metric in `metrics.toml`, and which values each accepts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ KEYS = COMMON_KEYS | {key: check for each in TYPES.values() for key, check in ea
 
 REQUIRED = ("type", "description", "owner", "expires", "epsilon", "lifetime_epsilon")
 DEFAULTS = ("owner", "expires", "window", "sample_rate", "tags", "devices", "aggregate")
-"""What [defaults] may hold. Not the epsilons: each metric states its own."""
+"""The keys of [defaults]. Not the epsilons, which each metric must state."""
 SCHEME_KEYS = (
     "type",
     "epsilon",

@@ -1,22 +1,21 @@
 """The ledger: what this device has spent, per metric and in all, exactly.
 
-A row counts the answers given under one scheme and holds the exact epsilon of each,
-rounded up to a float; spending is summed as fractions, so no rounding ever lets one
-more answer through. The answers of one device compose by addition, over windows,
-schemes and metrics alike.
+A row of the `ledger` table counts the reports under one scheme and has the exact epsilon of
+each, rounded up to a float. Epsilons are added as fractions, so rounding never allows an extra
+report. The epsilons of all reports of a device add up, over windows, schemes and metrics.
 
-*Without memory* an answer is allowed while the sum of the metric's answers stays within its
+*Without memos* a report is allowed while the sum over the metric's reports stays within its
 `lifetime_epsilon`, whatever its values were and whenever they changed.
 
-*With memory* (see `deniable.mechanisms.Memoizing`) any number of reports of one value reveal
-no more than its memo. Another scheme has another memo of the same value, so each scheme under
-which the device ever answered is charged the epsilon of its memos, once, and answers without
-memory are added. An answer is allowed while this sum stays within `lifetime_epsilon`, and
-while the key of the memos is there: a second key would make second memos.
+*With memos* (see `deniable.mechanisms.Memoizing`) any number of reports of one value reveal
+no more than its memo. Another scheme has another memo of the same value. So each scheme under
+which the device ever reported is charged the epsilon of its memos once, and reports without
+memos are added. A report is allowed while this sum stays within `lifetime_epsilon`, and while
+the key of the memos exists: a second key would make second memos.
 
-The registry's own `lifetime_epsilon` caps the sum over all metrics, where an answer from a
-memo costs the epsilon of its fresh noise given the memos: this sum bounds any history, times
-of change included.
+The registry's own `lifetime_epsilon` caps the sum over all metrics. Here a report from a memo
+costs the epsilon of its fresh noise, given the memos; this sum bounds any history, times of
+change included.
 """
 
 from __future__ import annotations
@@ -52,8 +51,8 @@ CREATE TABLE ledger_memos (
     PRIMARY KEY (metric, scheme)
 )
 """
-"""`epsilon`, here of an answer and there of a memo, is a hexadecimal float, which text
-keeps exactly."""
+"""`epsilon` is of a report in `ledger`, and of a memo in `ledger_memos`. It is a hexadecimal
+float, which text stores exactly."""
 
 
 class Ledger:
@@ -71,20 +70,20 @@ class Ledger:
         }
 
     def spent(self, metric: str | None = None) -> Fraction:
-        """The exact sum of the epsilons of all answers: of one metric, or of all."""
+        """The exact sum of the epsilons of all reports: of one metric, or of all."""
         return self._sum(metric, self._answers)
 
     def metrics(self) -> list[str]:
-        """The metrics that were ever answered, by name."""
+        """The metrics that were ever reported, by name."""
         return sorted({name for name, _, _ in self._answers})
 
     def answers(self, metric: str) -> int:
-        """How many answers were given to a metric."""
+        """How many reports there were for a metric."""
         return sum(answers for (name, _, _), answers in self._answers.items() if name == metric)
 
     def left(self, metric: Metric, registry: Registry) -> int | None:
-        """How many more answers `allows` will allow if no other metric is answered; None where
-        no number ends them."""
+        """How many more reports `allows` will allow if no other metric is reported; None if there
+        is no limit."""
         rests = []
         if isinstance(metric.scheme.mechanism, Memoizing):
             if not self._within_lifetime(metric):
@@ -96,14 +95,14 @@ class Ledger:
         return max(0, min(rests) // _cost_of(metric)) if rests else None
 
     def allows(self, metric: Metric, registry: Registry) -> bool:
-        """Whether one more answer stays within the metric's lifetime and the registry's."""
+        """Whether one more report stays within the metric's lifetime and the registry's."""
         if not self._within_lifetime(metric):
             return False
         cap = registry.lifetime_epsilon
         return cap is None or self.spent() + _cost_of(metric) <= Fraction(cap)
 
     def charge(self, metric: Metric) -> None:
-        """Count one answer of the metric under its scheme, and its memos if it has any."""
+        """Count one report of the metric under its scheme, and its memos if it has any."""
         scheme = metric.scheme
         key = (metric.name, scheme.fingerprint, _cost(scheme.mechanism).hex())
         self._answers[key] = self._answers.get(key, 0) + 1
@@ -122,7 +121,7 @@ class Ledger:
         return sum((self._memos[key] for key in self._memos if key[0] == metric), Fraction(0))
 
     def _within_lifetime(self, metric: Metric) -> bool:
-        """Whether all answers and one more stay within the metric's own lifetime epsilon."""
+        """Whether all reports and one more stay within the metric's own lifetime epsilon."""
         mechanism, limit = metric.scheme.mechanism, Fraction(metric.lifetime_epsilon)
         if not isinstance(mechanism, Memoizing):
             return self.spent(metric.name) + _cost_of(metric) <= limit
@@ -135,7 +134,7 @@ class Ledger:
         return memos + self._sum(metric.name, fresh) <= limit
 
     def _sum(self, metric: str | None, keys: Iterable[tuple[str, str, str]]) -> Fraction:
-        """The exact sum of the epsilons of the answers under these keys."""
+        """The exact sum of the epsilons of the reports under these keys."""
         return sum(
             (
                 self._answers[key] * Fraction(float.fromhex(key[2]))
@@ -152,8 +151,8 @@ def _cost_of(metric: Metric) -> Fraction:
 
 @lru_cache(maxsize=256)
 def _cost(mechanism: Mechanism[Any]) -> float:
-    """What one answer may reveal, whatever the device has answered before.
+    """What one report may reveal, whatever the device has reported before.
 
-    Kept, since an exact logarithm takes longer than all else here.
+    Cached, because an exact logarithm takes longer than everything else here.
     """
     return mechanism.fresh_epsilon if isinstance(mechanism, Memoizing) else mechanism.epsilon

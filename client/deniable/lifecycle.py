@@ -15,13 +15,13 @@ _EXIT_SECONDS = 1.0
 
 
 class Living(Protocol):
-    """Something that has to be told."""
+    """An object that is notified of forks and of the end of the process."""
 
     def before_fork(self) -> None:
-        """Hold still: no thread may be inside the state until `after_fork`."""
+        """No thread may use the state from now until `after_fork`."""
 
     def after_fork(self, *, child: bool) -> None:
-        """Go on, in the parent and in the child."""
+        """Continue, in the parent and in the child."""
 
     def close(self, timeout: float | None = ...) -> None:
         """The process ends."""
@@ -29,20 +29,20 @@ class Living(Protocol):
 
 _living: WeakSet[Living] = WeakSet()
 _lock = threading.RLock()
-"""Reentrant: a signal's handler may close a client while another one begins."""
+"""Reentrant: a signal handler may close a client while another one starts."""
 _held: list[Living] = []
-"""Those that a fork in progress has told to hold still."""
+"""The objects whose `before_fork` was called for a fork in progress."""
 
 
 def follow(living: Living) -> None:
-    """From now on it is told."""
+    """Notify the object from now on."""
     with _lock:
         _living.add(living)
     _close_with_multiprocessing()
 
 
 def leave(living: Living) -> None:
-    """It need not be told any more."""
+    """Do not notify the object any more."""
     with _lock:
         _living.discard(living)
 
@@ -60,21 +60,21 @@ def _after_fork(*, child: bool) -> None:
     _held.clear()
     _lock.release()
     if child and "multiprocessing.util" in sys.modules:
-        # A worker of multiprocessing drops all finalizers when it begins, and then calls these.
+        # A multiprocessing worker drops all finalizers when it starts, and then calls these.
         from multiprocessing.util import register_after_fork
 
         register_after_fork(_forked, lambda _: _close_with_multiprocessing())
 
 
 class _Forked:
-    """multiprocessing keeps what is registered for as long as this lives."""
+    """multiprocessing keeps a registered callback for as long as this object lives."""
 
 
 _forked = _Forked()
 
 
 def _close_with_multiprocessing() -> None:
-    """Workers of multiprocessing end without running what `atexit` holds."""
+    """multiprocessing workers end without running `atexit` handlers."""
     if "multiprocessing.util" in sys.modules:
         from multiprocessing.util import Finalize
 

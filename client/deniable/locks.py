@@ -1,8 +1,8 @@
-"""A lock that never waits for a call which waits for it.
+"""A lock that does not deadlock in signal handlers.
 
-A signal's handler runs in the main thread, in the middle of whatever that thread was doing.
-If the handler closes a client, and the call that it has interrupted holds the client's lock,
-an ordinary lock would wait for ever.
+A signal handler runs in the main thread and interrupts whatever that thread was doing. If the
+handler closes a client, and the interrupted call holds the client's lock, an ordinary lock
+would wait for ever.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["Lock"]
 
 
 class Lock:
-    """One thread at a time, and not even that thread a second time."""
+    """A lock for one thread at a time, which the same thread cannot take a second time."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -23,10 +23,10 @@ class Lock:
 
     @contextmanager
     def held(self, patience: float) -> Iterator[None]:
-        """Hold it; `patience` is how many seconds to wait for another thread.
+        """Hold the lock; `patience` is how many seconds to wait for another thread.
 
         Raises:
-            BlockingIOError: another thread did not let go in time, or this one holds it.
+            BlockingIOError: another thread did not release it in time, or this one holds it.
         """
         if self._holder == threading.get_ident():
             raise BlockingIOError("the state is in use by a call that this one has interrupted")
@@ -40,9 +40,9 @@ class Lock:
             self._lock.release()
 
     def acquire(self) -> None:
-        """Hold it across a fork, until `release` in both processes."""
+        """Hold the lock across a fork, until `release` in both processes."""
         self._lock.acquire()
 
     def release(self) -> None:
-        """Let go after a fork."""
+        """Release the lock after a fork."""
         self._lock.release()

@@ -1,17 +1,17 @@
-"""Memory: a device's permanent randomized responses, the same in every window and for ever.
+"""Memos: a device's permanent randomized responses, the same in every window and for ever.
 
 A metric with `longitudinal = "memoize"` has one row (its cohort) under each scheme, and one
-memo for each cell that its values fall into (see `deniable.mechanisms.Memoizing`). Neither is
-stored. Both are drawn anew for each report from a random key of the metric, in a way that
-gives the same row and the same memos every time (`deniable.randomness.keyed_bits`).
+memo for each entry that its values fall into (see `deniable.mechanisms.Memoizing`). Neither is
+stored. Both are computed for each report from a random key of the metric, so that row and
+memos are the same every time (`deniable.randomness.keyed_bits`).
 
-So the state file does not say which values the device has met, and the same value meets the
-same memo whatever happened in between: an opt-out, a restart, another scheme and back. The key
-is drawn inside the transaction that seals the first window. Erasing it ends memory for the
-metric on this device for good, as the ledger sees to: another key would give a second,
-independent memo of the same value, and two memos reveal more than one.
+So the state file does not say which values the device has had, and a value always has the same
+memo, whatever happened in between: an opt-out, a restart, another scheme and back. The key is
+drawn in the transaction that seals the first window. When it is erased, the metric never
+reports with memos again on this device; the ledger enforces this. Another key would give a
+second, independent memo of the same value, and two memos reveal more than one.
 
-Whoever has both the key and the reports of a device knows the noise, and can name the value.
+Whoever has both the key and the reports of a device can compute the noise, and so the value.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TABLES = "CREATE TABLE memo_keys (metric TEXT PRIMARY KEY, key BLOB NOT NULL)"
 def recall(
     connection: Connection, metric: Metric, mechanism: Memoizing[Any], item: int | str, bits: Bits
 ) -> Report:
-    """One report of a value, by fresh noise on its memo; `mechanism` is the metric's."""
+    """One report of a value: fresh noise on its memo. `mechanism` is the metric's."""
     found = connection.execute(
         "SELECT key FROM memo_keys WHERE metric = ?", (metric.name,)
     ).fetchone()
@@ -57,11 +57,11 @@ def draw(
 
 
 def has_key(connection: Connection, metric: str) -> bool:
-    """Whether the metric has its key: one that never answered, or was erased, has none."""
+    """Whether the metric has its key; it has none before its first report and after an erasure."""
     query = "SELECT 1 FROM memo_keys WHERE metric = ?"
     return connection.execute(query, (metric,)).fetchone() is not None
 
 
 def erase(connection: Connection) -> None:
-    """Destroy all keys: metrics that have answered with memory never do so again."""
+    """Delete all keys: metrics that have reported with memos never do so again."""
     connection.execute("DELETE FROM memo_keys")

@@ -28,7 +28,7 @@ them; or each is fresh noise on a memo of the value, and `lifetime_epsilon` boun
 
 @dataclass(frozen=True)
 class Metric:
-    """One declared question. Everything about it is fixed here, before any answer exists."""
+    """One declared metric. Everything about it is fixed before any report exists."""
 
     name: str
     type: MetricType
@@ -36,7 +36,7 @@ class Metric:
     owner: str
     expires: date
     epsilon: float
-    """What one window's answer can reveal at most."""
+    """What one report reveals at most."""
     lifetime_epsilon: float
     """What all its answers together can reveal at most; with memory, all answers of one value."""
     window: windows.Kind = "day"
@@ -44,9 +44,9 @@ class Metric:
     sample_rate: float = 1.0
     longitudinal: Longitudinal = "fresh"
     memo_epsilon: float | None = None
-    """What one memo can reveal at most; if not given, `lifetime_epsilon`. Each change of the
-    scheme gives every value another memo: how many fit into a lifetime is how often a metric
-    with memory may change before its devices stop."""
+    """What one memo reveals at most; by default `lifetime_epsilon`. Each change of the scheme
+    gives every value another memo. How many of them fit into `lifetime_epsilon` limits how often
+    the metric may change before its devices stop."""
     mechanism: str = AUTO
     tags: tuple[str, ...] = ()
     devices: int | None = None
@@ -81,7 +81,7 @@ class Metric:
 
     @property
     def memo_limit(self) -> float:
-        """What one memo can reveal at most, where there are memos."""
+        """What one memo reveals at most, if there are memos."""
         return self.lifetime_epsilon if self.memo_epsilon is None else self.memo_epsilon
 
     def normalize(self, value: Value) -> str:

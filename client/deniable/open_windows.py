@@ -1,8 +1,8 @@
-"""Open windows: where the true value of a metric waits until its window ends.
+"""Open windows: the true value of a metric waits here until its window ends.
 
-Several records of one window become one value as the metric's `aggregate` says. The
-coin of `sample_rate` is tossed once for each metric and window, before any value is
-kept; where it says no, the value never reaches the disk.
+Several records of one window become one value, as the metric's `aggregate` says. Whether the
+device takes part in a window (`sample_rate`) is drawn once for each metric and window, before
+any value is stored. If it does not, the value never reaches the disk.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["KEPT_WINDOWS", "TABLES", "clear", "keep", "settle", "waiting"]
 
 KEPT_WINDOWS = 400
-"""How many windows of a metric are remembered; older ones are refused without a look."""
+"""How many windows of a metric are stored; older ones are refused."""
 
 TABLES = """
 CREATE TABLE windows (
@@ -43,8 +43,9 @@ CREATE TABLE open_values (
 );
 CREATE TABLE horizons (metric TEXT PRIMARY KEY, ends REAL NOT NULL);
 """
-"""A window is `passed` when its coin said no, and `unanswered` when it ended without an
-answer; only an `open` one takes values. No window that ends by its metric's horizon does."""
+"""A window is `passed` if the device does not take part in it, and `unanswered` if it ended
+without a report. Only an `open` one accepts values, and none that ends before its metric's
+horizon does."""
 
 
 def keep(
@@ -76,7 +77,7 @@ def keep(
 
 
 def settle(connection: Connection, metric: str, window: str, *, answered: bool) -> None:
-    """Close a window for ever: forget its value, remember that it is over."""
+    """Close a window for ever: delete its value, and store that it has ended."""
     connection.execute("DELETE FROM open_values WHERE metric = ? AND window = ?", (metric, window))
     connection.execute(
         "UPDATE windows SET state = ? WHERE metric = ? AND window = ?",
@@ -92,14 +93,14 @@ def waiting(connection: Connection) -> int:
 
 
 def clear(connection: Connection) -> None:
-    """Forget all open values. Their windows stay open, with the coins they were given."""
+    """Delete all open values. Their windows stay open, and are not drawn again."""
     connection.execute("DELETE FROM open_values")
 
 
 def _is_open(
     connection: Connection, ledger: Ledger, registry: Registry, record: Record, bits: Bits
 ) -> bool:
-    """Whether the window takes values; a window seen for the first time tosses its coin."""
+    """Whether the window accepts values. For a new window, `sample_rate` is drawn here."""
     metric, window = record.metric, record.window
     found = connection.execute(
         "SELECT state FROM windows WHERE metric = ? AND window = ?", (metric.name, window)
@@ -134,7 +135,7 @@ def _merge(record: Record, entry: tuple[str, int] | None, bits: Bits) -> tuple[s
 
 
 def _prune(connection: Connection, metric: str) -> None:
-    """Forget the oldest closed windows, and refuse for ever what is as old as they are."""
+    """Delete the oldest closed windows, and refuse windows of that age from now on."""
     oldest = connection.execute(
         "SELECT window, ends FROM windows WHERE metric = ? AND state != 'open' "
         "ORDER BY ends DESC, window LIMIT -1 OFFSET ?",
@@ -142,7 +143,7 @@ def _prune(connection: Connection, metric: str) -> None:
     ).fetchall()
     for window, ends in oldest:
         connection.execute("DELETE FROM windows WHERE metric = ? AND window = ?", (metric, window))
-        # The newest horizon stands: upsert spelled for old SQLite releases as well.
+        # An upsert that keeps the newest horizon, written so that old SQLite releases accept it.
         connection.execute("INSERT OR IGNORE INTO horizons VALUES (?, ?)", (metric, ends))
         connection.execute(
             "UPDATE horizons SET ends = max(ends, ?) WHERE metric = ?", (ends, metric)

@@ -1,8 +1,8 @@
-"""The outbox: reports on their way, in batches whose id and bytes never change.
+"""The outbox: reports to send, in batches whose id and bytes never change.
 
-A report is queued when it is sealed. Before the first attempt to send it, it joins a
+A report is queued when its window is sealed. Before the first attempt to send it, it joins a
 batch whose random id and body are stored, so that every retry, in this process or the
-next, sends the same bytes and the collector counts them once. What became of a report
+next, sends the same bytes and the collector counts them once. The result for each report
 is kept for the owner of the device to see.
 """
 
@@ -50,19 +50,19 @@ BATCH_REPORTS = 100
 """The most reports in one batch."""
 
 QUEUED_REPORTS = 2_000
-"""The most reports that wait; beyond it the oldest are dropped."""
+"""The most reports that may wait; beyond it the oldest are dropped."""
 
 HISTORY_REPORTS = 1_000
 """How many reports are kept for the owner after they were sent, rejected or dropped."""
 
 LEASE_SECONDS = 60.0
-"""How long a batch that one process is sending is left alone by the others."""
+"""Seconds for which other processes do not touch a batch that one process is sending."""
 
 PASSING = frozenset(("unknown_metric", "unknown_scheme", "window_not_closed"))
-"""Reasons for leaving a report out that pass: the collector's registry, or its clock, is behind."""
+"""Temporary reasons for leaving a report out: the collector's registry or clock is behind."""
 
 LONGEST_PAUSE = 86_400.0
-"""Seconds. A time further ahead than this was written under another clock, and is ignored."""
+"""Seconds. A time further in the future was written under another clock, and is ignored."""
 
 _LARGEST_DEFINITION = 1 << 16
 
@@ -97,7 +97,7 @@ Times are POSIX seconds."""
 
 
 class Batch(NamedTuple):
-    """What is sent: the same bytes under the same id, as often as it takes."""
+    """What is sent: the same bytes under the same id, until they are acknowledged."""
 
     id: str
     body: bytes
@@ -106,7 +106,7 @@ class Batch(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One report as the outbox remembers it."""
+    """One report as the outbox stores it."""
 
     answer: Answer
     status: str
@@ -117,12 +117,12 @@ class Entry(NamedTuple):
 
 
 def create(connection: Connection) -> None:
-    """Begin without a pause."""
+    """Start without a pause."""
     connection.execute("INSERT INTO pauses VALUES (0, 0, 0)")
 
 
 def queue(connection: Connection, answer: Answer, ready: float) -> None:
-    """Let a sealed report wait, to be sent from the POSIX time `ready` on."""
+    """Queue a report, to be sent from the POSIX time `ready` on."""
     connection.execute(
         "INSERT INTO reports (metric, scheme, window, row, columns, ready, status) "
         "VALUES (?, ?, ?, ?, ?, ?, 'queued')",
@@ -131,7 +131,7 @@ def queue(connection: Connection, answer: Answer, ready: float) -> None:
 
 
 def describe(connection: Connection, metric: Metric) -> None:
-    """Remember what a report of this metric and scheme means, for the owner of the device."""
+    """Store what a report of this metric and scheme means, for the owner of the device."""
     key = (metric.name, metric.scheme.fingerprint)
     known = connection.execute("SELECT 1 FROM schemes WHERE metric = ? AND scheme = ?", key)
     if known.fetchone() is None:
@@ -147,15 +147,15 @@ def describe(connection: Connection, metric: Metric) -> None:
 def take(connection: Connection, now: float, bits: Bits, *, urgent: bool = False) -> Batch | None:
     """The next batch to send, leased to the caller; None if none is due at `now`.
 
-    `urgent` looks at neither `ready` nor backoff, but honours the collector's Retry-After, and
-    lets reports wait that the collector has left out for now.
+    `urgent` ignores `ready` and backoff, but not the collector's Retry-After, and not the wait
+    of reports that the collector has left out for now.
     """
     failures, until, asked = connection.execute("SELECT * FROM pauses").fetchone()
     if now < (asked if urgent else until) <= now + LONGEST_PAUSE:
         return None
     horizon = now + LONGEST_PAUSE
-    # Fresh reports go before batches that have failed: one that always fails must not
-    # hold up the rest. Such batches take turns, each going to the end of their line.
+    # New reports go before batches that have failed, so that a batch that always fails does
+    # not delay the rest. Failed batches take turns: each goes to the end of their queue.
     found = _assemble(connection, now, horizon, urgent, bits)
     if found is None:
         found = connection.execute(
@@ -177,9 +177,9 @@ def acknowledge(
 ) -> list[RejectedError]:
     """The collector has the batch; `rejected` gives the reason of each index it left out.
 
-    A report that was left out for a reason that passes joins another batch from the POSIX
-    time `again` on, until its window is too old at `now`. Returns what to tell of each report
-    that was left out.
+    A report that was left out for a temporary reason joins another batch from the POSIX time
+    `again` on, until its window is too old at `now`. Returns an error for each report that was
+    left out.
     """
     connection.execute("UPDATE pauses SET failures = 0, until = 0, asked = 0")
     left_out = []
@@ -211,7 +211,7 @@ def acknowledge(
 
 
 def refuse(connection: Connection, batch_id: str, reason: str) -> None:
-    """The collector will never take the batch."""
+    """The collector has refused the batch for good."""
     connection.execute("UPDATE pauses SET failures = 0, until = 0, asked = 0")
     connection.execute("DELETE FROM batches WHERE id = ?", (batch_id,))
     connection.execute(
@@ -220,7 +220,7 @@ def refuse(connection: Connection, batch_id: str, reason: str) -> None:
 
 
 def pause(connection: Connection, batch_id: str, until: float, asked: float) -> None:
-    """An attempt failed: none before `until`, and not even an urgent one before `asked`."""
+    """An attempt failed: make none before `until`, and no urgent one before `asked` either."""
     connection.execute(
         "UPDATE pauses SET failures = failures + 1, until = ?, asked = ?", (until, asked)
     )
@@ -246,7 +246,7 @@ def next_attempt(connection: Connection) -> float | None:
 
 
 def trim(connection: Connection) -> int:
-    """Keep the outbox and its history within their bounds; how many reports were dropped.
+    """Keep the outbox and its history within their limits. Returns how many reports were dropped.
 
     A batch is dropped as a whole: its bytes are fixed, so it cannot shrink.
     """
@@ -271,8 +271,8 @@ def trim(connection: Connection) -> int:
 
 
 def withdraw(connection: Connection) -> None:
-    """Send nothing more, and forget the reports that were not sent. Those of a batch that had no
-    answer yet may have arrived, and stay listed as `unanswered`."""
+    """Delete the reports that were not sent. Those of a batch that was not acknowledged yet may
+    have arrived, and stay listed as `unanswered`."""
     connection.execute("DELETE FROM batches")
     connection.execute(
         "UPDATE reports SET status = 'unanswered', reason = NULL "
@@ -282,14 +282,14 @@ def withdraw(connection: Connection) -> None:
 
 
 def clear(connection: Connection) -> None:
-    """Forget every report, sent or not."""
+    """Delete every report, sent or not."""
     connection.execute("DELETE FROM batches")
     connection.execute("DELETE FROM reports")
     connection.execute("DELETE FROM schemes")
 
 
 def entries(connection: Connection) -> list[Entry]:
-    """Every report that is remembered, the newest first."""
+    """Every stored report, the newest first."""
     rows = connection.execute(
         "SELECT metric, scheme, window, row, columns, status, reason, description, definition "
         "FROM reports JOIN schemes USING (metric, scheme) ORDER BY id DESC"

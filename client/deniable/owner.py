@@ -1,5 +1,5 @@
-"""What the owner of the device is shown as a page: what was sent, what it reveals, what waits,
-what the ledger has left, and how to switch off and erase. One file of HTML, without scripts."""
+"""The page for the owner of the device: what was sent, what it reveals, what waits, what the
+ledger still allows, and how to switch off and erase. One file of HTML, without scripts."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ if TYPE_CHECKING:
 __all__ = ["Account", "accounts", "owner_page", "waiting_values"]
 
 _LISTED_REPORTS = 200
-"""The newest reports are on the page; `deniable sent` lists all that are remembered."""
+"""The page shows the newest reports; `deniable sent` lists all that are stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What this device has told about one metric, and what it may still tell."""
+    """What this device has revealed about one metric, and how many reports it may still send."""
 
     metric: str
     description: str
     answers: int
     spent: Fraction
-    """The sum of the epsilons of all answers."""
+    """The sum of the epsilons of all reports."""
     left: int | None
-    """How many more answers the ledger allows; None where no number ends them, or where the
-    metric is not declared any more, so that there are none to come."""
+    """How many more reports the ledger allows. None if there is no limit, or if the metric is no
+    longer declared."""
     declared: bool | None
-    """None if the registry is not at hand, so that nobody can tell."""
+    """None if the registry is not available, so that it is unknown."""
 
 
 def accounts(connection: Connection, registry: Registry | None) -> list[Account]:
-    """An account for every metric that is declared or was ever answered.
+    """An account for every metric that is declared or was ever reported.
 
     Raises:
         StateError: the ledger is damaged.
@@ -89,15 +89,15 @@ def owner_page(
 
     Args:
         reports: what this device has reported, the newest first.
-        ledger: what it has told, metric by metric.
+        ledger: what it has revealed, metric by metric.
         waiting: how many values wait for their window to end.
         sending: whether the app reports anything now.
         erased: the UTC day on which reports were last erased, if they ever were.
         app: what the app is called, if it has a name.
-        opt_out_url, erase_url: where "switch off" and "erase" lead. A web address, or a path,
-            is sent a form by POST; an address of the app's own scheme is a link. What is not
-            given is not on the page.
-        language: that of the page; `reports` come in theirs.
+        opt_out_url, erase_url: where "switch off" and "erase" lead. A web address or a path
+            gets a form with POST; an address of the app's own scheme gets a link. Without an
+            address, the button is left out.
+        language: of the page; `reports` are already in a language.
 
     Raises:
         ValueError: an address would run a script.
@@ -207,7 +207,7 @@ def _ledger(ledger: Iterable[Account], texts: OwnerTexts) -> str:
 
 
 def _certainty(spent: Fraction) -> str:
-    """Out of 100: how often an even guess is right at most, rounded up."""
+    """Out of 100: how often a 50/50 guess is right at most afterwards, rounded up."""
     if spent > 600:
         return "100"
     chance = 100 / (1 + math.exp(-float(spent)))

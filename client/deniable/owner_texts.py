@@ -1,5 +1,5 @@
-"""What the owner of a device is told, in each language: the sentences of the page and of what
-every report reveals."""
+"""The texts for the owner of a device, in each language: the sentences of the page, and the
+sentences that say what a report reveals."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ OwnerLanguage: TypeAlias = Literal["en", "zh-Hans"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerTexts:
-    """The sentences in one language. What stands in braces is filled in."""
+    """The sentences in one language. Names in braces are filled in."""
 
     language: OwnerLanguage
     this_app: str
-    """What the app is called if it does not say."""
+    """The name of the app if it does not give one."""
 
     # The page.
     title: str
@@ -39,7 +39,7 @@ class OwnerTexts:
     nothing_waits: str
     nothing_sent: str
     erased: str
-    """After an erasure, of which `day` is the date."""
+    """Shown after an erasure; `day` is its date."""
     more: str
     statuses: Mapping[str, str]
     refused: str
@@ -47,7 +47,7 @@ class OwnerTexts:
     about: str
     """A report's metric, window and status."""
     words: str
-    """What is said of a report, as a sentence."""
+    """The text about a report, as a sentence."""
     how_often: str
     if_true: str
     same: str
@@ -67,7 +67,7 @@ class OwnerTexts:
     named_one: str
     named_several: str
     and_next: str
-    """Between values that are named, but before the last."""
+    """Between named values, except before the last."""
     and_last: str
 
 
@@ -76,12 +76,12 @@ ENGLISH = OwnerTexts(
     this_app="this app",
     title="What {app} has reported",
     noise=(
-        "Your device adds its own noise to every answer before it is sent, so that no single "
-        "report\nsays anything reliable about you."
+        "Your device adds random noise to every report before it is sent, so that a single "
+        "report\nproves nothing about you."
     ),
     waiting="Waiting",
     reported="Reported",
-    ledger="What it adds up to",
+    ledger="What it reveals in total",
     on="Reporting is on: {app} reports what is listed here, and nothing else.",
     off="Reporting is off: {app} reports nothing.",
     switch_off="Switch reporting off",
@@ -102,34 +102,34 @@ ENGLISH = OwnerTexts(
     statuses={
         "queued": "waits to be sent",
         "sent": "sent",
-        "unanswered": "sent, without an answer",
+        "unanswered": "sent, not acknowledged",
         "rejected": "refused by the collector",
         "dropped": "dropped without being sent",
     },
     refused="{status}: {reason}",
     about="{metric}, {window}; {status}",
     words="{words}.",
-    how_often="How often your device would have said exactly this",
+    how_often="How often your device would have sent exactly this",
     if_true="If this were true",
-    same="It would say the same",
+    same="It would send the same",
     not_known="not known without its metrics.toml",
-    not_asked="not asked any more",
-    until_expiry="until the question expires",
-    no_ledger="Nothing has been told yet.",
+    not_asked="no longer reported",
+    until_expiry="until the metric expires",
+    no_ledger="Nothing has been reported yet.",
     ledger_heads=(
-        "Question",
-        "Answers given",
-        "Answers left",
-        "An even guess is now right at most, of 100 times",
+        "Metric",
+        "Reports sent",
+        "Reports left",
+        "A 50/50 guess is now right at most, of 100 times",
     ),
     ledger_note=(
-        "Before any answer an even guess is right 50 times of 100. The last column holds for "
-        "whoever has kept every answer of this device and knows everything else. When no answers "
-        "are left, the device stops for good."
+        "Before any report, a 50/50 guess between two values is right 50 times of 100. The last "
+        "column holds even for someone who has kept every report of this device and knows "
+        "everything else. When no reports are left, the device stops for good."
     ),
     unknown_scheme=(
-        "a randomized report under parameters that this app does not use any more, "
-        "so it cannot be put in words"
+        "a randomized report under parameters that this app no longer uses, "
+        "so it cannot be put into words"
     ),
     number="your device sent the number {said:,} of {width:,}",
     marked="your device marked {said:,} of {width:,} numbers",
@@ -138,9 +138,9 @@ ENGLISH = OwnerTexts(
         "for one value as for any other"
     ),
     memory=(
-        "{said}; it keeps one noisy memory of each value and adds fresh noise for each report, so "
-        "that all reports of a value together, however many, are at most {odds:.3g} times as "
-        "likely for it as for another; when the value changes, reports may show that it did"
+        "{said}; it keeps one permanent noisy copy of each value and adds fresh noise for each "
+        "report, so that all reports of a value together, however many, are at most {odds:.3g} "
+        "times as likely for it as for another; reports may show when the value changes"
     ),
     named_one=(
         "your device said “{value}”; it would say so {high} of the time if that were true and "
@@ -158,10 +158,10 @@ _CHINESE = OwnerTexts(
     language="zh-Hans",
     this_app="本应用",
     title="{app}上报了什么",
-    noise="您的设备在发送之前给每个回答加入自己的噪声，因此任何一份上报都不能可靠地说明您的情况。",
+    noise="您的设备在发送之前给每份上报加入随机噪声，因此任何一份上报都不能证明您的任何情况。",
     waiting="等待中",
     reported="已上报",
-    ledger="合计",
+    ledger="合计泄露",
     on="上报已开启：{app}只上报这里列出的内容，别无其他。",
     off="上报已关闭：{app}不上报任何内容。",
     switch_off="关闭上报",
@@ -182,24 +182,29 @@ _CHINESE = OwnerTexts(
     statuses={
         "queued": "等待发送",
         "sent": "已发送",
-        "unanswered": "已发送，未收到答复",
+        "unanswered": "已发送，未收到确认",
         "rejected": "被收集器拒绝",
         "dropped": "未发送即丢弃",
     },
     refused="{status}：{reason}",
     about="{metric}，{window}；{status}",
     words="{words}。",
-    how_often="您的设备有多大可能恰好这样说",
+    how_often="您的设备有多大可能恰好发送这份上报",
     if_true="如果这是真的",
-    same="它会同样这样说",
+    same="它会发送同样的上报",
     not_known="没有 metrics.toml，无法得知",
-    not_asked="不再询问",
-    until_expiry="直到问题到期",
-    no_ledger="还没有透露任何内容。",
-    ledger_heads=("问题", "已作回答", "剩余回答", "现在对半猜测在 100 次中至多猜对的次数"),
+    not_asked="不再上报",
+    until_expiry="直到指标到期",
+    no_ledger="还没有上报过任何内容。",
+    ledger_heads=(
+        "指标",
+        "已发送上报",
+        "剩余上报",
+        "现在五五开的猜测在 100 次中至多猜对的次数",
+    ),
     ledger_note=(
-        "在任何回答之前，对半猜测在 100 次中猜对 50 次。最后一列适用于保存了此设备的每个回答并且"
-        "知道其他一切的人。没有剩余回答时，设备永久停止。"
+        "在任何上报之前，在两个值之间五五开的猜测在 100 次中猜对 50 次。最后一列对保存了此设备的"
+        "每份上报并且知道其他一切的人也成立。没有剩余上报时，设备永久停止。"
     ),
     unknown_scheme="一份随机化的上报，其参数本应用已不再使用，因此无法用文字说明",
     number="您的设备在 {width:,} 个数中发送了第 {said:,} 个",
@@ -208,7 +213,7 @@ _CHINESE = OwnerTexts(
         "{said}；无论真实情况如何，它恰好这样发送的可能性，对一个值至多是对其他值的 {odds:.3g} 倍"
     ),
     memory=(
-        "{said}；它为每个值保留一份带噪声的记忆，每次上报再加入新的噪声，因此同一个值的所有上报"
+        "{said}；它为每个值保留一份永久的带噪声副本，每次上报再加入新的噪声，因此同一个值的所有上报"
         "合在一起，无论多少份，对它的可能性至多是对另一个值的 {odds:.3g} 倍；当值改变时，上报"
         "可能会显示出这一点"
     ),

@@ -1,7 +1,7 @@
-"""What the owner of a device can take back: what waits, or all that is kept of them.
+"""What the owner of a device can delete: the reports that wait, or everything but the ledger.
 
-Neither gives back what was spent: the ledger and the windows that were answered stay, so that
-agreeing again reveals no more than was declared.
+The ledger and the list of reported windows always stay, so that agreeing again reveals no more
+than was declared.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ __all__ = ["erase", "erased_on", "withdraw"]
 
 
 def withdraw(connection: Connection) -> None:
-    """Forget the values of open windows and the reports that were not acknowledged.
+    """Delete the values of open windows and the reports that were not acknowledged.
 
-    What was sent stays listed, for the owner to see. So do the keys of the memos, which say
-    nothing of any value: with another key the same value would be told of a second time.
+    The list of sent reports stays, for the owner to see. So do the keys of memos, which are
+    independent of any value: with another key, the same value would be revealed a second time.
     """
     open_windows.clear(connection)
     outbox.withdraw(connection)
 
 
 def erase(connection: Connection, now: float) -> None:
-    """Forget the values, all reports, and the keys of memos, at a POSIX time in seconds.
+    """Delete the values, all reports, and the keys of memos, at a POSIX time in seconds.
 
-    Metrics that have answered with memory never do so again on this device.
+    Metrics that have reported with memos never do so again on this device.
     """
     open_windows.clear(connection)
     outbox.clear(connection)

@@ -1,10 +1,10 @@
 """Exact uniform integers, coins, bit flips and subsets from the operating system's CSPRNG.
 
 A `Bits` source is any callable that returns a uniform integer of so many bits.
-`system_bits` is the only source of new randomness that deniable ships; tests pass their own,
-and no seeded generator exists in the package that production code could reach. `keyed_bits`
-spreads one secret key of the operating system's randomness, for what a device must be able to
-draw again: its permanent randomized responses.
+`system_bits` is the only source of new randomness in deniable; tests pass their own, and the
+package contains no seeded generator. `keyed_bits` expands one secret key, which is drawn from
+the operating system's randomness, for what a device must be able to draw again: its permanent
+randomized responses.
 
 No float is ever compared with a random number: floating-point noise leaks the
 value in its low bits (Mironov, "On significance of the least significant bits
@@ -52,13 +52,13 @@ KEY_BYTES = 32
 
 
 def keyed_bits(key: bytes, label: str) -> Bits:
-    """A source that gives the same bits for the same key and label, from its first call on.
+    """A source that always gives the same bits for the same key and label.
 
     HMAC-SHA-512 in counter mode (NIST SP 800-108, 4.1): block i is HMAC(key, label, a zero
     byte, i as four bytes, big-endian), counted from 1. Each call takes whole blocks and drops
-    what it does not need; its integer is read as `system_bits` reads the system's bytes. To
-    whoever lacks the key it cannot be told from `system_bits`, as far as HMAC is a
-    pseudorandom function.
+    what it does not need; its integer is read as `system_bits` reads the system's bytes.
+    Without the key it cannot be distinguished from `system_bits`, if HMAC is a pseudorandom
+    function.
 
     Args:
         key: KEY_BYTES bytes of `system_bits`, secret.
@@ -98,7 +98,7 @@ def coin(threshold: int, bits: Bits = system_bits) -> bool:
 
 
 def flips(ones: int, size: int, if_one: int, if_zero: int, bits: Bits = system_bits) -> int:
-    """Answer each bit of a bitmap by a coin of its own.
+    """Randomize each bit of a bitmap independently.
 
     Bit j of the result is 1 with probability if_one / 2**PRECISION where bit j of `ones`
     is set, and if_zero / 2**PRECISION where it is not, independently and exactly.
@@ -107,7 +107,7 @@ def flips(ones: int, size: int, if_one: int, if_zero: int, bits: Bits = system_b
     significant one, and is decided at the first bit in which they differ. All coins are
     compared at once, one plane of random bits at a time, until none is left undecided:
     about log2(size) + 1 planes, whatever the precision, and none beyond the last bit that
-    is set in a threshold. Planes are drawn in blocks, since a system call costs most.
+    is set in a threshold. Planes are drawn in blocks, because system calls are slow.
     """
     undecided = (1 << size) - 1
     zeros = undecided ^ ones
@@ -141,8 +141,9 @@ _NEITHER, _OF_ONES, _OF_ZEROS, _BOTH = range(4)
 
 @lru_cache(maxsize=64)
 def _planes(size: int, if_one: int, if_zero: int) -> tuple[tuple[int, ...], ...]:
-    """The kind of each bit of two thresholds from the most significant one to the last that is
-    1, in blocks: one that is enough nearly always, and more for the few coins left undecided."""
+    """The kind of each bit of two thresholds, from the most significant bit to the last that is
+    1, in blocks. The first block is nearly always enough; the others are for coins that are
+    still undecided."""
     kinds = tuple(
         _OF_ONES * (if_one >> shift & 1) + _OF_ZEROS * (if_zero >> shift & 1)
         for shift in range(PRECISION - 1, -1, -1)
@@ -201,7 +202,7 @@ def _sparse(size: int, count: int, bits: Bits) -> int:
 
 
 def _positions(size: int, expected: int, bits: Bits) -> Iterator[int]:
-    """Uniform positions below `size`, without end, drawn in blocks: a system call costs most."""
+    """Uniform positions below `size`, without end, in blocks because system calls are slow."""
     mask = (1 << (size - 1).bit_length()) - 1
     # Masked words fall below `size` at least half of the time.
     words = expected * (mask + 1) // size + 8

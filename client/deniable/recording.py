@@ -13,17 +13,17 @@ __all__ = ["Record", "Recorder"]
 
 
 class Record(NamedTuple):
-    """One recorded value. It lives in memory and in the open window, nowhere else."""
+    """One recorded value. It exists only in memory and in the open window."""
 
     metric: Metric
     text: str
     window: str
     undeclared: bool = False
-    """Whether the value is none of the declared ones, and the text is the metric's `other`."""
+    """Whether the value is not declared, so that the text is the metric's `other`."""
 
 
 class Recorder:
-    """Admits calls of `record` against a registry."""
+    """Checks calls of `record` against a registry."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -33,7 +33,7 @@ class Recorder:
     def admit(self, name: str, value: Value, now: float) -> Record | None:
         """The record that a call at the POSIX time `now` makes; None once the metric expired.
 
-        An expired metric is no programmer's mistake: the app outlives its questions.
+        An expired metric is not a programmer's mistake: an app outlives its metrics.
 
         Raises:
             MetricError: no such metric, or it cannot take such a value.

@@ -1,6 +1,6 @@
 """The registry: `metrics.toml` becomes frozen metrics, or a list of every mistake in it.
 
-Metrics must be declared first: there is none outside the registry.
+Metrics must be declared first: a metric outside the registry cannot be recorded.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ __all__ = ["Registry"]
 class Registry:
     """All metrics of one `metrics.toml`.
 
-    `app` names the app that asks: a device keeps one state, with one ledger, for each app.
-    `lifetime_epsilon`, where given, caps what all metrics together may reveal of a device.
+    `app` is the name of the app: a device keeps one state, with one ledger, for each app.
+    `lifetime_epsilon`, if given, caps what all metrics together reveal about a device.
     """
 
     app: str
@@ -34,7 +34,7 @@ class Registry:
     lifetime_epsilon: float | None = None
     source: str = "metrics.toml"
     lines: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
-    """Where in the source each metric begins, for messages."""
+    """The line of the source where each metric begins, for messages."""
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -81,7 +81,7 @@ class Registry:
         """
         try:
             return self.metrics[name]
-        except (KeyError, TypeError):  # a name that is no text may not even be looked up
+        except (KeyError, TypeError):  # TypeError: a name that is not even a text
             raise MetricError(name, f"is not declared in {self.source}; declare it there") from None
 
     def __iter__(self) -> Iterator[Metric]:

@@ -27,7 +27,7 @@ name stands beside it, so 48 bits leave collisions to one in 10**13."""
 
 @dataclass(frozen=True)
 class Scheme:
-    """The question type, the mechanism in force, and the values it is asked over.
+    """The metric's type, its mechanism, and its list of values.
 
     `type` is the name of the metric's type. `values` are the domain in the order of the tally's
     items; empty where there is no list of it. A mechanism over strings serves a closed domain

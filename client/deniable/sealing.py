@@ -1,9 +1,8 @@
-"""Sealing: when a window has ended, its value becomes one report, once and for all.
+"""Sealing: when a window has ended, its value becomes one report, which never changes.
 
-The ledger is asked and charged, the report is drawn and queued, and the value is
-forgotten in one transaction: a crash leaves all of it done or none of it, and what was
-not committed has not left the device. So no window is ever answered twice, and nothing
-is sent that the ledger does not know.
+One transaction checks and charges the ledger, draws and queues the report, and deletes the
+value. After a crash all of it is done or none, and nothing has left the device that was not
+committed. So no window is ever reported twice, and the ledger knows every report.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["UNDECLARED_SECONDS", "seal"]
 
 UNDECLARED_SECONDS = 86_400.0
-"""How long after its window a value is kept whose metric this registry does not declare: while an
-app is upgraded, a process of the newer version may still answer."""
+"""Seconds after its window for which the value of an undeclared metric is kept: while an app is
+upgraded, a process of the newer version may still report it."""
 
 
 def seal(
@@ -39,7 +38,7 @@ def seal(
 ) -> int:
     """Close every window that has ended by `now`; its report may be sent from `ready` on.
 
-    Both are POSIX times in seconds. Returns how many windows were answered.
+    Both are POSIX times in seconds. Returns how many windows were reported.
     """
     ended = connection.execute(
         "SELECT metric, window, value FROM windows LEFT JOIN open_values USING (metric, window) "
@@ -54,7 +53,7 @@ def seal(
         answered = False
         if metric is not None and value is not None and ledger.allows(metric, registry):
             answered = _answer(connection, ledger, metric, window, value, ready, bits)
-        # A metric that is no longer declared is not answered: its value goes in the end.
+        # A metric that is no longer declared is not reported; its value is deleted in the end.
         open_windows.settle(connection, name, window, answered=answered)
         answers += answered
     return answers
@@ -69,7 +68,7 @@ def _answer(
     ready: float,
     bits: Bits,
 ) -> bool:
-    """Randomize the value, queue the report, charge the ledger; False where none is due."""
+    """Randomize the value, queue the report, charge the ledger; False if there is no report."""
     if windows.start(window) >= windows.end(metric.expires.isoformat()):
         return False
     try:

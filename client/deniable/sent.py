@@ -1,7 +1,7 @@
-"""What the owner of the device is shown: each report in words, and what it reveals.
+"""Reports in words for the owner of the device, with what they reveal.
 
-A report reveals what its likelihoods reveal: how often the device would say the very
-same thing if one value were true, and how often if another were.
+What a report reveals is in its likelihoods: how often the device would send the same report if
+one value were true, and how often if another were.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 __all__ = ["LISTED_VALUES", "Likelihood", "SentReport", "describe_entries"]
 
 LISTED_VALUES = 20
-"""Likelihoods are listed one by one for domains of up to so many values."""
+"""Likelihoods are listed one by one for domains of at most so many values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Likelihood:
-    """How often the device would have made this very report if `value` were true."""
+    """How often the device would have sent this exact report if `value` were true."""
 
     value: str
     probability: Fraction
@@ -40,11 +40,11 @@ class Likelihood:
 class SentReport:
     """One report of this device.
 
-    `status` is queued, sent, unanswered (it may have arrived), rejected or dropped; `reason` says
-    why for the last two, and why a queued one waits.
-    `words` says what was reported and what it reveals. `likelihoods` has an entry for
-    each value in the order of the domain; it is empty where the domain is open, larger
-    than LISTED_VALUES, or not known to this app any more.
+    `status` is queued, sent, unanswered (not acknowledged, but it may have arrived), rejected or
+    dropped. `reason` says why for the last two, and why a queued one waits.
+    `words` says what was reported and what it reveals. `likelihoods` has an entry for each value
+    in the order of the domain. It is empty for strings, for domains larger than LISTED_VALUES,
+    and for schemes that this app no longer knows.
     """
 
     metric: str
@@ -76,9 +76,9 @@ class SentReport:
 def describe_entries(
     entries: Iterable[Entry], registry: Registry | None, texts: OwnerTexts = ENGLISH
 ) -> list[SentReport]:
-    """The outbox in the words of a language, in the order given.
+    """The reports of the outbox in words, in the order given.
 
-    The registry serves schemes whose definition was too long to be kept.
+    The registry is used for schemes whose definition was too long to be stored.
     """
     schemes: dict[tuple[str, str], Scheme | None] = {}
     reports = []
@@ -138,7 +138,7 @@ def _explain(
 
 
 def _memory(mechanism: Mechanism[Any], said: str, texts: OwnerTexts) -> str:
-    """What is said, and what is to be added where the device remembers."""
+    """The sentence about a report, and the addition for metrics with memos."""
     if not isinstance(mechanism, Memoizing):
         return said
     return texts.memory.format(said=said, odds=float(mechanism.lifetime_odds))

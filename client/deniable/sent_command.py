@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except DeniableError as error:
         return _fail(str(error))
     except (sqlite3.Error, OSError) as error:
-        return _fail(f"a file is out of reach: {error}")
+        return _fail(f"a file cannot be read or written: {error}")
     return 0
 
 
@@ -62,9 +62,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="deniable sent",
         description=(
-            "Show every report of this device that is remembered, the newest first: what was "
-            "reported, and how often the device would have said the same if something else were "
-            "true. What was spent is never erased, so that nothing can be asked twice."
+            "Show every stored report of this device, the newest first: what was reported, and "
+            "how often the device would have sent the same if something else were true. The "
+            "ledger is never erased, so that the privacy budget cannot be spent twice."
         ),
     )
     parser.add_argument("--app", help="the app, by its name; by default the only one of this user")
@@ -79,7 +79,7 @@ def _parser() -> argparse.ArgumentParser:
         "--html",
         type=Path,
         metavar="FILE",
-        help="write a page for a browser, with what the ledger has left",
+        help="write a page for a browser, with what the ledger still allows",
     )
     parser.add_argument(
         "--language",
@@ -92,20 +92,20 @@ def _parser() -> argparse.ArgumentParser:
         dest="switch",
         action="store_const",
         const="off",
-        help="report nothing from now on, and forget what waits to be sent",
+        help="stop reporting, and delete what waits to be sent",
     )
     parser.add_argument(
         "--switch-on",
         dest="switch",
         action="store_const",
         const="on",
-        help="report again, if the app may",
+        help="allow reporting again, if the app has consent",
     )
     parser.add_argument(
         "--erase",
         action="store_true",
-        help="erase values, all reports and the keys of memories; the ledger stays, and metrics "
-        "that have answered with memory never do so again",
+        help="erase values, all reports and the keys of memos; the ledger stays, and metrics "
+        "that have reported with memos never do so again",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     return parser
@@ -145,7 +145,9 @@ def _change(directory: Path, switch: str | None, *, erase: bool) -> None:
         if switch is not None:
             state.switch(on=switch == "on")
             print(
-                f"Reporting is {switch}." if switch == "off" else "Reporting is on, if the app may."
+                f"Reporting is {switch}."
+                if switch == "off"
+                else "Reporting is on, if the app has consent."
             )
         if (erase or switch == "off") and (directory / FILE_NAME).exists():
             _take_back(state, erase=erase)
@@ -166,11 +168,9 @@ def _take_back(state: State, *, erase: bool) -> None:
         print("The state is damaged: it was emptied. This app reports nothing until it is removed.")
         return
     if erase:
-        print(
-            "Values, reports and the keys of memories on this device are erased; the ledger stays."
-        )
+        print("Values, reports and the keys of memos on this device are erased; the ledger stays.")
     else:
-        print("What waited to be sent is forgotten.")
+        print("What waited to be sent is deleted.")
 
 
 class _Kept:

@@ -1,8 +1,8 @@
 """The device's state: one SQLite file, safe against crashes, forks and a second process.
 
-Each room declares its own tables; this one opens the file, hands out transactions, and
-fails closed: a file that is damaged, foreign, another app's or newer than this code is never
-used, repaired or replaced. Only a missing file begins a new device.
+Each module declares its own tables. This one opens the file, provides transactions, and fails
+closed: a file that is damaged, foreign, another app's or newer than this code is never used,
+repaired or replaced. A new device starts only if the file is missing.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ __all__ = [
 FILE_NAME = "state.sqlite3"
 
 _OFF = "switched-off"
-"""The file beside it that says that the owner wants no reports. A file, so that whoever looks
-after the device can make it without a program of ours."""
+"""The file beside it that switches reporting off. It is a file, so that whoever manages the
+device can create it without our program."""
 
 MEMORY = ":memory:"
 """As a state directory: keep the state in memory, for devices that live for one process."""
@@ -42,10 +42,9 @@ _APPLICATION = 0x646E6279  # "dnby"
 _VERSION = 1
 
 _TABLES = "CREATE TABLE device (app TEXT, erased TEXT)"
-"""One row: the app whose device this is, where known, and the UTC day on which its owner last
-erased reports."""
+"""One row: the app, if known, and the UTC day on which the owner last erased reports."""
 PATIENCE = 2.0
-"""Seconds that a transaction waits for another process, or thread, that has the file."""
+"""Seconds that a transaction waits for another process or thread that uses the file."""
 
 _PASSING = (
     sqlite3.SQLITE_BUSY,
@@ -58,7 +57,7 @@ _PASSING = (
     sqlite3.SQLITE_PROTOCOL,
     sqlite3.SQLITE_READONLY,
 )
-"""Results that say nothing against the file; every other one does."""
+"""SQLite results that do not mean that the file is damaged; every other one does."""
 
 _SETTINGS = (
     # The journal is emptied in place: no directory entry has to reach the disk for a
@@ -91,8 +90,8 @@ def states_root() -> Path:
 def default_directory(app: str) -> Path:
     """The state directory of an app, for one user of the device.
 
-    It depends on the app's name alone: a collector that moves to another address meets the
-    same device, with the same ledger, and two apps never share one.
+    It depends only on the app's name. So the ledger stays the same if the collector moves to
+    another address, and two apps never share one.
 
     Raises:
         StateError: the user has no home directory.
@@ -101,9 +100,9 @@ def default_directory(app: str) -> Path:
 
 
 class State:
-    """The state in `directory`, or in memory where it is None. Nothing is opened yet.
+    """The state in `directory`, or in memory if that is None. Nothing is opened yet.
 
-    With `app` it must be that app's: another's has a ledger of its own.
+    With `app`, a state of another app is refused, because each app has its own ledger.
     """
 
     def __init__(self, directory: Path | None, app: str | None = None) -> None:
@@ -111,21 +110,21 @@ class State:
         self.path = None if directory is None else directory.absolute() / FILE_NAME
         self.app = app
         self.failure: str | None = None
-        """Why the state can no longer be trusted, once it cannot."""
+        """Why the state cannot be trusted; None while it can."""
         self._damaged = False
         self._connection: sqlite3.Connection | None = None
         self._lock = Lock()
 
     @contextmanager
     def transaction(self, patience: float = PATIENCE) -> Iterator[sqlite3.Connection]:
-        """All or nothing, one at a time over all threads and processes.
+        """An atomic transaction; only one runs at a time in all threads and processes.
 
         Args:
-            patience: seconds to wait for those who have the file.
+            patience: seconds to wait for others that use the file.
 
         Raises:
             StateError: the file cannot be trusted; every later transaction raises it too.
-            sqlite3.Error, OSError: the disk, or another process's lock, is in the way.
+            sqlite3.Error, OSError: the disk does not work, or another process has a lock.
         """
         deadline = time.monotonic() + patience
         with self._lock.held(patience):
@@ -134,8 +133,8 @@ class State:
             try:
                 try:
                     connection = self._connection or self._open(deadline)
-                except UnicodeDecodeError:  # even what SQLite says of the damage is no text
-                    message = "the state file is damaged: remove it to start anew"
+                except UnicodeDecodeError:  # even SQLite's message about the damage is not text
+                    message = "the state file is damaged: remove it to start again"
                     raise StateError(message, damaged=True) from None
                 _wait_until(connection, deadline)
                 connection.execute("BEGIN IMMEDIATE")
@@ -144,7 +143,7 @@ class State:
             except BaseException as error:
                 self._abandon()
                 if isinstance(error, sqlite3.DatabaseError) and _is_damage(error):
-                    self.failure = f"the state file is damaged ({error}): remove it to start anew"
+                    self.failure = f"the state file is damaged ({error}): remove it to start again"
                     self._damaged = True
                     raise StateError(self.failure, damaged=True) from None
                 if isinstance(error, StateError):
@@ -152,10 +151,11 @@ class State:
                 raise
 
     def blank(self) -> bool:
-        """Overwrite a file that is damaged, for an owner who takes everything back.
+        """Overwrite a damaged file, for an owner who deletes everything.
 
-        What is left is an empty file: still damaged, so that no device begins anew. Returns
-        False, and does nothing, where the file is whole, another app's or a newer version's.
+        An empty file is left. It still counts as damaged, so that the device does not start
+        again with an unspent ledger. Returns False, and does nothing, if the file is whole,
+        another app's or a newer version's.
         """
         with self._lock.held(PATIENCE):
             if not self._damaged or self.path is None:
@@ -177,13 +177,13 @@ class State:
         try:
             return self._off.exists()
         except OSError:
-            return True  # it cannot be looked at: then nothing is reported
+            return True  # if it cannot be read, nothing is reported
 
     def switch(self, *, on: bool) -> None:
-        """Switch reporting on or off, for good.
+        """Switch reporting on or off, permanently.
 
         Raises:
-            OSError: the disk is in the way.
+            OSError: the disk does not work.
         """
         if on:
             self._off.unlink(missing_ok=True)
@@ -203,16 +203,16 @@ class State:
             self._disconnect()
 
     def before_fork(self) -> None:
-        """Wait for the transaction in progress and close the file: no connection may cross."""
+        """Wait for the running transaction and close the file: a connection must not be forked."""
         self._lock.acquire()
         if self.path is not None:
             self._disconnect()
 
     def after_fork(self, *, child: bool) -> None:
-        """Go on, in both processes. A state in memory stays with the parent alone."""
+        """Continue, in both processes. Only the parent can use a state in memory."""
         if child and self.path is None:
-            # A copied ledger would let two processes answer the same window.
-            self.failure = "a state in memory does not cross a fork"
+            # With a copied ledger, two processes would report the same window.
+            self.failure = "a state in memory cannot be used after a fork"
         self._lock.release()
 
     def _open(self, deadline: float) -> sqlite3.Connection:
@@ -259,16 +259,16 @@ def _connect(database: str) -> sqlite3.Connection:
 
 
 def _wait_until(connection: sqlite3.Connection, deadline: float) -> None:
-    """Let the next statements wait for another process no longer than that, each."""
+    """Let each of the next statements wait for other processes until the deadline at most."""
     left = max(0, int(1000 * (deadline - time.monotonic())))
     connection.execute(f"PRAGMA busy_timeout = {left}")
 
 
 def _create_file(path: Path, app: str | None) -> None:
-    """Make a complete file under another name and link it in place.
+    """Create a complete file under another name, and then link it to the final name.
 
-    So a crash never leaves a half-made file, an empty file is always damage, and of two
-    processes that begin at once one wins.
+    So a crash never leaves a partial file, an empty file is always damage, and if two
+    processes start at once, one of them wins.
     """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     draft = path.with_name(f"{path.name}.new-{os.getpid()}")
@@ -301,7 +301,7 @@ def _create_file(path: Path, app: str | None) -> None:
 
 @cache
 def _empty() -> sqlite3.Connection:
-    """An empty state in memory: copying it takes a tenth of the time of making it."""
+    """An empty state in memory; copying it is ten times as fast as creating it."""
     connection = _connect(MEMORY)
     _create_tables(connection)
     begin(connection, None)
@@ -310,7 +310,7 @@ def _empty() -> sqlite3.Connection:
 
 def _create_tables(connection: sqlite3.Connection) -> None:
     for tables in (_TABLES, ledger.TABLES, memo.TABLES, open_windows.TABLES, outbox.TABLES):
-        # One by one: the module's own way to run several would end the transaction.
+        # One by one: `executescript` would end the transaction.
         for statement in tables.split(";"):
             connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {_APPLICATION}")
@@ -332,7 +332,7 @@ def _check_header(path: Path) -> None:
     with path.open("rb") as file:
         header = file.read(100)
     if header.startswith(_HEADER) and header[_FORMATS] != b"\1\1":
-        raise StateError("the state file is damaged: remove it to start anew", damaged=True)
+        raise StateError("the state file is damaged: remove it to start again", damaged=True)
 
 
 @cache
@@ -358,9 +358,9 @@ def _check(connection: sqlite3.Connection, app: str | None) -> None:
             f"the state file has version {version}, and this deniable reads {_VERSION}: upgrade it"
         )
     connection.execute("BEGIN")  # another process must not write between the tables
-    # Not quick_check: it passes over damage in an index, by which a row would not be found.
+    # Not quick_check, which misses damage in an index; a row might then not be found.
     if connection.execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
-        raise StateError("the state file is damaged: remove it to start anew", damaged=True)
+        raise StateError("the state file is damaged: remove it to start again", damaged=True)
     integrity.verify(connection, _expected_schema())
     (owner,) = connection.execute("SELECT app FROM device").fetchone()
     connection.execute("COMMIT")

@@ -33,12 +33,12 @@ class MemoryRecord(NamedTuple):
 
 
 class MemoryClient(Client):
-    """A `deniable.Client` without disk, network and noise, and with the same checks.
+    """A `deniable.Client` without disk, network or noise, but with the same checks.
 
-    `records` holds what was recorded with consent, the oldest first; a boolean's value is
-    "true" or "false", and a value that the metric counts as `other` stands there as that,
-    with an `UndeclaredValueWarning`. DO_NOT_TRACK and DENIABLE_DISABLED are honoured: unset
-    them in tests that expect records.
+    `records` holds what was recorded with consent, the oldest first. A boolean's value is
+    "true" or "false". An undeclared value is listed as the metric's `other`, with an
+    `UndeclaredValueWarning`. DO_NOT_TRACK and DENIABLE_DISABLED are honoured: unset them in
+    tests that expect records.
 
     Raises:
         RegistryError: the registry cannot be read, or holds mistakes.
@@ -70,7 +70,7 @@ class MemoryClient(Client):
         self.records.clear()
 
     def after_fork(self, *, child: bool) -> None:
-        """Records in memory are for parent and child alike."""
+        """Both parent and child keep the records in memory."""
         super().after_fork(child=False)
 
     def values(self, name: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Where each key of a TOML text stands: tomllib reads the values but forgets the lines."""
+"""The line of each key in a TOML text; tomllib does not report lines."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _QUOTES = re.compile(r'"""|' + r"'''")
 
 
 def locate(text: str) -> dict[Path, int]:
-    """The line (from 1) of every table and key that stands on a line of its own.
+    """The line (from 1) of every table and key that has its own line.
 
-    Best effort, for messages alone: keys inside inline tables are found at their table.
+    Best effort, only for messages: keys inside inline tables get the line of their table.
     """
     lines: dict[Path, int] = {}
     table: Path = ()

@@ -1,9 +1,9 @@
-"""The way to the collector: POST {endpoint}/v1/reports, and what its reply means.
+"""Sending to the collector: POST {endpoint}/v1/reports, and what its reply means.
 
-A transport carries bytes and brings back a reply; `read_reply` says whether the batch is
-counted (202), refused for good (a problem document of the collector that speaks of the
-batch), or to be tried again (all else). A wrong path, a proxy's 403 or a page of HTML says
-nothing of the batch, so it waits.
+A transport sends bytes and returns a reply. `read_reply` says whether the batch is counted
+(202), refused for good (a problem document of the collector about the batch), or must be sent
+again (everything else). A wrong path, a proxy's 403 or an HTML page says nothing about the
+batch, so it waits.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ __all__ = [
 
 _LARGEST_REPLY = 1 << 18
 _WHOLE = 3.0
-"""A reply that comes byte by byte passes each step's timeout. After so many of them it ends."""
+"""A reply that comes byte by byte never exceeds a step's timeout. So the whole exchange is
+limited to so many timeouts."""
 
 _PROBLEM = "urn:deniable:problem:"
 _FINAL = frozenset(
@@ -49,7 +50,8 @@ _FINAL = frozenset(
         "too-many-metrics",
     )
 )
-"""The collector's problems that the same bytes would meet again (docs/protocol.md)."""
+"""The collector's problem codes that sending the same bytes again cannot avoid
+(docs/protocol.md)."""
 
 _KEY = r"[A-Za-z0-9._~+/-]{16,256}=*"
 
@@ -63,10 +65,10 @@ class Reply(NamedTuple):
 
 
 class Transport(Protocol):
-    """Carries one batch to the collector."""
+    """Sends one batch to the collector."""
 
     def send(self, body: bytes) -> Reply:
-        """Deliver a batch and bring back the reply, whatever its status.
+        """Send a batch and return the reply, whatever its status.
 
         Raises:
             TransportError: there was no reply.
@@ -76,11 +78,11 @@ class Transport(Protocol):
 class HttpTransport:
     """HTTP by the standard library: proxies from the environment, redirects not followed.
 
-    `timeout` (seconds) bounds each step on the network, and three times that the whole.
-    `ingest_key` is sent along, for a collector that asks for one.
+    `timeout` (seconds) limits each step on the network, and three times that the whole exchange.
+    `ingest_key` is sent with the batch, for a collector that asks for one.
 
     Raises:
-        ValueError: the endpoint cannot be a collector's address, or the key is none.
+        ValueError: the endpoint cannot be a collector's address, or the key is malformed.
     """
 
     def __init__(
@@ -99,7 +101,7 @@ class HttpTransport:
         self._connections: list[HTTPConnection] = []
 
     def send(self, body: bytes) -> Reply:
-        # Imported here: an app that records and never sends does not pay for HTTP.
+        # Imported here: an app that only records does not need HTTP.
         import http.client
         import urllib.request
 
@@ -117,9 +119,9 @@ class HttpTransport:
             with deadline, self._opener.open(request, timeout=self.timeout) as response:
                 reply = self._read(response)
         except http.client.HTTPException as error:
-            # What it said is not repeated: it would write into the app's logs.
+            # Its text is not repeated, because it would end up in the app's logs.
             raise TransportError(
-                f"what answers does not speak HTTP ({type(error).__name__}), so reports wait: "
+                f"the server does not speak HTTP ({type(error).__name__}), so reports wait: "
                 "check the endpoint",
                 foreign=True,
             ) from None
@@ -142,11 +144,11 @@ class HttpTransport:
 
 
 def check_endpoint(endpoint: str) -> None:
-    """Refuse an address that no collector can have.
+    """Refuse an address that cannot be a collector's.
 
     Raises:
-        ValueError: it is no http or https address of a host, has a port that cannot be, or
-            holds more than a path.
+        ValueError: it is not an http or https address of a host, has an impossible port, or has
+            more than a path.
     """
     advice = "write it like https://telemetry.example.com"
     try:
@@ -156,7 +158,7 @@ def check_endpoint(endpoint: str) -> None:
         raise ValueError(f"the endpoint {endpoint!r} is no address ({error}): {advice}") from None
     if parts.scheme not in ("https", "http"):
         raise ValueError(
-            "the endpoint must begin with https:// (or http:// on a network of your own), "
+            "the endpoint must begin with https:// (or http:// on a private network), "
             f"not {endpoint!r}"
         )
     if not _is_host(parts.hostname) or port == 0 or not re.fullmatch(r"[^\s\\]+", endpoint):
@@ -180,7 +182,7 @@ def read_reply(reply: Reply, batch_id: str, now: Callable[[], float]) -> dict[in
     """The reports that a 202 left out: index in the batch -> reason.
 
     Raises:
-        TransportError: the batch is not counted; `final` where it never will be.
+        TransportError: the batch is not counted; `final` if it never will be.
     """
     if reply.status == 202:
         try:
@@ -192,8 +194,8 @@ def read_reply(reply: Reply, batch_id: str, now: Callable[[], float]) -> dict[in
     problem = _problem(reply.body)
     if problem is None:
         raise TransportError(
-            f"an answer with status {reply.status} came that is not a collector's, so reports "
-            "wait: check the endpoint, and the proxies before it",
+            f"a response with status {reply.status} came that is not a collector's, so reports "
+            "wait: check the endpoint, and the proxies in front of it",
             retry_after=retry_seconds(reply.retry_after, now()),
             foreign=True,
         )
@@ -206,7 +208,7 @@ def read_reply(reply: Reply, batch_id: str, now: Callable[[], float]) -> dict[in
 
 
 def _code(reason: str) -> str:
-    """A reason as logs and lists may show it: whoever answers must not write into them."""
+    """A reason that is safe to show in logs and lists, which a server must not write into."""
     return reason if re.fullmatch(r"[a-z_]{1,64}", reason) else "unknown_reason"
 
 

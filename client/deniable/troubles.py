@@ -1,4 +1,5 @@
-"""What the app is spared: every trouble is counted, logged once for each kind, and handed on."""
+"""Errors that are kept from the app: each is counted, logged once for each kind, and passed to
+`on_trouble`."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ class QueueFull(DeniableError):
 
 
 class Troubles:
-    """Counts troubles by kind; `on_trouble` is given each of them, and may raise it again."""
+    """Counts troubles by kind; `on_trouble` is called with each of them, and may raise it again."""
 
     def __init__(self, on_trouble: Callable[[Exception], None] | None) -> None:
         self.counters: Counter[str] = Counter()
@@ -40,24 +41,24 @@ class Troubles:
         self.counters[kind] += 1
         if kind not in self._logged:
             self._logged.add(kind)
-            import logging  # a client that meets no trouble does not pay for it
+            import logging  # only needed once there is trouble
 
             logger = logging.getLogger("deniable")
             if not logger.handlers:
-                # An app that has not asked for logs has nothing printed into its terminal.
+                # Print nothing into the terminal of an app that has not configured logging.
                 logger.addHandler(logging.NullHandler())
-            # No traceback: handlers that collect local variables would collect values.
+            # No traceback: handlers that collect local variables would also collect values.
             logger.warning("telemetry: %s", message)
         if self._on_trouble is not None:
             self._on_trouble(error)
 
 
 def _classify(error: Exception) -> tuple[str, str]:
-    """The kind of a trouble, and what may be said of it without repeating a value."""
+    """The kind of a trouble, and a message that does not repeat a value."""
     if isinstance(error, TransportError):
         if error.final:
             return "rejected", f"the collector refused a batch: {error}"
-        return "endpoint" if error.foreign else "network", f"sending is put off: {error}"
+        return "endpoint" if error.foreign else "network", f"sending is postponed: {error}"
     if isinstance(error, RejectedError):
         return error.reason if error.waits else "rejected", str(error)
     if isinstance(error, StateError):
@@ -65,5 +66,5 @@ def _classify(error: Exception) -> tuple[str, str]:
     if isinstance(error, QueueFull):
         return "overflow", str(error)
     if isinstance(error, (sqlite3.Error, OSError)):
-        return "disk", f"the state file is out of reach: {error}"
-    return "internal", f"an error of its own: {type(error).__name__}"
+        return "disk", f"the state file cannot be read or written: {error}"
+    return "internal", f"an internal error: {type(error).__name__}"

@@ -1,11 +1,10 @@
 """Which texts may be values, and files with a value on each line.
 
 A value is Unicode text in normal form C, of 1 to MAX_VALUE_BYTES bytes of UTF-8. It holds no
-control character (category Cc: tabs and line breaks too) and no half of a surrogate pair, and is
-not of white space alone; white space at its ends belongs to it. The rule is the same for what a
-device records, for the values that a registry declares and for the strings that an analyst looks
-for, so that whatever one of them says the others can say too. `client/vectors/values.json` holds
-test vectors.
+control character (category Cc, which includes tabs and line breaks) and no half of a surrogate
+pair, and is not only white space; white space at its ends belongs to it. The same rule holds for
+values that a device records, values that a registry declares, and strings that an analyst looks
+for. `client/vectors/values.json` holds test vectors.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ MAX_VALUE_BYTES = 1024
 """The longest value, in UTF-8 bytes: room for a web address, and for 256 letters of any script."""
 
 _SURELY = MAX_VALUE_BYTES // 4
-"""So many letters are never too long: each has four bytes at most."""
+"""A text with so many letters is never too long: a letter has at most four bytes."""
 
 _NONE = "holds no value; write one on each line"
 
@@ -32,10 +31,10 @@ _BROKEN = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def value_text(text: str) -> str:
-    """The form in which a text is a value.
+    """The normal form of a text that is a value.
 
     Raises:
-        ValueError: it cannot be one; the message says why, and does not repeat it.
+        ValueError: the text cannot be a value; the message says why, and does not repeat it.
     """
     value = unicodedata.normalize("NFC", text)
     broken = _BROKEN.search(value)
@@ -51,11 +50,11 @@ def value_text(text: str) -> str:
 
 
 def value_texts(texts: Sequence[str], source: str) -> list[str]:
-    """The same of a list, in its order; a million take about a second.
+    """The normal forms of a list of texts, in its order; a million take about a second.
 
     Raises:
-        ValueListError: there is none, a text cannot be a value, or it is there twice. `source`
-            is what the error calls the list, and its `line` the place in the list, from 1.
+        ValueListError: the list is empty, a text cannot be a value, or is in the list twice.
+            `source` is the name of the list in the error, and `line` the position, from 1.
     """
     if not texts:
         raise ValueListError(source, None, _NONE)
@@ -95,7 +94,7 @@ def read_values(path: str | Path) -> list[str]:
     except OSError as error:
         raise ValueListError(source, None, f"cannot be read: {error.strerror}") from error
     except ValueError:  # a zero byte
-        raise ValueListError(source, None, "cannot be read: that is no name of a file") from None
+        raise ValueListError(source, None, "cannot be read: this is not a file name") from None
     return parse_values(data, source)
 
 

@@ -41,7 +41,7 @@ PackedColumns: TypeAlias = int | str | list[int]
 
 
 class Answer(NamedTuple):
-    """One report with the tally it belongs to, as it travels; `columns` are packed."""
+    """One report with the tally that it belongs to, as it is sent; `columns` are packed."""
 
     metric: str
     scheme: str
@@ -67,7 +67,7 @@ def check_batch_id(text: object) -> str:
 
 
 def pack_columns(row: Row, report: Report) -> PackedColumns:
-    """A report's columns as JSON carries them."""
+    """A report's columns as they are in JSON."""
     if row.packing is Packing.INDEX:
         return report.columns
     if row.packing is Packing.LIST:
@@ -111,7 +111,7 @@ def _column(row: Row, packed: Any) -> int:
 
 
 def _from_list(row: Row, packed: Any) -> int:
-    # The length is looked at first: work on hostile input stays bounded.
+    # The length is checked first, so that work on hostile input is bounded.
     if not isinstance(packed, list) or len(packed) != row.columns:
         raise WireError("bad_columns", f"columns must be a list of {row.columns} numbers")
     columns = 0
@@ -128,7 +128,7 @@ def _from_bitmap(row: Row, packed: Any) -> int:
         except ValueError:
             data = b""
         columns = int.from_bytes(data, "little")
-        # The decoder forgives foreign letters and stray bits; one set has one spelling.
+        # The decoder ignores foreign letters and stray bits, but a set has only one spelling.
         if _to_base64(data) == packed and not columns >> row.width:
             return columns
     raise WireError(

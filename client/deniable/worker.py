@@ -1,7 +1,7 @@
-"""The background thread: it takes steps when work arrives, is due, or is asked for.
+"""The background thread: it runs a step when work arrives, is due, or is asked for.
 
-It starts with the first work, never before, so that a process may fork freely until
-then; a forked child starts its own.
+It starts with the first work, never before, so that a process can fork safely until then. A
+forked child starts its own thread.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _Owner = TypeVar("_Owner")
 
 
 class _Request:
-    """Somebody waits for a step."""
+    """A caller that waits for a step."""
 
     def __init__(self, urgent: bool) -> None:
         self.urgent = urgent
@@ -30,12 +30,13 @@ class _Request:
 
 
 class Worker(Generic[_Owner]):
-    """Runs `step(owner, urgent)` in a daemon thread, again after `idle(owner)` seconds at the
+    """Runs `step(owner, urgent)` in a daemon thread, and again after `idle(owner)` seconds at the
     latest.
 
-    `linger` is how many seconds work may gather after it arrives: one step serves all of it.
-    The thread keeps the owner alive while it takes a step, and not while it waits: it ends
-    with its owner. `finish` runs when it ends: then, when it is stopped, or when `step` raises.
+    After work arrives, the thread waits `linger` seconds for more, so that one step handles all
+    of it. The thread keeps the owner alive during a step, but not while it waits; it ends when
+    the owner is collected. `finish` runs when the thread ends: for this reason, because it is
+    stopped, or because `step` raises.
     """
 
     def __init__(
@@ -54,13 +55,13 @@ class Worker(Generic[_Owner]):
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew without a thread, as in a forked child."""
+        """Start again without a thread, as in a forked child."""
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
         self._requests: deque[_Request] = deque()
         self._stopping = False
-        # Whether the work that has arrived must not wait for more. The queue's put() may
-        # interrupt itself (in a signal's handler), where an event would wait for itself.
+        # Its items say whether the work must not wait for more. A SimpleQueue's put() may
+        # interrupt itself (in a signal handler); an Event would deadlock there.
         self._tokens: SimpleQueue[bool] = SimpleQueue()
         self._woken = False
 
@@ -70,7 +71,7 @@ class Worker(Generic[_Owner]):
         return self._thread is not None
 
     def wake(self) -> None:
-        """There is work: take a step soon. Does not block."""
+        """There is work: run a step soon. Does not block."""
         if not self._woken:
             self._woken = True
             self._tokens.put(False)
@@ -78,7 +79,7 @@ class Worker(Generic[_Owner]):
             self._start()
 
     def run(self, timeout: float | None, *, urgent: bool = True) -> bool:
-        """Ask for a step now and wait for its result; False if it takes too long."""
+        """Run a step now and wait for its result; False if it takes too long."""
         request = _Request(urgent)
         self._requests.append(request)
         self._tokens.put(True)
@@ -88,7 +89,7 @@ class Worker(Generic[_Owner]):
         return request.done.wait(timeout) and request.result
 
     def stop(self, timeout: float | None) -> None:
-        """End the thread after its present step; wait for that, but not longer than asked."""
+        """End the thread after its current step; wait for that at most `timeout` seconds."""
         self._stopping = True
         self._tokens.put(True)
         thread = self._thread
@@ -97,7 +98,7 @@ class Worker(Generic[_Owner]):
 
     def _start(self) -> None:
         if not self._starting.acquire(blocking=False):
-            return  # another thread starts it, or the call that this one has interrupted
+            return  # another thread starts it, or the interrupted call does
         try:
             if self._thread is None and not self._stopping:
                 thread = threading.Thread(target=self._run, name="deniable", daemon=True)
@@ -111,7 +112,7 @@ class Worker(Generic[_Owner]):
 
     def _run(self) -> None:
         try:
-            # What an earlier run left is looked at before the first wait.
+            # What an earlier run left is handled before the first wait.
             idle = 0.0
             while not self._stopping:
                 with suppress(Empty):
@@ -125,14 +126,14 @@ class Worker(Generic[_Owner]):
                     break
                 idle = found
         finally:
-            # Should a step have raised, the next work starts another thread.
+            # If a step has raised, the next work starts another thread.
             self._thread = None
             while self._requests:
                 self._requests.popleft().done.set()
             self._finish()
 
     def _take_step(self) -> float | None:
-        """One step; the seconds until the next, or None where the owner is gone."""
+        """One step; the seconds until the next, or None if the owner is gone."""
         owner = self._owner()
         if owner is None:
             return None

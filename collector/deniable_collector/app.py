@@ -1,14 +1,15 @@
-"""The collector over HTTP: public, write-only, and without a word about who sends.
+"""The collector as a Flask app: public, write-only, and silent about who sends.
 
-POST /v1/reports takes a batch; GET /v1/registry tells everyone what is asked, and
-/v1/openapi.json how; /healthz and /readyz are for the operator's probes. Any WSGI server
-can run it; `asgi` puts a faster way in for batches in front of it.
+POST /v1/reports accepts a batch. GET /v1/registry shows everyone the metrics, and
+/v1/openapi.json the protocol. /healthz and /readyz are for the operator's probes. Any WSGI
+server can run it; `asgi` adds a fast path for batches in front of it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,11 @@ from deniable_collector.batches.bodies import read_body
 from deniable_collector.intake import Intake
 from deniable_collector.operation.metrics import count_answer, served
 from deniable_collector.operation.watch import WatchedStore
+from deniable_collector.serving import framing
 from deniable_collector.serving.answers import SECURITY_HEADERS, Answer, accepted, head
 from deniable_collector.serving.problems import problem, problem_of
 from deniable_collector.serving.reception import Reception
+from deniable_collector.serving.refusals import not_http
 from deniable_collector.settings import Settings
 from deniable_collector.stores import Store, store_of
 from deniable_collector.upkeep.journal import JournalKeeper
@@ -39,13 +42,18 @@ RECEPTION = "deniable_reception"
 JOURNAL = "deniable_journal"
 """Where it keeps its `JournalKeeper`, which its server starts and stops."""
 
-_KEYS = ("Authorization", "X-Deniable-Key")
+_SENDER = ("Authorization", "X-Deniable-Key", "X-Forwarded-For")
 
 
 def create_app(
-    settings: Settings, store: Store | None = None, registry: Registry | None = None
+    settings: Settings,
+    store: Store | None = None,
+    registry: Registry | None = None,
+    mistakes: Sequence[str] = (),
 ) -> Flask:
-    """The WSGI app. A store that is down does not keep it from starting: it answers 503.
+    """The WSGI app. It also starts while its store is down, and then answers 503.
+
+    `mistakes` says why settings and registry are not those of now (`inherited`).
 
     Raises:
         RegistryError: the registry has mistakes.
@@ -80,20 +88,24 @@ def create_app(
     app.extensions[RECEPTION] = Reception(intake, settings)
     app.extensions[JOURNAL] = JournalKeeper(store, settings.journal_seconds)
     keep(store, settings.keep_days)
-    _add_routes(app, app.extensions[RECEPTION], store)
+    _add_routes(app, app.extensions[RECEPTION])
+    _add_probes(app, intake, store, mistakes)
     _add_documents(app, registry)
     return app
 
 
-def _add_routes(app: Flask, reception: Reception, store: Store) -> None:
+def _add_routes(app: Flask, reception: Reception) -> None:
     @app.post("/v1/reports")
     def reports() -> Response:
         if reception.admission is not None:
-            authorization, key = (request.headers.get(name, "") for name in _KEYS)
-            reception.admission.admit(request.remote_addr or "", authorization, key)
-        limit = reception.limit(request.mimetype)
-        body = read_body(request.stream, request.headers.get("Content-Encoding", ""), limit)
-        batch = reception.read(request.mimetype, body)
+            authorization, key, forwarded = (request.headers.get(name, "") for name in _SENDER)
+            address = request.remote_addr or ""
+            reception.admission.admit(address, authorization, key, forwarded=forwarded)
+        media_type = framing.media_type(request.headers.get("Content-Type", ""))
+        limit = reception.limit(media_type)
+        encoding = framing.token(request.headers.get("Content-Encoding", ""))
+        body = read_body(_Source(), encoding, limit, reception.compressed_limit)
+        batch = reception.read(media_type, body)
         (receipt,) = reception.intake.take([batch])
         return _response(accepted(receipt))
 
@@ -106,15 +118,40 @@ def _add_routes(app: Flask, reception: Reception, store: Store) -> None:
             response.headers.extend(headers(origin))
         return response
 
+
+def _add_probes(app: Flask, intake: Intake, store: Store, mistakes: Sequence[str]) -> None:
+    ready: dict[str, Any] = {"status": "ready"}
+    if mistakes:
+        ready["detail"] = "nothing was reloaded, and what was read before serves on"
+        ready["mistakes"] = list(mistakes)
+
     @app.get("/healthz")
     def healthz() -> Response:
         return _json({"status": "ok"})
 
     @app.get("/readyz")
     def readyz() -> Response:
-        reception.intake.prepare()
+        intake.prepare()
         store.ping()
-        return _json({"status": "ready"})
+        return _json(ready)
+
+
+class _Source:
+    """The body as the server gives it. A server has errors of its own for chunks that are none,
+    and may give what has come of a body that was cut off."""
+
+    def __init__(self) -> None:
+        self._left = request.content_length or 0
+
+    def read(self, size: int, /) -> bytes:
+        try:
+            piece: bytes = request.stream.read(size)
+        except Exception:
+            raise not_http("the chunks of the body are none") from None
+        self._left -= len(piece)
+        if not piece and self._left > 0:
+            raise not_http("the body is shorter than the header says")
+        return piece
 
 
 def _add_documents(app: Flask, registry: Registry) -> None:
@@ -131,7 +168,7 @@ def _add_documents(app: Flask, registry: Registry) -> None:
 
 
 def _document(text: str) -> Response:
-    """What is the same for everyone, and only sent to those who do not have it yet."""
+    """A response that is the same for everyone, with ETag and caching."""
     response = Response(text, content_type="application/json")
     response.set_etag(hashlib.sha256(text.encode()).hexdigest())
     response.headers["Cache-Control"] = "public, max-age=300"
@@ -140,7 +177,7 @@ def _document(text: str) -> Response:
 
 
 def _describe(metric: Metric) -> dict[str, Any]:
-    """What everyone may know about a metric: all of it but who in the house owns it."""
+    """The public description of a metric: everything but its owner."""
     return {
         "type": metric.type.name,
         "description": metric.description,
@@ -178,13 +215,13 @@ def _http_error(error: HTTPException) -> Response:
 
 _DETAILS = {
     404: "there is nothing at this path",
-    405: "this path does not take this method: see the Allow header",
-    413: "the body is larger than the collector takes: send several batches",
+    405: "this path does not accept this method: see the Allow header",
+    413: "the body is larger than the collector accepts: send several batches",
 }
 
 
 def _secure(response: Response) -> Response:
-    # Problems count themselves, and intake counts the batches that it acknowledges.
+    # Problem documents are counted where they are made, and acknowledged batches in intake.
     if response.status_code < 400 and response.status_code != 202:
         count_answer(response.status_code)
     for name, value in SECURITY_HEADERS.items():

@@ -1,7 +1,7 @@
-"""The collector for an event loop: a short way in for batches, in front of the Flask app.
+"""The collector for an event loop: a fast path for batches, in front of the Flask app.
 
-POST /v1/reports is answered here, from the same reception and with the same answers as by
-the app; everything else goes to the app, in threads.
+POST /v1/reports is answered here, with the same code for reading and the same responses as in
+the app. Everything else goes to the app, in threads.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from flask import Flask
 from deniable_collector.app import JOURNAL, RECEPTION, create_app
 from deniable_collector.batches.batch import Receipt
 from deniable_collector.batches.binary import MEDIA_TYPE
-from deniable_collector.batches.bodies import IntakeError, read_body, too_large
+from deniable_collector.batches.bodies import IntakeError, is_compressed, read_body, too_large
+from deniable_collector.inherited import inherited
 from deniable_collector.operation.metrics import QUEUE
+from deniable_collector.serving import framing
 from deniable_collector.serving.answers import Answer, accepted, head
 from deniable_collector.serving.group import Done, GroupCommit
 from deniable_collector.serving.guard import Guard
@@ -35,8 +37,8 @@ Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 _PATH = "/v1/reports"
 _INLINE = {JSON: 1 << 15, MEDIA_TYPE: 1 << 18}
-"""Bytes of a body that is read on the event loop: about a millisecond of work. A larger one
-is read in a thread, where it holds nobody up."""
+"""Largest body that is read on the event loop: about a millisecond of work. A larger one is read
+in a thread, where it delays no other request."""
 
 _SAMPLE_SECONDS = 1.0
 """How often the bytes that wait are written down for the metrics."""
@@ -48,7 +50,7 @@ _CLOSE = (b"connection", b"close")
 class Collector:
     """The ASGI app around a Flask app of `create_app`.
 
-    The lifespan protocol must be on: it makes what lives with the event loop.
+    The lifespan protocol must be on: it creates the objects that belong to the event loop.
     """
 
     def __init__(self, flask: Flask, settings: Settings) -> None:
@@ -63,7 +65,7 @@ class Collector:
         self.short = {
             each: min(most, self._reception.limit(each)) for each, most in _INLINE.items()
         }
-        """Most bytes of a body of each media type that `offer` takes."""
+        """The largest body of each media type that `offer` accepts, in bytes."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] == "POST" and scope["path"] == _PATH:
@@ -90,7 +92,7 @@ class Collector:
         if sampling is not None:
             sampling.cancel()
             await asyncio.wait([sampling])
-        # By now every request has been answered: nothing waits for a commit any more.
+        # By now every request has been answered, and nothing waits for a commit.
         self._group.close()
         await loop.run_in_executor(self._readers, self._journal.stop)
         self._readers.shutdown()
@@ -121,7 +123,7 @@ class Collector:
                 await _send(sending, answer)
 
     def admit(self, client: tuple[str, int] | None, headers: Iterable[tuple[bytes, bytes]]) -> None:
-        """Let the sender of a batch in: the peer, and the header with names in lower case.
+        """Check the sender of a batch: the peer, and the header with names in lower case.
 
         Raises:
             IntakeError: as `Admission.admit` does.
@@ -146,16 +148,16 @@ class Collector:
             )
 
     def release(self, size: int) -> None:
-        """The bytes wait no longer."""
+        """Stop counting these bytes as waiting."""
         self._held -= size
 
     def offer(self, media_type: str, body: bytes, done: Done) -> bool:
-        """Take a body that is not compressed, if that needs no waiting; `done` is told as by
-        `GroupCommit.add`.
+        """The fast path: handle an uncompressed body if that needs no waiting.
 
-        It has at most `short` bytes.
+        The body has at most `short` bytes. `done` is called as by `GroupCommit.add`.
 
-        False says nothing of the body, and `done` is not told: ask `settle`.
+        Returns False if the fast path cannot handle this body; then `done` is not called. Call
+        `settle` instead.
         """
         batch = self._reception.glance(media_type, "", body)
         if batch is None:
@@ -164,7 +166,7 @@ class Collector:
         return True
 
     async def settle(self, media_type: str, encoding: str, body: bytes) -> Receipt:
-        """Read a body, in a thread, and take it.
+        """Read a body, in a thread, and commit it.
 
         Raises:
             IntakeError, StoreError: nothing of it is counted.
@@ -173,8 +175,8 @@ class Collector:
         grown = 0
         try:
             if encoding:
-                limit = self._reception.limit(media_type)
-                body = await run(self._readers, read_body, io.BytesIO(body), encoding, limit)
+                limits = self._reception.limit(media_type), self._reception.compressed_limit
+                body = await run(self._readers, read_body, io.BytesIO(body), encoding, *limits)
                 # What waits for its commit is as large as this, however little was sent.
                 grown = len(body)
                 self.hold(grown)
@@ -195,10 +197,12 @@ class Collector:
         try:
             self.admit(scope.get("client"), scope["headers"])
             media_type, encoding, length = _headers(scope)
-            limit = self._reception.limit(media_type)
+            limit, packed = self._reception.limit(media_type), is_compressed(encoding)
+            if packed:
+                limit = self._reception.compressed_limit
             if length > limit:
-                raise too_large(limit)
-            body = await incoming.collect(limit, hold)
+                raise too_large(limit, compressed=packed)
+            body = await incoming.collect(limit, hold, compressed=packed)
             answer = accepted(await self._take(media_type, encoding, body))
         except Gone:
             return
@@ -227,7 +231,7 @@ def _headers(scope: Scope) -> tuple[str, str, int]:
     length that the body will have, or 0."""
     media_type = encoding = length = b""
     for name, value in scope["headers"]:
-        # Of a header that comes twice nothing is right.
+        # A header that comes twice is invalid.
         if name == b"content-type":
             media_type = value if not media_type else media_type + b"," + value
         elif name == b"content-encoding":
@@ -235,8 +239,8 @@ def _headers(scope: Scope) -> tuple[str, str, int]:
         elif name == b"content-length":
             length = value
     return (
-        media_type.decode("latin-1").partition(";")[0].strip().lower(),
-        encoding.decode("latin-1"),
+        framing.media_type(media_type.decode("latin-1")),
+        framing.token(encoding.decode("latin-1")),
         int(length) if length.isdigit() else 0,
     )
 
@@ -255,5 +259,6 @@ async def _send(send: Send, answer: Answer, more: Iterable[tuple[bytes, bytes]] 
 
 def app() -> Collector:
     """The app that the environment makes; servers call this a factory."""
-    settings = Settings.from_env()
-    return Collector(create_app(settings), settings)
+    held = inherited()
+    flask = create_app(held.settings, registry=held.registry, mistakes=held.mistakes)
+    return Collector(flask, held.settings)

@@ -8,8 +8,9 @@ import sys
 import click
 
 from deniable import DeniableError, Registry
+from deniable_collector.listening import cannot_listen
 from deniable_collector.operation.events import announce
-from deniable_collector.settings import Settings
+from deniable_collector.settings import Settings, SettingsError
 from deniable_collector.stores import StoreUnavailable, store_of
 
 __all__ = ["collect"]
@@ -22,7 +23,7 @@ __all__ = ["collect"]
 @click.option("--workers", metavar="N", help="Processes (DENIABLE_WORKERS).")
 @click.option("--threads", metavar="N", help="Threads of each process (DENIABLE_THREADS).")
 def collect(**options: str | None) -> None:
-    """Run the collector. Settings come from the environment; options win over it."""
+    """Run the collector. Settings come from the environment; options override it."""
     environ = dict(os.environ)
     for name, value in options.items():
         if value is not None:
@@ -45,13 +46,15 @@ def collect(**options: str | None) -> None:
 
 
 def _check(settings: Settings) -> None:
-    """Publish now, so that a mistake is told here and not by every worker in turn."""
+    """Publish now, so that a mistake is reported here once, and not by every worker."""
     registry = Registry.load(settings.registry)
+    if problems := cannot_listen(settings.addresses):
+        raise SettingsError(problems)
     store = store_of(settings)
     try:
         store.publish({metric.name: [metric.scheme] for metric in registry})
     except StoreUnavailable as error:
-        # The devices keep their batches meanwhile; the workers go on trying.
+        # Devices keep their batches meanwhile; the workers try again.
         announce(settings.log_format, "store-away", str(error), warning=True)
     finally:
         store.close()

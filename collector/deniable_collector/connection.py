@@ -1,8 +1,8 @@
-"""One HTTP connection of uvicorn's, with a short way for what most requests are.
+"""uvicorn's HTTP connection, with a fast path for most requests.
 
-A small batch of JSON and a binary one are read, counted and answered by callbacks, without the
-task and the messages that an ASGI call takes. Everything else goes uvicorn's own way, to the
-app; so does the parsing of HTTP in either case.
+Small JSON batches and binary batches are read, counted and answered by callbacks, without the
+task and the messages of an ASGI call. Everything else is handled by uvicorn and the app. In
+both cases uvicorn parses the HTTP.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 from deniable_collector.asgi import Collector
 from deniable_collector.batches.batch import Receipt
 from deniable_collector.serving.answers import Answer, accepted, wire
+from deniable_collector.serving.framing import VERSIONS, is_host
 from deniable_collector.serving.guard import GuardedConnection
 from deniable_collector.serving.problems import problem_of
 
@@ -20,11 +21,11 @@ __all__ = ["Connection"]
 
 _URL = b"/v1/reports"
 _UNUSUAL = frozenset((b"content-encoding", b"transfer-encoding", b"expect", b"origin", b"upgrade"))
-"""Headers that mean more than the short way knows of."""
+"""Headers that the fast path does not support."""
 
 
 class _Exchange:
-    """A request on the short way. uvicorn knows it as the connection's cycle, by these names."""
+    """A request on the fast path. It has the names of uvicorn's request cycle."""
 
     __slots__ = (
         "connection",
@@ -38,7 +39,7 @@ class _Exchange:
         "response_complete",
     )
     message_event = asyncio.Event()
-    """uvicorn tells a cycle of its end by this; nobody waits for it here."""
+    """uvicorn sets this at the end of a cycle; nothing waits for it here."""
 
     def __init__(self, connection: Connection, media_type: str, keep_alive: bool) -> None:
         self.connection = connection
@@ -58,13 +59,13 @@ class _Exchange:
 
 
 class Connection(GuardedConnection):
-    """Serves a `Collector`; any other app is served as uvicorn does."""
+    """Serves a `Collector`; any other app is served as by uvicorn."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         app: Any = self.app
         self._collector: Collector | None = app if isinstance(app, Collector) else None
-        # It would name addresses and paths, whatever the process does about logging.
+        # Without this, uvicorn would log addresses and paths, whatever the logging settings are.
         self.access_log = False
 
     def on_headers_complete(self) -> None:
@@ -85,21 +86,25 @@ class Connection(GuardedConnection):
             super().on_headers_complete()
 
     def _plain_type(self) -> str | None:
-        """The media type of a batch that takes the short way: one that is not compressed, not
-        large, and in the only request under way."""
+        """The media type of a batch for the fast path, which must be uncompressed, not large, and
+        in the only request in progress; else None."""
         if self._collector is None or self.parser.get_method() != b"POST":
             return None
         if self.cycle is not None and not self.cycle.response_complete:
             return None
         if self.flow.write_paused:
-            # The client does not read. The app's own way waits for it, and reads no more.
+            # The client does not read. The slow path waits for it, and reads nothing more.
             return None
         limit = self.limit_concurrency
         if limit is not None and max(len(self.connections), len(self.tasks)) >= limit:
             return None
-        length = media_type = None
+        length = media_type = host = None
         for name, value in self.headers:
-            if name == b"content-type":
+            if name == b"host":
+                if host is not None or not is_host(value):
+                    return None
+                host = value
+            elif name == b"content-type":
                 if media_type is not None:
                     return None
                 media_type = value.decode("latin-1")
@@ -109,7 +114,9 @@ class Connection(GuardedConnection):
                 length = int(value)
             elif name in _UNUSUAL:
                 return None
-        if media_type is None or length is None:
+        if media_type is None or length is None or host is None:
+            return None
+        if self.parser.get_http_version() not in VERSIONS:
             return None
         return media_type if length <= self._collector.short.get(media_type, -1) else None
 
@@ -124,8 +131,8 @@ class Connection(GuardedConnection):
             try:
                 self._collector.hold(len(body))
             except Exception as error:
-                # Told when all has come: what is not read when a connection closes takes the
-                # answer with it.
+                # Answer only when all has arrived: if unread bytes are left when the connection
+                # closes, the response is lost.
                 exchange.refusal = error
                 self._release(exchange)
 
@@ -161,15 +168,15 @@ class Connection(GuardedConnection):
     def connection_lost(self, exc: Exception | None) -> None:
         exchange = self.cycle
         if isinstance(exchange, _Exchange) and exchange.more_body:
-            # Nobody will answer what never came whole.
+            # A request that never arrives completely is not answered.
             self._release(exchange)
         super().connection_lost(exc)
-        # A connection and its last request name each other, here and where the guard looks.
-        # Without that, what they hold is free at once and need not be searched for.
+        # A connection and its last request refer to each other, here and in the guard. Breaking
+        # the cycle frees them at once, without the garbage collector.
         self.cycle = self._before = self._seen = None  # type: ignore[assignment]
 
     def answer(self, exchange: _Exchange, answer: Answer) -> None:
-        """Write the one answer of a request, if somebody is still there to read it."""
+        """Write the response of a request, if the client is still connected."""
         self._release(exchange)
         exchange.response_complete = True
         if exchange.disconnected or self.transport.is_closing():
@@ -181,11 +188,11 @@ class Connection(GuardedConnection):
         elif self.pipeline:
             self.on_response_complete()
         else:
-            # The guard sees when it has been idle for long enough.
+            # The guard closes it when it has been idle for too long.
             self.server_state.total_requests += 1
 
     def _release(self, exchange: _Exchange) -> None:
-        """Let go of what has come of a body, which waits no longer."""
+        """Release the parts of a body that have arrived; it no longer waits."""
         assert self._collector is not None
         self._collector.release(exchange.held)
         exchange.held, exchange.pieces = 0, []

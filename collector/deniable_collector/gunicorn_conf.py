@@ -5,9 +5,14 @@ gunicorn -c python:deniable_collector.gunicorn_conf 'deniable_collector.asgi:app
 
 from __future__ import annotations
 
-from typing import Any
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 import deniable
+from deniable import DeniableError
+from deniable_collector import inherited
+from deniable_collector.listening import cannot_listen
 from deniable_collector.operation import metrics_folder
 from deniable_collector.operation.events import announce, tell
 from deniable_collector.operation.logs import DiscreetLogger
@@ -15,7 +20,7 @@ from deniable_collector.settings import Settings
 
 _settings = Settings.from_env()
 if _settings.metrics_bind:
-    # Before gunicorn imports the worker, and with it what counts.
+    # Before gunicorn imports the worker, which imports prometheus_client.
     metrics_folder.begin()
 
 bind = [_settings.bind, *([_settings.metrics_bind] if _settings.metrics_bind else [])]
@@ -36,21 +41,41 @@ limit_request_field_size = _settings.max_header
 timeout = 60
 graceful_timeout = 30
 proc_name = "deniable-collector"
-# A second way in, and a file in the home directory, that nobody here asked for.
+# gunicorn's control socket would be a second entrance, and a file in the home directory.
 control_socket_disable = True
 
 
 def on_starting(server: Any) -> None:
-    """Make room for the connections, now that there is a log to say so in."""
-    # Imported here, because it brings what counts, for which the folder above must be there.
+    """Raise the limit of open files for the connections; here, because the log is open now."""
+    # Imported here, because it imports prometheus_client, which needs the folder above.
     from deniable_collector.serving.guard import open_files
 
     open_files(_settings.max_connections)
+    if problems := cannot_listen(_settings.addresses):
+        _leave(problems)
+    for told in Settings.strangers():
+        tell("warning", "unknown-setting", told)
+    try:
+        inherited.read()
+    except DeniableError as error:
+        _leave(inherited.mistakes_of(error))
+
+
+def _leave(mistakes: Sequence[str]) -> NoReturn:
+    told = "; ".join(mistakes)
+    tell("error", "not-started", f"the collector cannot start: {told}", mistakes=list(mistakes))
+    metrics_folder.end()
+    sys.exit(1)
+
+
+def on_reload(server: Any) -> None:
+    """Read what the new workers inherit. A mistake in it does not end the collector."""
+    inherited.read_again()
 
 
 def when_ready(server: Any) -> None:
-    """Say where it listens, once it does: with port 0 nobody could know before."""
-    # The addresses stay out of the log, which can then be searched for any address.
+    """Print the address once it listens: with port 0 it is not known before."""
+    # Not in the log, so that a search for any address in the log finds nothing.
     in_force = {
         name: value for name, value in _settings.in_force().items() if not name.endswith("_BIND")
     }
@@ -68,11 +93,11 @@ def when_ready(server: Any) -> None:
 
 
 def child_exit(server: Any, worker: Any) -> None:
-    """Forget the figures of a worker that were true only while it lived."""
+    """Remove the gauges of a worker that has ended."""
     metrics_folder.end_process(worker.pid)
 
 
 def on_exit(server: Any) -> None:
-    """Take away what the processes shared, and say that this was the end."""
+    """Remove the folder that the processes shared, and log the end."""
     metrics_folder.end()
     tell("info", "stopped", "the collector has stopped")

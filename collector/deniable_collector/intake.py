@@ -1,14 +1,15 @@
-"""What the collector does with a body, without HTTP: decode, validate, fold exactly once.
+"""What the collector does with a body, without HTTP: decode, validate, add exactly once.
 
-`read` and `read_binary` turn bytes into a batch whose bad reports are set aside, each with
-a reason; `take` folds many batches into one commit for each shard. All are safe to call
-from several threads.
+`read` and `read_binary` turn bytes into a batch, and separate bad reports, each with a reason.
+`take` adds up many batches into one commit for each shard. All are safe to call from several
+threads.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -17,13 +18,20 @@ from numpy.typing import NDArray
 
 from deniable import Registry, WireError
 from deniable.wire import check_batch_id, unpack_columns
-from deniable_collector.batches.batch import Batch, Receipt, Rejection
+from deniable_collector.batches.batch import NAMED, Batch, Receipt, Rejection
 from deniable_collector.batches.binary import BinaryBatch, decode, sum_records
-from deniable_collector.batches.bodies import IntakeError, parse
+from deniable_collector.batches.bodies import (
+    IntakeError,
+    check_commas,
+    check_counts,
+    malformed,
+    parse,
+    too_many_reports,
+)
 from deniable_collector.batches.catalogue import Catalogue, Place, Refused
 from deniable_collector.batches.common import CommonReports
 from deniable_collector.batches.folding import Accepted, Block, increments, merged
-from deniable_collector.batches.typed import decode_typed
+from deniable_collector.batches.typed import TypedBatch, TypedReport, decode_typed
 from deniable_collector.operation.metrics import count_receipts
 from deniable_collector.stores.base import Commit, Store, shard_of
 
@@ -32,15 +40,12 @@ __all__ = ["Intake"]
 _FIELDS = {"metric", "scheme", "window", "row", "columns"}
 
 _FEW_ROWS, _FEW_KINDS = 256, 4
-"""Rows of a scheme, and kinds of them, up to which a batch is summed in the time that its
-records take."""
-
-_NAMED = 100
-"""Rejections of a binary batch that are named; all of them are counted."""
+"""Limits on the rows of a scheme, and on their kinds, up to which the time to sum a batch is
+proportional to its records."""
 
 
 class Intake:
-    """Reads batches by the registry and folds them into the store.
+    """Reads batches by the registry and adds them to the store.
 
     `max_reports` is the most reports in a batch of JSON, `max_binary_reports` in a binary
     one, `max_metrics` the most metrics in one of JSON; `clock` returns POSIX time in seconds.
@@ -73,59 +78,74 @@ class Intake:
         self._catalogue.prepare()
 
     def glance(self, body: bytes) -> Batch | None:
-        """What `read` returns, if that is a batch without fault in tallies met before.
+        """The fast path of `read`, for a valid batch whose tallies are all known.
 
-        It never asks the store, and so never waits. None says nothing: ask `read`.
+        It never calls the store, and so never waits. If it returns None, call `read`.
         """
         typed = decode_typed(body)
-        if typed is None or len(typed.reports) > self._max_reports:
-            return None
-        # Fewer reports than that cannot be of more metrics.
-        if len(typed.reports) > self._max_metrics < len({each.metric for each in typed.reports}):
-            return None
         try:
-            check_batch_id(typed.batch)
-        except WireError:
+            return None if typed is None else self._find(typed)
+        except IntakeError:
             return None
-        accepted = self._common.find(typed.reports, self._clock())
-        return None if accepted is None else Batch(typed.batch, accepted, ())
 
     def read(self, body: bytes) -> Batch:
         """Decode a body of JSON and validate each of its reports.
 
         Raises:
-            IntakeError: the body is no batch, so that nothing of it can be counted.
+            IntakeError: the body is not a batch, so nothing of it can be counted.
             StoreUnavailable: the published schemes cannot be read.
         """
-        return self.glance(body) or self._read(body)
+        check_counts(body, self._max_reports)
+        typed = decode_typed(body)
+        if typed is not None:
+            return self._find(typed) or self._sift(typed.batch, typed.reports, self._validate_typed)
+        return self._read_strictly(body)
 
-    def _read(self, body: bytes) -> Batch:
+    def _read_strictly(self, body: bytes) -> Batch:
+        """What `read` makes of a body that is not typed as devices type it."""
+        check_commas(body, self._max_reports)
         document = parse(body)
-        try:
-            batch_id = check_batch_id(document.get("batch"))
-        except WireError as error:
-            raise IntakeError("bad-batch-id", 400, "Bad batch id", str(error)) from None
+        batch_id = _check_id(document.get("batch"))
         reports = document.get("reports")
         if set(document) != {"batch", "reports"} or not isinstance(reports, list):
-            raise _malformed(
+            raise malformed(
                 "a batch is an object with a batch id and a list of reports, and no more"
             )
-        _check_number(len(reports), self._max_reports)
-        self._check_metrics(reports)
+        names = (report.get("metric") for report in reports if isinstance(report, dict))
+        self._check_numbers(len(reports), (name for name in names if isinstance(name, str)))
+        return self._sift(batch_id, reports, self._validate)
+
+    def _find(self, typed: TypedBatch) -> Batch | None:
+        """The batch, if it is one without fault in tallies met before.
+
+        Raises:
+            IntakeError: it is none.
+        """
+        _check_id(typed.batch)
+        self._check_numbers(len(typed.reports), (each.metric for each in typed.reports))
+        accepted = self._common.find(typed.reports, self._clock())
+        return None if accepted is None else Batch(typed.batch, accepted, ())
+
+    def _sift(
+        self, batch_id: str, reports: Sequence[Any], validate: Callable[[Any, float], Accepted]
+    ) -> Batch:
         now = self._clock()
         accepted: list[Accepted] = []
-        rejected: list[Rejection] = []
+        named: list[Rejection] = []
+        refused: Counter[str] = Counter()
         for index, report in enumerate(reports):
             try:
-                accepted.append(self._validate(report, now))
-            except Refused as refused:
-                rejected.append(Rejection(index, refused.reason, refused.detail))
-        return Batch(batch_id, tuple(accepted), tuple(rejected))
+                accepted.append(validate(report, now))
+            except Refused as why:
+                refused[why.reason] += 1
+                if len(named) < NAMED:
+                    named.append(Rejection(index, why.reason, why.detail))
+        return Batch(batch_id, tuple(accepted), tuple(named), refused=refused)
 
     def glance_binary(self, body: bytes) -> Batch | None:
-        """What `read_binary` returns, if that takes no longer than there are bytes to look at.
+        """The fast path of `read_binary`, for a batch that takes time proportional to its bytes.
 
-        It never asks the store, and so never waits. None says nothing: ask `read_binary`.
+        It never calls the store, and so never waits. If it returns None, call `read_binary`.
         """
         try:
             batch = decode(body)
@@ -147,28 +167,29 @@ class Intake:
         """
         try:
             batch = decode(body)
-            _check_number(len(batch.records), self._max_binary_reports)
+            if len(batch.records) > self._max_binary_reports:
+                raise too_many_reports(self._max_binary_reports)
             named = batch.metric, batch.scheme, batch.window
             return _sum(batch, self._catalogue.find(*named, self._clock()))
         except Refused as refused:
             return _all_refused(batch, refused)
         except WireError as error:
-            raise _malformed(str(error)) from None
+            raise malformed(str(error)) from None
 
     @property
     def shards(self) -> int:
-        """Those of the store.
+        """The number of shards of the store.
 
         Raises:
-            StoreUnavailable: nobody can say how many there are.
+            StoreUnavailable: the store cannot be asked.
         """
         return self._store.shards
 
     def take(self, batches: Sequence[Batch]) -> list[Receipt]:
-        """Fold the batches, each exactly once, and return a receipt for each of them.
+        """Add the batches to the store, each exactly once, and return a receipt for each.
 
         Raises:
-            StoreError: the store refused or is unavailable. Some shards may hold their
+            StoreError: the store refused or is unavailable. Some shards may have their
                 commits by then; sending the same batches again completes the rest.
         """
         self.prepare()
@@ -176,8 +197,8 @@ class Intake:
         number = self._store.shards
         shards: dict[int, dict[str, Batch]] = {}
         for batch, count in zip(batches, counts, strict=True):
-            # Nothing is remembered of a batch without one good report: there is nothing
-            # in it to count twice.
+            # The id of a batch without a good report is not stored: nothing in it can be
+            # counted twice.
             if count:
                 shard = shard_of(batch.id, number)
                 shards.setdefault(shard, {}).setdefault(batch.id, batch)
@@ -187,7 +208,7 @@ class Intake:
         receipts = []
         for batch, count in zip(batches, counts, strict=True):
             if count and batch.id in folded:
-                # The next batch of this id, if there is one, was not in the commit.
+                # Another batch with this id was not in the commit.
                 folded.remove(batch.id)
                 receipts.append(Receipt(batch.id, count, 0, batch.rejected, batch.refused))
             else:
@@ -196,7 +217,7 @@ class Intake:
         return receipts
 
     def _fold(self, shard: int, pending: Mapping[str, Batch]) -> set[str]:
-        """Commit what the store has not seen yet, and return the ids of that."""
+        """Commit what the store has not seen yet, and return the committed ids."""
         left = dict(pending)
         while left:
             parts = [batch.summed for batch in left.values() if batch.summed]
@@ -211,14 +232,16 @@ class Intake:
                 del left[batch_id]
         return set(left)
 
-    def _check_metrics(self, reports: list[Any]) -> None:
-        names = (report.get("metric") for report in reports if isinstance(report, dict))
-        if len({name for name in names if isinstance(name, str)}) > self._max_metrics:
+    def _check_numbers(self, reports: int, metrics: Iterable[str]) -> None:
+        if reports > self._max_reports:
+            raise too_many_reports(self._max_reports)
+        # Fewer reports than that cannot be of more metrics.
+        if reports > self._max_metrics < len(set(metrics)):
             raise IntakeError(
                 "too-many-metrics",
                 413,
                 "Too many metrics",
-                f"a batch may hold reports of up to {self._max_metrics} metrics: "
+                f"a batch may have reports of up to {self._max_metrics} metrics: "
                 "send several batches",
             )
 
@@ -232,34 +255,41 @@ class Intake:
         if "columns" not in report:
             raise Refused("malformed", "the report lacks its columns")
         place = self._catalogue.find(name, fingerprint, window, now)
-        row = report.get("row", 0)
-        if type(row) is not int or not 0 <= row < len(place.rows):
-            raise Refused("bad_row", _row_detail(len(place.rows)))
-        try:
-            columns = unpack_columns(place.rows[row], report["columns"])
-        except WireError as error:
-            raise Refused("bad_columns", str(error)) from None
-        return Accepted(place.keys[row], place.rows[row], columns)
+        return _accept(place, report.get("row", 0), report["columns"])
+
+    def _validate_typed(self, report: TypedReport, now: float) -> Accepted:
+        place = self._catalogue.find(report.metric, report.scheme, report.window, now)
+        return _accept(place, 0 if report.row == -1 else report.row, report.columns)
+
+
+def _accept(place: Place, row: Any, packed: Any) -> Accepted:
+    if type(row) is not int or not 0 <= row < len(place.rows):
+        raise Refused("bad_row", _row_detail(len(place.rows)))
+    try:
+        columns = unpack_columns(place.rows[row], packed)
+    except WireError as error:
+        raise Refused("bad_columns", str(error)) from None
+    return Accepted(place.keys[row], place.rows[row], columns)
 
 
 def _sum(batch: BinaryBatch, place: Place) -> Batch:
     summed = sum_records(batch, place.layout)
     bad: list[tuple[str, str, NDArray[np.int64]]] = [
         ("bad_row", _row_detail(len(place.rows)), summed.bad_rows),
-        ("bad_columns", "the columns are none that this row can have", summed.bad_columns),
+        ("bad_columns", "this row cannot have these columns", summed.bad_columns),
     ]
     named = sorted(
         (
             Rejection(index, reason, detail)
             for reason, detail, indices in bad
-            for index in indices[:_NAMED].tolist()
+            for index in indices[:NAMED].tolist()
         ),
         key=lambda rejection: rejection.index,
     )
     return Batch(
         batch.id,
         (),
-        tuple(named[:_NAMED]),
+        tuple(named[:NAMED]),
         {place.keys[row]: each for row, each in summed.increments.items()},
         tuple(Block(place.blocks[rows], *sums) for rows, *sums in summed.blocks),
         {reason: len(indices) for reason, _, indices in bad if len(indices)},
@@ -267,9 +297,9 @@ def _sum(batch: BinaryBatch, place: Place) -> Batch:
 
 
 def _all_refused(batch: BinaryBatch, refused: Refused) -> Batch:
-    """What every record names cannot be counted."""
+    """All records are rejected, for the same reason."""
     count = len(batch.records)
-    named = (Rejection(i, refused.reason, refused.detail) for i in range(min(count, _NAMED)))
+    named = (Rejection(i, refused.reason, refused.detail) for i in range(min(count, NAMED)))
     return Batch(batch.id, (), tuple(named), {}, (), {refused.reason: count} if count else {})
 
 
@@ -277,15 +307,8 @@ def _row_detail(rows: int) -> str:
     return f"row must be a number from 0 to {rows - 1}"
 
 
-def _check_number(reports: int, limit: int) -> None:
-    if reports > limit:
-        raise IntakeError(
-            "too-many-reports",
-            413,
-            "Too many reports",
-            f"a batch may hold up to {limit} reports: send several batches",
-        )
-
-
-def _malformed(detail: str) -> IntakeError:
-    return IntakeError("malformed-batch", 400, "Malformed batch", detail)
+def _check_id(text: object) -> str:
+    try:
+        return check_batch_id(text)
+    except WireError as error:
+        raise IntakeError("bad-batch-id", 400, "Bad batch id", str(error)) from None

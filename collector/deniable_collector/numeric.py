@@ -1,4 +1,4 @@
-"""Numbers on the command line: real ones, in a range; neither nan nor infinite."""
+"""Numbers on the command line: finite, and in a range."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Real"]
 
 
 class Real(click.FloatRange):
-    """A float in a range. Click's own takes nan for a number within any."""
+    """A float in a range. Click's own type accepts nan in any range."""
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None

@@ -9,21 +9,30 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from deniable import DeniableError
 
-__all__ = ["Settings", "SettingsError"]
+__all__ = ["OFF", "Settings", "SettingsError", "look_up", "one_path", "parse_bind"]
+
+OFF = "off"
+"""The rate that limits nobody."""
 
 _PREFIX = "DENIABLE_"
+
+_SURE, _LIKELY = 0.8, 0.6
+"""How much a name must be like a setting's to be taken for it, and to be asked about
+(`difflib.SequenceMatcher.ratio`)."""
+
 _UNITS = {"": 1, "KIB": 1 << 10, "MIB": 1 << 20}
 
 
 class SettingsError(DeniableError):
-    """Settings are wrong; `problems` says of each one what to do."""
+    """Settings have mistakes; `problems` says for each what to do."""
 
     def __init__(self, problems: list[str]) -> None:
         self.problems = tuple(problems)
@@ -34,7 +43,26 @@ def _text(value: str) -> str:
     return value
 
 
-def _bind(value: str) -> str:
+def one_path(value: str) -> str:
+    """The path of a registry.
+
+    Raises:
+        ValueError: it is the registry itself.
+    """
+    if "\n" in value:
+        raise ValueError(
+            "must be one path: a file that DENIABLE_REGISTRY_FILE names holds the registry's path, "
+            "not the registry"
+        )
+    return value
+
+
+def parse_bind(value: str) -> str:
+    """An address to listen at, as it was written.
+
+    Raises:
+        ValueError: it is none.
+    """
     found = re.fullmatch(r"(?:\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+):(\d{1,5})", value)
     if (found and int(found[1]) < 1 << 16) or re.fullmatch(r"unix:\S+", value):
         return value
@@ -48,7 +76,7 @@ def _prefix(value: str) -> str:
 
 
 def _private_bind(value: str) -> str:
-    if re.fullmatch(r"(?:\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+):[1-9]\d{0,4}", _bind(value)):
+    if re.fullmatch(r"(?:\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+):[1-9]\d{0,4}", parse_bind(value)):
         return value
     raise ValueError("must be host:port or [v6]:port, with a port of its own")
 
@@ -64,7 +92,7 @@ def _one_of(*choices: str) -> Callable[[str], str]:
 
 def _whole(lowest: int, highest: int) -> Callable[[str], int]:
     def parse(value: str) -> int:
-        # A dozen digits are enough for every setting, and bound the work on nonsense.
+        # A dozen digits are enough for every setting; longer input is refused cheaply.
         if not re.fullmatch(r"[0-9]{1,12}", value) or not lowest <= int(value) <= highest:
             raise ValueError(f"must be a whole number from {lowest} to {highest}")
         return int(value)
@@ -73,7 +101,7 @@ def _whole(lowest: int, highest: int) -> Callable[[str], int]:
 
 
 def _keep(value: str) -> int:
-    # A window that was dropped while it takes reports would begin again at zero.
+    # A window that is dropped while it accepts reports would start again at zero.
     days: int = _whole(0, 36_500)(value)
     if 0 < days < 8:
         raise ValueError("must be 0, or at least 8: windows take reports for six days")
@@ -96,13 +124,15 @@ def _size(value: str) -> int:
 
 
 def _rate(value: str) -> str:
-    if not re.fullmatch(r"[1-9][0-9]{0,8}/(?:second|minute|hour|day)", value):
-        raise ValueError("must be a number for each second, minute, hour or day, like 600/minute")
+    if value != OFF and not re.fullmatch(r"[1-9][0-9]{0,8}/(?:second|minute|hour|day)", value):
+        raise ValueError(
+            f"must be a number for each second, minute, hour or day, like 600/minute, or {OFF}"
+        )
     return value
 
 
 def _listed(value: str) -> list[str]:
-    """What stands between commas and line ends; a line that begins with # is a remark."""
+    """The items between commas and line ends; a line that begins with # is a comment."""
     lines = (line for line in value.splitlines() if not line.lstrip().startswith("#"))
     return [word for line in lines for each in line.split(",") if (word := each.strip())]
 
@@ -120,7 +150,7 @@ def _origins(value: str) -> tuple[str, ...]:
 
 
 def _keys(value: str) -> tuple[bytes, ...]:
-    """The SHA-256 of each key; the keys themselves are not kept."""
+    """The SHA-256 of each key; the keys themselves are not stored."""
     keys = _listed(value)
     # What RFC 6750 allows in an Authorization header.
     if not keys or not all(re.fullmatch(r"[A-Za-z0-9._~+/-]{16,256}=*", each) for each in keys):
@@ -136,9 +166,17 @@ def _setting(
 
 @dataclass(frozen=True)
 class Settings:
-    """How a collector runs. Each field is the variable DENIABLE_ and its name in capitals."""
+    """How a collector runs. Each field is the variable DENIABLE_ and its name in capitals.
 
-    registry: str = _setting("metrics.toml", _text, "path of the registry")
+    `others` are names that the same environment may hold for others: the dashboard, the SDK
+    (DISABLED), `deniable bench` (INGEST_KEY) and the tests (REQUIRE_ALL).
+    """
+
+    others: ClassVar[re.Pattern[str]] = re.compile(
+        "DASHBOARD_.*|API_TOKENS|FAKES|ALARM_LEVEL|CANDIDATES_DIR|DISABLED|INGEST_KEY|REQUIRE_ALL"
+    )
+
+    registry: str = _setting("metrics.toml", one_path, "path of the registry")
     store: str = _setting(
         "sqlite:///deniable.db",
         _text,
@@ -169,14 +207,16 @@ class Settings:
         "seconds after which single commits must be gone from the store's journal; 0: the "
         "collector does not clear it",
     )
-    bind: str = _setting("127.0.0.1:8080", _bind, "host:port or unix:/path to listen at")
+    bind: str = _setting("127.0.0.1:8080", parse_bind, "host:port or unix:/path to listen at")
     workers: int = _setting(2, _whole(1, 256), "processes")
     threads: int = _setting(8, _whole(1, 256), "threads of each process, for all but small batches")
-    max_body: int = _setting(1 << 20, _size, "largest body, before and after decompression")
-    max_reports: int = _setting(1000, _whole(1, 1_000_000), "most reports in one batch of JSON")
-    max_binary_body: int = _setting(
-        1 << 22, _size, "largest body of a binary batch, before and after decompression"
+    max_body: int = _setting(
+        1 << 20,
+        _size,
+        "largest body of JSON; compressed, a body of either type may have a sixteenth of that",
     )
+    max_reports: int = _setting(1000, _whole(1, 1_000_000), "most reports in one batch of JSON")
+    max_binary_body: int = _setting(1 << 22, _size, "largest body of a binary batch, decompressed")
     max_binary_reports: int = _setting(
         100_000, _whole(1, 1_000_000), "most reports in one binary batch"
     )
@@ -210,7 +250,9 @@ class Settings:
         2048, _whole(1, 65_535), "most connections that wait to be accepted by any process"
     )
     rate: str = _setting(
-        "", _rate, "most batches from a network (/24, /48) to one process, like 600/minute"
+        "20/second",
+        _rate,
+        "most batches from a network (/24, /48) to one process, like 600/minute; off: any number",
     )
     ingest_keys: tuple[bytes, ...] = _setting(
         (), _keys, "keys of which a batch must carry one, as a list", secret=True
@@ -221,18 +263,20 @@ class Settings:
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> Self:
-        """The settings that the environment makes.
+        """The settings from the environment.
 
         Raises:
-            SettingsError: some are wrong; all of those are listed.
+            SettingsError: some have mistakes; all of these are listed.
         """
         environ = os.environ if environ is None else environ
         values: dict[str, Any] = {}
-        problems: list[str] = []
+        problems = [f"{name} is no setting: write {meant}"
+                    for name, meant, likeness in cls._unknown(environ) if likeness >= _SURE
+                    ]  # fmt: skip
         for each in fields(cls):
             name = _PREFIX + each.name.upper()
             try:
-                text = _lookup(name, environ)
+                text = look_up(name, environ)
                 if text:
                     values[each.name] = each.metadata["parse"](text)
             except ValueError as error:
@@ -244,6 +288,39 @@ class Settings:
         if problems:
             raise SettingsError(problems)
         return cls(**values)
+
+    @classmethod
+    def strangers(cls, environ: Mapping[str, str] | None = None) -> list[str]:
+        """What to tell of variables that begin as settings do and are none; `from_env` refuses
+        those that are nearly a setting's name."""
+        return [
+            f"{name} is no setting, and is ignored" + (f": did you mean {meant}?" if meant else "")
+            for name, meant, likeness in cls._unknown(os.environ if environ is None else environ)
+            if likeness < _SURE
+        ]
+
+    @classmethod
+    def _unknown(cls, environ: Mapping[str, str]) -> Iterator[tuple[str, str, float]]:
+        """Each variable that is no setting, with the nearest one, if any, and their likeness."""
+        known = [_PREFIX + each.name.upper() for each in fields(cls)]
+        for name in sorted(environ):
+            bare = name.removesuffix("_FILE")
+            if not name.startswith(_PREFIX) or {name, bare} & {*known}:
+                continue
+            short = bare.removeprefix(_PREFIX)
+            if cls.others.fullmatch(short):
+                continue
+            likeness, meant = max(
+                (SequenceMatcher(None, short, each.removeprefix(_PREFIX)).ratio(), each)
+                for each in known
+            )
+            meant += name[len(bare) :]
+            yield name, meant if likeness >= _LIKELY else "", likeness
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        """Where the collector listens, by the variable that says so."""
+        return {f"{_PREFIX}BIND": self.bind, f"{_PREFIX}METRICS_BIND": self.metrics_bind}
 
     def in_force(self) -> dict[str, Any]:
         """Every variable with its value, without those that may hold a secret."""
@@ -262,7 +339,12 @@ class Settings:
         ]
 
 
-def _lookup(name: str, environ: Mapping[str, str]) -> str:
+def look_up(name: str, environ: Mapping[str, str]) -> str:
+    """The value of a variable, from itself or from the file that NAME_FILE names; "" for none.
+
+    Raises:
+        ValueError: both are set, or the file holds no text.
+    """
     text, path = environ.get(name, ""), environ.get(f"{name}_FILE", "")
     if not path:
         return text
@@ -274,6 +356,6 @@ def _lookup(name: str, environ: Mapping[str, str]) -> str:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise ValueError(f"cannot be read from the file in {name}_FILE: {reason}") from None
     if not text:
-        # A secret that got lost must not open a door.
+        # A lost secret must not disable the check that it belongs to.
         raise ValueError(f"cannot be read from the file in {name}_FILE: it is empty")
     return text

@@ -1,4 +1,4 @@
-"""A tally: the exact sums that are all the collector keeps."""
+"""A tally: exact sums, which are all that the collector keeps."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Tally:
 
     @property
     def reports(self) -> int:
-        """How many reports it sums: in one window, one for each device that answered."""
+        """How many reports it sums: in one window, one for each device that reported."""
         return sum(row.reports for row in self.rows)
 
 

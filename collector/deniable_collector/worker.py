@@ -1,24 +1,39 @@
-"""The gunicorn worker: uvicorn's event loop, without what it would log or believe of clients."""
+"""The gunicorn workers: uvicorn's event loop, without what it would log or believe of clients; and
+gunicorn's own threads, which refuse what the event loop refuses, in the same words."""
 
 from __future__ import annotations
 
 import gc
 import os
 import signal
+from contextlib import suppress
 from typing import Any, ClassVar
 
+from gunicorn import util  # type: ignore[import-untyped]
+from gunicorn.http.errors import (  # type: ignore[import-untyped]
+    LimitRequestHeaders,
+    LimitRequestLine,
+    ParseException,
+)
+from gunicorn.workers.gthread import (  # type: ignore[import-untyped]
+    ThreadWorker as GunicornThreads,
+)
 from uvicorn_worker import UvicornWorker  # type: ignore[import-untyped]
 
 from deniable_collector.connection import Connection
+from deniable_collector.serving.answers import wire
+from deniable_collector.serving.framing import check_framing
+from deniable_collector.serving.problems import problem_of
+from deniable_collector.serving.refusals import header_too_large, not_http
 
-__all__ = ["EventLoopWorker"]
+__all__ = ["EventLoopWorker", "ThreadWorker"]
 
 _YOUNG = 20_000
-"""New objects, beyond those that went, after which garbage is looked for among them."""
+"""How many objects must be allocated (minus those freed) before the garbage collector runs."""
 
 
 class EventLoopWorker(UvicornWorker):  # type: ignore[misc]  # it brings no types
-    """uvloop and httptools, no access log, and no forwarded headers: the app has its own rule."""
+    """uvloop and httptools, no access log, and no forwarded headers, which the app handles."""
 
     CONFIG_KWARGS: ClassVar[dict[str, Any]] = {
         "loop": "uvloop",
@@ -28,13 +43,13 @@ class EventLoopWorker(UvicornWorker):  # type: ignore[misc]  # it brings no type
         "access_log": False,
         "proxy_headers": False,
         "server_header": False,
-        # Seconds between two signs of life to the master, and looks for one from it.
+        # Seconds between heartbeats to the master, and between checks that it is alive.
         "timeout_notify": 1,
     }
 
     def run(self) -> None:
-        # What the app is made of stays for ever, and requests leave hardly any cycles: both
-        # need not be looked at again and again.
+        # The app's objects live for ever, and requests leave hardly any cycles, so the garbage
+        # collector need not scan them often.
         gc.collect()
         gc.freeze()
         gc.set_threshold(_YOUNG, 10, 10)
@@ -43,6 +58,25 @@ class EventLoopWorker(UvicornWorker):  # type: ignore[misc]  # it brings no type
     async def callback_notify(self) -> None:
         await super().callback_notify()
         if os.getppid() != self.ppid:
-            # The master was killed. Nobody watches this worker any more, and it would keep
-            # the port from the master's successor.
+            # The master was killed. Nobody supervises this worker any more, and it would keep
+            # the port from the next master.
             os.kill(os.getpid(), signal.SIGTERM)
+
+
+class ThreadWorker(GunicornThreads):  # type: ignore[misc]  # it brings no types
+    """gunicorn's threads, for `wsgi:app`."""
+
+    def handle_request(self, req: Any, conn: Any) -> Any:
+        headers = [(name.lower().encode("latin-1"), text.encode("latin-1", "replace"))
+                   for name, text in req.headers]  # fmt: skip
+        check_framing(".".join(map(str, req.version)), headers)
+        return super().handle_request(req, conn)
+
+    def handle_error(self, req: Any, client: Any, addr: Any, exc: Exception) -> None:
+        # gunicorn's own page repeats what was sent, and its log names who sent it.
+        if isinstance(exc, LimitRequestHeaders | LimitRequestLine):
+            exc = header_too_large(self.cfg.limit_request_fields, self.cfg.limit_request_line)
+        elif isinstance(exc, ParseException):
+            exc = not_http()
+        with suppress(OSError):
+            util.write_nonblock(client, wire(problem_of(exc), keep_alive=False))

@@ -1,6 +1,7 @@
-"""The entry point for any WSGI server: `deniable_collector.wsgi:app`, set by the environment.
+r"""The entry point for any WSGI server: `deniable_collector.wsgi:app`, set by the environment.
 
-gunicorn -c python:deniable_collector.gunicorn_conf -k gthread deniable_collector.wsgi:app
+gunicorn -c python:deniable_collector.gunicorn_conf -k deniable_collector.worker.ThreadWorker \
+    deniable_collector.wsgi:app
 """
 
 from __future__ import annotations
@@ -8,10 +9,11 @@ from __future__ import annotations
 import atexit
 
 from deniable_collector.app import JOURNAL, create_app
-from deniable_collector.settings import Settings
+from deniable_collector.inherited import inherited
 
 __all__ = ["app"]
 
-app = create_app(Settings.from_env())
+_held = inherited()
+app = create_app(_held.settings, registry=_held.registry, mistakes=_held.mistakes)
 app.extensions[JOURNAL].start()
 atexit.register(app.extensions[JOURNAL].stop)

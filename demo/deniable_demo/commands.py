@@ -31,7 +31,7 @@ __all__ = ["demo"]
 _REGISTRY = Path(__file__).with_name("metrics.toml")
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _CHUNK = 500
-"""Devices that a worker takes at once: enough that handing them over costs nothing."""
+"""Devices per task of a worker: enough that passing tasks costs nothing."""
 
 
 @click.command()
@@ -48,10 +48,10 @@ _CHUNK = 500
     help="Where the dashboard listens; 0 takes any free port.",
 )
 def demo(once: bool, as_json: bool, devices: int, port: int) -> None:
-    """Let a crowd of simulated devices report, and see how close the estimates come.
+    """Let simulated devices report, and see how close the estimates are.
 
-    Each device is the real SDK, and what they send goes over real HTTP to a real
-    collector on 127.0.0.1. Everything is gone when the demo ends.
+    Each device runs the real SDK, and sends over real HTTP to a real collector on 127.0.0.1.
+    Everything is deleted when the demo ends.
     """
     if as_json and not once:
         raise click.UsageError("--json needs --once: a demo that stays up has no end to print")
@@ -100,7 +100,7 @@ def _report(population: Population, endpoint: str, console: Console) -> None:
         TimeElapsedColumn(),
     )
     now = time.time()
-    # Spawned, not forked: a device's state does not cross a fork.
+    # Spawned, not forked: a device's state must not be forked.
     processes = multiprocessing.get_context("spawn")
     with (
         Progress(*columns, console=console) as progress,
@@ -133,7 +133,7 @@ def _print(console: Console, compared: list[dict[str, Any]]) -> None:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
-    # Cleaning up takes a moment; a second Ctrl-C must not leave half of it.
+    # Cleaning up takes a moment; a second Ctrl-C must not interrupt it.
     for each in _SIGNALS:
         signal.signal(each, signal.SIG_IGN)
     raise KeyboardInterrupt

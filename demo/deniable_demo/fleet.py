@@ -1,7 +1,7 @@
 """The devices: each is a `deniable.Client` that recorded yesterday and reports today.
 
-Record, seal, randomize, ledger, outbox and batch are the SDK's own, with the operating
-system's randomness; only the clock is ours, so that yesterday's window has closed.
+Recording, sealing, randomizing, ledger, outbox and batches are the SDK's, with the operating
+system's randomness. Only the clock is simulated, so that yesterday's window has closed.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ __all__ = ["prepare_worker", "report_from"]
 
 
 class _Memory(State):
-    """A device's state, in memory, which the next device finds as new after `renew`.
+    """A device's state in memory, which is empty again for the next device after `renew`.
 
-    To prepare SQLite's statements again for each of 50,000 devices would take longer than
-    all that they do with them.
+    Preparing SQLite's statements again for each of 50,000 devices would take longer than
+    running them.
     """
 
     def __init__(self) -> None:
@@ -49,12 +49,12 @@ class _Clock:
 def report_from(
     registry_path: str, endpoint: str, devices: list[Mapping[str, Value]], now: float
 ) -> int:
-    """Let each device record its values a day before `now`, and report them; how many did.
+    """Let each device record its values a day before `now`, and report. Returns how many did.
 
     `now` is POSIX time in seconds. Runs in a process of its own.
 
     Raises:
-        Exception: whatever a client has kept from its app, or what the collector refused.
+        Exception: an error that a client has kept from its app, or a refusal of the collector.
     """
     registry, memory = _load(registry_path), _memory()
     relay, clock = Relay(endpoint), _Clock()
@@ -82,7 +82,7 @@ def prepare_worker() -> None:
     """Make this process a worker of the demo."""
     # Ctrl-C reaches the whole group of processes; the parent ends its workers itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # What the person at this machine has decided does not concern made-up devices.
+    # DO_NOT_TRACK of the person at this machine does not apply to simulated devices.
     for name in ("DO_NOT_TRACK", "DENIABLE_DISABLED"):
         os.environ.pop(name, None)
 

@@ -1,6 +1,6 @@
 """The demo's devices: true values that follow real, published distributions.
 
-Shares are in percent as published; what a source leaves over is "other".
+Shares are in percent as published; the rest up to 100 % is "other".
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["DISTRIBUTIONS", "Distribution", "Population", "draw"]
 
 @dataclass(frozen=True)
 class Distribution:
-    """One metric's true shares, and who published them."""
+    """One metric's true shares, and their source."""
 
     metric: str
     source: str

@@ -1,8 +1,8 @@
-"""A relay: many devices' batches travel to the collector in one request.
+"""A relay, which sends the batches of many devices to the collector in one request.
 
-It is what a company would put between its users and the collector so that not even the
-collector's network sees their addresses. Here it also keeps 50,000 requests off two
-cores. What it posts is a batch like any other.
+A company would put it between its users and the collector, so that not even the collector's
+network sees their addresses. Here it also saves two cores 50,000 requests. It posts a batch
+like any other.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class RelayError(DeniableError):
 
 
 class Relay:
-    """A transport for many clients of one process; `forward` sends what is still here."""
+    """A transport for many clients of one process; `forward` sends what is still waiting."""
 
     def __init__(self, endpoint: str) -> None:
         self._collector = HttpTransport(endpoint)
@@ -46,7 +46,7 @@ class Relay:
         return Reply(202, json.dumps(receipt).encode())
 
     def forward(self) -> None:
-        """Post all reports as one batch, and begin anew."""
+        """Post all reports as one batch, and start a new one."""
         if not self._reports:
             return
         batch_id = new_batch_id()

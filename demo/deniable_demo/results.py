@@ -1,4 +1,4 @@
-"""Truth beside estimate: as data, and as tables for a terminal."""
+"""Truth and estimate side by side: as data, and as tables for a terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["compare", "tables"]
 
 
 def compare(store: Store, registry: Registry, population: Population) -> list[dict[str, Any]]:
-    """For each metric what the devices have, and what the collector's tally says of it.
+    """For each metric, the true shares and the estimates from the collector's tallies.
 
     Each is {"metric", "n", "epsilon", "values"}, with values as {"value", "truth",
     "estimate", "std_error", "low", "high"}, the largest truth first. Shares are fractions.

@@ -29,7 +29,8 @@ class ServiceError(DeniableError):
 @contextmanager
 def collector(registry: Path, store: str) -> Iterator[str]:
     """A collector at a free port; its address."""
-    settings = {"DENIABLE_WORKERS": "1", "DENIABLE_THREADS": "4"}
+    # One relay sends for all devices.
+    settings = {"DENIABLE_WORKERS": "1", "DENIABLE_THREADS": "4", "DENIABLE_RATE": "off"}
     with _service("collect", "127.0.0.1:0", registry, store, settings) as address:
         yield address
 
@@ -46,7 +47,7 @@ def dashboard(registry: Path, store: str, port: int, token: str) -> Iterator[str
 def _service(
     command: str, bind: str, registry: Path, store: str, settings: Mapping[str, str]
 ) -> Iterator[str]:
-    # Whatever DENIABLE_* the user's own services run with does not concern the demo's.
+    # DENIABLE_* settings of the user's own services do not apply to the demo's.
     environ = {name: text for name, text in os.environ.items() if not name.startswith("DENIABLE_")}
     arguments = [command, "--registry", str(registry), "--store", store, "--bind", bind]
     with ExitStack() as stack:
@@ -68,7 +69,7 @@ def _service(
 
 
 def _address(child: subprocess.Popen[str], command: str) -> str:
-    """Where it says that it listens."""
+    """The address at which the service says it listens."""
     assert child.stdout is not None
     for line in child.stdout:
         if _LISTENING in line:

@@ -1,24 +1,24 @@
-"""Does a tally look like the sum of honest reports? Figures with p-values, and one verdict.
+"""Tests whether a tally can be the sum of honest reports: figures with p-values, and one verdict.
 
-Fake devices leave traces in the counts only where what they send is unlike anything that a
-crowd of honest devices could have sent. Each figure here has a p-value that is valid for
-*every* way in which honest devices can be spread over the values, so that a real and unusual
-crowd raises no alarm:
+Fake devices can be detected in the counts only if they send what no crowd of honest devices
+could have sent. Each figure here has a p-value that is valid for *every* distribution of honest
+devices over the values, so a real but unusual crowd raises no alarm:
 
-* *low*: how many values lie more than a standard error below zero. No value can be rarer
-  than not at all, so this happens to each with a chance of .159 or less.
-* *lowest*: how far the lowest share lies below zero.
-* *ones*: the ones in all bitmaps. A report sets so many on average, whatever its value. For a
-  closed list this is the sum of the shares against 1. (In subset selection they sum to 1 by
-  themselves: each report has k columns. In a projective space each message supports about
-  as many values as any other, so that fakes leave the sum alone.)
-* *row_ones*: whether rows agree in them, if all strings set one bit.
-* *rows*: whether the rows (tables or cohorts), which devices draw evenly, have as many reports.
-* *repeated*: how often the most frequent message was sent, where even a crowd of one mind
-  spreads over many messages.
+* *low*: how many values are more than a standard error below zero. No share is below zero, so
+  for each value the probability of this is .159 or less.
+* *lowest*: how far the lowest share is below zero.
+* *ones*: the number of ones in all bitmaps. Its expectation is the same for every value. For a
+  closed list this compares the sum of the shares with 1. (In subset selection they always sum
+  to 1, because each report has k columns. In a projective space each message supports about
+  as many values as any other, so fakes do not change the sum.)
+* *row_ones*: whether rows agree in the number of ones, if every string sets one bit.
+* *rows*: whether the rows (tables or cohorts), which devices draw uniformly, have equally many
+  reports.
+* *repeated*: how often the most frequent message was sent, compared with the most that devices
+  with the same value would send it.
 
-The verdict bounds the chance that any figure of an honest tally raises an alarm (Holm, Scand.
-J. Statist. 1979).
+The verdict bounds the probability that any figure of an honest tally raises an alarm (Holm,
+Scand. J. Statist. 1979).
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ from deniable_estimator.tails import binomial_tail, chi_square_tail, normal_tail
 __all__ = ["ALARM_LEVEL", "LEAST_REPORTS", "SENTENCES", "Figure", "Verdict", "figures"]
 
 ALARM_LEVEL = 0.001
-"""The chance that a metric whose devices are all honest is called anomalous."""
+"""The probability that a metric whose devices are all honest is called anomalous."""
 
 LEAST_REPORTS = 1000
-"""With fewer, p-values would be rough, and fakes could not be told from noise anyway."""
+"""With fewer reports p-values would be inexact, and fakes could not be distinguished from noise."""
 
 _ROUGH = 0.5
-"""Above this skewness the lower tail is not what it seems."""
+"""Above this skewness the approximation of the lower tail is not valid."""
 
 _LOW = 0.5 * math.erfc(math.sqrt(0.5))
-"""The chance that a value which nobody has lies more than a standard error below zero."""
+"""The probability that a value which nobody has is more than a standard error below zero."""
 
 
 SENTENCES = {
@@ -87,7 +87,7 @@ SENTENCES = {
 """What an alarm of each figure says."""
 
 _LIST = 4
-"""Of fewer values not even all below zero by so much would be an alarm."""
+"""With fewer values there would be no alarm even if all of them were this far below zero."""
 
 _CROWDED = 10.0
 """Reports that each row must have on average for their number to be judged."""
@@ -95,25 +95,26 @@ _CROWDED = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One look at a tally."""
+    """The result of one test of a tally."""
 
     name: str
-    """What is looked at: see the top of this page."""
+    """Which test: see the docstring of this module."""
     scheme: str
     """The fingerprint of the tally's scheme."""
     observed: float
     expected: float
-    """Of an honest tally; for `low` and `repeated`, of the least favourable one."""
+    """The expectation for an honest tally; for `low` and `repeated`, for the least favourable
+    one."""
     p_value: float
-    """At most this likely by chance, however honest devices are spread."""
+    """The p-value, valid for every distribution of honest devices over the values."""
     p_adjusted: float = math.nan
-    """The same for this figure among all of the verdict."""
+    """The p-value adjusted for all figures of the verdict."""
     value: str | None = None
-    """The value that it speaks of, if it is one."""
+    """The value that the figure is about, if any."""
 
     @property
     def text(self) -> str:
-        """What is strange about it, if it raises an alarm: half a sentence."""
+        """What the alarm says, as half a sentence."""
         return message(
             SENTENCES[self.name],
             observed=self.observed,
@@ -127,7 +128,7 @@ class Verdict:
     """All figures of an estimate together."""
 
     figures: tuple[Figure, ...] = ()
-    """None where nothing can be told, as of two values or of few reports."""
+    """None if nothing can be tested, as with two values or few reports."""
 
     @classmethod
     def of(cls, found: Sequence[Figure]) -> Verdict:
@@ -142,7 +143,7 @@ class Verdict:
         )
 
     def alarms(self, level: float = ALARM_LEVEL) -> tuple[Figure, ...]:
-        """The figures that an honest tally shows at most this often, the clearest first."""
+        """The figures that raise an alarm at this level, the clearest first."""
         found = [each for each in self.figures if each.p_adjusted <= level]
         return tuple(sorted(found, key=lambda each: each.p_adjusted))
 
@@ -162,11 +163,11 @@ def figures(
     noise: Noise,
     repeats: float = 1.0,
 ) -> tuple[Figure, ...]:
-    """What can be looked at in a tally of one scheme.
+    """All tests that are possible for a tally of one scheme.
 
     Args:
         share, noise: of the values that were asked for, shape (d,).
-        repeats: how often devices reported out of the same memory (`Participation.repeats`).
+        repeats: how often devices reported from the same memo (`Participation.repeats`).
     """
     if tally.reports < LEAST_REPORTS:
         return ()
@@ -195,7 +196,7 @@ def _shares(mechanism: FrequencyOracle[Any], share: FloatArray, noise: Noise) ->
     together = _together(mechanism)
     if size == 0 or float(np.abs(noise.skewness[known]).max()) > _ROUGH:
         return
-    # q counts on a chance of 1 / width to meet any other string: who meets none is lower.
+    # q includes collisions with probability 1 / width; a string without any is lower.
     lift = 0.0
     if isinstance(mechanism, HashedProjectiveGeometry):
         lift = 1 / (mechanism.width - 1)
@@ -271,7 +272,7 @@ def _rows(tally: Tally, repeats: float) -> _Found:
     if expected < _CROWDED:
         return
     reports = np.array([row.reports for row in tally.rows], np.float64)
-    # Devices keep their rows, so who answers again does so in the same one.
+    # Devices keep their rows, so a device that reports again does so in the same one.
     statistic = float(((reports - expected) ** 2).sum()) / (expected * repeats)
     yield "rows", statistic, count - 1.0, chi_square_tail(statistic, count - 1)
 

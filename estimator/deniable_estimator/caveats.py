@@ -1,4 +1,4 @@
-"""The warnings that a statistician would give with an answer."""
+"""The warnings that a statistician would give with an estimate."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from deniable.forecast import USABLE_SHARE, critical_value
 from deniable_estimator.intervals import Noise
 from deniable_estimator.messages import message
 
-__all__ = ["caveats"]
+__all__ = ["caveats", "footnotes"]
 
 _FEW = 30
-"""Fewer reports than this describe the reporters at best."""
+"""Fewer reports than this say nothing about the population."""
 
 _ROUGH = 0.5
-"""The skewness of about four chance supporters: intervals and p-values are rough from there."""
+"""The skewness with about four supporting reports by chance; above it, intervals and p-values are
+inexact."""
 
 
 def caveats(
@@ -54,8 +55,14 @@ def caveats(
                 "so few reports support any value by chance that intervals and p-values are rough"
             )
         )
-    if len(windows) > 1:
-        warnings.append(
+    return (*warnings, *footnotes(n, windows, devices=devices, complete=complete))
+
+
+def footnotes(n: int, windows: Sequence[str], *, devices: float, complete: bool) -> tuple[str, ...]:
+    """The caveats that hold however many reports there are: they say what the numbers mean."""
+    told = []
+    if n and len(windows) > 1:
+        told.append(
             message(
                 "rests on {n:,} reports from {windows} windows, in which the same devices may have "
                 "reported again: the intervals are of the share among all devices, and take these "
@@ -65,10 +72,10 @@ def caveats(
                 devices=devices,
             )
         )
-    if not complete:
-        warnings.append(
+    if n and not complete:
+        told.append(
             message(
                 "only some of the possible values are asked for: their shares need not sum to one"
             )
         )
-    return tuple(warnings)
+    return tuple(told)

@@ -1,13 +1,13 @@
-"""Estimates made under several schemes of one metric become one, by inverse variance.
+"""Combines the estimates of several schemes of one metric, weighted by inverse variance.
 
-Tallies of different schemes are never added. For each value the unbiased shares are
-averaged with weights proportional to 1 / (Var_i(f) - C(f)), where f is the same for all
-schemes: the share pooled with the weights of f = 0, which depend on no data. Weights taken
-from each scheme's own share would favour whichever happened to come out low.
+Tallies of different schemes are never added. For each value the unbiased shares are averaged
+with weights proportional to 1 / (Var_i(f) - C(f)). Here f is the same for all schemes: the
+share pooled with the weights of f = 0, which depend on no data. Weights from each scheme's own
+share would favour the schemes whose shares happened to be low.
 
-The noise of the schemes is independent, and so are their memos, but the devices may be the same.
-How much the estimates vary together is bounded (`deniable_estimator.participation.overlap`) and
-added to the variance. C is the part that is common to all of them, and no weights make it less.
+The noise of the schemes is independent, and so are their memos, but the devices may be the
+same. The covariance of the estimates is bounded (`deniable_estimator.participation.overlap`)
+and added to the variance. C is the part that all of them share, which no weights can reduce.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ _LEAST_NOISE = 1e-6
 
 
 def combine(estimates: Sequence[Estimate]) -> Estimate:
-    """One estimate out of several of the same metric, level and adjustment.
+    """One estimate from several of the same metric, level and adjustment.
 
-    Each is of another scheme, or of one without memory: memos of one scheme are the same in all
-    of its tallies, which are therefore added up first.
+    Each is of another scheme, or of a scheme without memos. (Memos of one scheme are the same in
+    all of its tallies, so these are added up first.)
 
-    Values stand in the order in which they first appear. A value that only some schemes
-    ask for rests on those alone, and a warning says so.
+    Values are in the order in which they first appear. A value that only some schemes have is
+    estimated from these, and a warning says so.
 
     Raises:
-        EstimateError: there are none, or they answer different questions.
+        EstimateError: there are none, or they are of different metrics, levels or adjustments.
     """
     questions = {(each.metric, each.level, each.adjustment) for each in estimates}
     if len(questions) != 1:
@@ -72,7 +72,7 @@ def combine(estimates: Sequence[Estimate]) -> Estimate:
         epsilon=max(each.epsilon for each in informed),
         complete=alike and all(each.complete for each in informed),
     )
-    # Each scheme has hashes of its own: what meets others by accident does so in one of them.
+    # Each scheme has its own hash functions, so an accidental collision is in one of them only.
     shown = _marked((each, each.detected & ~each.ghosts) for each in informed)
     haunted = _marked((each, each.ghosts) for each in informed) - shown
     ghosts = np.array([value in haunted for value in values]) if haunted else None
@@ -99,14 +99,14 @@ def _marked(marks: Iterable[tuple[Estimate, NDArray[np.bool_]]]) -> set[str]:
 
 
 def _aligned(estimate: Estimate, values: tuple[str, ...]) -> tuple[FloatArray, Noise]:
-    """Its shares and noise over `values`; infinite noise where it knows nothing."""
+    """Its shares and noise over `values`, with infinite noise for values it does not have."""
     share = _spread(estimate, values, estimate.share, np.nan)
     return share, _spread_noise(estimate, values, estimate.noise, np.inf)
 
 
 def _spread_noise(estimate: Estimate, values: tuple[str, ...], noise: Noise, rest: float) -> Noise:
     """The noise of an estimate over `values`, with the variance `rest` for those it does not
-    know."""
+    have."""
     if estimate.values == values:
         return noise
     others = (noise.b, noise.c, noise.step)
@@ -118,7 +118,7 @@ def _spread_noise(estimate: Estimate, values: tuple[str, ...], noise: Noise, res
 def _spread(
     estimate: Estimate, values: tuple[str, ...], column: FloatArray, rest: float
 ) -> FloatArray:
-    """The column of an estimate over `values`, with `rest` for those it does not know."""
+    """The column of an estimate over `values`, with `rest` for those it does not have."""
     if estimate.values == values:
         return column
     index = {value: place for place, value in enumerate(values)}
@@ -128,7 +128,7 @@ def _spread(
 
 
 def _exposure(parts: Sequence[Estimate], values: tuple[str, ...], weights: FloatArray) -> Exposure:
-    """That of the average: fakes report under whichever scheme moves it most."""
+    """The exposure of the average: fakes report under the scheme that moves it most."""
     n = sum(each.n for each in parts)
     sides = []
     for side in ("gain", "loss"):
@@ -150,7 +150,7 @@ def _average(
     """
     variance = np.array([noise.at(at) for _, noise in parts])
     common = at * (1 - at) * matrix.min()
-    # A variance is the noise and at least the common part, but for rounding.
+    # Except for rounding, a variance is at least the common part.
     precision = 1 / np.maximum(variance - common, _LEAST_NOISE * variance)
     weights = precision / precision.sum(axis=0)
     share = np.zeros(len(at))

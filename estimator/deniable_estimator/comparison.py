@@ -8,11 +8,11 @@ For independent estimates with intervals (l, u) the difference d = after - befor
 (Newcombe, Statistics in Medicine 1998, method 10), which for large crowds is
 d +- z sqrt(Var_before + Var_after). It is the change of the share among all devices, so each
 variance counts devices as that of a single period does (`deniable_estimator.participation`).
-No report says whose it is, and the two periods are taken for those of different devices. Where
-the same devices report in both and keep their values, who they are cancels out, and the
-interval is too wide: for periods of one window hardly, for two months of daily reports by as
-much as devices outweigh noise. Taking them for the same devices would find changes that are none
-as soon as others report.
+A report does not say which device it is from, so the two periods are treated as coming from
+different devices. If the same devices report in both and keep their values, the choice of devices
+cancels out, and the interval is too wide: hardly for periods of one window, considerably for two
+months of daily reports. Treating them as the same devices would report false changes as soon as
+other devices report.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Comparison:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The comparison as JSON can carry it; what cannot be said is null."""
+        """The comparison for JSON; unknown numbers are null."""
         return {
             "metric": self.after.metric,
             "level": self.level,
@@ -105,8 +105,13 @@ class Comparison:
         """One line for each value, under a header (RFC 4180)."""
         text = io.StringIO()
         writer = csv.writer(text)
-        writer.writerow(_COLUMNS)
-        writer.writerows(self._rows())
+        writer.writerow((*_COLUMNS, *_BASIS_COLUMNS))
+        basis = tuple(
+            each
+            for period in (self.before, self.after)
+            for each in (period.n, *(period.span or (None, None)))
+        )
+        writer.writerows((*row, *basis) for row in self._rows())
         return text.getvalue()
 
     def _rows(self) -> list[tuple[Any, ...]]:
@@ -126,6 +131,9 @@ _UP = sentence("up {change} points, {level:g} % CI {low} to {high}")
 _DOWN = sentence("down {change} points, {level:g} % CI {low} to {high}")
 
 _COLUMNS = ("value", "before", "after", "difference", "std_error", "low", "high", "changed")
+_BASIS_COLUMNS = tuple(
+    f"{name}_{period}" for period in ("before", "after") for name in ("n", "first", "last")
+)
 
 
 def compare(before: Estimate, after: Estimate, *, together: bool = True) -> Comparison:
@@ -150,7 +158,7 @@ def compare(before: Estimate, after: Estimate, *, together: bool = True) -> Comp
         )
     known = {value: place for place, value in enumerate(before.values)}
     values = tuple(value for value in after.values if value in known)
-    # Of two values that are all there is, one mirrors the other.
+    # Of two values in a complete list, one mirrors the other.
     family = 1 if after.complete and len(values) == 2 else max(1, len(values))
     level = 1 - (1 - after.level) / family if together else after.level
     old, old_low, old_high, old_variance = _at(before, values, level)
@@ -172,8 +180,8 @@ def compare(before: Estimate, after: Estimate, *, together: bool = True) -> Comp
 
 
 def has_memory(store: Store, metric: Metric) -> bool:
-    """Whether a device may have answered twice out of one memory, so that the answers of
-    different windows are not independent.
+    """Whether a device may have reported twice from the same memo, so that the reports of different
+    windows are not independent.
 
     Raises:
         StoreUnavailable: the store cannot answer now.
@@ -183,7 +191,7 @@ def has_memory(store: Store, metric: Metric) -> bool:
 
 
 def points(difference: float, spread: float) -> str:
-    """A difference of shares in percentage points, with the digits that its uncertainty leaves."""
+    """A difference of shares in percentage points, with the digits that its uncertainty allows."""
     decimals = 1
     if 0 < spread < 0.001:
         decimals = min(4, math.ceil(-math.log10(spread * 100)) + 1)

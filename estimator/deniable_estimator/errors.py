@@ -1,4 +1,4 @@
-"""The estimator's leaf on the error tree of `deniable.errors`."""
+"""The estimator's error, below `deniable.errors.DeniableError`."""
 
 from __future__ import annotations
 
@@ -8,4 +8,4 @@ __all__ = ["EstimateError"]
 
 
 class EstimateError(DeniableError):
-    """What was asked cannot be estimated; the message says what to ask instead."""
+    """The request cannot be estimated; the message says what to request instead."""

@@ -1,4 +1,4 @@
-"""A tally becomes an Estimate: shares with errors, intervals, significance and caveats."""
+"""Turns a tally into an Estimate: shares with errors, intervals, significance and warnings."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ import io
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, date, datetime
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable import Scheme
+from deniable import Scheme, windows
 from deniable.mechanisms import Memoizing
 from deniable_collector.tally import Tally
 from deniable_estimator.anomalies import ALARM_LEVEL, Figure, Verdict, figures
-from deniable_estimator.caveats import caveats
+from deniable_estimator.caveats import caveats, footnotes
 from deniable_estimator.cohorts import decode_cohorts, fits
 from deniable_estimator.decoders import asked_values, supported
 from deniable_estimator.finding import Finding
@@ -29,7 +30,7 @@ from deniable_estimator.participation import Participation
 from deniable_estimator.poisoning import FAKES, Exposure
 from deniable_estimator.significance import Adjustment, adjust_p
 
-__all__ = ["COLUMNS", "Basis", "Estimate", "estimate", "infer"]
+__all__ = ["BASIS_COLUMNS", "COLUMNS", "Basis", "Estimate", "estimate", "infer"]
 
 COLUMNS = (
     "share",
@@ -44,45 +45,57 @@ COLUMNS = (
     "gain",
     "loss",
 )
-"""What an Estimate says of each value, in the order of its table, CSV and JSON."""
+"""The fields of an Estimate for each value, in the order of its table, CSV and JSON."""
+
+BASIS_COLUMNS = ("n", "devices", "first", "last")
+"""What each line of its CSV says after that: what the line rests on, and its days."""
 
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """What an estimate rests on."""
+    """The data that an estimate is based on."""
 
     metric: str
     schemes: tuple[str, ...]
     """Fingerprints."""
     windows: tuple[str, ...]
     n: int
-    """Reports. In one window each is another device's."""
+    """Number of reports. In one window, each is from another device."""
     participation: Participation = field(repr=False)
-    """How often the same device may be among them."""
+    """How often the same device may have reported."""
     epsilon: float
-    """The most that one of these reports can reveal, exact and rounded up."""
+    """The epsilon of one of these reports at most, exact and rounded up."""
     complete: bool
-    """Whether the values are all there are, so that their true shares sum to one."""
+    """Whether the list of values is complete, so that their true shares sum to one."""
 
     @property
     def devices(self) -> float:
-        """At least so many devices have reported, and as so many the intervals count them."""
+        """The least number of devices that can have reported; the intervals use this number."""
         return self.participation.devices
+
+    @property
+    def span(self) -> tuple[date, date] | None:
+        """The first and the last day (UTC) of the windows; None if there are none."""
+        if not self.windows:
+            return None
+        first = min(map(windows.start, self.windows))
+        last = max(map(windows.end, self.windows)) - 1
+        return datetime.fromtimestamp(first, UTC).date(), datetime.fromtimestamp(last, UTC).date()
 
 
 @dataclass(frozen=True, eq=False)
 class Estimate(Basis):
-    """The answer to one metric, for d values. Arrays have shape (d,); shares are fractions of 1.
+    """The estimate of one metric, for d values. Arrays have shape (d,); shares are fractions of 1.
 
-    A share is that among all devices which could report, averaged over the windows; those that
-    did report are taken for a random sample of them.
-    `share` is unbiased and may lie below 0 or above 1; so may the interval's ends.
-    `normalized` shares are not negative and sum to 1 (of candidates, to at most 1). Without
-    reports all numbers are NaN, which JSON shows as null and CSV as an empty field.
+    A share is the share among all devices that could report, averaged over the windows; those
+    that did report are treated as a random sample of them. `share` is unbiased and may be below
+    0 or above 1, and so may the ends of the interval. `normalized` shares are not negative and
+    sum to 1 (for candidates, to at most 1). Without reports all numbers are NaN, which is null
+    in JSON and an empty field in CSV.
     """
 
     level: float
-    """Of each value's interval, and 1 minus the level at which a value counts as detected."""
+    """The level of each value's interval; 1 minus it is the level of detection."""
     adjustment: Adjustment
     values: tuple[str, ...]
     share: FloatArray
@@ -90,12 +103,12 @@ class Estimate(Basis):
     low: FloatArray
     high: FloatArray
     p_value: FloatArray
-    """One-sided, of "nobody has it"."""
+    """One-sided, for the hypothesis that no device has the value."""
     p_adjusted: FloatArray
     normalized: FloatArray
     noise: Noise = field(repr=False)
     ghosts: NDArray[np.bool_]
-    """Values whose support looks like an accident of hashing: never detected, and their
+    """Values whose support looks like a hash collision: they are never detected, and their
     normalized share is 0."""
     exposure: Exposure = field(repr=False)
     """How far fake devices can move each share."""
@@ -103,9 +116,21 @@ class Estimate(Basis):
     """Whether the tallies look like the sums of honest reports."""
     warnings: tuple[str, ...] = ()
     fakes: float = FAKES
-    """The part of all reports that `gain` and `loss` take to be fake; `replace` it at will."""
+    """The fraction of all reports that `gain` and `loss` assume to be fake; `replace` it to change
+    it."""
     alarm_level: float = ALARM_LEVEL
-    """How often an estimate from honest devices alone may be called anomalous."""
+    """The probability that an estimate with only honest devices is called anomalous."""
+
+    @property
+    def footnotes(self) -> tuple[str, ...]:
+        """Those of the warnings that stand with every such answer, however many reports there
+        are: a page tells them below, so that the others are noticed."""
+        return footnotes(self.n, self.windows, devices=self.devices, complete=self.complete)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The other warnings."""
+        return tuple(each for each in self.warnings if each not in self.footnotes)
 
     @property
     def gain(self) -> FloatArray:
@@ -127,18 +152,19 @@ class Estimate(Basis):
 
     @property
     def anomalous(self) -> bool:
-        """Whether what was reported is unlike what honest devices report."""
+        """Whether honest devices cannot explain the reports."""
         return bool(self.verdict.alarms(self.alarm_level))
 
     @property
     def detected(self) -> NDArray[np.bool_]:
-        """Which values are there, as far as the adjusted p-values can tell."""
+        """Which values are detected, by the adjusted p-values."""
         detected: NDArray[np.bool_] = self.p_adjusted <= 1 - self.level
         return detected
 
     @cached_property
     def order(self) -> NDArray[np.intp]:
-        """The places of the values, the largest share first. Kept, as a million take a while."""
+        """The indices of the values, the largest share first. Cached, because sorting a million is
+        slow."""
         return np.argsort(-self.share, kind="stable")
 
     @cached_property
@@ -148,7 +174,7 @@ class Estimate(Basis):
 
     @cached_property
     def below(self) -> NDArray[np.intp]:
-        """The places of the values that cannot be told from noise, the largest first."""
+        """The indices of the values that are not distinguishable from noise, the largest first."""
         return self.order[~self.detected[self.order]]
 
     @property
@@ -158,7 +184,7 @@ class Estimate(Basis):
         return moved
 
     def to_dict(self, places: NDArray[np.intp] | None = None) -> dict[str, Any]:
-        """The estimate as JSON can carry it; of the values at `places` alone, if given.
+        """The estimate for JSON; only of the values at the indices `places`, if given.
 
         Keys: `metric`, `schemes`, `windows`, `n`, `devices`, `epsilon`, `level`, `adjustment`,
         `complete`, `warnings`, `poisoning` (`fakes`, and what they add to any one share at
@@ -185,12 +211,13 @@ class Estimate(Basis):
         }
 
     def to_csv(self, places: NDArray[np.intp] | None = None) -> str:
-        """One line for each value under a header of `value` and `COLUMNS` (RFC 4180); for the
-        values at `places` alone, if given."""
+        """One line for each value under a header of `value`, `COLUMNS` and `BASIS_COLUMNS`
+        (RFC 4180); for the values at `places` alone, if given."""
         text = io.StringIO()
         writer = csv.writer(text)
-        writer.writerow(("value", *COLUMNS))
-        writer.writerows(self._rows(places))
+        writer.writerow(("value", *COLUMNS, *BASIS_COLUMNS))
+        basis = (self.n, round(self.devices), *(self.span or (None, None)))
+        writer.writerows((*row, *basis) for row in self._rows(places))
         return text.getvalue()
 
     def _rows(self, places: NDArray[np.intp] | None) -> Iterator[tuple[Any, ...]]:
@@ -220,13 +247,13 @@ def estimate(
 ) -> Estimate:
     """Estimate the share of each value, or of each candidate, from a tally of one scheme.
 
-    Candidates follow the rule of `deniable.value_list`, and stand in normal form C in the answer.
-    `participation` says how often the same device may have reported; if not given, it is taken
-    that all devices have in every window of the tally.
+    Candidates follow the rule of `deniable.value_list`, and are in normal form C in the result.
+    `participation` says how often the same device may have reported. Without it, all devices are
+    assumed to have reported in every window of the tally.
 
     Raises:
-        EstimateError: the tally is not the scheme's, or a candidate cannot be a value, is there
-            twice, or is not in the domain.
+        EstimateError: the tally does not belong to the scheme, or a candidate cannot be a value,
+            is listed twice, or is not in the domain.
         ValueError: `level` is not between 0 and 1.
     """
     if not 0 < level < 1:
@@ -256,7 +283,7 @@ def estimate(
         noise = replace(noise, kept=kept_noise(mechanism, tally.reports, repeats))
         found = Finding.of(share, noise, support.ghosts)
     exposure = Exposure.of(mechanism, found.share, tally.reports, reports)
-    # Without memory devices keep neither bits nor rows, so these look as if of other devices.
+    # Without memos devices keep neither bits nor rows, so their reports look independent.
     kept = repeats if isinstance(mechanism, Memoizing) else 1.0
     seen = figures(tally, mechanism, found.share, found.noise, kept)
     return infer(basis, values, found, exposure, seen, level, adjust)
@@ -271,7 +298,7 @@ def infer(
     level: float,
     adjust: Adjustment,
 ) -> Estimate:
-    """Everything that follows from unbiased shares, their noise and what their tallies look like.
+    """The estimate from unbiased shares, their noise and the verdict on their tallies.
 
     Raises:
         ValueError: `level` is not between 0 and 1.

@@ -1,4 +1,4 @@
-"""What a decoder has found out about each value, before it is judged: shares with their noise."""
+"""The result of a decoder for each value, before any test: shares with their noise."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class Finding:
     """Unbiased shares of d values; arrays have shape (d,)."""
 
     share: FloatArray
-    """NaN where nothing is known."""
+    """NaN if nothing is known."""
     noise: Noise
     p_value: FloatArray
-    """One-sided, of "nobody has it"; NaN where nothing is known."""
+    """One-sided, for the hypothesis that no device has the value; NaN if nothing is known."""
     ghosts: NDArray[np.bool_]
-    """Values that must not count as detected: their support is an accident of hashing."""
+    """Values that must not count as detected, because their support is a hash collision."""
     warnings: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, share: FloatArray, noise: Noise, ghosts: NDArray[np.bool_] | None = None) -> Self:
-        """With the p-values that follow from the noise of each value by itself."""
+        """The finding with p-values computed from the noise of each value."""
         if ghosts is None:
             ghosts = np.zeros(len(share), np.bool_)
         with np.errstate(invalid="ignore"):

@@ -1,7 +1,7 @@
-"""Unbiased shares out of support counts, their variance, and calibrated intervals.
+"""Unbiased shares from support counts, their variance, and calibrated intervals.
 
-A report supports a value with probability r = q + f (p - q), f being the value's share,
-so the count S of n reports is binomial and ::
+A report supports a value with probability r = q + f (p - q), where f is the value's share, so
+the count S of n reports is binomial and ::
 
     share = (S/n - q) / (p - q)                            unbiased
     Var(share) = r (1 - r) / (n (p-q)**2) = a + b f - c f**2
@@ -12,8 +12,8 @@ The interval holds all shares f that the score test does not reject,
 (J. Am. Stat. Assoc. 1927) mapped by (r - q) / (p - q); because Var is a quadratic in f,
 the same closed form serves sums of several schemes. Nothing is clipped.
 
-Where the same devices report again, a second quadratic is added: what they `kept` from one
-report to the next (`deniable_estimator.memoized`), where that is positive.
+If the same devices report again, a second quadratic is added for what they `kept` from one
+report to the next (`deniable_estimator.memoized`), where it is positive.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ class Noise:
     step: FloatArray
     """How far one report moves the estimate."""
     kept: Noise | None = None
-    """What is added because the same devices report again; None if nothing is."""
+    """Added because the same devices report again; None if they do not."""
 
     @classmethod
     def of(cls, p: Fraction, q: Fraction, reports: int | NDArray[np.int64], size: int) -> Self:
-        """That of `size` values under one scheme; without reports it is infinite."""
+        """The noise of `size` values under one scheme; infinite without reports."""
         n = np.broadcast_to(np.asarray(reports, np.float64), (size,))
         each = np.divide(1.0, n, out=np.zeros(size), where=n > 0)
         return cls(
@@ -73,12 +73,12 @@ class Noise:
 
     @classmethod
     def none(cls, size: int) -> Self:
-        """That of `size` constants."""
+        """The noise of `size` constants."""
         zero = np.zeros(size)
         return cls(zero, zero, zero, zero)
 
     def at(self, share: FloatArray) -> FloatArray:
-        """The variance at these shares; 0 where r would lie outside [0, 1]."""
+        """The variance at these shares; 0 if r would be outside [0, 1]."""
         variance: FloatArray = np.maximum(self.a + self.b * share - self.c * share**2, 0.0)
         return variance if self.kept is None else variance + self.kept.at(share)
 

@@ -1,8 +1,8 @@
-"""Values inside sentences: one that runs from right to left turns nothing around but itself.
+"""Values inside sentences: a value that is written from right to left must not reorder the rest.
 
-The rules are those of Unicode's bidirectional algorithm (UAX 9): a value stands between FIRST
-STRONG ISOLATE and POP DIRECTIONAL ISOLATE, and the marks that would end this, or reorder what
-follows, are shown as replacement characters.
+By Unicode's bidirectional algorithm (UAX 9) a value is put between FIRST STRONG ISOLATE and POP
+DIRECTIONAL ISOLATE. Characters that would end this, or reorder what follows, are shown as
+replacement characters.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _MARKS = dict.fromkeys(
 """Embeddings, overrides and isolates: no language needs them inside a value."""
 
 _LEFT_TO_RIGHT = frozenset(("L", "EN", "ES", "ET", "CS", "NSM", "BN", "B", "S", "WS", "ON", ""))
-"""The classes of letters that move nothing around them."""
+"""The classes of letters that do not reorder their neighbours."""
 
 
 def isolated(value: str) -> str:
-    """The value as it can stand in any sentence; itself, if all of it runs from left to right."""
+    """The value as it can be used in any sentence; unchanged, if it is written left to right."""
     if value.isascii() or all(unicodedata.bidirectional(each) in _LEFT_TO_RIGHT for each in value):
         return value
     return f"{_BEGIN}{value.translate(_MARKS)}{_END}"

@@ -1,15 +1,15 @@
-"""What devices keep from one report to the next: their values, and memos where they have any.
+"""The variance of what devices keep from one report to the next: values, and memos if any.
 
-A mechanism with memory reports in two rounds. The fresh one averages out over windows; the
-permanent one does not, nor does who the devices happen to be. With `repeats` as
-`deniable_estimator.participation` has it, the variance of the average is largest where every
-device keeps its value, and then ::
+A mechanism with memos has two rounds. The noise of the fresh one averages out over windows; the
+noise of the permanent one does not, and neither does the choice of devices. With `repeats` from
+`deniable_estimator.participation`, the variance of the average is largest if every device keeps
+its value, and then ::
 
     Var = [V + (repeats - 1) V1] / n,   V = r (1-r) / (p-q)**2,  V1 = m (1-m) / (p1-q1)**2
 
-with V that of one report and V1 that of what is kept (m = q1 + f (p1-q1) is how often a memo
-supports a value of share f): the law of total variance, device by device. Without memory the
-value itself is kept: p1 = 1, q1 = 0, V1 = f (1-f).
+where V is the variance of one report and V1 the variance of what is kept (m = q1 + f (p1-q1) is
+how often a memo supports a value of share f): the law of total variance, device by device.
+Without memos the value itself is kept: p1 = 1, q1 = 0, V1 = f (1-f).
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from deniable_estimator.intervals import Noise
 __all__ = ["kept_noise", "memo_channel", "worth"]
 
 _SHARES = 1000
-"""Steps of the grid of shares over which `worth` takes the worst."""
+"""Steps of the grid of shares over which `worth` takes the minimum."""
 
 
 def memo_channel(mechanism: Memoizing[Any]) -> tuple[Fraction, Fraction]:
     """(p1, q1): how often a memo sets the column of its own value, and of a given other one.
 
-    As p and q are to a report; of strings, without the collisions of their hashes.
+    They correspond to p and q of a report; for strings, without hash collisions.
     """
     if isinstance(mechanism, MemoizedSubsetSelection):
         return mechanism.permanent.p, mechanism.permanent.q
@@ -48,7 +48,7 @@ def memo_channel(mechanism: Memoizing[Any]) -> tuple[Fraction, Fraction]:
     if isinstance(mechanism, (BasicRappor, Rappor)):
         flipped = Fraction(mechanism.rounds.f, 2 << 53)
         return 1 - flipped, flipped
-    raise TypeError(f"the memos of {mechanism.name} are not known here: add them")
+    raise TypeError(f"the memos of {mechanism.name} are not defined here: add them")
 
 
 def kept_noise(mechanism: Mechanism[Any], reports: int, repeats: float) -> Noise | None:
@@ -65,10 +65,10 @@ def kept_noise(mechanism: Mechanism[Any], reports: int, repeats: float) -> Noise
 
 
 def worth(mechanism: Memoizing[Any], p: float, q: float, repeats: float) -> float:
-    """One report's worth, at most 1: in so many reports of other devices.
+    """The weight of one report, at most 1, in reports of different devices.
 
-    p and q are those of a column. It is that of the share at which memory weighs most, so
-    it is somewhat too little for others.
+    p and q are those of a column. The weight is for the share at which memos matter most, so it
+    is somewhat too small for others.
     """
     p1, q1 = (float(each) for each in memo_channel(mechanism))
     share = np.linspace(0, 1, _SHARES + 1)

@@ -1,7 +1,7 @@
-"""Sentences that can be told in another language: text in English that remembers its template.
+"""Sentences that can be translated: English text that also stores its template.
 
-A `Message` is a str, so that whoever writes English (the commands, JSON, CSV, the read API) uses
-it as one. A page translates the template, and what stands in it, with `translated`.
+A `Message` is a str, so code that writes English (the commands, JSON, CSV, the read API) uses it
+as one. A page translates the template and its arguments with `translated`.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ __all__ = [
 
 
 class Message(str):
-    """A sentence in English, with the template and the arguments that it was made of."""
+    """A sentence in English, with the template and the arguments that it was made from."""
 
     __slots__ = ("arguments", "template")
 
     template: tuple[str, ...]
-    """The template, or the two for one and for several, of which `count` decides."""
+    """The template, or two of them, for singular and plural, between which `count` decides."""
     arguments: Mapping[str, Any]
 
     def __str__(self) -> str:
-        """Itself, not a copy without its template: so that an error's text keeps it as well."""
+        """The message itself, not a copy without its template, so that errors keep it as well."""
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -50,13 +50,13 @@ class Message(str):
 
 
 class Dated(str):
-    """A date in English, which remembers the date and which of its parts are written."""
+    """A date in English, which also stores the date and its format."""
 
     __slots__ = ("parts", "when")
 
     when: date
     parts: str
-    """What is written, as a skeleton of CLDR: yMMMd, yMMM or MMMd."""
+    """The format, as a CLDR skeleton: yMMMd, yMMM or MMMd."""
 
     @classmethod
     def of(cls, text: str, when: date, parts: str) -> Dated:
@@ -71,14 +71,14 @@ class Dated(str):
 
 @dataclass(frozen=True)
 class Language:
-    """A language that sentences are told in."""
+    """A language of the pages."""
 
     tag: str
     """As BCP 47 has it: en, zh-Hans."""
     name: str
-    """What those who speak it call it."""
+    """Its name in the language itself."""
     texts: gettext.NullTranslations
-    """The sentences, under those in English."""
+    """The translations of the English sentences."""
 
     @property
     def locale(self) -> str:
@@ -87,27 +87,27 @@ class Language:
 
 
 def sentence(template: str) -> str:
-    """The template itself, marked for the catalogue: for one that is filled in elsewhere."""
+    """Marks a template for the catalogue that is filled in elsewhere; returns it."""
     return template
 
 
 def message(template: str, **arguments: Any) -> Message:
-    """The sentence that the template makes of its arguments, which it names in braces."""
+    """The sentence from a template and its arguments, which it names in braces."""
     return _message((template,), arguments)
 
 
 def counted(one: str, several: str, count: int, **arguments: Any) -> Message:
-    """The same of something that is counted, as `count`."""
+    """The same with singular and plural, by `count`."""
     return _message((one, several), {**arguments, "count": count})
 
 
 def joined(parts: Iterable[str]) -> str:
-    """Several things in one sentence, divided by semicolons."""
+    """Several parts in one sentence, separated by semicolons."""
     return _chain(sentence("{told}; {part}"), parts)
 
 
 def listed(parts: Iterable[str]) -> str:
-    """The same, divided by commas."""
+    """The same, separated by commas."""
     return _chain(sentence("{told}, {part}"), parts)
 
 
@@ -117,14 +117,14 @@ def spaced(parts: Iterable[str]) -> str:
 
 
 def alternatives(parts: Iterable[str]) -> str:
-    """One thing or another."""
+    """Parts joined by "or"."""
     return _chain(sentence("{told} or {part}"), parts)
 
 
 def recognized(text: str, templates: Iterable[str]) -> str:
-    """The message that one of the templates makes of the text, or the text itself.
+    """The message whose template matches the text, or the text itself.
 
-    For what is told by rooms below, which know of no translation.
+    For sentences of packages below, which have no translation.
     """
     for template in templates:
         found = _pattern(template).fullmatch(text)
@@ -134,7 +134,7 @@ def recognized(text: str, templates: Iterable[str]) -> str:
 
 
 def translated(text: str, language: Language) -> str:
-    """A message or a date in a language, with the messages and dates in it; other text as it is."""
+    """A message or date in a language, with the messages and dates in it; other text unchanged."""
     if isinstance(text, Dated):
         return _date(text, language)
     if not isinstance(text, Message) or language.tag == "en":
@@ -168,7 +168,7 @@ def _told(argument: Any, language: Language) -> Any:
 
 
 def _kept(argument: Any) -> Any:
-    """A value must not turn the rest of the sentence around; what is a sentence has seen to it."""
+    """Isolate a value, so that it cannot reorder the sentence; a message has done so already."""
     return isolated(argument) if type(argument) is str else argument
 
 

@@ -1,22 +1,23 @@
 """Normalized shares: not negative, and summing to one (those of candidates, to at most one).
 
-The nearest such point to all unbiased shares ("Norm-Sub") takes from the largest shares what the
-noise of long lists adds up to: with 100,000 values most of the top 20 leave their intervals.
-Dropping what is not detected ("Base-Cut") keeps the top, and sums over many values lose all that
-is not detected (Wang et al., NDSS 2020, compare these and others). So the two are put together:
+The point nearest to all unbiased shares ("Norm-Sub") subtracts the accumulated noise of long
+lists from the largest shares: with 100,000 values most of the top 20 leave their intervals.
+Setting undetected values to 0 ("Base-Cut") keeps the top, but sums over many values then lose
+everything that is not detected (Wang et al., NDSS 2020, compare these and others). So the two
+are combined:
 
-1. The shares of a closed list move by the same amount each, so that they sum to one.
-2. Values that are detected keep their shares. If these alone exceed one, they are the nearest
-   shares that sum to one, and nothing is left for others.
-3. All other values have the sum of their shares, no less than 0 and no more than the detected
-   ones leave. This sum is nearly unbiased, where each of them alone is mostly noise. The
-   nearest shares with that sum are theirs.
-4. If nothing is detected, all values have equal parts of the sum: the nearest shares would name
-   those whose noise happens to be the largest.
+1. The shares of a closed list are shifted by the same amount, so that they sum to one.
+2. Detected values keep their shares. If these exceed one, they get the nearest shares that sum
+   to one, and all others get 0.
+3. All other values together get the sum of their shares, at least 0 and at most what the
+   detected ones leave. This sum is nearly unbiased, although each of them is mostly noise. They
+   get the nearest shares with that sum.
+4. If nothing is detected, all values get equal parts of the sum, because the nearest shares
+   would highlight those with the largest noise.
 
-Of the rules that `benchmarks/normalization.py` compares, this one has an error of the top that is
-nearly that of the unbiased shares, and sums nearly as exact as any. Normalized shares stand beside
-the unbiased ones and are never fed into a test or interval.
+Of the rules that `benchmarks/normalization.py` compares, this one has nearly the error of the
+unbiased shares at the top, and sums nearly as exact as any. Normalized shares are shown in
+addition to the unbiased ones, and never used in a test or interval.
 """
 
 from __future__ import annotations
@@ -49,14 +50,14 @@ def normalize(share: FloatArray, detected: NDArray[np.bool_], *, complete: bool)
 def _nearest(share: FloatArray, total: float) -> FloatArray:
     """The point nearest to `share`, shape (d,), that is non-negative and sums to `total`.
 
-    With the j largest kept, each loses (their sum - total) / j; right is the largest j whose
-    every share stays positive (Held, Wolfe and Crowder, Math. Programming 1974).
+    The j largest are kept, and each is reduced by (their sum - total) / j, with the largest j for
+    which all of them stay positive (Held, Wolfe and Crowder, Math. Programming 1974).
     """
     if total <= 0 or not len(share):
         return np.zeros(len(share))
     falling = np.sort(share)[::-1]
     loss = (np.cumsum(falling) - total) / np.arange(1, len(share) + 1)
-    # The largest stays in any case; rounding may hide it beside a total that is next to nothing.
+    # The largest always stays, even if rounding hides it because the total is nearly zero.
     kept = max(1, int(np.count_nonzero(falling > loss)))
     nearest: FloatArray = np.maximum(share - loss[kept - 1], 0.0)
     return nearest

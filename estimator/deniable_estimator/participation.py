@@ -1,20 +1,19 @@
-"""How often the same devices have reported, which decides what their reports are worth together.
+"""How often the same devices have reported, which determines the weight of their reports.
 
-A device that reports in several windows is no new draw from the population. Let device i have
-reported T_i times, n = sum of T_i, and let devices keep their values. Then the noise of an
-estimated share counts reports, but who the devices happen to be counts devices::
+A device that reports in several windows is not a new sample from the population. Let device i
+have reported T_i times, n = sum of T_i, and let devices keep their values. Then the noise of an
+estimated share depends on the reports, but sampling depends on the devices::
 
     Var = [V + (repeats - 1) f (1-f)] / n,    repeats = (sum of T_i**2) / n
 
 where V = r (1-r) / (p-q)**2 is the variance of one report of each device, for the share f among
-all devices. With memory, memos stay too (`deniable_estimator.memoized`).
+all devices. With memos, these stay the same too (`deniable_estimator.memoized`).
 
-Nobody can count the T_i, since no report says whose it is, but they are bounded. Two windows of
-n_v and n_w reports share at most min(n_v, n_w) devices, and if devices toss a coin of
-`sample_rate` for each window, that part of them: so all pairs of windows bound the sum of
-T_i**2. And the ledger ends a device after `most` reports: in W windows it reports
-min(Binomial(W, sample_rate), most) times. Both bounds are met where each device, once it has
-come, stays; where devices come and go, they are cautious.
+Nobody can count the T_i, because a report does not say which device it is from, but they are
+bounded. Two windows of n_v and n_w reports share at most min(n_v, n_w) devices, or `sample_rate`
+times that. So all pairs of windows bound the sum of T_i**2. And the ledger allows a device `most`
+reports: in W windows it reports min(Binomial(W, sample_rate), most) times. Both bounds are exact
+if every device stays once it has reported; if devices come and go, they are cautious.
 """
 
 from __future__ import annotations
@@ -42,21 +41,21 @@ class Participation:
     reports: Mapping[str, float]
     """Window -> its reports."""
     sample_rate: float = 1.0
-    """The chance with which a device reports in a window, independently of other windows."""
+    """The probability that a device reports in a window, independently of other windows."""
     budget: float | None = None
-    """The epsilon that a device can spend on this metric; None where nothing ends it."""
+    """The epsilon that a device can spend on this metric; None without a limit."""
     cost: float = 1.0
     """The epsilon that each report spends."""
 
     @classmethod
     def evenly(cls, tally: Tally) -> Participation:
-        """What is cautious where only the sum of the windows is known: all devices in each."""
+        """The cautious case if only the sum of the windows is known: all devices in each."""
         windows = tally.windows or ("",)
         return cls(dict.fromkeys(windows, tally.reports / len(windows)))
 
     @classmethod
     def merged(cls, parts: Sequence[Participation]) -> Participation:
-        """That of several schemes of a metric; in each window a device reports under one."""
+        """For several schemes of a metric; in each window a device reports under one of them."""
         reports: Counter[str] = Counter()
         for part in parts:
             reports.update(part.reports)
@@ -70,14 +69,14 @@ class Participation:
 
     @property
     def most(self) -> int | None:
-        """Reports after which the ledger ends a device."""
+        """The most reports that the ledger allows a device."""
         if self.budget is None:
             return None
         return max(1, math.floor(Fraction(self.budget) / Fraction(self.cost)))
 
     @cached_property
     def repeats(self) -> float:
-        """The most that sum(T_i**2) / sum(T_i) can be; 1 where nobody reported twice."""
+        """The largest possible sum(T_i**2) / sum(T_i); 1 if no device reported twice."""
         if self.n == 0:
             return 1.0
         # Each window is the smaller of the pair with every larger one: (rank from above) times.
@@ -90,12 +89,12 @@ class Participation:
 
     @property
     def devices(self) -> float:
-        """At least so many devices have reported: (sum of T_i)**2 / sum of T_i**2."""
+        """The least number of devices that reported: (sum of T_i)**2 / sum of T_i**2."""
         return self.n / self.repeats
 
     def shared(self, other: Participation) -> float:
-        """The most that the sum of T_i U_i can be, where device i has reported U_i times under
-        another scheme of the metric."""
+        """The largest possible sum of T_i U_i, where device i has reported U_i times under another
+        scheme of the metric."""
         sizes = np.array(list(other.reports.values()))
         pairs = sum(
             float(np.minimum(n, sizes).sum()) - min(n, other.reports.get(window, 0.0))
@@ -110,8 +109,8 @@ class Participation:
 
 
 def overlap(parts: Sequence[Participation]) -> FloatArray:
-    """At most so much, times f (1-f), do estimates of several schemes vary and vary together
-    because of who the devices are; shape (schemes, schemes), its diagonal `repeats` / n."""
+    """Bounds of the variances and covariances, divided by f (1-f), of the estimates of several
+    schemes because of the choice of devices; shape (schemes, schemes), diagonal `repeats` / n."""
     matrix = np.diag([part.repeats / part.n for part in parts])
     for one, two in combinations(range(len(parts)), 2):
         first, second = parts[one], parts[two]
@@ -120,8 +119,8 @@ def overlap(parts: Sequence[Participation]) -> FloatArray:
 
 
 def together(parts: Sequence[Participation], weights: FloatArray, matrix: FloatArray) -> FloatArray:
-    """By how much, times f (1-f), the variance of an average over schemes exceeds the sum of
-    their own: devices that have used several are the same people each time.
+    """By how much, divided by f (1-f), the variance of an average over schemes exceeds the sum of
+    their variances, because the same devices may have used several schemes.
 
     `weights` has shape (schemes, d), with a sum of 1 over the schemes, and `matrix` is their
     `overlap`; the answer has shape (d,). A report under scheme s counts for a_s = weight / n of
@@ -147,7 +146,7 @@ def together(parts: Sequence[Participation], weights: FloatArray, matrix: FloatA
 
 @lru_cache(maxsize=1024)
 def _ledger_repeats(windows: int, sample_rate: float, most: int) -> float:
-    """E[T**2] / E[T] of a device that tosses its coin in every window until it is ended."""
+    """E[T**2] / E[T] of a device that takes part at random until its ledger is spent."""
     # The chance to have reported 0, 1, ... times, window by window.
     chance = np.zeros(most + 1)
     chance[0] = 1.0
@@ -160,6 +159,6 @@ def _ledger_repeats(windows: int, sample_rate: float, most: int) -> float:
 
 
 def _common_budget(parts: Sequence[Participation]) -> float | None:
-    """The budget that all of them draw on; None where they do not draw on the same."""
+    """The budget that all of them share; None if they do not share one."""
     budgets = {part.budget for part in parts}
     return budgets.pop() if len(budgets) == 1 else None

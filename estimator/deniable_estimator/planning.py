@@ -1,4 +1,4 @@
-"""What a metric will be able to see, why, and what it costs: the forecast as one record."""
+"""What a metric can detect, why, and what it costs: the forecast as one record."""
 
 from __future__ import annotations
 
@@ -39,40 +39,40 @@ _SALT = "plan"
 
 @dataclass(frozen=True)
 class Lifetime:
-    """How a device's whole budget turns into answers over time."""
+    """How many reports a device's whole budget allows, over which time."""
 
     lifetime_epsilon: float
     answers: int
-    """Windows that one device can answer before its budget is spent."""
+    """How many windows one device can report before its budget is spent."""
     windows: float
-    """Over how many windows that lasts on average, at the sample rate."""
+    """How many windows that lasts on average, at the sample rate."""
 
 
 @dataclass(frozen=True)
 class Memory:
-    """What devices that keep their noise reveal, and what their answers are worth over time."""
+    """For memoized noise: what reports reveal, and their accuracy over time."""
 
     lifetime_epsilon: float
-    """As it was asked for."""
+    """As requested."""
     memo_epsilon: float
     """What all reports of one value reveal, however many: exact, rounded up."""
     fresh_epsilon: float
-    """What each further report of any history adds at most, times of change included."""
+    """What each report adds at most, whatever was reported before, times of change included."""
     lasting_std_error: float
-    """Of the plan's share, however many windows are added up, where the same devices answer:
-    sqrt(V1 / devices), with V1 as `deniable_estimator.memoized` has it."""
+    """The standard error of the plan's share that remains over any number of windows, if the same
+    devices report: sqrt(V1 / devices), with V1 from `deniable_estimator.memoized`."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a metric over `size` values can see in one window. Shares are fractions of 1."""
+    """What a metric over `size` values can detect in one window. Shares are fractions of 1."""
 
     size: int
     declared_epsilon: float
     devices: int
     sample_rate: float
     reports: float
-    """Devices that answer in one window, on average."""
+    """Devices that report in one window, on average."""
     mechanism: str
     parameters: dict[str, int | str]
     epsilon: float
@@ -81,28 +81,28 @@ class Plan:
     q: float
     reason: str
     loss: float
-    """Total variance over the best possible: 1 is the best."""
+    """Total variance divided by the least possible: 1 is the best."""
     report_bytes: int
     tally_cells: int
     share: float
     """The share that the next figures are for."""
     std_error: float
     detectable_share: float | None
-    """Smallest, at family-wise level 0.05 with power 0.8; None if even 1 is not. Of strings that
-    are decoded by cohorts it is somewhat too small (see `deniable.forecast`)."""
+    """The smallest one, at family-wise level 0.05 with power 0.8; None if even 1 is not detectable.
+    For strings that are decoded by cohorts it is somewhat too small (see `deniable.forecast`)."""
     usable: bool
     half_width: float
     devices_for_half_width: int
     devices_to_detect: int
-    """From so many devices on `share` is detectable."""
+    """How many devices are needed to detect `share`."""
     fakes: float
-    """The part of all reports that `fakes_gain` takes to be fake."""
+    """The fraction of all reports that `fakes_gain` assumes to be fake."""
     fakes_gain: float
     """The most that they add to the share of any one value."""
     lifetime: Lifetime | None
-    """None with memory: a device answers in any number of windows."""
+    """None with memos: a device reports in any number of windows."""
     memory: Memory | None = None
-    """None where each answer has noise of its own."""
+    """None if each report has fresh noise."""
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON can carry it, under its fields' names."""
@@ -124,8 +124,8 @@ def plan(
 ) -> Plan:
     """Plan a domain of `size` values; `share` is 1/size if not given.
 
-    A mechanism for strings is planned for a list of `size` candidates. With `memoize` devices
-    keep their noise, and `lifetime_epsilon`, which it needs, bounds what a memo reveals.
+    A mechanism for strings is planned for a list of `size` candidates. With `memoize`, noise is
+    memoized, and `lifetime_epsilon` is required: it limits what a memo reveals.
 
     Raises:
         SchemeError: there is no such mechanism within `epsilon`, or no memo within the lifetime.
@@ -196,7 +196,7 @@ def _reason(
 
 
 def _lasting_error(mechanism: Memoizing[Any], share: float, devices: int) -> float:
-    """What is left of the standard error when fresh noise has averaged out."""
+    """The standard error that remains when fresh noise has averaged out."""
     p1, q1 = (float(each) for each in memo_channel(mechanism))
     rate = q1 + share * (p1 - q1)
     return math.sqrt(rate * (1 - rate) / devices) / (p1 - q1)

@@ -1,8 +1,8 @@
 """The poisoning budget: how far fake devices could move an estimate at most.
 
-A fake need not randomize. It sends whatever well-formed report moves the estimate most.
-Let fakes be a part b of all reports, and the honest rest show the share f of a value. If
-every fake supports it (Cao, Jia and Gong, USENIX Security 2021), its estimate rises by ::
+A fake does not randomize. It sends the well-formed report that moves the estimate most. Let a
+fraction b of all reports be fake, and let f be the share of a value among the honest ones. If
+every fake supports the value (Cao, Jia and Gong, USENIX Security 2021), its estimate rises by ::
 
     G = b [A - f],   A = (1 - q) / (p - q)             what fakes alone would show
     G = b [A - f],   A = (a - r q) / (p - q)           in all, for r targets at once
@@ -46,11 +46,11 @@ from deniable_estimator.intervals import FloatArray
 __all__ = ["FAKES", "Exposure", "Pull", "gain", "loss", "pull"]
 
 FAKES = 0.01
-"""The part of all reports that are taken to be fake, if nobody says another."""
+"""The default fraction of reports that are assumed to be fake."""
 
 
 class Pull(NamedTuple):
-    """What a crowd of fakes alone would show as the share of their target, exactly."""
+    """The share of the target that fakes alone would show, exactly."""
 
     most: Fraction
     """If they all push it up."""
@@ -59,9 +59,9 @@ class Pull(NamedTuple):
 
 
 class Exposure(NamedTuple):
-    """How far d shares move for each part of the reports that is fake; shape (d,) each.
+    """How far d shares move, divided by the fraction of fakes; shape (d,) each.
 
-    Multiplied by the part that is fake, these are the poisoning budget. Both are positive.
+    Multiplied by the fraction of fakes, these are the poisoning budget. Both are positive.
     """
 
     gain: FloatArray
@@ -75,10 +75,10 @@ class Exposure(NamedTuple):
         n: int,
         reports: int | NDArray[np.int64],
     ) -> Exposure:
-        """Of estimates under one scheme, from n reports in all.
+        """For estimates under one scheme, from n reports in all.
 
-        `reports` says how many each value rests on, if that is fewer, shape (d,): fakes then
-        choose to be among them.
+        `reports`, shape (d,), is the number of reports that each value is estimated from, if that
+        is fewer; fakes then choose to be among them.
         """
         most, least = (float(each) for each in pull(mechanism))
         weight = np.broadcast_to(n / np.maximum(reports, 1), share.shape)
@@ -106,7 +106,7 @@ def gain(
 def loss(
     mechanism: FrequencyOracle[Any], fakes: float = FAKES, share: float = 0.0, targets: int = 1
 ) -> float:
-    """The most that fakes take from it; the arguments are those of `gain`."""
+    """The most that fakes subtract from it; the arguments are those of `gain`."""
     return fakes * (share - float(pull(mechanism, targets).least))
 
 
@@ -133,7 +133,7 @@ def pull(mechanism: FrequencyOracle[Any], targets: int = 1) -> Pull:
 def _supported(mechanism: FrequencyOracle[Any], targets: int) -> tuple[int, int]:
     """The fewest and the most of so many targets that one report can support.
 
-    Strings can be made up until they hash as it suits.
+    An attacker can try strings until they hash as desired.
     """
     if isinstance(mechanism, (SubsetSelection, MemoizedSubsetSelection)):
         k, size = mechanism.k, mechanism.size

@@ -24,9 +24,9 @@ def zipf_shares(size: int, exponent: float) -> FloatArray:
 
 
 def read_shares(path: str | Path, values: Sequence[str]) -> FloatArray:
-    """Shares out of a CSV file of `value,weight` lines, in the order of `values`.
+    """Shares from a CSV file of `value,weight` lines, in the order of `values`.
 
-    Weights are scaled to sum to 1; a value that is not in the file has none.
+    Weights are scaled to sum to 1; a value that is not in the file has weight 0.
 
     Raises:
         ValueListError: the file cannot be read, or a line is not a value of the metric, once,

@@ -1,4 +1,4 @@
-"""Reading a metric's answer out of a store: its windows add up, its schemes are combined."""
+"""Reads a metric's estimate from a store: windows are added up, schemes are combined."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def read(
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """The tally of one scheme, and what is asked of it."""
+    """The tally of one scheme, and what to estimate from it."""
 
     tally: Tally
     scheme: Scheme
@@ -62,10 +62,10 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """All that an answer rests on, read out of the store: what is left is to calculate."""
+    """All data of an estimate, read from the store; only the calculation is left."""
 
     parts: tuple[Part, ...]
-    """The scheme in force comes first, so that values stand in today's order."""
+    """The current scheme comes first, so that values are in its order."""
 
     @property
     def n(self) -> int:
@@ -73,7 +73,7 @@ class Question:
         return sum(part.tally.reports for part in self.parts)
 
     def estimate(self, *, level: float = 0.95, adjust: Adjustment = "storey") -> Estimate:
-        """The answer.
+        """The estimate.
 
         Raises:
             EstimateError: a candidate cannot be estimated.
@@ -95,7 +95,7 @@ class Question:
 
 @dataclass(frozen=True, eq=False)
 class _Chosen:
-    """The windows of one scheme, and what is asked of their sum."""
+    """The windows of one scheme, and what to estimate from their sum."""
 
     scheme: Scheme
     published: bool
@@ -107,7 +107,7 @@ class _Chosen:
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """The tallies in a store that an answer rests on; none of them is read yet."""
+    """The tallies in a store that an estimate is based on; none of them is read yet."""
 
     store: Store
     metric: Metric
@@ -133,7 +133,7 @@ class Selection:
         )
 
     def read(self) -> Question:
-        """All that the answer rests on.
+        """All data of the estimate.
 
         Raises:
             StoreUnavailable: the store cannot answer now.
@@ -163,7 +163,7 @@ def select(
     last: date | None = None,
     candidates: Sequence[str] | None = None,
 ) -> Selection:
-    """What `read` rests on, with the same errors."""
+    """The selection of tallies for `read`, with the same errors."""
     declared = find_metric(registry, metric)
     check_days(first, last)
     current = declared.scheme.fingerprint
@@ -213,12 +213,12 @@ def find_metric(registry: Registry, name: str) -> Metric:
 
 
 def _budget(registry: Registry, metric: Metric, scheme: Scheme) -> float | None:
-    """What the ledger of a device lets it spend on reports of this scheme; None if it never ends.
+    """What the ledger allows a device to spend on reports of this scheme; None without a limit.
 
-    The bounds are today's: what they were when a report was made is not known.
+    The limits are today's, because the limits at the time of a report are not known.
     """
     budgets = [registry.lifetime_epsilon]
-    # With memory, the metric's lifetime bounds one memo, which no number of reports spends.
+    # With memos, the metric's lifetime limits one memo, which no number of reports spends.
     if metric.longitudinal == "fresh" and not isinstance(scheme.mechanism, Memoizing):
         budgets.append(metric.lifetime_epsilon)
     return min((each for each in budgets if each is not None), default=None)
@@ -230,7 +230,7 @@ def _cost(mechanism: Mechanism[Any]) -> float:
 
 
 def _answerable(candidates: Sequence[str] | None, scheme: Scheme) -> Sequence[str] | None:
-    """The candidates that an earlier scheme can speak of: its domain may lack the newest."""
+    """The candidates that an earlier scheme has; its domain may lack the newest ones."""
     if candidates is None or scheme.needs_candidates:
         return candidates
     known = set(scheme.values)

@@ -1,4 +1,4 @@
-"""Estimates and plans as a terminal shows them: tables with a picture of each interval."""
+"""Estimates and plans in a terminal: tables with a bar for each interval."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from deniable_estimator.planning import Plan
 __all__ = ["MOST_ROWS", "estimate_view", "history_view", "picture", "plan_view"]
 
 MOST_ROWS = 40
-"""Values that a table shows; CSV and JSON have all of them."""
+"""How many values a table shows; CSV and JSON have all of them."""
 
 _WIDTH = 20
 _REPLACED = "\N{REPLACEMENT CHARACTER}"
@@ -51,7 +51,7 @@ def _budget(fakes: float, most: float) -> str:
 
 
 def _alarms(estimate: Estimate) -> Iterator[Text]:
-    """What looks unlike honest reports, and what to do about it."""
+    """What honest reports cannot explain, and what to do about it."""
     for figure in estimate.verdict.alarms(estimate.alarm_level):
         yield Text(f"Anomalous: {figure.text} (p = {figure.p_adjusted:.1g}).", style="bold red")
     if estimate.anomalous:
@@ -150,7 +150,7 @@ def picture(low: float, share: float, high: float, top: float) -> Text:
 
 
 def plan_view(plan: Plan) -> RenderableType:
-    """The plan as a table of what it costs and what it sees."""
+    """The plan as a table of what it costs and what it can detect."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="dim")
     table.add_column(overflow="fold")
@@ -221,7 +221,7 @@ def _percent(share: float) -> str:
 
 
 def _printable(value: str) -> str:
-    """The value without characters that would steer the terminal."""
+    """The value without control characters for the terminal."""
     return "".join(
         letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in value
     )

@@ -1,7 +1,7 @@
 """Simulated tallies: drawn from their exact distribution, without simulating a device.
 
-One sampler for each mechanism, by name. To add one, write it in a file of its own and
-name it here.
+There is one sampler for each mechanism, by name. To add one, write it in its own file and list
+it here.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def sample_tally(
 
     Args:
         counts: shape (d,), non-negative.
-        values: which strings these are, where the scheme's domain is open.
+        values: the strings, if the scheme is for strings.
 
     Raises:
         EstimateError: no sampler for this mechanism, or not one count for each value.

@@ -1,12 +1,12 @@
-"""Which values are there at all: one-sided p-values, adjusted for how many were asked.
+"""Which values are detected: one-sided p-values, adjusted for the number of values.
 
-Under "nobody has it" the support of a value is binomial with probability q, and skewed
-where q is small: far in the tail, where long lists are decided, the normal distribution
-would call it impossible a hundred times too soon. Where few reports support a value by chance
-(`deniable.forecast.FEW_SUPPORTERS`), a share's p-value is the binomial tail itself. Beyond it
-is the tail of the gamma distribution with the same mean, variance and skewness, by the cube
-root of Wilson and Hilferty (Proc. Natl. Acad. Sci. 1931), half a report lower for continuity:
-within 2 % of the binomial tail at .05, and at most 1.6 times too large at one in a million.
+If no device has a value, its support is binomial with probability q, and skewed if q is small.
+Far in the tail, which matters for long lists, the normal distribution gives p-values that are a
+hundred times too small. If few reports support a value by chance
+(`deniable.forecast.FEW_SUPPORTERS`), the p-value is the binomial tail itself. Otherwise it is
+the tail of the gamma distribution with the same mean, variance and skewness, by the cube root of
+Wilson and Hilferty (Proc. Natl. Acad. Sci. 1931), half a report lower for continuity: within 2 %
+of the binomial tail at .05, and at most 1.6 times too large at one in a million.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ Adjustment: TypeAlias = Literal["storey", "bonferroni"]
 Bonferroni bounds the chance of any, which suits alerts."""
 
 _HALF = 0.5
-"""p-values from here on tell how many values nobody has, and are never rejected."""
+"""p-values above this tell how many values no device has; they are never rejected."""
 
 _CAUTION = 1.1
-"""By how much fewer false discoveries are aimed for than are allowed: p-values of one list are
-not quite independent, and unlisted strings lend a little to others (found by simulation)."""
+"""A safety factor on the rate of false discoveries: the p-values of one list are not quite
+independent, and unlisted strings add a little to others (found by simulation)."""
 
 _NO_SUPPORT = 1e-6
-"""A count below this is none, but for rounding."""
+"""A count below this is 0, except for rounding."""
 
 _SETTLED = 1e-15
-"""A term that adds less than this part of a sum ends it."""
+"""A sum ends at a term that is a smaller fraction of it than this."""
 
 _NORMAL = 1e-9
-"""A skewness below this is none: the cube root would lose it to rounding."""
+"""A skewness below this counts as 0, because the cube root would lose it to rounding."""
 
 
 def p_values(z: FloatArray) -> FloatArray:

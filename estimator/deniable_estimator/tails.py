@@ -1,4 +1,4 @@
-"""Tail probabilities of the distributions that counts follow, accurate far out."""
+"""Tail probabilities of the distributions of counts, accurate far in the tail."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def poisson_tail(count: int, mean: float) -> float:
     Berkeley Symp. 1967).
     """
     if count <= mean + 1:
-        # The tail is then large, and no evidence.
+        # The tail is then large, so this is no evidence.
         return 1.0
     term = math.exp(count * math.log(mean) - mean - math.lgamma(count + 1))
     total, at = term, count

@@ -1,7 +1,7 @@
 """A metric over time: an estimate for each window, or for each week or month of windows.
 
-Windows are grouped by adding their tallies, which is sound where each of them lies in one
-group: days in weeks and months, but not weeks in months.
+Windows are grouped by adding their tallies. This requires that each window is in one group: days
+can be grouped into weeks and months, but weeks not into months.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ GROUPS: dict[windows.Kind, tuple[windows.Kind, ...]] = {
 """What the windows of each kind can be added up to."""
 
 MOST_PERIODS = 400
-"""More periods than this are more than a picture shows: a year of days fits."""
+"""The most periods, as many as a chart can show: a year of days fits."""
 
 _COLUMNS = ("value", "share", "std_error", "low", "high", "change", "change_low", "change_high")
 
@@ -52,7 +52,7 @@ class Period:
     partial: bool
     """Whether the trend's range holds only some of its days."""
     estimate: Estimate | None
-    """None where nothing was reported."""
+    """None without reports."""
     since: str | None = None
     """The period that `change` looks back to: the one before that has answers."""
     change: Comparison | None = None
@@ -72,18 +72,18 @@ class Trend:
     by: windows.Kind
     level: float
     memory: bool
-    """Whether devices answer out of a memory: then periods are not independent, and no
-    change has an interval."""
+    """Whether devices report from memos. Then periods are not independent, and changes have no
+    interval."""
     periods: tuple[Period, ...]
 
     @property
     def answered(self) -> tuple[Period, ...]:
-        """The periods that have answers."""
+        """The periods that have reports."""
         return tuple(period for period in self.periods if period.estimate)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What to bear in mind about it."""
+        """Notes on how to read the trend."""
         notes = []
         if self.memory:
             notes.append(
@@ -255,7 +255,7 @@ def _count(by: windows.Kind, first: date, last: date) -> int:
 
 
 def _stored(store: Store, metric: Metric) -> list[str]:
-    """All windows of the metric's kind that hold reports under any scheme."""
+    """All windows of the metric's kind with reports under any scheme."""
     return [
         label
         for scheme in store.schemes().get(metric.name, {})

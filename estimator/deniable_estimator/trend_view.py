@@ -1,4 +1,4 @@
-"""A trend as a terminal shows it: a line for each period, with the change since the last."""
+"""A trend in a terminal: a line for each period, with the change since the previous one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["leading_value", "trend_view"]
 
 
 def leading_value(trend: Trend) -> str:
-    """What to show of a trend if nobody says: "true", or the largest of the newest shares.
+    """The default value to show of a trend: "true", or the one with the largest newest share.
 
     Raises:
         EstimateError: there are no answers.
@@ -32,14 +32,14 @@ def leading_value(trend: Trend) -> str:
 
 
 def trend_view(trend: Trend, value: str) -> RenderableType:
-    """The share of one value in every period that has answers.
+    """The share of one value in every period that has reports.
 
     Raises:
         EstimateError: no period knows the value.
     """
     shown = [(period, place) for period in trend.answered if (place := _place(period, value)) >= 0]
     if not shown:
-        raise EstimateError(f"{value!r} is none of the values of {trend.metric}")
+        raise EstimateError(f"{value!r} is not one of the values of {trend.metric}")
     title = Text.assemble((trend.metric, "bold"), "  ", value, f"  ·  by {trend.by}")
     table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
     table.add_column("period", no_wrap=True)

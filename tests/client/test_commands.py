@@ -115,7 +115,7 @@ def test_lint_says_what_a_lifetime_bounds(run: Callable[..., Any], tmp_path: Pat
     listed = json.loads(run(lint, tmp_path / "metrics.toml", "--json").stdout)["metrics"]
     assert result.exit_code == 0
     assert "a memo" in result.stdout
-    assert "answers" not in result.stdout
+    assert "reports" not in result.stdout
     assert [each["lifetime_answers"] for each in listed] == [None, None]
     assert [each["longitudinal"] for each in listed] == ["memoize", "memoize"]
     assert "subset selection of a memo has 1 times the least" in listed[0]["explanation"]
@@ -149,7 +149,7 @@ lifetime_epsilon = 3.0
     [
         (3.0, 7.0, "has room for 2 of them, so a device stops for good at change 2"),
         (2.0, 7.0, "has room for 3 of them, so a device stops for good at change 3"),
-        (4.0, 7.0, "has room for one, so devices that have answered would stop for good"),
+        (4.0, 7.0, "has room for one, so devices that have reported would stop for good"),
     ],
 )
 def test_lint_says_how_often_memory_may_change(
@@ -190,7 +190,7 @@ def test_lint_warns_of_a_cap_that_no_answer_fits_into(
     result = run(lint, path)
     warned = [line for line in result.stderr.splitlines() if "warning" in line]
     assert len(warned) == 2
-    assert all("no device can ever answer" in line for line in warned)
+    assert all("no device can ever report" in line for line in warned)
 
 
 @pytest.mark.parametrize(
@@ -200,19 +200,19 @@ def test_lint_warns_of_a_cap_that_no_answer_fits_into(
         ("memo_epsilon = 3.0", "memo_epsilon = 5.0", "kept", "are more than lifetime_epsilon 7"),
         ("memo_epsilon = 3.0", "memo_epsilon = 5.0", "kept", "lifetime_epsilon of at least 8"),
         ("longitudinal = \"memoize\"\nepsilon = 1.0\nmemo_epsilon = 3.0", "epsilon = 1.0", "kept",
-         "gives up its memory"),
+         "gives up its memos"),
         ("lifetime_epsilon = 3.0", "lifetime_epsilon = 3.0\nlongitudinal = 'memoize'", "fresh",
-         "begins a memory: a memo is charged 3"),
+         "begins to memoize: a memo is charged 3"),
         ("epsilon = 1.0\nlifetime_epsilon = 3.0", "epsilon = 1.5\nlifetime_epsilon = 3.0", "fresh",
-         "is a new scheme: devices go on with the ledger"),
-        ('app = "editor"', 'app = "viewer"', "app", "devices begin anew"),
+         "is a new scheme: devices continue with the ledger"),
+        ('app = "editor"', 'app = "viewer"', "app", "devices start again"),
         ('app = "editor"', 'app = "editor"\nlifetime_epsilon = 9', "lifetime_epsilon",
          "was no limit"),
-        ("[metrics.fresh]", "[metrics.renamed]", "metrics.fresh", "is gone: devices forget"),
+        ("[metrics.fresh]", "[metrics.renamed]", "metrics.fresh", "is gone: devices delete"),
         ("epsilon = 1.0\nlifetime_epsilon = 3.0", "epsilon = 1.0\nlifetime_epsilon = 1.0", "fresh",
-         "has room for 1 answers, where it had room for 3"),
+         "has room for 1 reports, and had room for 3"),
         ("lifetime_epsilon = 7.0", "lifetime_epsilon = 3.0", "kept",
-         "has room for 1 schemes with memos, where it had room for 2"),
+         "has room for 1 schemes with memos, and had room for 2"),
         ('"With memory."', '"Described anew."', None, ""),
     ],
 )  # fmt: skip

@@ -415,7 +415,7 @@ def test_the_owner_is_told_of_the_memory(make_client: MakeClient, clock: Any) ->
     assert client.flush()
     reports = {each.metric: each for each in client.sent()}
     for report in reports.values():
-        assert "keeps one noisy memory of each value" in report.words
+        assert "keeps one permanent noisy copy of each value" in report.words
         json.dumps(report.to_dict())
     browser = {each.value: each.probability for each in reports["browser"].likelihoods}
     levels = set(browser.values())

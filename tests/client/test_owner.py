@@ -71,7 +71,7 @@ def test_the_page_says_it_in_words(told: Client) -> None:
     assert page.text.count("Your device said") + page.text.count("Your device named") == 2
     assert "of the time if that were true" in page.text or "if one of them were true" in page.text
     assert "1 true value waits on this device" in page.text
-    assert "Answers left" in page.text
+    assert "Reports left" in page.text
     assert "firefox" not in page.text.split("How often")[0].split("Reported")[0]
 
 
@@ -84,7 +84,9 @@ def test_the_ledger_is_counted(told: Client, registry: Registry) -> None:
     limit = registry["browser"].lifetime_epsilon / registry["browser"].scheme.mechanism.epsilon
     assert browser.left == int(limit + 1e-9) - 2
     page = Visible(told.owner_page()).text
-    cells = re.search(r"The browser in use\. (\d+) (\d+) ([0-9.]+)", page.partition("adds up")[2])
+    cells = re.search(
+        r"The browser in use\. (\d+) (\d+) ([0-9.]+)", page.partition("reveals in total")[2]
+    )
     assert cells is not None
     assert (int(cells[1]), int(cells[2])) == (2, browser.left)
     odds = registry["browser"].scheme.mechanism.odds ** 2

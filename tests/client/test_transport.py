@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import socket
 import threading
@@ -200,6 +201,26 @@ def test_an_endpoint_that_cannot_be_is_refused(
 def test_an_endpoint_is_a_web_address(endpoint: str) -> None:
     """A host with a port and a path is one."""
     assert HttpTransport(endpoint).url == endpoint.rstrip("/") + "/v1/reports"
+
+
+VECTORS = json.loads(
+    (Path(__file__).parents[2] / "client" / "vectors" / "wire.json").read_text(encoding="utf-8")
+)["answers"]
+
+
+@pytest.mark.parametrize("case", VECTORS["counted"], ids=lambda case: case["why"])
+def test_vectors_of_receipts(case: dict[str, Any]) -> None:
+    """A published receipt leaves out the reports that it should, each of them."""
+    found = read_reply(Reply(case["status"], case["body"].encode()), case["batch"], lambda: 0.0)
+    assert {str(index): reason for index, reason in found.items()} == case["left_out"]
+
+
+@pytest.mark.parametrize("case", VECTORS["problems"], ids=lambda case: case["why"])
+def test_vectors_of_problems(case: dict[str, Any]) -> None:
+    """A published problem ends the batch, or lets it wait, as published."""
+    with pytest.raises(TransportError) as caught:
+        read_reply(Reply(case["status"], case["body"].encode()), case["batch"], lambda: 0.0)
+    assert caught.value.final is case["final"]
 
 
 def test_a_202_names_what_was_left_out() -> None:

@@ -339,7 +339,8 @@ class Collector:
         with (self.folder / "collector.log").open("a") as log:
             self.process = subprocess.Popen(
                 [sys.executable, *self.command],
-                env={**os.environ, **self.environ},
+                # Here all devices have one address.
+                env={"DENIABLE_RATE": "off", **os.environ, **self.environ},
                 cwd=self.folder,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -349,7 +350,8 @@ class Collector:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert "listening at" in line, self.log
-        self.address = line.rsplit(" ", 1)[1].strip()
+        told = json.loads(line)["address"] if line.startswith("{") else line.rsplit(" ", 1)[1]
+        self.address = told.strip()
         # The next start listens at the same place.
         self.environ["DENIABLE_BIND"] = self.address.removeprefix("http://")
 

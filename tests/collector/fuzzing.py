@@ -49,7 +49,7 @@ __all__ = ["Failure", "fuzz"]
 JSON = "application/json"
 NOW = 1_795_262_400.0
 """2026-11-21 12:00 UTC."""
-MAX_REPORTS, MAX_RECORDS = 40, 200
+MAX_REPORTS, MAX_RECORDS, MAX_COMPRESSED = 40, 200, 65_536
 CHUNK = 1_000
 """Batches between two comparisons of the tallies."""
 SECONDS = 300
@@ -200,6 +200,8 @@ class PlainReader:
     def read(self, body: Body) -> Reading:
         try:
             data = body.data
+            if body.encoding and len(data) > MAX_COMPRESSED:
+                raise ValueError
             if body.encoding:
                 member = zlib.decompressobj(31)
                 data = member.decompress(data)
@@ -210,6 +212,13 @@ class PlainReader:
             return Reading(refused=True)
 
     def _json(self, data: bytes) -> Reading:
+        # docs/protocol.md: what is counted before it is read.
+        if data.count(b"{") > MAX_REPORTS + 1 or data.count(b"[") > MAX_REPORTS + 1:
+            raise ValueError
+        if data.count(b":") > 5 * MAX_REPORTS + 2:
+            raise ValueError
+        if len(data) > 32_768 and re.search(rb"[0-9]{40}", data):
+            raise ValueError
         document = json.loads(data.decode(), object_pairs_hook=_once, parse_constant=_never)
         if not isinstance(document, dict) or set(document) != {"batch", "reports"}:
             raise ValueError
@@ -217,6 +226,10 @@ class PlainReader:
         if not isinstance(name, str) or not re.fullmatch("[0-9a-f]{32}", name):
             raise ValueError
         if not isinstance(reports, list) or len(reports) > MAX_REPORTS:
+            raise ValueError
+        if data.count(b",") > 16 * MAX_REPORTS and not (
+            b"\\" not in data and all(map(_well_typed, reports))
+        ):
             raise ValueError
         found = []
         for report in reports:
@@ -297,6 +310,20 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _never(name: str) -> Any:
     raise ValueError(name)
+
+
+def _well_typed(report: Any) -> bool:
+    if not isinstance(report, dict) or set(report) - {"row"} != {
+        *("metric", "scheme", "window", "columns")
+    }:
+        return False
+    row, columns = report.get("row", 0), report["columns"]
+    if not isinstance(columns, str):
+        columns = columns if isinstance(columns, list) else [columns]
+        if any(type(each) is not int for each in columns):
+            return False
+    texts = (report["metric"], report["scheme"], report["window"])
+    return type(row) is int and row != -1 and all(isinstance(each, str) for each in texts)
 
 
 def _columns(row: Row, packed: Any) -> list[int]:
@@ -604,7 +631,8 @@ class Rig:
         if batch is not None:
             return batch
         limit = self.reception.limit(body.media_type)
-        plain = read_body(io.BytesIO(body.data), body.encoding, limit)
+        limits = limit, self.reception.compressed_limit
+        plain = read_body(io.BytesIO(body.data), body.encoding, *limits)
         return self.reception.read(body.media_type, plain)
 
 

@@ -82,6 +82,36 @@ def test_a_network_has_its_rate():
     admission.admit("203.0.113.4", "", "")
 
 
+def test_a_network_has_a_rate_by_default():
+    """Without any setting, a network may send 20 batches a second to a process, and is told to
+    come back within a second; other networks are not touched."""
+    clock = Clock()
+    admission = Admission(Settings(), clock)
+    for second in range(3):
+        for last in range(20):
+            admission.admit(f"203.0.113.{last}", "", "")
+        with pytest.raises(IntakeError) as caught:
+            admission.admit("203.0.113.77", "", "")
+        assert (caught.value.status, caught.value.retry_after) == (429, 1)
+        admission.admit(f"198.51.{second}.1", "", "")
+        clock.now += 1
+
+
+def test_a_proxy_that_nobody_knows_is_told_once(caplog):
+    """Where the rate turns away what came through a proxy, and none is trusted, the log says once
+    which setting is missing; it names no address, and is silent about other senders."""
+    clock = Clock()
+    admission = Admission(Settings(rate="1/second"), clock)
+    admission.admit("192.0.2.1", "", "", forwarded="203.0.113.7")
+    for forwarded in ("", "203.0.113.7", "203.0.113.8"):
+        with pytest.raises(IntakeError):
+            admission.admit("192.0.2.1", "", "", forwarded=forwarded)
+    (record,) = caplog.records
+    assert record.event == "proxy-unknown"
+    assert "DENIABLE_TRUSTED_PROXIES" in record.getMessage()
+    assert "113" not in record.getMessage()
+
+
 def test_counts_are_bounded(monkeypatch):
     """However many networks there are, no more than a fixed number of counts is held."""
     monkeypatch.setattr("deniable_collector.serving.admission._MOST_NETWORKS", 10)
@@ -142,7 +172,7 @@ def test_keys():
 
 def test_nothing_asked_is_nothing_done():
     """Without a rate, keys or origins there is no admission to pass, and no header to add."""
-    assert Admission.of(Settings()) is None
+    assert Admission.of(Settings(rate="off")) is None
     assert Cors.of(Settings()) is None
 
 
@@ -194,6 +224,19 @@ def test_a_collector_with_keys(client, new_body):
     assert post(client, body, headers={"Authorization": f"Bearer {KEY}"}).json["accepted"] == 1
     assert post(client, new_body(), headers={"X-Deniable-Key": KEY}).json["accepted"] == 1
     assert client.get("/v1/registry").status_code == client.get("/healthz").status_code == 200
+
+
+def test_a_collector_as_it_comes(client, new_body):
+    """A collector without any setting turns away what one network sends beyond its rate."""
+    client = client()
+    there = {"environ_base": {"REMOTE_ADDR": "203.0.113.7"}}
+    told = []
+    for _ in range(400):
+        told.append(post(client, new_body(), **there).status_code)
+        if told[-1] == 429:
+            break
+    assert len(told) > 20
+    assert (set(told[:-1]), told[-1]) == ({202}, 429)
 
 
 def test_a_collector_with_a_rate(client, new_body):

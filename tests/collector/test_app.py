@@ -29,7 +29,7 @@ def store(tmp_path):
 
 
 SETTINGS = Settings(
-    max_body=20_000, max_reports=20, max_binary_body=30_000, max_binary_reports=1_000
+    rate="off", max_body=20_000, max_reports=20, max_binary_body=30_000, max_binary_reports=1_000
 )
 
 
@@ -92,6 +92,7 @@ def test_a_batch_is_answered_after_its_commit(client, store, registry, report, b
         "rejected": [
             {"index": 1, "reason": "malformed", "detail": response.json["rejected"][0]["detail"]}
         ],
+        "refused": {"malformed": 1},
     }
     assert counted(store, registry, report) == 2
     again = post(client, body)

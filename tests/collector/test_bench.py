@@ -6,6 +6,7 @@ import asyncio
 import http.server
 import json
 import threading
+import time
 from contextlib import closing
 from datetime import UTC, datetime
 
@@ -15,6 +16,7 @@ from click.testing import CliRunner
 from deniable import Registry, windows
 from deniable_collector.bench.commands import bench
 from deniable_collector.bench.load import Load, Outcome, run
+from deniable_collector.bench.ramp import climb, send
 from deniable_collector.bench.reports import BenchError, MadeUp, choose, open_window
 from deniable_collector.intake import Intake
 from deniable_collector.stores import open_store
@@ -72,6 +74,85 @@ def test_what_it_says_is_what_was_counted(new_collector, path, tmp_path):
     assert held["bench_flag"] + held["bench_word"] == 1400
     assert min(held["bench_flag"], held["bench_word"]) > 0
     assert sum(held.values()) == 1400
+
+
+class Server:
+    """A collector of which it is known how much it takes: `rate` batches a second, each answered
+    `wait` seconds after it came, by a sender that is `busy` with each for so many seconds of its
+    processes' time."""
+
+    def __init__(self, rate=1e9, wait=0.02, busy=0.0, most=1e9, problem=None):
+        self.rate, self.wait, self.busy, self.most = rate, wait, busy, most
+        self.problem = problem
+
+    async def send(self, connections, processes, requests):
+        could = min(connections / self.wait, self.rate)
+        if self.busy:
+            could = min(could, processes / self.busy)
+        outcome = Outcome(seconds=1.0, busy=could * self.busy / processes)
+        refused = max(0, int(could - self.most))
+        outcome.statuses.update({202: int(could) - refused, 429: refused})
+        if refused:
+            outcome.problems[self.problem] = refused
+        return outcome
+
+
+@pytest.mark.parametrize(
+    ("server", "limit", "connections", "processes"),
+    [
+        (Server(rate=11_000), "collector", 512, 1),
+        (Server(rate=11_000, busy=0.0001), "collector", 512, 2),
+        (Server(rate=11_000, busy=0.0004), "sender", 256, 4),
+        (Server(wait=0.5), "connections", 1024, 1),
+        (Server(most=20, problem="too-many-requests"), "refusals", 32, 1),
+    ],
+)
+def test_the_load_is_raised_until_a_limit_is_met(server, limit, connections, processes):
+    """Connections are doubled until the collector answers no more, and processes where the sender
+    is busy; the limit that ends it is the one that is there."""
+    steps, found = asyncio.run(climb(server.send, 10**9, processors=4))
+    assert found == limit
+    assert (steps[-1].connections, steps[-1].processes) == (connections, processes)
+    assert steps[0].connections == 32
+
+
+def test_it_finds_more_than_the_wait_for_a_commit(new_collector, path):
+    """Against a real collector the figures are those of more connections than the first 32, which
+    wait for the tick; the limit is named."""
+    collector = new_collector(
+        DENIABLE_REGISTRY=path, DENIABLE_TICK="500", DENIABLE_MAX_CONNECTIONS="2000"
+    )
+    asked = ("--url", collector.address, "--registry", path, "--seconds", "1", "--requests", "3000")
+    result = ingest(*asked, "--json")
+    assert result.exit_code == 0, result.output
+    figures = json.loads(result.stdout)
+    rates = [each["acknowledged_per_second"] for each in figures["steps"]]
+    assert [each["connections"] for each in figures["steps"]][:3] == [32, 64, 128]
+    assert rates[1] > 1.5 * rates[0]
+    assert figures["limit"] in ("requests", "sender", "collector", "connections")
+    assert figures["limit_detail"]
+    assert figures["requests"] <= 3000
+
+
+def test_a_rate_of_the_collector_s_is_named(new_collector, path):
+    """What the collector refuses is the limit, and the setting is named; nothing is measured at
+    other numbers."""
+    collector = new_collector(DENIABLE_REGISTRY=path, DENIABLE_RATE="20/second")
+    result = ingest("--url", collector.address, "--registry", path, "--seconds", "0.5")
+    assert result.exit_code == 0, result.output
+    assert "DENIABLE_RATE=off" in result.output
+    assert "status 429" in result.output
+
+
+def test_several_processes_send(new_collector, path):
+    """Loads of several processes add up to one outcome, within the number of requests."""
+    collector = new_collector(DENIABLE_REGISTRY=path)
+    body = MadeUp(choose(Registry.load(path), ()), 3, time.time())
+    load = Load(collector.address + "/v1/reports", seconds=20, requests=100, connections=8)
+    outcome = asyncio.run(send(load, body, 2))
+    assert dict(outcome.statuses) == {202: 100}
+    assert (outcome.accepted, len(outcome.waits)) == (300, 100)
+    assert 0 < outcome.busy < 1
 
 
 def test_a_rate_is_kept(new_collector, path):

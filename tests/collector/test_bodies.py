@@ -13,7 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable_collector.batches.bodies import IntakeError, parse, read_body
+from deniable_collector.batches.bodies import (
+    IntakeError,
+    check_commas,
+    check_counts,
+    parse,
+    read_body,
+)
 
 LIMIT = 100_000
 
@@ -28,16 +34,17 @@ def code_of(call, *arguments):
 def test_bodies_up_to_the_limit(size):
     """A body of exactly the limit is read whole, plain and compressed."""
     body = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
-    assert read_body(io.BytesIO(body), "", LIMIT) == body
-    assert read_body(io.BytesIO(body), " Identity ", LIMIT) == body
-    assert read_body(io.BytesIO(gzip.compress(body)), "GZIP", LIMIT) == body
+    assert read_body(io.BytesIO(body), "", LIMIT, LIMIT) == body
+    assert read_body(io.BytesIO(body), "identity", LIMIT, LIMIT) == body
+    assert read_body(io.BytesIO(gzip.compress(body)), "x-gzip", LIMIT, LIMIT) == body
 
 
 def test_bodies_beyond_the_limit():
     """One byte more is too much, however it is encoded, and however small it was made."""
-    assert code_of(read_body, io.BytesIO(b"x" * (LIMIT + 1)), "", LIMIT) == (413, "body-too-large")
+    long = io.BytesIO(b"x" * (LIMIT + 1))
+    assert code_of(read_body, long, "", LIMIT, LIMIT) == (413, "body-too-large")
     packed = gzip.compress(b"x" * (LIMIT + 1))
-    assert code_of(read_body, io.BytesIO(packed), "gzip", LIMIT) == (413, "body-too-large")
+    assert code_of(read_body, io.BytesIO(packed), "gzip", LIMIT, LIMIT) == (413, "body-too-large")
 
 
 def test_a_bomb_is_not_inflated():
@@ -45,7 +52,7 @@ def test_a_bomb_is_not_inflated():
     bomb = gzip.compress(bytes(100_000_000))
     tracemalloc.start()
     try:
-        assert code_of(read_body, io.BytesIO(bomb), "gzip", LIMIT)[0] == 413
+        assert code_of(read_body, io.BytesIO(bomb), "gzip", LIMIT, LIMIT)[0] == 413
         assert tracemalloc.get_traced_memory()[1] < 10 * LIMIT
     finally:
         tracemalloc.stop()
@@ -63,7 +70,7 @@ def test_a_source_is_not_read_beyond_the_limit():
             return b"x" * size
 
     source = Endless()
-    assert code_of(read_body, source, "", LIMIT)[0] == 413
+    assert code_of(read_body, source, "", LIMIT, LIMIT)[0] == 413
     assert source.given == LIMIT + 1
 
 
@@ -76,13 +83,16 @@ WHOLE = gzip.compress(b'{"batch": 1}')
 )
 def test_what_is_not_one_gzip_member(packed):
     """Cut, doubled or other data is refused, not half-read."""
-    assert code_of(read_body, io.BytesIO(packed), "gzip", LIMIT) == (400, "not-gzip")
+    assert code_of(read_body, io.BytesIO(packed), "gzip", LIMIT, LIMIT) == (400, "not-gzip")
 
 
 @pytest.mark.parametrize("encoding", ["br", "deflate", "gzip, gzip", "zstd"])
 def test_other_encodings(encoding):
     """Encodings that we do not read are named as the problem."""
-    assert code_of(read_body, io.BytesIO(b""), encoding, LIMIT) == (415, "unsupported-encoding")
+    assert code_of(read_body, io.BytesIO(b""), encoding, LIMIT, LIMIT) == (
+        415,
+        "unsupported-encoding",
+    )
 
 
 @pytest.mark.parametrize(
@@ -97,6 +107,30 @@ def test_other_encodings(encoding):
 def test_what_is_not_a_json_object(body):
     """Anything but one strict JSON object is refused with the same problem."""
     assert code_of(parse, body) == (400, "not-json")
+
+
+@pytest.mark.parametrize(
+    ("check", "piece", "most", "code"),
+    [
+        (check_counts, b"{", 11, (413, "too-many-reports")),
+        (check_counts, b"[", 11, (400, "malformed-batch")),
+        (check_counts, b":", 52, (400, "malformed-batch")),
+        (check_commas, b",", 160, (400, "malformed-batch")),
+    ],
+)
+def test_what_is_counted_before_it_is_parsed(check, piece, most, code):
+    """Of a batch of up to ten reports, a body may open ten and itself, and hold five members of
+    each; one more is refused, wherever it stands."""
+    check(piece * most + b"x" * 1000, 10)
+    assert code_of(check, piece * (most + 1), 10) == code
+
+
+def test_long_numbers_are_refused_where_they_cost_time():
+    """40 digits in a row are nothing that a large body needs; in a small one they are a bad report
+    like any other."""
+    check_counts(b" " * 32_728 + b"1234567890" * 4, 10)
+    check_counts(b" " * 90_000 + b"1234567890" * 3 + b"123456789", 10)
+    assert code_of(check_counts, b" " * 32_729 + b"1234567890" * 4, 10)[1] == "malformed-batch"
 
 
 def test_a_problem_does_not_repeat_the_body():
@@ -121,4 +155,4 @@ def test_json_comes_back(document):
 def test_any_bytes(body, encoding):
     """Any bytes are read or refused as a problem; nothing else escapes."""
     with suppress(IntakeError):
-        assert isinstance(parse(read_body(io.BytesIO(body), encoding, LIMIT)), dict)
+        assert isinstance(parse(read_body(io.BytesIO(body), encoding, LIMIT, LIMIT)), dict)

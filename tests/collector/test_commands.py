@@ -172,6 +172,8 @@ def execve(monkeypatch):
     """What `collect` would become, instead of becoming it."""
     calls = []
     monkeypatch.setattr(commands.os, "execve", lambda *call: calls.append(call))
+    # Somebody may listen at the default one here.
+    monkeypatch.setenv("DENIABLE_BIND", "127.0.0.1:0")
     return calls
 
 

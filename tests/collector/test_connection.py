@@ -24,7 +24,7 @@ from deniable_collector.stores import open_store
 
 pytestmark = pytest.mark.parametrize("serve", ["socket"], indirect=True)
 
-SETTINGS = Settings(tick=0, max_binary_reports=1_000_000)
+SETTINGS = Settings(rate="off", tick=0, max_binary_reports=1_000_000)
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import http.server
 import json
+import os
 import re
 import shutil
 import socket
@@ -40,9 +41,21 @@ def replaced(text, *pairs):
     return text
 
 
+def confined():
+    """What gives a command of root's the capabilities of nginx in the compose file, and no more."""
+    if shutil.which("setpriv") is None:
+        missing("setpriv")
+    file = DEPLOY / "compose.two-collectors.yml"
+    nginx = yaml.safe_load(file.read_text(encoding="utf-8"))["services"]["nginx"]
+    assert nginx["cap_drop"] == ["ALL"]
+    added = ",".join(f"+{name.lower()}" for name in nginx["cap_add"])
+    return "setpriv", "--no-new-privs", f"--bounding-set=-all,{added}", "--inh-caps=-all"
+
+
 @pytest.fixture
 def new_nginx(tmp_path):
-    """Starts the real nginx with deploy/nginx.conf before two upstreams, on free ports."""
+    """Starts the real nginx with deploy/nginx.conf before two upstreams, on free ports, and where
+    the tests run as root, with the capabilities of the compose file."""
     processes = []
 
     def new(first, second):
@@ -72,7 +85,11 @@ def new_nginx(tmp_path):
         (tmp_path / "nginx.conf").write_text(text)
         with (tmp_path / "nginx.log").open("w") as log:
             process = subprocess.Popen(
-                ["nginx", "-p", tmp_path, "-c", tmp_path / "nginx.conf", "-g", "daemon off;"],
+                [
+                    *(confined() if os.geteuid() == 0 else ()),
+                    *("nginx", "-p", tmp_path, "-c", tmp_path / "nginx.conf"),
+                    *("-g", "daemon off;"),
+                ],
                 stdout=log,
                 stderr=log,
             )
@@ -273,6 +290,35 @@ def test_the_compose_file():
     for name in ("collector-1", "collector-2"):
         assert f"server {name}:8080 " in nginx
     assert "networks" in services["redis"]
+
+
+def test_what_is_published_without_tls():
+    """Plain HTTP is published on loopback alone, unless somebody says otherwise; and the variables
+    of a compose file never have a setting's name with another meaning."""
+    for name in ("docker-compose.yml", "deploy/compose.two-collectors.yml"):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        for service in yaml.safe_load(text)["services"].values():
+            for port in service.get("ports", ()):
+                assert port.startswith(("127.0.0.1:", "${COLLECTOR_ADDRESS:-127.0.0.1}:")) or (
+                    port in ("443:443", "80:80")
+                )
+        named = {each.removesuffix("_FILE") for each in re.findall(r"\$\{(DENIABLE_\w+)", text)}
+        assert named <= KNOWN - {"DENIABLE_REGISTRY"} | {"DENIABLE_DASHBOARD_TOKEN"}
+
+
+def test_the_shipped_rates():
+    """Where a proxy passes no address on, the collectors do not limit the one that they see; where
+    one stands in front, it is trusted."""
+    file = DEPLOY / "compose.two-collectors.yml"
+    services = yaml.safe_load(file.read_text(encoding="utf-8"))["services"]
+    assert services["collector-1"]["environment"]["DENIABLE_RATE"] == "off"
+    nginx = (DEPLOY / "nginx.conf").read_text(encoding="utf-8")
+    assert "limit_req zone=requests" in nginx
+    unit = (DEPLOY / "deniable-collector.service").read_text(encoding="utf-8")
+    assert "Environment=DENIABLE_TRUSTED_PROXIES=1" in unit
+    plain = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+    environ = plain["services"]["collector"]["environment"]
+    assert environ["DENIABLE_RATE"] == f"${{DENIABLE_RATE:-{Settings().rate}}}"
 
 
 def shipped_redis(file):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import operator
+import re
 import threading
 import time
 from collections import Counter
@@ -584,7 +585,8 @@ def test_no_batch_is_miscounted(intake, store, registry, new_id, data):
         with suppress(IntakeError):
             intake.read(text.encode())
         return
-    batch = intake._read(text.encode())
+    batch = intake._read_strictly(text.encode())
+    assert intake.read(text.encode()) == batch
     quick = intake.glance(text.encode())
     if quick is not None:
         assert (quick.id, quick.accepted, batch.rejected) == (batch.id, batch.accepted, ())
@@ -610,10 +612,13 @@ def test_no_bytes_escape(intake, registry, data):
             break
     quick = intake.glance(bytes(changed))
     try:
-        batch = intake._read(bytes(changed))
-    except IntakeError:
+        batch = intake._read_strictly(bytes(changed))
+    except IntakeError as error:
         assert quick is None
+        with pytest.raises(IntakeError, match=re.escape(str(error))):
+            intake.read(bytes(changed))
         return
+    assert intake.read(bytes(changed)) == batch
     if quick is not None:
         assert (quick.id, quick.accepted, batch.rejected) == (batch.id, batch.accepted, ())
     (receipt,) = intake.take([batch])

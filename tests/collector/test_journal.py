@@ -188,7 +188,7 @@ def test_another_server_stops_cleanly_too(tmp_path, new_collector, batches):
     disk = SqliteDisk(tmp_path)
     collector = new_collector(
         *("-m", "gunicorn", "-c", "python:deniable_collector.gunicorn_conf"),
-        *("-k", "gthread", "deniable_collector.wsgi:app"),
+        *("-k", "deniable_collector.worker.ThreadWorker", "deniable_collector.wsgi:app"),
         **disk.environ,
         DENIABLE_WORKERS="1",
     )

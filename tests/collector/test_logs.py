@@ -165,7 +165,7 @@ def test_exceptions_without_their_words(form):
 
 
 def test_a_registry_with_mistakes_is_told_in_full(tmp_path):
-    """A worker that cannot start says why, as one event."""
+    """A collector that cannot start says why, as one event, and nothing else."""
     (tmp_path / "metrics.toml").write_text("schema = 2\n")
     command = [sys.executable, "-m", "gunicorn", "-c", "python:deniable_collector.gunicorn_conf"]
     environ = {
@@ -183,8 +183,10 @@ def test_a_registry_with_mistakes_is_told_in_full(tmp_path):
         check=False,
     )
     assert done.returncode != 0
-    events = lines("\n".join(line for line in done.stderr.splitlines() if line.startswith("{")))
-    assert any("schema = 1" in each.get("error", "") for each in events)
+    (event,) = lines(done.stderr)
+    assert (event["event"], event["level"]) == ("not-started", "error")
+    assert any("schema = 1" in each for each in event["mistakes"])
+    assert "schema = 1" in event["message"]
 
 
 def test_the_page_lists_every_event():

@@ -24,7 +24,8 @@ PEER = "127.0.0.77"
 """The address from which the marked requests come; nothing else here uses it."""
 FORWARDED = "203.0.113.77"
 WSGI = (
-    *("-m", "gunicorn", "-c", "python:deniable_collector.gunicorn_conf", "-k", "gthread"),
+    *("-m", "gunicorn", "-c", "python:deniable_collector.gunicorn_conf"),
+    *("-k", "deniable_collector.worker.ThreadWorker"),
     "deniable_collector.wsgi:app",
 )
 

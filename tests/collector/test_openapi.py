@@ -51,6 +51,16 @@ def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
             yield path, method, item[method]
 
 
+def test_every_problem_has_a_vector():
+    """The answers that devices are tested with hold each problem of the collector."""
+    path = Path(__file__).parents[2] / "client" / "vectors" / "wire.json"
+    cases = json.loads(path.read_text(encoding="utf-8"))["answers"]["problems"]
+    known = DOCUMENT["x-problems"]
+    assert {case["why"]: case["status"] for case in cases if case["why"] in known} == {
+        code: each["status"] for code, each in known.items()
+    }
+
+
 def test_every_route_is_described_and_no_other(registry, store):
     """The paths and methods are those of the app, and /metrics at its own address."""
     app = create_app(Settings(), store, registry)
@@ -129,7 +139,7 @@ def plain_way(tmp_path, metrics) -> Iterator[str]:
     process = subprocess.Popen(
         [
             *(sys.executable, "-m", "gunicorn", "-c", "python:deniable_collector.gunicorn_conf"),
-            *("-k", "gthread", "deniable_collector.wsgi:app"),
+            *("-k", "deniable_collector.worker.ThreadWorker", "deniable_collector.wsgi:app"),
         ],
         env={"DENIABLE_BIND": "127.0.0.1:0", "DENIABLE_WORKERS": "1"},
         cwd=tmp_path,

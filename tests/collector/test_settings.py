@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 
 import pytest
+from click.testing import CliRunner
 
+from deniable_collector.bench.commands import bench
 from deniable_collector.settings import Settings, SettingsError
 
 
@@ -140,6 +142,79 @@ def test_secrets_from_files(tmp_path):
     path.write_bytes(b"\xff")
     with pytest.raises(SettingsError, match="not UTF-8"):
         Settings.from_env(environ)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("DENIABLE_STOR", "DENIABLE_STORE"),
+        ("DENIABLE_WORKER", "DENIABLE_WORKERS"),
+        ("DENIABLE_TRUSTED_PROXY", "DENIABLE_TRUSTED_PROXIES"),
+        ("DENIABLE_REDIS_PASSWORT_FILE", "DENIABLE_REDIS_PASSWORD_FILE"),
+        ("DENIABLE_INGESTKEYS", "DENIABLE_INGEST_KEYS"),
+        ("DENIABLE_KEEPDAYS", "DENIABLE_KEEP_DAYS"),
+    ],
+)
+def test_a_misspelt_setting_is_refused(name, meant):
+    """A variable whose name is nearly a setting's is a mistake that names the setting; its value,
+    which may be a secret, is not repeated."""
+    with pytest.raises(SettingsError) as caught:
+        Settings.from_env({name: "hush"})
+    assert caught.value.problems == (f"{name} is no setting: write {meant}",)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("DENIABLE_PROXIES", "DENIABLE_TRUSTED_PROXIES"), ("DENIABLE_PORT", "")]
+)
+def test_an_unknown_setting_is_told(name, meant):
+    """Another unknown variable stops nothing, as it may be somebody else's, and is told; the name
+    of the nearest setting with it, if there is one."""
+    assert Settings.from_env({name: "1"}) == Settings()
+    (told,) = Settings.strangers({name: "1", "PATH": "/", "DENIABLE_WORKERS": "1"})
+    assert name in told
+    assert meant in told
+    assert ("DENIABLE_" in told.replace(name, "")) == bool(meant)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["DENIABLE_DASHBOARD_TOKEN", "DENIABLE_API_TOKENS_FILE", "DENIABLE_DISABLED",
+     "DENIABLE_INGEST_KEY", "DENIABLE_FAKES"],
+)  # fmt: skip
+def test_settings_of_others_are_known(name):
+    """One environment may hold what the dashboard, the SDK and the commands read as well."""
+    assert Settings.from_env({name: "1"}) == Settings()
+    assert Settings.strangers({name: "1"}) == []
+
+
+def test_a_file_that_is_the_registry_itself(tmp_path):
+    """DENIABLE_REGISTRY_FILE is a file that holds the registry's path, as with every NAME_FILE;
+    who gives the registry itself is told so."""
+    path = tmp_path / "path"
+    path.write_text("/etc/deniable/metrics.toml\n")
+    environ = {"DENIABLE_REGISTRY_FILE": str(path)}
+    assert Settings.from_env(environ).registry == "/etc/deniable/metrics.toml"
+    path.write_text("schema = 1\napp = 'editor'\n")
+    with pytest.raises(SettingsError, match="DENIABLE_REGISTRY must be one path") as caught:
+        Settings.from_env(environ)
+    assert "DENIABLE_REGISTRY_FILE" in str(caught.value)
+
+
+def test_options_follow_the_rule_of_files(tmp_path, monkeypatch, metrics):
+    """A command's option takes its variable from a NAME_FILE too, and from one of both alone."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.toml").write_text(metrics)
+    (tmp_path / "path").write_text("mine.toml\n")
+    asked = ["ingest", "--url", "http://127.0.0.1:1", "--metric", "none"]
+
+    def told(**environ):
+        return CliRunner().invoke(bench, asked, env=environ).output
+
+    assert "metrics.toml" in told()
+    assert "declares no metric none" in told(DENIABLE_REGISTRY="mine.toml")
+    assert "declares no metric none" in told(DENIABLE_REGISTRY_FILE="path")
+    assert "both set" in told(DENIABLE_REGISTRY_FILE="path", DENIABLE_REGISTRY="mine.toml")
+    assert "must be one path" in told(DENIABLE_REGISTRY_FILE="mine.toml")
 
 
 def test_the_store_s_password_is_not_shown():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 
 import numpy as np
@@ -293,3 +295,63 @@ def test_a_folder_that_is_missing_is_unavailable(tmp_path):
     """A path into a folder that does not exist yet is told as such."""
     with pytest.raises(StoreUnavailable, match="CANTOPEN"):
         SqliteStore(tmp_path / "none" / "store.db").publish({})
+
+
+def test_a_ping_finds_a_full_disk(store, path, one, noon):
+    """Where the next commit would find the disk full, so does a ping, and it says why; once there
+    is room again, both go well."""
+    store.fold(one("a" * 32), noon)
+    connection = store._file._connection
+    ((pages,),) = connection.execute("PRAGMA page_count")
+    connection.execute(f"PRAGMA max_page_count = {pages}")
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable, match="SQLITE_FULL"):
+            store.ping()
+    connection.execute(f"PRAGMA max_page_count = {pages + 100}")
+    store.ping()
+    assert store.fold(one("b" * 32), noon) == frozenset()
+
+
+def test_a_ping_meets_the_limits_of_files(path, scheme):
+    """A file that cannot grow, as on a full disk, is met by a ping, in a process of its own."""
+    code = (
+        "import resource, signal, sys\n"
+        "from deniable_collector.stores import StoreUnavailable\n"
+        "from deniable_collector.stores.sqlite import SqliteStore\n"
+        "store = SqliteStore(sys.argv[1])\n"
+        "store.publish({})\n"
+        "store.ping()\n"
+        "store._file.clear_log(0.0)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (16_384, resource.RLIM_INFINITY))\n"
+        "with store._file.transaction('IMMEDIATE'): pass\n"
+        "try:\n"
+        "    store.ping()\n"
+        "except StoreUnavailable as error:\n"
+        "    print(error)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)\n"
+        "store.ping()\n"
+        "store.publish({})\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, path], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert "cannot answer now" in done.stdout, done.stderr
+
+
+def test_a_ping_leaves_nothing(store, path, one, scheme, noon):
+    """A ping changes no byte of the file, is over when it returns, and its trace in the log goes
+    with it."""
+    store.fold(one("a" * 32), noon)
+    store._file.clear_log(0.0)
+    before = path.read_bytes()
+    for _ in range(3):
+        store.ping()
+    with closing(sqlite3.connect(path)) as other:
+        assert other.execute("SELECT name FROM sqlite_master WHERE name = 'probe'").fetchall() == []
+        other.execute("BEGIN IMMEDIATE")
+    assert path.read_bytes() == before
+    assert store._file.clear_log(0.0) is None
+    assert store._file._log_is_empty()
+    assert store.tally("m", scheme.fingerprint, [WINDOW]).reports == 1
+    ((pages,),) = store._file._connection.execute("PRAGMA cache_size")
+    assert pages not in (0, module._PROBE_CACHE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import subprocess
 from contextlib import closing
 
@@ -97,6 +98,80 @@ def test_a_server_that_cannot_save(server, scheme, commit, total, new_id, noon, 
         one.config_set("stop-writes-on-bgsave-error", "no")
         assert store.fold(commit(batch), noon) == frozenset()
         assert total(store) == 2
+
+
+def test_a_server_whose_memory_is_full(server, scheme, commit, total, new_id, noon):
+    """A Redis at maxmemory that evicts nothing refuses a ping as it refuses a commit, and says
+    why; it can still be read, and takes both when it has room again."""
+    with closing(open_store(server.url)) as store, closing(redis.Redis.from_url(server.url)) as one:
+        store.publish({"m": [scheme]})
+        store.fold(commit(new_id()), noon)
+        one.config_set("maxmemory-policy", "noeviction")
+        one.config_set("maxmemory", 1)
+        for act in (lambda: store.fold(commit(new_id()), noon), store.ping):
+            with pytest.raises(StoreUnavailable, match="maxmemory"):
+                act()
+        assert total(store) == 1
+        one.config_set("maxmemory", 0)
+        store.ping()
+        assert store.fold(commit(new_id()), noon) == frozenset()
+
+
+def said_by(url, **access):
+    """Why a store cannot be used, in the words of its ping."""
+    with closing(open_store(url, **access)) as store:
+        with pytest.raises(StoreUnavailable) as caught:
+            store.ping()
+        return str(caught.value)
+
+
+def test_a_wrong_password_is_called_that(server, redis_cluster, monkeypatch):
+    """No password, a wrong one and an unknown user are told as such, and where to set them; a
+    right one that loses a right, as that. No text holds what was sent."""
+    password = "DENIABLE_REDIS_PASSWORD"
+    with closing(redis.Redis.from_url(server.url)) as one:
+        one.config_set("requirepass", "secret")
+        one.acl_setuser("reader", enabled=True, passwords=["+secret"], commands=["+get"])
+        for access in ({}, {"password": "hush"}, {"user": "nobody", "password": "hush"}):
+            said = said_by(server.url, **access)
+            assert password in said, access
+            assert "cannot be reached" not in said
+            assert "hush" not in said
+            assert "nobody" not in said
+        said = said_by(server.url, user="reader", password="secret")
+        assert "operating-stores.md" in said
+        assert "NoPermission" in said
+        one.config_set("requirepass", "")
+    cluster = [
+        redis.Redis.from_url(f"redis://127.0.0.1:{node.port}") for node in redis_cluster.nodes
+    ]
+    try:
+        for each in cluster:
+            each.acl_setuser("guarded", enabled=True, passwords=["+secret"], commands=["+@all"])
+        said = said_by(redis_cluster.url, user="guarded", password="hush")
+        assert password in said
+        assert "hush" not in said
+    finally:
+        for each in cluster:
+            each.acl_deluser("guarded")
+            each.close()
+
+
+def test_why_a_server_cannot_be_reached(monkeypatch):
+    """A closed port, an unknown name and a server that never answers are told apart, without
+    the address."""
+    monkeypatch.setattr(driver, "_CONNECT_TIMEOUT", 0.5)
+    monkeypatch.setattr(driver, "_TIMEOUT", 0.5)
+    with closing(socket.create_server(("127.0.0.1", 0))) as silent:
+        port = silent.getsockname()[1]
+        said = [
+            said_by(f"redis://{place}")
+            for place in ("127.0.0.1:1", "nowhere.invalid:6379", f"127.0.0.1:{port}")
+        ]
+    assert "connection refused" in said[0]
+    assert "host name" in said[1]
+    assert "in time" in said[2]
+    assert not any("127.0.0.1" in each or "nowhere" in each for each in said)
 
 
 def test_a_replica_that_has_lost_its_master(server, scheme, commit, total, new_id, noon):

@@ -55,18 +55,18 @@ def test_a_person_finds_the_numbers(
     follow(browser, "link text", "Metrics")
     names = [each.text for each in browser.find_elements("css selector", ".metric h2")]
     assert names == ["browser", "dark_mode", "language"]
-    assert len(browser.find_elements("css selector", ".metric svg[role=img]")) == 3
+    assert len(browser.find_elements("css selector", ".metric .chart[role=img]")) == 3
     assert "2,000 answers" in browser.find_element("css selector", ".metric .facts").text
     follow(browser, "link text", "language")
 
-    chart = browser.find_element("css selector", "svg.chart.large")
+    chart = browser.find_element("css selector", ".chart.large")
     assert "english" in chart.text
     folds = browser.find_elements("css selector", "details.fold > summary")
     assert len(folds) == 2, "chart and table"
     for fold in folds:
         assert re.fullmatch(r"\d+ values cannot be told from noise", fold.text)
         fold.click()
-    whiskers = browser.find_elements("css selector", "svg.chart.large line.whisker")
+    whiskers = browser.find_elements("css selector", ".chart.large line.whisker")
     assert len(whiskers) == 3 * 21
     drawn = [each for each in whiskers if each.rect["width"] > 5]
     assert len(drawn) == 21, "every value has an interval that can be seen"
@@ -78,7 +78,7 @@ def test_a_person_finds_the_numbers(
 
     follow(browser, "link text", "7 days")
     assert "from=" in browser.current_url
-    assert browser.find_elements("css selector", "svg.chart.large")
+    assert browser.find_elements("css selector", ".chart.large")
     follow(browser, "css selector", "header form button")
     assert "/login" in browser.current_url
 

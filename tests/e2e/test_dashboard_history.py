@@ -61,6 +61,14 @@ def test_a_person_follows_a_change(
     browser.find_element("id", "candidates").send_keys(str(names))
     follow(browser, "css selector", ".upload button")
     assert one("h2.headline").startswith("ecosia.org leads")
+    # The list stays: for other days, and for a trend of each of its strings.
+    for link in (".presets a:not([aria-current])", "#content .timeline .switch a"):
+        follow(browser, "css selector", link)
+        assert one("h2.headline").startswith("ecosia.org leads")
+    assert one("#trend") == "Over time: ecosia.org"
+    assert "ecosia" not in browser.current_url
+    follow(browser, "css selector", ".own button")
+    assert one("h2.headline").startswith("google.com leads")
 
     follow(browser, "link text", "Planner")
     devices = browser.find_element("id", "devices")

@@ -328,14 +328,18 @@ def test_each_python_snippet_runs(serving: World, tmp_path: Path, page: str, tex
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_each_registry_is_valid(page: Path) -> None:
+def test_each_registry_is_valid(page: Path, tmp_path: Path) -> None:
     """Every block of TOML that declares metrics is accepted, with what stands around it."""
     for text in fenced(page, "toml"):
         declared = tomllib.loads(text)
         if "metrics" in declared:
+            for metric in declared["metrics"].values():
+                if "values_file" in metric:
+                    (tmp_path / metric["values_file"]).write_text("a\nb\n")
             head = "" if "schema" in declared else 'schema = 1\napp = "editor"\n'
             owner = "" if "owner =" in text else '[defaults]\nowner = "a"\nexpires = 2030-01-01\n'
-            Registry.parse(head + ("" if "schema" in declared else owner) + text)
+            own = "" if "schema" in declared else owner
+            Registry.parse(head + own + text, folder=tmp_path)
 
 
 INLINE = sorted(

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from deniable import Registry, Scheme
 from deniable_collector.tally import Tally
 from deniable_estimator.commands import NO_DATA, estimate, plan, simulate
-from deniable_estimator.estimate import COLUMNS
+from deniable_estimator.estimate import BASIS_COLUMNS, COLUMNS
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_estimate_as_csv(ask: Callable[..., Result]) -> None:
     """--csv prints a header and a line for each value."""
     result = ask("browser", "--csv", "--level", "0.9", "--adjust", "bonferroni")
     rows = list(csv.DictReader(io.StringIO(result.stdout)))
-    assert list(rows[0]) == ["value", *COLUMNS]
+    assert list(rows[0]) == ["value", *COLUMNS, *BASIS_COLUMNS]
     assert len(rows) == 4
 
 

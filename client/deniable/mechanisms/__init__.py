@@ -1,7 +1,7 @@
-"""Mechanisms by name: how the registry asks for one, and how a scheme is read back.
+"""Mechanisms by name: for the registry, which names one, and for schemes, which are read back.
 
-Adding a mechanism means one file in this folder and its entries in the tables below; the
-collector never learns of it.
+To add a mechanism, add one file to this folder and its entries to the tables below. The
+collector need not change.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ MEMOIZED_DESIGNS: dict[str, Callable[[int, float, float], MemoizingOracle[int]]]
     "memoized_subset_selection": MemoizedSubsetSelection.design,
     "basic_rappor": BasicRappor.design,
 }
-"""With memory, for a closed domain alone: name -> (size, epsilon, lifetime) -> mechanism."""
+"""With memos, only for a closed domain: name -> (size, epsilon, lifetime) -> mechanism."""
 
 MEMOIZED_STRING_DESIGNS: dict[str, Callable[[str, float, float], MemoizingOracle[str]]] = {
     "memoized_local_hashing": MemoizedLocalHashing.design,
@@ -124,7 +124,7 @@ MEMOIZED_STRING_DESIGNS: dict[str, Callable[[str, float, float], MemoizingOracle
     "rappor_paper": lambda salt, epsilon, lifetime_epsilon: Rappor.paper(salt),
     "rappor_chromium": lambda salt, epsilon, lifetime_epsilon: Rappor.chromium(salt),
 }
-"""With memory, for strings or the values of a closed domain: name -> (salt, epsilon,
+"""With memos, for strings or the values of a closed domain: name -> (salt, epsilon,
 lifetime) -> mechanism."""
 
 _CLASSES: dict[str, type[Mechanism[Any]]] = {
@@ -148,7 +148,7 @@ _CLASSES: dict[str, type[Mechanism[Any]]] = {
 
 
 def names(*, closed: bool, memoize: bool) -> tuple[str, ...]:
-    """What `mechanism = "..."` may say: for a closed domain or for strings, with memory or not."""
+    """What `mechanism = "..."` may say: for a closed domain or for strings, with memos or not."""
     if memoize:
         return (AUTO, *(MEMOIZED_DESIGNS if closed else ()), *MEMOIZED_STRING_DESIGNS)
     return (AUTO, *(DESIGNS if closed else STRING_DESIGNS))
@@ -191,10 +191,10 @@ def design_string(name: str, metric: str, epsilon: float) -> FrequencyOracle[str
 def design_memoized(
     name: str, metric: str, size: int | None, epsilon: float, lifetime_epsilon: float
 ) -> MemoizingOracle[Any]:
-    """The mechanism with memory called `name`, within `epsilon` and `lifetime_epsilon`.
+    """The mechanism with memos called `name`, within `epsilon` and `lifetime_epsilon`.
 
-    `size` is that of a closed domain, None for strings. A mechanism over strings serves a
-    closed domain by the texts of its values; its own size is None. `metric` is its salt.
+    `size` is the size of a closed domain, None for strings. A mechanism over strings can also
+    randomize the texts of a closed domain's values; its own size is None. `metric` is its salt.
 
     Raises:
         SchemeError: there is no such mechanism, or it cannot keep within both.

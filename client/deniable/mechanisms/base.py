@@ -1,9 +1,10 @@
-"""The contract between a mechanism and everything that carries its reports.
+"""The interface of a mechanism.
 
 A report is (row, columns): it names one row of its metric's tally and a set of that
-row's columns. A mechanism says how wide its rows are, how a report is packed, how a
-value becomes a report, and with which exact probability. The collector needs the
-rows alone. A frequency oracle also says which cells support a value, and how often.
+row's columns. A mechanism defines how wide its rows are, how a report is packed, how a
+value becomes a report, and with which exact probability. The collector needs only the
+rows. A frequency oracle also defines which cells support a value, and with which
+probabilities.
 """
 
 from __future__ import annotations
@@ -50,14 +51,14 @@ MAX_EPSILON = 10.0
 """The largest epsilon a mechanism is designed for: at e**10 (22,026 to 1) noise hides nothing."""
 
 MAX_MEMO_EPSILON = 20.0
-"""The largest lifetime epsilon of a memo: at e**20 it is the truth but for one in 10**8."""
+"""The largest epsilon of a memo: at e**20 all but one memo in 10**8 are the true value."""
 
 Item = TypeVar("Item", int, str)
 """What a mechanism randomizes: an index into a closed domain, or a string."""
 
 
 class Packing(StrEnum):
-    """How the columns of a report travel. The length never depends on the value."""
+    """How the columns of a report are sent. The length never depends on the value."""
 
     INDEX = "index"
     """Exactly one column, as its number."""
@@ -92,7 +93,7 @@ class Row:
 
 
 class Report(NamedTuple):
-    """What a device says: a row, and columns of it.
+    """What a device reports: a row, and columns of it.
 
     `columns` is the column's number where the row is packed as INDEX, and a bitmap
     (bit j set: column j is in) for the other packings.
@@ -149,7 +150,7 @@ class Mechanism(ABC, Generic[Item]):
         """The exact probability that `item` is reported as `report`."""
 
     def require_within(self, epsilon: float) -> Self:
-        """Itself, if its exact epsilon stays within the declared one.
+        """Return the mechanism, if its exact epsilon stays within the declared one.
 
         Raises:
             SchemeError: it would reveal more than `epsilon`.
@@ -194,23 +195,23 @@ class FrequencyOracle(Mechanism[Item]):
 
 
 class Memoizing(Mechanism[Item]):
-    """A mechanism with memory: a permanent response to each value, and fresh noise on top.
+    """A mechanism with memos: a permanent randomized response to each value, plus fresh noise.
 
-    A device draws one row for ever. A value falls into a *cell* of that row, and the
-    permanent response to a cell, the *memo*, is drawn once, when the cell is first met.
-    Each report is drawn afresh from the memo of the value's cell. (Erlingsson, Pihur and
-    Korolova, CCS 2014.) Three numbers bound what this reveals:
+    A device draws one row for ever. A value falls into an *entry* of that row, and the
+    permanent response for an entry, the *memo*, is drawn once. Each report is drawn afresh
+    from the memo of the value's entry. (Erlingsson, Pihur and Korolova, CCS 2014.) Three
+    numbers bound what this reveals:
 
     * `odds`: one report, between any two values.
     * `lifetime_odds`: one memo. All reports of a value together, however many, reveal no
-      more than its memo. So of two histories that move between cells at the same times, all
-      reports tell at most `lifetime_odds` to the power of the number of cells met. This
-      protects values *given the times at which they change*, and not those times: for
-      histories that move at different times it is no bound.
-    * `fresh_odds`: one report, between any two memos. All memos that a device may ever
-      draw can be thought drawn beforehand, a table of noise that no value has touched;
-      the values only say which of its entries is used when. So T reports of *any* history
-      reveal at most `fresh_odds` to the power T, times of change included.
+      more than its memo. So for two histories that change between entries at the same times,
+      all reports reveal at most `lifetime_odds` to the power of the number of entries. This
+      protects values *given the times at which they change*, but not these times: for
+      histories that change at different times it is not a bound.
+    * `fresh_odds`: one report, between any two memos. All memos of a device can be seen as
+      a table of noise that is drawn beforehand and does not depend on any value; the values
+      only decide which entry is used when. So T reports of *any* history reveal at most
+      `fresh_odds` to the power T, times of change included.
 
     Attributes:
         lifetime_odds, fresh_odds: as above, exactly, from the integers in force.
@@ -221,33 +222,33 @@ class Memoizing(Mechanism[Item]):
 
     @property
     def lifetime_epsilon(self) -> float:
-        """ln(lifetime_odds), rounded up: what all reports of one cell reveal at most."""
+        """ln(lifetime_odds), rounded up: what all reports of one entry reveal at most."""
         return log_above(self.lifetime_odds)
 
     @property
     def fresh_epsilon(self) -> float:
-        """ln(fresh_odds), rounded up: what each further report of any history adds at most."""
+        """ln(fresh_odds), rounded up: what each report adds at most, whatever came before."""
         return log_above(self.fresh_odds)
 
     @abstractmethod
     def cell(self, row: int, item: Item) -> int:
-        """Which memo cell a value falls into, for a device of that row; not negative."""
+        """Which entry a value falls into, for a device of that row; not negative."""
 
     @abstractmethod
     def memoize(self, cell: int, bits: Bits = system_bits) -> int:
-        """Draw the permanent response to a cell; not negative."""
+        """Draw the permanent response for an entry; not negative."""
 
     @abstractmethod
     def report(self, row: int, memo: int, bits: Bits = system_bits) -> Report:
         """Draw one report, with fresh noise, from a memo."""
 
     def randomize(self, item: Item, bits: Bits = system_bits) -> Report:
-        """One report of a device that has neither a row nor a memo yet, and keeps neither."""
+        """One report of a device without row or memo, which it does not keep either."""
         row = below(len(self.rows), bits)
         return self.report(row, self.memoize(self.cell(row, item), bits), bits)
 
     def require_within_lifetime(self, epsilon: float, lifetime_epsilon: float) -> Self:
-        """Itself, if one report stays within `epsilon` and one memo within `lifetime_epsilon`.
+        """Return the mechanism, if a report is within `epsilon` and a memo within the lifetime.
 
         Raises:
             SchemeError: either would reveal more.
@@ -281,11 +282,11 @@ def check_size(mechanism: str, size: int, largest: int = MAX_CELLS) -> int:
         SchemeError: fewer than two values, or more than `largest`.
     """
     if size < 2:
-        raise SchemeError(f"{mechanism}: a domain of {size} has nothing to ask; give it two")
+        raise SchemeError(f"{mechanism}: a domain needs at least two values, not {size}")
     if size > largest:
         raise SchemeError(
-            f"{mechanism}: a domain of {size:,} is above the {largest:,} it can hold; merge rare "
-            "values into an other, or ask for strings, whose candidates come later"
+            f"{mechanism}: a domain of {size:,} values is above the limit of {largest:,}; merge "
+            'rare values into an `other`, or use type = "string"'
         )
     return size
 
@@ -309,7 +310,7 @@ def check_memo_epsilon(epsilon: float, lifetime_epsilon: float) -> float:
     """
     if not check_epsilon(epsilon) < lifetime_epsilon <= MAX_MEMO_EPSILON:
         raise SchemeError(
-            f"lifetime_epsilon is what one memo may reveal: it must be above epsilon {epsilon} "
+            f"lifetime_epsilon limits what one memo reveals: it must be above epsilon {epsilon} "
             f"and at most {MAX_MEMO_EPSILON:g}, not {lifetime_epsilon}"
         )
     return lifetime_epsilon

@@ -1,15 +1,13 @@
-"""Which mechanism `auto` takes for a closed domain, why, and what the choice costs.
+"""Which mechanism `auto` chooses for a closed domain, why, and how much variance it costs.
 
-Without memory:
+Without memos, subset selection has the least total variance of all mechanisms. Its reports
+are subsets, so their size grows with the domain. If a report would need more than 256 bytes,
+projective geometry response is chosen: a report is one number, within a few percent of the
+optimum. The number of devices does not matter, because both are unbiased.
 
-Subset selection has the least total variance of all, and its reports are subsets, so
-their size grows with the domain. Where one would take more than 256 bytes, projective
-geometry response takes over: one number a report, within a few percent of the optimum.
-How many devices there are does not matter: both are unbiased.
-
-With memory, subset selection on top of a memo is as exact as without one, but a short
-lifetime allows small subsets only, and the loss grows with the domain. Where it passes a
-few percent and cohort local hashing would lose less, that is taken.
+With memos, subset selection is as exact as without them, but a short lifetime only allows
+small subsets, and the loss grows with the domain. If the loss exceeds a few percent and
+cohort local hashing would lose less, that is chosen.
 """
 
 from __future__ import annotations
@@ -34,21 +32,21 @@ __all__ = [
 ]
 
 MAX_REPORT_BYTES = 256
-"""The longest report that `auto` accepts for the last percent of accuracy."""
+"""The longest report that `auto` accepts for the best accuracy."""
 
 SMALL_LOSS = 1.05
-"""Variance over the least possible up to which `auto` asks no further: hashing would bring
-a cohort and collisions with it."""
+"""Up to this loss `auto` does not consider hashing, which would add a cohort and collisions."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What `auto` takes.
+    """What `auto` chooses.
 
     Attributes:
-        mechanism: the one.
+        mechanism: the chosen mechanism.
         reason: why, in a sentence.
-        loss: its total variance over the least possible at this size and epsilon (1: optimal).
+        loss: its total variance divided by the least possible at this size and epsilon (1 is
+            optimal).
     """
 
     mechanism: FrequencyOracle[Any]

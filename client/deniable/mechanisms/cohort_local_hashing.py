@@ -8,7 +8,7 @@ VLDB 2021; see `deniable.mechanisms.hashed`)::
     p = e / (e + g - 1)  (rounded down to 53 bits),  q = 1/g
     n * Var(share f) = r (1-r) / (p-q)**2;  4e / (e-1)**2 for f = 0 and g = e + 1
 
-To be compatible and to compare: with C cohorts, collisions add a variance of
+Included for compatibility and comparison. With C cohorts, collisions add a variance of
 (sum of all f**2) / (C (g-1)), which is large since g is small.
 """
 

@@ -14,7 +14,7 @@ m rows, so this is Hadamard response over the m places::
     p = e / (e + 1),  q = p/m + (1 - 1/m) / 2,  n * Var(share 0) near ((e+1) / (e-1))**2
 
 Both estimators are the published ones: (S/n - q) / (p - q) is their count-mean with its
-correction for collisions. To be compatible and to compare.
+correction for collisions. Included for compatibility and comparison.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ column u in which that row has +1, otherwise one in which it has -1::
     n * Var(share f) = r (1-r) / (p-q)**2,  ((e+1) / (e-1))**2 for f = 0
 
 (Acharya, Sun and Zhang, AISTATS 2019, with one block, which is their form for small
-epsilon; the row of ones, 0, belongs to no value.) To be compatible and to compare: for
+epsilon; the row of ones, 0, belongs to no value.) Included for compatibility and comparison: for
 epsilon above 1 other mechanisms need far fewer reports.
 """
 

@@ -6,19 +6,17 @@ public hash functions, under which two strings meet in a row with probability 1/
 
     p = channel.p
     q = p/w + (1 - 1/w) channel.q
-    e**epsilon = channel's: the row says nothing of the string
+    e**epsilon = channel's: the row does not depend on the string
     n * Var(share f) = r (1-r) / (p-q)**2,  r = q + f (p-q)
 
 so that estimates are unbiased over the draw of the hash functions, collisions and all.
-For the hash functions in force, a string that shares a place with another in one of the
-R rows is estimated too high by 1/R of that other's share, and all others too low by a
-trifle; over the hash functions this adds a variance of (sum of all f**2) / (R (w-1)),
-which does not shrink with the number of reports, but is concentrated on a few *ghosts*,
-whose rows disagree.
+For the hash functions in force, a string that collides with another in one of the R rows is
+estimated too high by 1/R of that other's share, and all others slightly too low. Over the
+hash functions this adds a variance of (sum of all f**2) / (R (w-1)), which does not shrink
+with the number of reports. It is concentrated on a few *ghosts*, whose rows disagree.
 
-The row is drawn afresh for each report. A device that stuck to one row would carry a
-label of log2(R) bits through all of its reports, and would gain nothing from it: every
-fresh report has its full epsilon to spend, in whichever row.
+The row is drawn afresh for each report. With a fixed row, the reports of a device would share
+log2(R) bits that link them, without any gain in accuracy.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Projective geometry response for strings that only the analyst knows, and may learn later.
+"""Projective geometry response for strings; the analyst may name the candidates later.
 
 Each of R salted tables is a projective space, and a string is hashed to one of its K
 points (see `deniable.mechanisms.hashed` and `deniable.mechanisms.projective_geometry`).
@@ -6,8 +6,8 @@ Every message supports s of the K points, so over the hash functions::
 
     q = s / K,    n * Var(share 0) = q (1-q) / (p-q)**2
 
-exactly, whatever the threshold: nearly the optimum for large domains, at 18 to 21 bits a
-report. Four tables tell a string from a ghost, which is high in one of them only.
+exactly, whatever the threshold: nearly the optimum for large domains, at 18 to 21 bits per
+report. Four tables distinguish a string from a ghost, which is high in only one of them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from deniable.mechanisms.projective_geometry import ProjectiveGeometry
 __all__ = ["HashedProjectiveGeometry"]
 
 ROWS = 4
-"""Enough for one table to be outvoted; more would only cost memory and time."""
+"""Enough to notice that one table differs; more would only cost memory and time."""
 
 LEAST_POINTS = 1 << 17
 """Places in a table: a collision with a given string has a chance below 1 in 100,000."""

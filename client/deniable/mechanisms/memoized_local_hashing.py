@@ -1,9 +1,9 @@
 """Local hashing with memory and public cohorts (cohort LOLOHA), for strings or long lists.
 
 A device stays in one of C public cohorts, hashes its string to one of g buckets under
-that cohort's salt, keeps a generalized randomized response to each bucket that it meets,
-and answers each time by a fresh one to that memo (LOLOHA: Arcolezi, Pinzon, Palamidessi
-and Gambs, EDBT 2023; see `deniable.mechanisms.hashed` for the hashing, and
+that cohort's salt, keeps a generalized randomized response to each bucket as its memo,
+and reports a fresh generalized randomized response to that memo (LOLOHA: Arcolezi, Pinzon,
+Palamidessi and Gambs, EDBT 2023; see `deniable.mechanisms.hashed` for the hashing, and
 `deniable.mechanisms.memoized_subset_selection` with d = g and k = 1 for the two rounds)::
 
     p = p1 p2 + (1 - p1) (1 - p2) / (g-1)
@@ -14,8 +14,8 @@ and Gambs, EDBT 2023; see `deniable.mechanisms.hashed` for the hashing, and
 
 with g = e**epsilon + 1, rounded, which is the best g since one report is exactly local
 hashing at epsilon: within a percent of 4e / (e-1)**2, the least for large domains. The
-published calibration takes the two rounds for binary ones and so keeps less than the
-epsilon it declares (2.87 for 3 under a lifetime of 4); this one is exact.
+published calibration treats the two rounds as binary, and so uses less than the declared
+epsilon (2.87 for 3 under a lifetime of 4); this one is exact.
 
 The cohort is the only thing that links a device's reports: log2(C) bits, by which C must
 be small beside the number of devices. The published protocol draws a hash function for

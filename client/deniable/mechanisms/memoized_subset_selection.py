@@ -12,13 +12,13 @@ subset selection of k out of d from the memo::
 
 By symmetry all sets that hold the value are equally likely, so one report has *exactly*
 the distribution of subset selection at p: its odds, its q and the least variance that
-any mechanism has at this epsilon, memory and all.
+any mechanism has at this epsilon, although there is a memo.
 
 The calibration is exact: p2 is solved from the p of subset selection at epsilon, and
 rounded down. (The published calibrations of such chains, as in Arcolezi et al., EDBT 2023,
-treat the two rounds as if there were but two values. For d > 2 they keep less than the
-epsilon that they declare: safe, and wasteful.) There is a solution while
-e**epsilon < (e**lifetime + k - 1) / k, so a large k asks for a large lifetime.
+treat the two rounds as if there were only two values. For d > 2 they use less than the
+declared epsilon, which is safe but wasteful.) There is a solution while
+e**epsilon < (e**lifetime + k - 1) / k, so a large k needs a large lifetime.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class MemoizedSubsetSelection(MemoizingOracle[int]):
 
 
 def _thresholds(size: int, k: int, odds: Fraction, lifetime: Fraction) -> tuple[int, int]:
-    """M and F for these odds, rounded down; an F of 2**53 or more cannot be had."""
+    """M and F for these odds, rounded down; an F of 2**53 or more is impossible."""
     memo = math.floor(ONE * lifetime / (lifetime + size - 1))
     p1 = Fraction(memo, ONE)
     q1 = (1 - p1) / (size - 1)

@@ -16,9 +16,9 @@ f, p and q are integers out of 2**53, and f is even. Bitmaps of h hashes differ 
     e**lifetime = [(1 - f/2) / (f/2)]**(2h)               one memo
     e**fresh    = max(q/p, (1-p) / (1-q))**k              one report, given the memos
 
-The last is large: the memos of two values differ in a good part of their bits, which is
-why RAPPOR shows when a value changes. Where that matters, `memoized_subset_selection` and
-`memoized_local_hashing` show far less of it at the same two epsilons.
+The last is large: the memos of two values differ in many of their bits, which is why RAPPOR
+reveals when a value changes. If that matters, `memoized_subset_selection` and
+`memoized_local_hashing` reveal far less of it at the same two epsilons.
 
 From counts alone, n * Var(share near 0) = p01 (1-p01) / (h (p11-p01)**2). The parameters of
 the paper's experiments waste 2.5 times the reports. For one hash and the same two epsilons
@@ -26,8 +26,8 @@ p11 = 1/2 and p01 = 1 / (1 + e**epsilon) are the best that unary encodings can d
 al., USENIX Security 2017), and the default is solved for them.
 
 *One-time RAPPOR* leaves the instantaneous round out. A second report of the same memo
-would be the same bits, which no number bounds, so `OneTimeRappor` has no memory: each
-report is drawn anew. Basic one-time RAPPOR is `symmetric_unary_encoding`.
+would be the same bits, and so would identify the device. So `OneTimeRappor` has no memos: each
+report has new noise. Basic one-time RAPPOR is `symmetric_unary_encoding`.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Rounds:
         if not 0 < self.p < self.q < ONE:
             raise SchemeError(
                 f"rappor: p = {self.p} and q = {self.q} of 2**{PRECISION} must satisfy 0 < p < q "
-                "< 1: other instantaneous rounds tell nothing, or tell all"
+                "< 1: other instantaneous rounds reveal nothing, or everything"
             )
 
     @classmethod
@@ -274,7 +274,7 @@ class Rappor(MemoizingOracle[str]):
 
 
 class OneTimeRappor(FrequencyOracle[str]):
-    """RAPPOR without its instantaneous round and without memory: one report, drawn anew.
+    """RAPPOR without its instantaneous round and without memos: each report has new noise.
 
     Its odds are those of a memo, and p and q are as Rappor's.
 

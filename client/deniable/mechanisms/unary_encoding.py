@@ -12,7 +12,7 @@ n * Var is 4 e**epsilon / (e**epsilon - 1)**2 for f = 0. *Symmetric* sets
 p = h / (h + 1) and q = 1 - p with h = e**(epsilon / 2), which is the one-time RAPPOR
 (Erlingsson et al., CCS 2014); n * Var is h / (h - 1)**2.
 
-To be compatible and to compare: subset selection needs fewer reports for the same error.
+Included for compatibility and comparison: subset selection needs fewer reports for the same error.
 """
 
 from __future__ import annotations

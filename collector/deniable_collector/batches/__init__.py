@@ -1,1 +1,1 @@
-"""What a batch says: its bytes decoded, each report validated, all of them added up."""
+"""Batches: decoding their bytes, validating each report, and adding them up."""

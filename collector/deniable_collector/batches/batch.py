@@ -1,4 +1,4 @@
-"""A batch that has been read, and what became of it."""
+"""A batch that was read, and the result of committing it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from typing import NamedTuple
 from deniable_collector.batches.folding import Accepted, Block
 from deniable_collector.stores.base import Increment, TallyRowKey
 
-__all__ = ["REASONS", "Batch", "Receipt", "Rejection"]
+__all__ = ["NAMED", "REASONS", "Batch", "Receipt", "Rejection"]
+
+NAMED = 100
+"""Rejections of a batch that are named; all of them are counted. A device's batch has no more
+reports than that (`deniable.outbox.BATCH_REPORTS`)."""
 
 REASONS = (
     "malformed",
@@ -23,12 +27,12 @@ REASONS = (
     "bad_row",
     "bad_columns",
 )
-"""Why a report can be rejected, in the order in which it is looked at."""
+"""Why a report can be rejected, in the order of the checks."""
 
 
 @dataclass(frozen=True)
 class Rejection:
-    """A report that was not counted: its place in the batch, a reason code and its meaning."""
+    """A report that was not counted: its index in the batch, a reason code and its meaning."""
 
     index: int
     reason: str
@@ -38,8 +42,8 @@ class Rejection:
 class Batch(NamedTuple):
     """A batch that has been read: what may be counted, and what may not.
 
-    The good reports of a binary batch are summed already, in `summed` and `blocks`. Of its bad
-    ones the first hundred are in `rejected`, and `refused` counts all of them by reason.
+    The good reports of a binary batch are summed already, in `summed` and `blocks`. Of the bad
+    ones the first `NAMED` are in `rejected`, and `refused` counts all of them by reason.
     """
 
     id: str
@@ -47,7 +51,7 @@ class Batch(NamedTuple):
     rejected: tuple[Rejection, ...]
     summed: Mapping[TallyRowKey, Increment] = MappingProxyType({})
     blocks: tuple[Block[TallyRowKey], ...] = ()
-    refused: Mapping[str, int] | None = None
+    refused: Mapping[str, int] = MappingProxyType({})
 
     @property
     def reports(self) -> int:
@@ -61,14 +65,14 @@ class Batch(NamedTuple):
 
 
 class Receipt(NamedTuple):
-    """What became of a batch. Its accepted reports are in the tallies, durably, by now.
+    """The result of a batch. Its accepted reports are durably in the tallies.
 
     Either `accepted` or `duplicate` is 0: a batch is counted as a whole, or was before.
-    `refused` is how many were rejected for each reason, of a binary batch.
+    `rejected` names the first `NAMED` that were left out; `refused` counts all by reason.
     """
 
     batch: str
     accepted: int
     duplicate: int
     rejected: tuple[Rejection, ...]
-    refused: Mapping[str, int] | None = None
+    refused: Mapping[str, int] = MappingProxyType({})

@@ -14,8 +14,8 @@ A body is a header and `count` records of equal width, all numbers little-endian
 
 The columns of a row that is packed as an index are its number in `Row.report_bytes` bytes;
 of a list, its numbers in ascending order, each in as few bytes as the row's width takes; of
-a bitmap, its bytes. Where rows differ, every record has room for the widest, filled up with
-zeros. `client/vectors/binary.json` holds valid and invalid examples.
+a bitmap, its bytes. If rows differ in width, every record has room for the widest, and is
+padded with zeros. `client/vectors/binary.json` holds valid and invalid examples.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _MAGIC = b"DNYB"
 _VERSION = 1
 _NONE = np.zeros(0, np.int64)
 _DENSE = 4
-"""Columns for each number in a batch, up to which it is summed as a block."""
+"""A batch is summed as a block if there are at most so many columns for each number in it."""
 
 _SPREAD = 4
-"""Rows are added side by side if that takes at most so many times the room of the batch."""
+"""Rows are added side by side if that needs at most so many times the memory of the batch."""
 
 _HEADER = struct.Struct("<4sB16sBBBBII")
 
@@ -61,10 +61,10 @@ class BinaryBatch(NamedTuple):
 
 
 class Summed(NamedTuple):
-    """What a batch adds to rows, and which records are left out of that.
+    """What a batch adds to rows, and which records are left out.
 
-    A row is in `increments` or in one of the `blocks`, or nothing is added to it. `bad_rows`
-    and `bad_columns` are the indices of those records, ascending.
+    A row that is added to is in `increments` or in one of the `blocks`. `bad_rows` and
+    `bad_columns` are the indices of the bad records, ascending.
     """
 
     blocks: list[Block[int]]
@@ -92,20 +92,20 @@ def encode(
 
 
 def decode(body: bytes) -> BinaryBatch:
-    """Read the header and lay the records out; they are not looked at yet.
+    """Read the header and give the records their shape, without validating them.
 
     Raises:
         WireError: `malformed_batch`.
     """
     if len(body) < _HEADER.size or not body.startswith(_MAGIC):
-        raise _malformed("a binary batch begins with its header, and that with DNYB")
+        raise _malformed("a binary batch begins with a header, which begins with DNYB")
     _, version, batch_id, *lengths, row_bytes, column_bytes, count = _HEADER.unpack_from(body)
     if version != _VERSION:
         raise _malformed(f"version must be {_VERSION}")
     start = _HEADER.size + sum(lengths)
     if not column_bytes or len(body) != start + count * (row_bytes + column_bytes):
         raise _malformed("the body must be as long as its header says")
-    # What is not ASCII names nothing, and is refused as any unknown name.
+    # A name that is not ASCII is refused like any unknown name.
     names = body[_HEADER.size : start].decode("ascii", "replace")
     metric, scheme = names[: lengths[0]], names[lengths[0] : lengths[0] + lengths[1]]
     window = names[lengths[0] + lengths[1] :]
@@ -114,10 +114,10 @@ def decode(body: bytes) -> BinaryBatch:
 
 
 class Layout:
-    """How the records of a scheme with these rows are laid out.
+    """The layout of the records of a scheme with these rows.
 
-    `row_bytes` of a record name its row, and `column_bytes` hold its columns; `kinds` are the
-    numbers of the rows that are alike.
+    `row_bytes` of a record name its row, and `column_bytes` hold its columns. `kinds` groups
+    the row numbers by width and packing.
     """
 
     def __init__(self, rows: Sequence[Row]) -> None:
@@ -134,7 +134,7 @@ def sum_records(batch: BinaryBatch, layout: Layout) -> Summed:
     """Validate all records and add up the good ones, without a loop over them.
 
     Raises:
-        WireError: `malformed_batch`: the records are not laid out so.
+        WireError: `malformed_batch`: the records have another layout.
     """
     count, width = batch.records.shape
     row_bytes, column_bytes = layout.row_bytes, layout.column_bytes
@@ -151,7 +151,7 @@ def sum_records(batch: BinaryBatch, layout: Layout) -> Summed:
     bad = []
     for row, numbers in layout.kinds:
         if len(layout.kinds) == 1 and not len(unknown):
-            # Nearly every batch: all of its rows are alike, and none of its records is bad.
+            # Nearly every batch: all of its rows are of one kind, and no record is bad.
             places, slots, columns = None, named, batch.records[:, row_bytes:]
         else:
             places = np.flatnonzero(np.isin(named, numbers))
@@ -173,7 +173,7 @@ def _column_bytes(row: Row) -> int:
 
 
 def _bytes_for(numbers: int) -> int:
-    """Bytes that hold every number below `numbers`."""
+    """How many bytes can hold every number below `numbers`."""
     return max(1, ((numbers - 1).bit_length() + 7) // 8)
 
 
@@ -190,7 +190,7 @@ def _pack(row: Row, columns: int) -> bytes:
 
 
 def _numbers(data: NDArray[np.uint8]) -> NDArray[np.integer]:
-    """Little-endian numbers of up to four bytes: the last axis is one number's."""
+    """Little-endian numbers of up to four bytes; the last axis holds the bytes of one number."""
     size = data.shape[-1]
     if size in (1, 2, 4):
         return np.ascontiguousarray(data).view(f"<u{size}")[..., 0]
@@ -203,8 +203,8 @@ def _numbers(data: NDArray[np.uint8]) -> NDArray[np.integer]:
 def _read(
     row: Row, data: NDArray[np.uint8]
 ) -> tuple[NDArray[np.integer], NDArray[np.bool_] | None]:
-    """The columns of records, and which of these a device could have sent for the row; None
-    says all.
+    """The columns of records, and which of these a device could have sent for the row (None:
+    all).
 
     The columns of bitmaps have shape (n, bytes), those of numbers (n, columns).
     """
@@ -239,7 +239,7 @@ def _sum(
     slots: NDArray[np.integer],
     values: NDArray[np.integer],
 ) -> None:
-    """Add the sums of rows that are alike; record i names the row `numbers[slots[i]]`."""
+    """Add the sums of rows of one kind; record i names the row `numbers[slots[i]]`."""
     one = len(numbers) == 1
     reports = np.array([len(slots)]) if one else np.bincount(slots, minlength=len(numbers))
     if row.packing is Packing.BITMAP:
@@ -255,7 +255,7 @@ def _sum(
     if len(numbers) <= len(slots):
         summed.blocks.append(block)
     else:
-        # So few reports must not hold the room of all rows until they are folded.
+        # A few reports must not occupy the memory of all rows until they are committed.
         summed.increments.update(spread(block))
 
 

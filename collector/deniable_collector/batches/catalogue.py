@@ -1,6 +1,6 @@
-"""Which tally a report may add to: the registry, the published schemes and the calendar.
+"""Which tally a report adds to, by the registry, the published schemes and the calendar.
 
-Names are looked up in the order in which `batch.REASONS` lists why they are refused.
+The checks are in the order of `batch.REASONS`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SKEW = 86_400.0
 
 _REFRESH_SECONDS = 60.0
 _PLACES = 10_000
-"""Tallies remembered; those of windows that are past go when there are so many."""
+"""How many tallies are cached; the cache is emptied when there are so many."""
 
 
 class Refused(Exception):
@@ -45,7 +45,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Place:
-    """A tally that takes reports from `opens` to `closes` (POSIX seconds), and its rows."""
+    """A tally that accepts reports from `opens` to `closes` (POSIX seconds), and its rows."""
 
     rows: tuple[Row, ...]
     keys: tuple[TallyRowKey, ...]
@@ -54,7 +54,7 @@ class Place:
 
     @cached_property
     def layout(self) -> Layout:
-        """How binary batches lay these rows out."""
+        """The layout of these rows in binary batches."""
         return Layout(self.rows)
 
     @cached_property
@@ -66,7 +66,7 @@ class Place:
 
 
 class Catalogue:
-    """What the store and the registry know, remembered; safe to use from several threads.
+    """A cache of what store and registry know; safe to use from several threads.
 
     `clock` returns POSIX time in seconds.
     """
@@ -87,8 +87,8 @@ class Catalogue:
     def prepare(self) -> None:
         """Publish the registry's schemes and read those of earlier registries, once.
 
-        All of them are published again about once a minute: a store that lost its memory
-        takes commits as before, and nobody could read what they add up to.
+        All of them are published again about once a minute. Otherwise a store that has lost its
+        data would accept commits without the schemes that are needed to read them.
 
         Raises:
             StoreUnavailable: the store cannot be reached; the next call tries again.
@@ -99,12 +99,12 @@ class Catalogue:
                 if abs(self._clock() - self._published) < _REFRESH_SECONDS:
                     return
                 self._published = self._clock()
-            # What is known need not wait for a shard that is away: the commit will tell.
+            # Known schemes need not wait for a shard that is away; the commit will fail then.
             with suppress(StoreUnavailable):
                 self._store.publish({metric: each.values() for metric, each in known.items()})
 
     def remembered(self, metric: str, fingerprint: str, window: str, now: float) -> Place | None:
-        """The tally, if it was found before and still takes reports; asks no store."""
+        """The tally, if it is cached and still accepts reports; does not call the store."""
         place = self._places.get((metric, fingerprint, window))
         return place if place is not None and place.opens <= now <= place.closes else None
 
@@ -112,7 +112,7 @@ class Catalogue:
         """The tally of that name.
 
         Raises:
-            Refused: there is none, or it takes no reports now.
+            Refused: there is none, or it accepts no reports now.
             StoreUnavailable: the published schemes cannot be read.
         """
         place = self.remembered(name, fingerprint, window, now)
@@ -137,7 +137,7 @@ class Catalogue:
     def _scheme(self, metric: str, fingerprint: str) -> Scheme | None:
         known = self._known().get(metric, {})
         if fingerprint not in known:
-            # Another collector, with a newer registry, may have published it meanwhile.
+            # Another collector with a newer registry may have published it meanwhile.
             with self._asking():
                 if abs(self._clock() - self._refreshed) >= _REFRESH_SECONDS:
                     self._refresh()
@@ -146,8 +146,8 @@ class Catalogue:
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
-        """One asks the store at a time, and its failure is that of all who waited meanwhile:
-        if each found out for itself, the last would wait for the patience of all of them."""
+        """Only one thread calls the store at a time, and its failure counts for all that waited
+        meanwhile. Otherwise each would wait for its own timeout, one after the other."""
         before = self._failure
         with self._lock:
             failure = self._failure
@@ -163,7 +163,7 @@ class Catalogue:
         if self._schemes is None:
             with self._asking():
                 if self._schemes is None:
-                    # No tally may exist before its scheme can be read back.
+                    # A scheme is published before the first tally of it exists.
                     self._store.publish({each.name: [each.scheme] for each in self._registry})
                     self._published = self._clock()
                     self._refresh()
@@ -173,7 +173,7 @@ class Catalogue:
     def _refresh(self) -> None:
         published = self._store.schemes()
         for name, schemes in (self._schemes or {}).items():
-            # What was published once stays known, whatever the store remembers.
+            # A scheme that was published once stays known, even if the store has lost it.
             published[name] = {**schemes, **published.get(name, {})}
         for metric in self._registry:
             published.setdefault(metric.name, {})[metric.scheme.fingerprint] = metric.scheme
@@ -182,20 +182,22 @@ class Catalogue:
 
 
 def _check_window(metric: Metric, label: str, now: float) -> tuple[float, float]:
-    """From when to when the window is accepted; refuse one that is of another kind, too early,
-    too late, or beyond the expiry.
+    """From when to when the window is accepted (POSIX seconds).
 
-    A store remembers a batch id for ID_RETENTION. The first time that a report of a window
-    can be accepted is end - SKEW, so an id that was folded then is forgotten from
-    end - SKEW + ID_RETENTION on. From that moment the window itself is refused: a retry
-    that meets no memory of its id is refused with it, and never counted twice.
+    A store remembers a batch id for ID_RETENTION. A report of a window is accepted from
+    end - SKEW on, so the id of its batch may be forgotten from end - SKEW + ID_RETENTION on.
+    From that moment the window is refused. So a retry whose id is forgotten is refused, and
+    never counted twice.
+
+    Raises:
+        Refused: the window is of another kind, too early, too late, or after the expiry.
     """
     try:
         kind, first, last = _span(label)
     except WindowError as error:
-        raise Refused("bad_window", f"the window is no label of a {metric.window}") from error
+        raise Refused("bad_window", f"the window is not the label of a {metric.window}") from error
     if kind != metric.window:
-        raise Refused("bad_window", f"the metric is asked once a {metric.window}, not a {kind}")
+        raise Refused("bad_window", f"the metric has windows of a {metric.window}, not a {kind}")
     if datetime.fromtimestamp(first, UTC).date() > metric.expires:
         raise Refused("expired_metric", f"the metric has expired on {metric.expires}")
     opens, closes = last - SKEW, last + ID_RETENTION - SKEW

@@ -1,7 +1,7 @@
-"""Reports that many devices send alike, validated once.
+"""A cache of validated reports, because many devices send identical ones.
 
-A report that names one column of a short list is the same for thousands of devices. What it
-adds to is looked up by the whole of it, so that most reports cost one look-up.
+A report with one column of a short list is the same for thousands of devices. The whole report
+is the key of the cache, so most reports cost one look-up.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from deniable_collector.batches.typed import TypedReport, read_columns
 __all__ = ["CommonReports"]
 
 _MOST = 1 << 14
-"""Reports remembered, of some 400 bytes each; when there are more, all are forgotten."""
+"""Cached reports, of about 400 bytes each; when there are more, the cache is emptied."""
 
 
 class _Known(dict[TypedReport, Accepted]):
@@ -39,14 +39,16 @@ class CommonReports:
         self._lock = threading.Lock()
 
     def find(self, reports: Iterable[TypedReport], now: float) -> tuple[Accepted, ...] | None:
-        """What each report adds to at `now`; None if one is bad, or its tally not met yet."""
+        """What each report adds to at `now`; None if one is bad, or its tally is not cached."""
         known = self._known
         if not known.opens <= now <= known.closes or len(known) >= _MOST:
             # Some of their windows have closed, or a clock was set back.
             known = self._known = _Known()
         found = []
         for report in reports:
-            accepted = known.get(report) or self._look_up(known, report, now)
+            # Only a number is worth remembering, and quick to look for.
+            accepted = known.get(report) if type(report.columns) is int else None
+            accepted = accepted or self._look_up(known, report, now)
             if accepted is None:
                 return None
             found.append(accepted)
@@ -61,8 +63,7 @@ class CommonReports:
         columns = read_columns(layout, packed)
         if columns is None:
             try:
-                listed = list(packed) if isinstance(packed, tuple) else packed
-                columns = unpack_columns(layout, listed)
+                columns = unpack_columns(layout, packed)
             except WireError:
                 return None
         accepted = Accepted(place.keys[row], layout, columns)

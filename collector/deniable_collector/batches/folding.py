@@ -1,4 +1,4 @@
-"""Many reports become few increments: how much to add to which cells of which rows."""
+"""Adds up many reports into few increments: how much to add to which cells of which rows."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from deniable_collector.stores.base import Increment, TallyRowKey
 __all__ = ["Accepted", "Block", "increments", "merged", "spread"]
 
 _BLOCK_BITS = 1 << 22
-"""Bits of bitmaps laid side by side at once: hostile batches of wide rows must not fill the
-memory."""
+"""How many bits of bitmaps are laid side by side at once, so that hostile batches of wide rows
+do not exhaust the memory."""
 
 _DENSE = 16
-"""A row up to so many times as wide as what is added to it is added densely."""
+"""A row is added densely if it has at most so many columns for each index that is added."""
 
 _FULL = 4
-"""A row up to so many times as wide as its columns that are added to is one whole stretch."""
+"""If more than 1 in so many columns of a row change, the whole row is written."""
 
 _SMALL_BITS = 1 << 13
-"""Bits of a row's bitmaps up to which it is summed together with other rows."""
+"""A row whose bitmaps have at most so many bits is summed together with other rows."""
 
 
 RowName = TypeVar("RowName")
@@ -45,7 +45,7 @@ class Block(NamedTuple, Generic[RowName]):
 
 
 class Accepted(NamedTuple):
-    """A report that passed: the row it adds to, and its columns as `Report.columns` has them."""
+    """A valid report: the row that it adds to, and its columns as in `Report.columns`."""
 
     key: TallyRowKey
     row: Row
@@ -54,7 +54,7 @@ class Accepted(NamedTuple):
 
 def increments(reports: Sequence[Accepted]) -> dict[TallyRowKey, Increment]:
     """The sum of all reports, one increment for each row that they name."""
-    # One object may stand for what many devices sent; its fields are looked at once.
+    # Identical reports of many devices are one object; its fields are read once.
     objects = dict(zip(map(id, reports), reports, strict=True))
     rows: dict[TallyRowKey, Row] = {}
     indices: defaultdict[TallyRowKey, Counter[int]] = defaultdict(Counter)
@@ -85,7 +85,7 @@ def increments(reports: Sequence[Accepted]) -> dict[TallyRowKey, Increment]:
 def merged(
     parts: Iterable[Mapping[TallyRowKey, Increment]], blocks: Iterable[Block[TallyRowKey]] = ()
 ) -> dict[TallyRowKey, Increment]:
-    """The sum of several sums; a row is in one block of each batch, always of the same rows."""
+    """The sum of several sums. A row is in one block of each batch, always of the same rows."""
     found: defaultdict[TallyRowKey, list[Increment]] = defaultdict(list)
     for part in (*parts, *map(spread, _together(blocks))):
         for key, increment in part.items():
@@ -94,13 +94,13 @@ def merged(
 
 
 def _together(blocks: Iterable[Block[TallyRowKey]]) -> Iterator[Block[TallyRowKey]]:
-    """The blocks of each tally as one."""
+    """The blocks of each tally, added up."""
     alike: defaultdict[TallyRowKey, list[Block[TallyRowKey]]] = defaultdict(list)
     for block in blocks:
         alike[block.rows[0]].append(block)
     for first, *others in alike.values():
         if others:
-            # Not into the first: a commit that fails is tried again, batch by batch.
+            # Not in place: a commit that fails is tried again, batch by batch.
             first = first._replace(reports=first.reports.copy(), counts=first.counts.copy())
         for other in others:
             np.add(first.reports, other.reports, out=first.reports)
@@ -158,7 +158,7 @@ def _places(part: Increment) -> slice | NDArray[np.int64]:
 def _sum_together(
     width: int, columns: Mapping[TallyRowKey, list[int]]
 ) -> Iterator[tuple[TallyRowKey, Increment]]:
-    """The sums of many rows of one width with few bitmaps each: as cohorts come, by the dozen."""
+    """The sums of many rows of one width with few bitmaps each, such as cohorts."""
     keys = list(columns)
     at_once = max(1, _BLOCK_BITS // _SMALL_BITS)
     for place in range(0, len(keys), at_once):

@@ -1,8 +1,8 @@
 """Counting in bulk: how often each column is set by many reports, without a loop over them.
 
-Indices are counted by bincount where the table is not much larger than the batch, and by
-sorting otherwise. Bitmaps are added by carry-save adders (Harley and Seal): three bitmaps
-of one weight become one of the same weight and one of the double, a word at a time, until
+Indices are counted with bincount if the table is not much larger than the batch, and by
+sorting otherwise. Bitmaps are added with carry-save adders (Harley and Seal): three bitmaps
+of one weight become one of the same weight and one of double the weight, word by word, until
 so few are left that their bits can be unpacked.
 """
 
@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 __all__ = ["count_bitmaps", "count_indices"]
 
 _DENSE = 16
-"""A table up to so many times the batch is counted densely: sorting costs more beyond."""
+"""A table of at most so many times the batch is counted densely; beyond that sorting is faster."""
 
 _FEW_BYTES = 1 << 12
 _FEW_ROWS = 4
-"""Bytes, or bitmaps, that are unpacked rather than added: fewer are not worth a step of the
-adder, and the bits of more are no longer near the processor."""
+"""At most so many bytes, or bitmaps, are unpacked instead of added. For fewer, the adder does not
+pay; the bits of more do not fit into the processor's cache."""
 
 _BLOCK_BYTES = 1 << 22
-"""Bytes of bitmaps that are added at once: the steps' intermediate results stay small."""
+"""Bytes of bitmaps that are added at once, so that intermediate results stay small."""
 
 
 def count_indices(
@@ -75,7 +75,7 @@ def _count(bitmaps: NDArray[np.uint8], width: int) -> NDArray[np.int64]:
             words = np.concatenate((either, words[3 * third :]))
         bits = np.unpackbits(words.view(np.uint8), axis=1, count=width, bitorder="little")
         for first in range(0, len(bits), 255):
-            # So few fit into a byte, and bytes are added many at a time.
+            # These counts fit into a byte, and bytes are added many at a time.
             ones = np.add.reduce(bits[first : first + 255], axis=0, dtype=np.uint8)
             counts += ones.astype(np.int64) << weight
         weight += 1

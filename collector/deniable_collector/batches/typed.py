@@ -1,7 +1,7 @@
-"""The short way to read a batch of JSON: typed decoding of what every good device sends.
+"""The fast path for JSON batches: typed decoding of what every good device sends.
 
-It takes no decision of its own. It answers None to whatever is unusual, and the strict
-parser of `bodies` then says what is wrong; what it does take, that parser would take alike.
+It returns None for anything unusual; then the strict parser of `bodies` decides, and says what
+is wrong. Whatever this decoder accepts, that parser would accept with the same result.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ __all__ = ["TypedBatch", "TypedReport", "decode_typed", "read_columns"]
 
 
 class TypedReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """A report as it travels; -1 stands for a row that was not given."""
+    """A report as it is sent; the row is -1 if it was not given."""
 
     metric: str
     scheme: str
     window: str
-    columns: int | str | tuple[int, ...]
+    columns: int | str | list[int]
     row: int = -1
 
 
 class TypedBatch(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """A batch as it travels."""
+    """A batch as it is sent."""
 
     batch: str
     reports: list[TypedReport]
@@ -38,9 +38,9 @@ _decode = msgspec.json.Decoder(TypedBatch).decode
 def decode_typed(body: bytes) -> TypedBatch | None:
     """The batch in a body, or None if it is not one of plain and well-typed JSON.
 
-    The decoder takes the last of two equal keys, which readers must not be free to differ
-    in. Without escapes the quotation marks in a body are those of its keys and texts alone,
-    so a key more than the batch holds shows in their number.
+    The decoder uses the last of two equal keys, but such bodies must be refused. In a body
+    without escapes all quotation marks belong to keys and texts, so their number reveals a
+    repeated key.
     """
     if b"\\" in body:
         return None
@@ -58,7 +58,7 @@ def decode_typed(body: bytes) -> TypedBatch | None:
     return batch if body.count(b'"') == quotes else None
 
 
-def read_columns(row: Row, packed: int | str | tuple[int, ...]) -> int | None:
+def read_columns(row: Row, packed: int | str | list[int]) -> int | None:
     """The columns as `deniable.wire.unpack_columns` reads them, or None to ask it."""
     if row.packing is Packing.INDEX:
         return packed if type(packed) is int and 0 <= packed < row.width else None
@@ -69,7 +69,7 @@ def read_columns(row: Row, packed: int | str | tuple[int, ...]) -> int | None:
         data = a2b_base64(text + b"=" * (-len(text) % 4), strict_mode=True)
     except ValueError:
         return None
-    # The decoder forgives stray bits in the last letter; one set has one spelling.
+    # The decoder ignores stray bits in the last letter, but a set has only one spelling.
     if len(data) != (row.width + 7) // 8 or b2a_base64(data, newline=False).rstrip(b"=") != text:
         return None
     columns = int.from_bytes(data, "little")
@@ -79,4 +79,4 @@ def read_columns(row: Row, packed: int | str | tuple[int, ...]) -> int | None:
 
 
 _STANDARD = bytes.maketrans(b"-_+/", b"+/!!")
-"""From the URL-safe alphabet to the one that the decoder knows, whose own two are foreign."""
+"""From the URL-safe alphabet to the decoder's; the two letters of the latter become invalid."""

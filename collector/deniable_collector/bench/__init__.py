@@ -1,1 +1,1 @@
-"""A load for a collector of one's own."""
+"""Load tests for your own collector."""

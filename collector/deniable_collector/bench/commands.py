@@ -1,4 +1,4 @@
-"""`deniable bench ingest`: how much a collector takes, and how long its answers take then."""
+"""`deniable bench ingest`: how many requests a collector handles, and its response times."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import time
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,12 +18,17 @@ from rich.table import Table
 
 from deniable import DeniableError, Registry
 from deniable_collector.bench.load import Load, Outcome, run
+from deniable_collector.bench.ramp import FIRST, MOST, Limit, Step, climb, send
 from deniable_collector.bench.reports import PREFIX, MadeUp, choose
 from deniable_collector.numeric import Real
+from deniable_collector.options import SettingOption
 
 __all__ = ["bench"]
 
 _KEY = "DENIABLE_INGEST_KEY"
+
+_STEP_SECONDS = 2.0
+"""How long each step of the search for the limit takes."""
 
 
 @click.group()
@@ -34,6 +40,7 @@ def bench() -> None:
 @click.option("--url", required=True, metavar="URL", help="The collector: http(s)://host[:port].")
 @click.option(
     "--registry",
+    cls=SettingOption,
     metavar="PATH",
     default="metrics.toml",
     envvar="DENIABLE_REGISTRY",
@@ -43,7 +50,13 @@ def bench() -> None:
 @click.option(
     "--metric", "names", multiple=True, help=f"Metrics to report; default: those named {PREFIX}*."
 )
-@click.option("--seconds", type=Real(0.1, 3600), default=10, show_default=True)
+@click.option(
+    "--seconds",
+    type=Real(0.1, 3600),
+    default=10,
+    show_default=True,
+    help="How long to measure, once the limit is found.",
+)
 @click.option(
     "--requests",
     type=click.IntRange(1, 10_000_000),
@@ -51,7 +64,11 @@ def bench() -> None:
     show_default=True,
     help="Requests to send at most.",
 )
-@click.option("--connections", type=click.IntRange(1, 1024), default=32, show_default=True)
+@click.option(
+    "--connections",
+    type=click.IntRange(1, MOST),
+    help="Connections; without it, and without --rate, they are raised until a limit is met.",
+)
 @click.option(
     "--rate",
     type=Real(0, 1_000_000),
@@ -70,13 +87,13 @@ def bench() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 def ingest(
     url: str, registry: str, names: tuple[str, ...], reports: int, yes: bool, as_json: bool,
-    **load: Any,
+    connections: int | None, rate: float, **load: Any,
 ) -> None:  # fmt: skip
-    """Send made-up reports to a collector, and measure its answers.
+    """Send made-up reports to a collector, measure its answers, and say what limits them.
 
-    Made-up reports are counted like any others and cannot be taken out of a tally again. So
-    metrics whose names begin with bench_ are taken, and others only if they are named and you
-    agree. A key for the collector is taken from DENIABLE_INGEST_KEY.
+    Made-up reports are counted like any others and cannot be removed from a tally. So the
+    command uses metrics whose names begin with bench_, and others only if you name them and
+    confirm. The key for the collector comes from DENIABLE_INGEST_KEY.
     """
     console = Console(stderr=True, highlight=False)
     address = urlsplit(url)
@@ -92,16 +109,24 @@ def ingest(
     except DeniableError as error:
         raise click.ClickException(str(error)) from error
     headers = {"X-Deniable-Key": os.environ[_KEY]} if os.environ.get(_KEY) else {}
-    asked = Load(url.rstrip("/") + "/v1/reports", headers=headers, **load)
-    outcome = Outcome()
+    asked = Load(
+        *(url.rstrip("/") + "/v1/reports",),
+        connections=connections or FIRST, rate=rate, headers=headers, **load,
+    )  # fmt: skip
+    outcome, found = Outcome(), None
     try:
-        asyncio.run(_watched(asked, bodies, outcome, console))
+        if connections is None and not rate:
+            outcome, found = asyncio.run(_climbed(asked, bodies, console))
+        else:
+            asyncio.run(_watched(asked, bodies, outcome, console))
     except KeyboardInterrupt:
         console.print("stopped early")
     if as_json:
-        click.echo(json.dumps(outcome.to_dict()))
+        click.echo(json.dumps({**outcome.to_dict(), **(found.to_dict() if found else {})}))
     else:
         _print(outcome)
+        if found is not None:
+            Console(highlight=False).print(found.describe())
     if not outcome.statuses[202]:
         raise click.ClickException("no batch was acknowledged")
 
@@ -109,12 +134,87 @@ def ingest(
 def _agree(real: list[str], url: str) -> None:
     warning = (
         f"This adds made-up reports to the tallies of {', '.join(real)} at {url}. They bias every "
-        "estimate of those windows, and nothing can take them out again."
+        "estimate of these windows, and cannot be removed again."
     )
     if not sys.stdin.isatty():
         raise click.UsageError(f"{warning} If that is what you want, say --yes.")
     click.echo(warning, err=True)
     click.confirm("Send them?", abort=True, err=True)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The steps of a search for the limit, and the limit."""
+
+    steps: list[Step]
+    limit: Limit
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "limit": self.limit,
+            "limit_detail": self.words,
+            "steps": [
+                {
+                    "connections": each.connections,
+                    "processes": each.processes,
+                    "acknowledged_per_second": each.rate,
+                }
+                for each in self.steps
+            ],
+        }
+
+    def describe(self) -> str:
+        steps = ", ".join(f"{each.connections}: {each.rate:,.0f}/s" for each in self.steps)
+        return f"connections tried  {steps}\nlimit              {self.words}"
+
+    @property
+    def words(self) -> str:
+        last = self.steps[-1]
+        if self.limit == "refusals":
+            ((code, _),) = last.outcome.problems.most_common(1)
+            return _REFUSALS.get(code, f"the collector refuses batches: {code}")
+        if self.limit == "failures":
+            ((error, _),) = last.outcome.errors.most_common(1)
+            return f"requests fail: {error}"
+        return _LIMITS[self.limit].format(each=last)
+
+
+_LIMITS = {
+    "collector": "the collector: more connections brought no more answers (where it runs on this "
+    "machine, it shares the processors with this command)",
+    "sender": "this command: its processes ({each.processes}) have no time left; send from several "
+    "machines",
+    "requests": "the number of requests (--requests), before any other limit was met",
+    "connections": "this command's connections ({each.connections})",
+}
+_REFUSALS = {
+    "too-many-requests": "the rate of a network (DENIABLE_RATE): run the collector with "
+    "DENIABLE_RATE=off to measure more",
+    "queue-full": "the collector: its queue is full (DENIABLE_QUEUE)",
+    "too-many-connections": "the collector's connections (DENIABLE_MAX_CONNECTIONS)",
+    "store-unavailable": "the collector's store, which takes no commit: see its log",
+}
+
+
+async def _climbed(load: Load, bodies: MadeUp, console: Console) -> tuple[Outcome, _Found]:
+    """Find the limit in short steps, and measure there for as long as was asked."""
+    short = min(load.seconds, _STEP_SECONDS)
+
+    async def step(connections: int, processes: int, requests: int) -> Outcome:
+        console.print(f"{connections} connections from {processes} processes for {short:g} s")
+        asked = replace(load, connections=connections, requests=requests, seconds=short)
+        return await send(asked, bodies, processes)
+
+    steps, limit = await climb(step, load.requests)
+    good = steps[:-1] if limit in ("refusals", "failures") else steps
+    sent = sum(each.outcome.answered + each.outcome.errors.total() for each in steps)
+    left = load.requests - sent
+    if left <= 0 or not good:
+        return Outcome.of([each.outcome for each in steps]), _Found(steps, limit)
+    best = max(good, key=lambda each: each.rate)
+    console.print(f"{best.connections} connections for {load.seconds:g} s, to measure")
+    asked = replace(load, connections=best.connections, requests=left)
+    return await send(asked, bodies, best.processes), _Found(steps, limit)
 
 
 async def _watched(load: Load, bodies: MadeUp, outcome: Outcome, console: Console) -> None:

@@ -1,8 +1,8 @@
-"""A load on a collector over HTTP, bounded in time and number, and what came of it.
+"""A load on a collector over HTTP, limited in time and number, and its results.
 
-With a rate, each request is due at a moment that does not depend on the answers before it,
-and its wait is measured from that moment: a collector that stalls cannot hide it by being
-asked less (coordinated omission, as Gil Tene named it).
+With a rate, each request is due at a moment that does not depend on earlier responses, and its
+wait is measured from that moment. Otherwise a stalled collector would get fewer requests, which
+hides the stall (coordinated omission, as Gil Tene named it).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import asyncio
 import itertools
 from array import array
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import aiohttp
@@ -24,13 +24,13 @@ _TIMEOUT = 30.0
 """Seconds after which a request counts as failed."""
 
 _PAUSE = 0.1
-"""Seconds that a connection rests after it failed, so that a dead collector is not hammered."""
+"""Seconds for which a connection pauses after a failure, to spare a collector that is down."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """What to send: `rate` is requests per second over all connections, 0 for as many as they
-    can; it ends after `seconds`, or `requests`."""
+    """What to send: `rate` is requests per second over all connections, 0 for as many as
+    possible. It ends after `seconds`, or `requests`."""
 
     url: str
     seconds: float
@@ -42,23 +42,43 @@ class Load:
 
 @dataclass
 class Outcome:
-    """What came of it, so far. `waits` are the seconds of each answer, of any status."""
+    """What came of it, so far. `waits` are the seconds of each answer, of any status; `problems`
+    counts the problems' codes; `busy` is the part of the time for which the sender calculated."""
 
     seconds: float = 0.0
+    busy: float = 0.0
     statuses: Counter[int] = field(default_factory=Counter)
+    problems: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
     accepted: int = 0
     duplicate: int = 0
     rejected: int = 0
     waits: array[float] = field(default_factory=lambda: array("d"))
 
+    @classmethod
+    def of(cls, parts: Sequence[Outcome]) -> Outcome:
+        """What came of several loads at the same time."""
+        whole = cls(
+            seconds=max(each.seconds for each in parts),
+            busy=min(each.busy for each in parts),
+            accepted=sum(each.accepted for each in parts),
+            duplicate=sum(each.duplicate for each in parts),
+            rejected=sum(each.rejected for each in parts),
+        )
+        for each in parts:
+            whole.statuses += each.statuses
+            whole.problems += each.problems
+            whole.errors += each.errors
+            whole.waits += each.waits
+        return whole
+
     @property
     def answered(self) -> int:
-        """Requests with an answer."""
+        """Requests with a response."""
         return self.statuses.total()
 
     def to_dict(self) -> dict[str, object]:
-        """The figures: times in milliseconds, None where there was no answer."""
+        """The figures: times in milliseconds, None without a response."""
         waits = 1000 * np.asarray(self.waits)
         percentiles = {f"p{each}": float(np.percentile(waits, each)) for each in (50, 90, 99)
                        } if len(waits) else dict.fromkeys(("p50", "p90", "p99"))  # fmt: skip
@@ -71,6 +91,7 @@ class Outcome:
                 "max": float(waits.max()) if len(waits) else None,
             },
             "statuses": {str(status): number for status, number in sorted(self.statuses.items())},
+            "problems": dict(self.problems.most_common()),
             "errors": dict(self.errors.most_common()),
             "reports": {
                 "accepted": self.accepted,
@@ -83,14 +104,19 @@ class Outcome:
 class _Receipt(msgspec.Struct):
     accepted: int
     duplicate: int
-    rejected: list[msgspec.Raw]
+    refused: dict[str, int]
+
+
+class _Problem(msgspec.Struct):
+    type: str
 
 
 _decode = msgspec.json.Decoder(_Receipt).decode
+_decode_problem = msgspec.json.Decoder(_Problem).decode
 
 
 async def run(load: Load, body: Callable[[], bytes], outcome: Outcome) -> None:
-    """Send the load, and write into `outcome` what comes of it while it comes.
+    """Send the load, and add each result to `outcome` at once.
 
     Every request is answered or failed when this returns.
     """
@@ -119,6 +145,8 @@ async def run(load: Load, body: Callable[[], bytes], outcome: Outcome) -> None:
             outcome.statuses[response.status] += 1
             if response.status == 202:
                 _count(outcome, answer)
+            else:
+                outcome.problems[_code(answer)] += 1
 
     async def watch() -> None:
         while True:
@@ -137,6 +165,13 @@ async def run(load: Load, body: Callable[[], bytes], outcome: Outcome) -> None:
         outcome.seconds = loop.time() - began
 
 
+def _code(answer: bytes) -> str:
+    try:
+        return _decode_problem(answer).type.removeprefix("urn:deniable:problem:")
+    except msgspec.DecodeError:
+        return "no problem of a collector's"
+
+
 def _count(outcome: Outcome, answer: bytes) -> None:
     try:
         receipt = _decode(answer)
@@ -145,4 +180,4 @@ def _count(outcome: Outcome, answer: bytes) -> None:
         return
     outcome.accepted += receipt.accepted
     outcome.duplicate += receipt.duplicate
-    outcome.rejected += len(receipt.rejected)
+    outcome.rejected += sum(receipt.refused.values())

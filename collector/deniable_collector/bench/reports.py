@@ -1,7 +1,7 @@
-"""Made-up batches for measuring a collector: random answers, through the real mechanisms.
+"""Made-up batches for measuring a collector: random values, through the real mechanisms.
 
-Reports are drawn ahead and used again in batches with ids of their own, so that making them
-does not slow the load down: what is measured is the collector.
+Reports are drawn beforehand and reused in batches with new ids, so that generating them does
+not slow the load down.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from deniable_collector.stores.base import ID_RETENTION
 __all__ = ["PREFIX", "BenchError", "MadeUp", "choose", "open_window"]
 
 PREFIX = "bench_"
-"""What the names of metrics begin with that exist to be measured with."""
+"""The prefix of the names of metrics that exist for load tests."""
 
 _POOL = 500
-"""Reports that are drawn of each metric."""
+"""How many reports are drawn for each metric."""
 
 
 class BenchError(DeniableError):
-    """There is nothing to measure with; the message says what to do."""
+    """There is no metric for the load test; the message says what to do."""
 
 
 def choose(registry: Registry, names: Sequence[str]) -> list[Metric]:
@@ -43,14 +43,14 @@ def choose(registry: Registry, names: Sequence[str]) -> list[Metric]:
     if not chosen:
         raise BenchError(
             f"the registry declares no metric whose name begins with {PREFIX}: add one, or name "
-            "others with --metric, whose tallies will then hold made-up reports for good"
+            "others with --metric, whose tallies will then contain made-up reports for ever"
         )
     return chosen
 
 
 def open_window(metric: Metric, now: float) -> str | None:
-    """The latest window of the metric that has ended and takes reports at `now` (POSIX
-    seconds); else one that ends within a day; None where the collector takes none."""
+    """The latest window of the metric that has ended and accepts reports at `now` (POSIX
+    seconds); else one that ends within a day; None if the collector accepts none."""
     current = windows.window_at(metric.window, now)
     previous = windows.window_at(metric.window, windows.start(current) - 1)
     for label in (previous, current):
@@ -85,7 +85,7 @@ class MadeUp:
                 self._pool.append(json.dumps(json.loads(body)["reports"][0]))
 
     def __call__(self) -> bytes:
-        """One body; its id is new."""
+        """One body, with a new id."""
         reports = ",".join([secrets.choice(self._pool) for _ in range(self._reports)])
         return f'{{"batch":"{new_batch_id()}","reports":[{reports}]}}'.encode()
 

@@ -1,1 +1,1 @@
-"""What an operator sees of a collector at work: its events, its log, its metrics."""
+"""What an operator sees of a running collector: its events, its log, its metrics."""

@@ -1,9 +1,9 @@
-"""What the operator is told: one event on each line of the log, as text or as JSON.
+"""The log for the operator: one event on each line, as text or as JSON.
 
 Every line has the same members: `time` (UTC), `level`, `event` (what happened, in one word),
-`message` (the same for people), `process` (its id), and what else belongs to the event. The
-standard library's logging is enough for that, and gunicorn and uvicorn speak it already: one
-formatter gives the lines of all three the same form.
+`message` (the same for people), `process` (its id), and the members of the event. It uses the
+standard library's logging, as gunicorn and uvicorn do, so one formatter gives the lines of all
+three the same form.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _log = logging.getLogger("deniable_collector")
 
 
 _ABOUT_PROCESSES = {"gunicorn.error"}
-"""Loggers whose exceptions are about the server's processes: `logs` keeps requests out."""
+"""Loggers whose exceptions are about the server's processes; `logs` keeps requests out of them."""
 
 
 class EventFormatter(logging.Formatter):
     """Formats the records of `tell`, and those of other loggers as events named after them.
 
-    `form` is json: one object on each line; or text: time, level, event and message. An
-    exception is shown in full where only the server's own processes can be its subject;
-    elsewhere its message may hold what was sent, and its type and places must do.
+    `form` is json (one object on each line) or text (time, level, event and message). An
+    exception is shown in full only if it is about the server's own processes. Elsewhere its
+    message may contain what was sent, so only its type and places are shown.
     """
 
     def __init__(self, form: str) -> None:
@@ -64,7 +64,7 @@ class EventFormatter(logging.Formatter):
 
 
 def places(error: BaseException) -> str:
-    """Where it was raised, innermost first: files and lines, and nothing that was sent."""
+    """Where it was raised, innermost first: only files and lines, nothing that was sent."""
     frames = traceback.extract_tb(error.__traceback__)
     return " < ".join(f"{Path(each.filename).name}:{each.lineno}" for each in frames[::-1])
 
@@ -72,13 +72,13 @@ def places(error: BaseException) -> str:
 def tell(
     level: Literal["info", "warning", "error"], event: str, message: str, **fields: Any
 ) -> None:
-    """Write one event. `fields` go into the line of JSON; `message` says them in words."""
+    """Write one event. `fields` are members of the JSON line; `message` says them in words."""
     number = logging.getLevelNamesMapping()[level.upper()]
     _log.log(number, "%s", message, extra={"event": event, "fields": fields})
 
 
 def announce(form: str, event: str, message: str, *, warning: bool = False, **fields: Any) -> None:
-    """Write one event where no log is open: as JSON, or as its message alone.
+    """Write one event before the log is open: as JSON, or only its message.
 
     It goes to standard output, a warning to standard error.
     """

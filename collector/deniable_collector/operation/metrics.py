@@ -1,7 +1,7 @@
-"""Figures for Prometheus, summed over all processes, at an address of their own.
+"""Metrics for Prometheus, summed over all processes, at an address of their own.
 
 They are counted once for each commit, never for each report. No label has values that a
-sender could choose: metrics' names come from the registry, all others from lists in the code.
+sender could choose: names of metrics come from the registry, all others from lists in the code.
 """
 
 from __future__ import annotations
@@ -94,15 +94,15 @@ JOURNAL = Gauge(
 
 
 def count_answer(status: int, problem: str = "", number: int = 1) -> None:
-    """Requests were answered; `problem` is the code of a problem document."""
+    """Count answered requests; `problem` is the code of a problem document."""
     REQUESTS.labels(str(status), problem).inc(number)
 
 
 def count_receipts(receipts: Iterable[Receipt]) -> None:
-    """Batches are about to be acknowledged by 202, one each."""
+    """Count batches that are about to be acknowledged by 202, one each."""
     folded = again = empty = accepted = duplicate = 0
     rejected: Tallied[str] = Tallied()
-    # Plain additions: this runs for every request, all the rest once for each commit.
+    # Plain additions, because this runs for every request; the rest runs once per commit.
     for receipt in receipts:
         if reports := receipt.accepted:
             folded += 1
@@ -112,10 +112,8 @@ def count_receipts(receipts: Iterable[Receipt]) -> None:
             duplicate += reports
         else:
             empty += 1
-        if receipt.refused is not None:
+        if receipt.refused:
             rejected.update(receipt.refused)
-        elif receipt.rejected:
-            rejected.update(each.reason for each in receipt.rejected)
     _add(BATCHES, {"accepted": folded, "duplicate": again, "empty": empty})
     _add(REJECTED, rejected)
     _add(REPORTS, {"accepted": accepted, "duplicate": duplicate, "rejected": rejected.total()})
@@ -123,7 +121,7 @@ def count_receipts(receipts: Iterable[Receipt]) -> None:
 
 
 def count_commit(commit: Commit, seen: frozenset[str], seconds: float) -> None:
-    """The store has taken a commit, or, if it has seen some of the ids, has left it."""
+    """Count a commit; if the store has seen some of the ids, it added nothing."""
     COMMIT_SECONDS.observe(seconds)
     if seen:
         return
@@ -141,7 +139,7 @@ def _add(counter: Counter, numbers: Mapping[str, int]) -> None:
 
 
 class _OnTheSpot(Collector):
-    """What is looked up when somebody asks, instead of being counted."""
+    """Metrics that are computed at each scrape."""
 
     def __init__(self, store: Store, metrics: int) -> None:
         self._store = store
@@ -153,7 +151,9 @@ class _OnTheSpot(Collector):
             up = 1
         except StoreError:
             up = 0
-        yield GaugeMetricFamily("deniable_store_up", "1 if the store answers now, else 0.", up)
+        yield GaugeMetricFamily(
+            "deniable_store_up", "1 if the store can take a commit now, else 0.", up
+        )
         yield GaugeMetricFamily(
             "deniable_registry_metrics", "Metrics that the registry declares.", self._metrics
         )
@@ -165,9 +165,9 @@ class _OnTheSpot(Collector):
 
 
 def served(app: WSGIApplication, port: int, store: Store, metrics: int) -> WSGIApplication:
-    """The app, with GET /metrics for those who come in at this port, and for them alone.
+    """The app, with GET /metrics only for connections at this port.
 
-    It must be the outermost: the port is that of the socket, before any header is believed.
+    It must be the outermost app: it uses the port of the socket, not of any header.
     """
     registry = CollectorRegistry()
     if VARIABLE in os.environ:

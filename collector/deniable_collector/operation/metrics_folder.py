@@ -1,8 +1,8 @@
-"""The folder in which the processes of one collector share their figures: made before the first
-of them is forked, removed after the last has ended.
+"""The folder in which the processes of one collector share their metrics. It is created before the
+first of them is forked, and removed after the last has ended.
 
-prometheus_client looks for it once, when it is first imported, and this file therefore imports
-it as late as it can.
+prometheus_client looks for it once, when it is first imported. So this file imports it as late as
+possible.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 
 
 def begin() -> None:
-    """Make the folder, a new one, and name it to the processes to come.
+    """Create a new folder, and set its path in the environment of later processes.
 
     Raises:
-        RuntimeError: prometheus_client was imported before, and would count for itself alone.
+        RuntimeError: prometheus_client was imported before, and would count only this process.
     """
     if "prometheus_client" in sys.modules:
         raise RuntimeError("metrics_folder.begin() must run before prometheus_client is imported")
@@ -30,7 +30,7 @@ def begin() -> None:
 
 
 def end_process(pid: int) -> None:
-    """Forget what was true of a process only while it lived; its counts stay in the sums."""
+    """Remove the gauges of a process that has ended; its counters stay in the sums."""
     if VARIABLE in os.environ:
         from prometheus_client.multiprocess import mark_process_dead
 

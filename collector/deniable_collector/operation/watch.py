@@ -1,5 +1,5 @@
-"""The store as a running collector sees it: each loss and each return is told once, and every
-commit is measured."""
+"""The store as a running collector sees it: each loss, each cause of it and each return is told
+once, and every commit is measured."""
 
 from __future__ import annotations
 
@@ -16,19 +16,36 @@ from deniable_collector.tally import Tally
 
 __all__ = ["WatchedStore"]
 
+_CALM = 5.0
+"""Seconds without a failure after which the store is back. A full disk takes a commit now and then,
+and the log would tell of each."""
+
+_ANY = -1
+"""The shard of a call that writes to one of several."""
+
+_PING_SECONDS = 1.0
+"""How long the answer to a ping stands, if no call fails meanwhile: it writes, and anybody may ask
+/readyz."""
+
 
 class WatchedStore(Store):
-    """Passes everything on to another store; safe to use from several threads if that is."""
+    """Forwards every call to another store; as thread-safe as that store is."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._lock = threading.Lock()
         self._lost_at: float | None = None
+        self._failed_at = 0.0
+        self._failing: set[int] = set()
+        self._causes: set[str] = set()
         self._published: dict[str, set[str]] = {}
+        self._pinging = threading.Lock()
+        self._pinged_at: float | None = None
+        self._ping: StoreUnavailable | None = None
 
     @property
     def shards(self) -> int:
-        # Asked for every batch, and answered from memory once the store is known.
+        # Called for every batch, and answered from memory once it is known.
         try:
             return self._store.shards
         except StoreUnavailable as error:
@@ -37,7 +54,7 @@ class WatchedStore(Store):
 
     def fold(self, commit: Commit, now: float) -> frozenset[str]:
         began = time.perf_counter()
-        with self._contact():
+        with self._contact(commit.shard):
             seen = self._store.fold(commit, now)
         metrics.count_commit(commit, seen, time.perf_counter() - began)
         return seen
@@ -47,7 +64,7 @@ class WatchedStore(Store):
         with self._contact():
             self._store.publish(listed)
         schemes_of = {name: {each.fingerprint for each in listed[name]} for name in listed}
-        # The same is published again every minute, which is nobody's news.
+        # The same schemes are published again every minute, which is not logged.
         if schemes_of != self._published:
             self._published = schemes_of
             tell("info", "published", f"published the schemes of {len(listed)} metrics",
@@ -78,36 +95,60 @@ class WatchedStore(Store):
             return self._store.drop(before)
 
     def ping(self) -> None:
-        with self._contact():
-            self._store.ping()
+        with self._pinging:
+            if self._pinged_at is None or time.monotonic() - self._pinged_at >= _PING_SECONDS:
+                self._ping = None
+                try:
+                    # Of several shards any may have answered.
+                    with self._contact(0 if self.shards == 1 else _ANY):
+                        self._store.ping()
+                except StoreUnavailable as error:
+                    self._ping = error
+                self._pinged_at = time.monotonic()
+            if self._ping is not None:
+                raise StoreUnavailable(str(self._ping), self._ping.retry_after)
 
     def clear_journal(self, older_than: float) -> float | None:
-        # A journal that cannot be cleared now is no loss of the store.
+        # A journal that cannot be cleared now does not mean that the store is lost.
         return self._store.clear_journal(older_than)
 
     def close(self) -> None:
         self._store.close()
 
     @contextmanager
-    def _contact(self) -> Iterator[None]:
+    def _contact(self, shard: int | None = None) -> Iterator[None]:
+        """Watch a call; one that writes names its shard, or `_ANY`. Reading says nothing of
+        writing."""
         try:
             yield
         except StoreUnavailable as error:
-            self._lose(error)
+            self._lose(error, shard)
             raise
-        if self._lost_at is not None:
-            self._regain()
+        if self._lost_at is not None and shard is not None:
+            self._regain(shard)
 
-    def _lose(self, error: StoreUnavailable) -> None:
+    def _lose(self, error: StoreUnavailable, shard: int | None = None) -> None:
         metrics.STORE_FAILURES.inc()
+        cause = str(error)
         with self._lock:
-            before, self._lost_at = self._lost_at, self._lost_at or time.monotonic()
-        if before is None:
-            tell("error", "store-lost", f"{error}; batches are answered 503 meanwhile")
+            self._failed_at = time.monotonic()
+            if self._lost_at is None:
+                self._lost_at = self._failed_at
+            if shard is not None and shard != _ANY:
+                self._failing.add(shard)
+            self._pinged_at = None
+            known = cause in self._causes
+            self._causes.add(cause)
+        if not known:
+            tell("error", "store-lost", f"{cause}; batches are answered 503 meanwhile")
 
-    def _regain(self) -> None:
+    def _regain(self, shard: int) -> None:
         with self._lock:
-            before, self._lost_at = self._lost_at, None
-        if before is not None:
-            away = round(time.monotonic() - before, 1)
-            tell("info", "store-recovered", f"the store is back after {away} s", seconds=away)
+            self._failing.discard(shard)
+            lost_at, now = self._lost_at, time.monotonic()
+            if lost_at is None or self._failing or now - self._failed_at < _CALM:
+                return
+            self._lost_at = None
+            self._causes.clear()
+        away = round(self._failed_at - lost_at, 1)
+        tell("info", "store-recovered", f"the store is back after {away} s", seconds=away)

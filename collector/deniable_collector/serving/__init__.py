@@ -1,1 +1,1 @@
-"""Around one request: who may send, how much and how slowly, and what is answered."""
+"""Serving one request: who may send, size and time limits, and responses."""

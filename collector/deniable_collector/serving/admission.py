@@ -1,7 +1,7 @@
-"""Who may send a batch at all: holders of an ingest key, at the rate that a network is allowed.
+"""Who may send a batch: holders of an ingest key, at the rate that a network is allowed.
 
-An address is looked at and forgotten. Of a network (/24, /48) a count is kept, under a hash
-whose random key goes when the count goes: after the second, minute, hour or day of the rate.
+No address is stored. For a network (/24, /48) there is a count, under a hash with a random key.
+Both are deleted after the second, minute, hour or day of the rate.
 """
 
 from __future__ import annotations
@@ -21,18 +21,20 @@ from limits.storage import Storage
 from limits.strategies import FixedWindowRateLimiter
 
 from deniable_collector.batches.bodies import IntakeError
-from deniable_collector.settings import Settings
+from deniable_collector.operation.events import tell
+from deniable_collector.settings import OFF, Settings
 
 __all__ = ["Admission", "client_address", "network_of"]
 
 _IPV4, _IPV6 = 24, 48
 
 _MOST_NETWORKS = 1 << 20
-"""Networks that are counted at a time; with more, all begin again, so that memory is bounded."""
+"""The most networks that are counted at a time. With more, all counts are reset, so that memory is
+bounded."""
 
 
 class Admission:
-    """Lets a request in or raises; `None` of `of` stands for a collector that lets all in.
+    """Admits a request or raises. `of` returns None for a collector that admits everybody.
 
     `clock` returns seconds that never go back.
     """
@@ -40,29 +42,33 @@ class Admission:
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
         self._keys = settings.ingest_keys
         self._hops = settings.trusted_proxies
-        self._rate = limits.parse(settings.rate) if settings.rate else None
+        self._rate = limits.parse(settings.rate) if settings.rate != OFF else None
+        self._told = False
         self._counts = _Counts(clock)
         self._limiter = FixedWindowRateLimiter(self._counts)
 
     @classmethod
     def of(cls, settings: Settings) -> Admission | None:
         """What the settings ask for; None if they ask for nothing, which then costs nothing."""
-        return cls(settings) if settings.rate or settings.ingest_keys else None
+        return cls(settings) if settings.rate != OFF or settings.ingest_keys else None
 
-    def admit(self, address: str, authorization: str, key: str) -> None:
+    def admit(self, address: str, authorization: str, key: str, *, forwarded: str = "") -> None:
         """Let one request in.
 
-        `address` is the client's as `client_address` finds it, `authorization` and `key` the
-        headers Authorization and X-Deniable-Key; each is empty where there is none.
+        `address` is the client's as `client_address` finds it, `authorization`, `key` and
+        `forwarded` the headers Authorization, X-Deniable-Key and X-Forwarded-For; each is empty
+        where there is none.
 
         Raises:
             IntakeError: 429 if the client's network sends too much, 401 without a good key.
         """
-        # The rate comes first, so that it bounds how fast keys can be guessed.
+        # The rate comes first, so that it limits how fast keys can be guessed.
         if self._rate is not None and address:
             secret = self._counts.secret_for(self._rate.get_expiry())
             network = hashlib.blake2b(network_of(address), key=secret, digest_size=8).hexdigest()
             if not self._limiter.hit(self._rate, network):
+                if forwarded and not self._hops:
+                    self._tell_of_a_proxy()
                 raise _too_many(self._counts.seconds_left())
         if self._keys and not self._known(authorization, key):
             raise _no_key()
@@ -70,7 +76,7 @@ class Admission:
     def admit_scope(
         self, client: tuple[str, int] | None, headers: Iterable[tuple[bytes, bytes]]
     ) -> None:
-        """`admit` for what an ASGI server knows: the peer, and the header with names in lower case.
+        """`admit` for ASGI servers: with the peer, and the header with names in lower case.
 
         Raises:
             IntakeError: as `admit` does.
@@ -81,22 +87,33 @@ class Admission:
                 found[name] = b"%b,%b" % (found[name], value) if found[name] else value
         authorization, key, forwarded = (each.decode("latin-1") for each in found.values())
         address = client_address(client[0] if client else "", forwarded, self._hops)
-        self.admit(address, authorization, key)
+        self.admit(address, authorization, key, forwarded=forwarded)
+
+    def _tell_of_a_proxy(self) -> None:
+        if not self._told:
+            self._told = True
+            tell(
+                "warning",
+                "proxy-unknown",
+                "batches beyond DENIABLE_RATE carry X-Forwarded-For, which nobody believes as "
+                "DENIABLE_TRUSTED_PROXIES is 0: behind a proxy all devices share one rate, so "
+                "set it to the number of your proxies",
+            )
 
     def _known(self, authorization: str, key: str) -> bool:
         scheme, _, token = authorization.partition(" ")
         if not key and scheme.lower() == "bearer":
             key = token.strip()
         digest = hashlib.sha256(key.encode("latin-1", "replace")).digest()
-        # All are compared, so that the time says nothing of which one was near.
+        # All are compared, so that the time does not reveal which one was close.
         return sum(hmac.compare_digest(digest, each) for each in self._keys) > 0
 
 
 def client_address(peer: str, forwarded: str, hops: int) -> str:
     """The client's address: the peer's, or what the outermost of `hops` proxies saw.
 
-    `forwarded` is X-Forwarded-For; what stands left of the trusted hops is the client's own
-    word and counts for nothing.
+    `forwarded` is X-Forwarded-For. Entries to the left of the trusted hops come from the client
+    and are ignored.
     """
     if hops and forwarded:
         seen = forwarded.split(",")
@@ -106,7 +123,7 @@ def client_address(peer: str, forwarded: str, hops: int) -> str:
 
 
 def network_of(address: str) -> bytes:
-    """The /24 or /48 of an address; all that is no address is one network."""
+    """The /24 or /48 of an address; everything that is not an address counts as one network."""
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -119,10 +136,10 @@ def network_of(address: str) -> bytes:
 
 
 class _Counts(Storage):
-    """The counts of one stretch of time, forgotten all at once together with their secret.
+    """The counts of one period, which are deleted all at once together with their secret.
 
-    The library's own memory walks through all of its keys in a thread, a hundred times a
-    second: too much with the networks of a launch day.
+    The library's own storage iterates over all of its keys in a thread, a hundred times a
+    second, which is too slow with the networks of a launch day.
     """
 
     STORAGE_SCHEME = None
@@ -135,7 +152,7 @@ class _Counts(Storage):
         self.reset()
 
     def secret_for(self, seconds: float) -> bytes:
-        """What keys are hashed with now; where a stretch has ended, one of `seconds` begins."""
+        """The current hash key. If a period has ended, a new one of `seconds` begins."""
         with self._lock:
             if self._clock() >= self._ends:
                 self._forget()
@@ -156,7 +173,7 @@ class _Counts(Storage):
         return time.time() + self.seconds_left()
 
     def seconds_left(self) -> float:
-        """How long the present stretch goes on."""
+        """The remaining seconds of the current period."""
         return max(0.0, self._ends - self._clock())
 
     def check(self) -> bool:
@@ -187,7 +204,7 @@ def _too_many(seconds: float) -> IntakeError:
         "Too many requests",
         "this network sends more than the collector takes from one: send the batch again "
         "later, unchanged",
-        retry_after=math.ceil(seconds),
+        retry_after=max(1, math.ceil(seconds)),
     )
 
 

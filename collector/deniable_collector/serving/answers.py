@@ -1,4 +1,4 @@
-"""What the collector answers, and how that travels."""
+"""The collector's responses, and their bytes."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ SECURITY_HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-"""What every answer carries, unless it says otherwise."""
+"""The headers of every response, unless it overrides them."""
 
 _AUTHENTICATE = 'Bearer realm="deniable"'
-"""What WWW-Authenticate says beside a 401 (RFC 9110, 11.6.1)."""
+"""The WWW-Authenticate header of a 401 (RFC 9110, 11.6.1)."""
 
 
 class Answer(NamedTuple):
@@ -33,15 +33,14 @@ class Answer(NamedTuple):
     retry_after: float | None = None
 
 
-_PLAIN = b'{"batch": "%s", "accepted": %d, "duplicate": %d, "rejected": []%s}'
-_NONE_REFUSED = b', "refused": {}'
+_PLAIN = b'{"batch": "%s", "accepted": %d, "duplicate": %d, "rejected": [], "refused": {}}'
 
 
 @lru_cache(maxsize=64)
 def head(
     content_type: str, retry_after: float | None, status: int = 0
 ) -> tuple[tuple[bytes, bytes], ...]:
-    """What stands in the header of an answer, but for its length; names in lower case."""
+    """The headers of a response, except for its length; names in lower case."""
     headers = [(b"content-type", content_type.encode())]
     headers += [(name.lower().encode(), text.encode()) for name, text in SECURITY_HEADERS.items()]
     if retry_after is not None:
@@ -53,19 +52,16 @@ def head(
 
 def accepted(receipt: Receipt) -> Answer:
     """202: the batch is folded, and this is what was counted of it."""
-    if not receipt.rejected and not receipt.refused:
+    if not receipt.refused:
         # Nearly every batch: its id is hexadecimal, so nothing is left to be escaped.
-        numbers = receipt.accepted, receipt.duplicate
-        more = b"" if receipt.refused is None else _NONE_REFUSED
-        return Answer(202, _PLAIN % (receipt.batch.encode(), *numbers, more))
+        return Answer(202, _PLAIN % (receipt.batch.encode(), receipt.accepted, receipt.duplicate))
     document: dict[str, object] = {
         "batch": receipt.batch,
         "accepted": receipt.accepted,
         "duplicate": receipt.duplicate,
         "rejected": [vars(rejection) for rejection in receipt.rejected],
+        "refused": dict(receipt.refused),
     }
-    if receipt.refused is not None:
-        document["refused"] = dict(receipt.refused)
     return Answer(202, json.dumps(document).encode())
 
 

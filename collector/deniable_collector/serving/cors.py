@@ -1,6 +1,6 @@
-"""Which web pages may send batches: the Fetch standard's CORS, for the ingest route alone.
+"""Which web pages may send batches: the Fetch standard's CORS, only for the ingest route.
 
-No credentials are ever allowed, so a browser sends no cookie along.
+No credentials are ever allowed, so a browser sends no cookies.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PREFLIGHT = {
 
 
 class Cors:
-    """The headers that let pages of the configured origins read an answer."""
+    """The headers that let pages of the configured origins read a response."""
 
     def __init__(self, origins: tuple[str, ...]) -> None:
         self._origins = frozenset(origins)
@@ -27,11 +27,11 @@ class Cors:
 
     @classmethod
     def of(cls, settings: Settings) -> Cors | None:
-        """What the settings ask for; None where no page may send, which then costs nothing."""
+        """The headers that the settings ask for; None if no page may send."""
         return cls(settings.cors_origins) if settings.cors_origins else None
 
     def headers(self, origin: str) -> dict[str, str]:
-        """What an answer carries for a request from this origin; "" where it names none."""
+        """The headers for a request from this origin; "" if the request names none."""
         if self._anyone:
             allowed = {"Access-Control-Allow-Origin": "*"}
         elif origin in self._origins:
@@ -41,6 +41,6 @@ class Cors:
         return {**allowed, "Access-Control-Expose-Headers": "Retry-After"}
 
     def preflight(self, origin: str) -> dict[str, str]:
-        """What the answer to OPTIONS carries."""
+        """The headers of the response to OPTIONS."""
         headers = self.headers(origin)
         return {**headers, **_PREFLIGHT} if "Access-Control-Allow-Origin" in headers else headers

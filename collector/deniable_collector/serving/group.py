@@ -1,6 +1,6 @@
-"""Group commit: the batches that arrive together are folded by one commit in another thread.
+"""Group commit: the batches that arrive together are committed together, in another thread.
 
-While a commit is under way the next group gathers; a batch is answered after its commit.
+While a commit is running, the next group gathers. A batch is answered after its commit.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from deniable_collector.stores.base import StoreUnavailable, shard_of
 __all__ = ["Done", "GroupCommit", "settle"]
 
 Done: TypeAlias = Callable[[Receipt | Exception], None]
-"""Is told what became of a batch."""
+"""Called with the result of a batch."""
 
 
 class GroupCommit:
-    """Folds batches in groups; used from one event loop.
+    """Commits batches in groups; used from one event loop.
 
-    A group begins at least `tick` seconds after the one before: each commit costs the same
-    store call and the same `fsync`, however many batches are in it.
+    A group starts at least `tick` seconds after the previous one, because each commit costs one
+    store call and one `fsync`, however many batches are in it.
     """
 
     def __init__(self, intake: Intake, tick: float) -> None:
@@ -37,9 +37,9 @@ class GroupCommit:
         self._thread = ThreadPoolExecutor(1, "commit")
 
     def add(self, batch: Batch, done: Done) -> None:
-        """Fold one batch, together with others; `done` is called once, after the commit.
+        """Commit one batch, together with others; `done` is called once, after the commit.
 
-        It is given the receipt, or else:
+        Its argument is the receipt, or else:
             StoreUnavailable: the commit failed; the batch may be sent again.
             StoreError: the store refused this batch.
         """
@@ -47,15 +47,15 @@ class GroupCommit:
         if not self._busy:
             self._busy = True
             loop = asyncio.get_running_loop()
-            # Not before the other requests that this turn of the loop has read are here too.
+            # Start after this turn of the loop, so that the other requests it has read are in too.
             loop.call_at(max(self._next, loop.time()), self._begin)
 
     async def take(self, batch: Batch) -> Receipt:
-        """Fold one batch as `add` does, and return its receipt or raise what `add` would give."""
+        """Commit one batch like `add`, and return its receipt or raise the error."""
         future: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
 
         def done(outcome: Receipt | Exception) -> None:
-            # A client that went away is not waited for; its batch counts all the same.
+            # If the client has gone, nobody waits; its batch is counted nevertheless.
             if future.cancelled():
                 return
             if isinstance(outcome, Exception):
@@ -67,7 +67,7 @@ class GroupCommit:
         return await future
 
     def close(self) -> None:
-        """Wait for the commit under way, and end the thread."""
+        """Wait for the running commit, and end the thread."""
         self._thread.shutdown()
 
     def _begin(self) -> None:
@@ -78,7 +78,7 @@ class GroupCommit:
         try:
             commit = loop.run_in_executor(self._thread, settle, self._intake, batches)
         except Exception as error:
-            # No thread can be had, or none any more.
+            # No thread can be started, or the executor has ended.
             self._tell(group, [error] * len(group))
             return
         commit.add_done_callback(lambda finished: self._end(group, finished))
@@ -94,7 +94,7 @@ class GroupCommit:
             if len(outcomes) != len(group):
                 raise RuntimeError
         except BaseException as error:
-            # Whatever ended the commit, nobody may wait for it for ever.
+            # Whatever error ended the commit, every waiting request must be answered.
             told = error if isinstance(error, Exception) else RuntimeError(type(error).__name__)
             outcomes = [told] * len(group)
         self._tell(group, outcomes)
@@ -102,12 +102,12 @@ class GroupCommit:
     def _tell(
         self, group: list[tuple[Batch, Done]], outcomes: Sequence[Receipt | Exception]
     ) -> None:
-        """Answer a group, and begin the next one if there is one."""
+        """Answer a group, and start the next one if there is one."""
         for (_, done), outcome in zip(group, outcomes, strict=True):
             try:
                 done(outcome)
             except Exception as error:
-                # One answer that fails must not keep the others back.
+                # An error in one response must not prevent the others.
                 tell_unexpected(error)
         self._busy = bool(self._waiting)
         if self._waiting:
@@ -116,11 +116,11 @@ class GroupCommit:
 
 
 def settle(intake: Intake, batches: Sequence[Batch]) -> list[Receipt | Exception]:
-    """Take the batches of each shard in one commit; if that is refused, one by one.
+    """Commit the batches of each shard together; if that is refused, one by one.
 
-    So a batch that the store refuses, or that meets a bug, fails alone. Where a shard is
-    away, nothing is tried again: all of its batches that are not folded by then fail alike,
-    and those of the other shards do not.
+    So a batch that the store refuses, or that triggers a bug, fails alone. If a shard is away,
+    nothing is tried again: all of its batches that are not committed yet fail, and those of
+    the other shards do not.
     """
     try:
         number = intake.shards

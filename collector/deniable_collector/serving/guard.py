@@ -1,7 +1,7 @@
-"""The limits of a connection: how much header it may bring, how slowly, and how many there are.
+"""The limits of a connection: size of its header, time, and the number of connections.
 
-The parser underneath keeps a header of any length, and uvicorn waits for ever for a request
-that has begun; here both end, with a problem document where one can still be understood.
+The parser accepts a header of any length, and uvicorn waits for ever for a request that has
+begun. Here both have limits, with a problem document if the client can still read one.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from deniable_collector.batches.bodies import IntakeError
 from deniable_collector.operation.events import tell
 from deniable_collector.serving.answers import wire
+from deniable_collector.serving.framing import check_framing
 from deniable_collector.serving.problems import problem_of, tell_unexpected
 from deniable_collector.serving.refusals import (
     full,
@@ -29,20 +30,24 @@ from deniable_collector.settings import Settings
 __all__ = ["PIPELINED", "ROOM", "Guard", "GuardedConnection", "open_files"]
 
 ROOM: Final = 64
-"""Connections beyond the limit that are told so at the same time; others are cut off. As many
-may come in at the private address, whatever goes on at the other."""
+"""How many connections beyond the limit get an answer at the same time; others are cut off. As many
+connections are reserved for the private address."""
 
 PIPELINED: Final = 64
-"""Requests of one connection that may wait for the one before them. What has been read of a
-connection can hold thousands, each of which takes a hundred times its bytes of memory."""
+"""How many pipelined requests of one connection may wait. What was read at once can contain
+thousands, each of which needs a hundred times its bytes of memory."""
 
 _SPARE = 3 * ROOM
-"""Files that are needed beside those of the connections up to the limit."""
+"""Open files that are needed in addition to the connections."""
 
 _LOOK_SECONDS = 0.5
 _LINGER_SECONDS = 2.0
-"""How long a refused client may take to read why. Closing at once would reset the connection,
-and what the client had not read by then would be lost."""
+"""Seconds for which a refused client may read the reason. Closing at once would reset the
+connection, and what the client had not read yet would be lost."""
+
+_CHUNKS = 2048
+_CHUNK_BYTES = 256
+"""A body may come in so many chunks, and in one more for each so many bytes: each takes a call."""
 
 _SLACK = 1 << 16
 _BODY = (b"content-length", b"transfer-encoding")
@@ -56,8 +61,8 @@ _PER_REQUEST = (
 
 
 def _worth_a_line(record: logging.LogRecord) -> bool:
-    """Whether uvicorn says more than that a client sent nonsense, of which a flood would fill
-    the disk; the metrics count it."""
+    """Leave out uvicorn's messages about malformed requests, with which a flood would fill the
+    disk. The metrics count them."""
     return not record.getMessage().startswith(_PER_REQUEST)
 
 
@@ -65,7 +70,7 @@ logging.getLogger("uvicorn.error").addFilter(_worth_a_line)
 
 
 def open_files(connections: int) -> None:
-    """Let this process and its children have files enough for so many connections, if they may.
+    """Raise the limit of open files of this process and its children, if the system allows it.
 
     Without it, a server that reaches the system's limit (often 1,024) stops accepting.
     """
@@ -84,9 +89,9 @@ def open_files(connections: int) -> None:
 
 
 class Guard:
-    """What all connections of one process share: the limits, and a look at each now and then.
+    """The limits that all connections of one process share, and a periodic check of each.
 
-    One look at all of them twice a second costs a request nothing, unlike a timer for each.
+    Checking all of them twice a second costs a request nothing, unlike a timer for each.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -106,8 +111,8 @@ class Guard:
     def enter(self, connection: GuardedConnection) -> int:
         """Watch a connection; returns how many there are now beyond the limit.
 
-        Those at the private address have room of their own: probes and figures are needed
-        most when a flood takes all the rest.
+        Connections at the private address have their own limit, because probes and metrics are
+        needed most during a flood.
         """
         crowd, most = self._connections, self.max_connections
         if connection.server is not None and connection.server[1] == self._private_port:
@@ -118,7 +123,7 @@ class Guard:
         return len(crowd) - most
 
     def leave(self, connection: GuardedConnection) -> None:
-        """Watch it no more."""
+        """Stop watching a connection."""
         self._connections.discard(connection)
         self._private.discard(connection)
 
@@ -129,7 +134,7 @@ class Guard:
             try:
                 connection.look(now)
             except Exception as error:
-                # One that cannot be looked at must not keep the others from being ended.
+                # An error with one connection must not keep the others from being closed.
                 tell_unexpected(error)
                 self.leave(connection)
                 connection.transport.abort()
@@ -149,7 +154,8 @@ class GuardedConnection(HttpToolsProtocol):
         guard = getattr(self.app, "guard", None)
         self._guard: Guard = Guard(Settings()) if guard is None else guard
         self._begun = self._changed = self.loop.time()
-        self._received = self._piece = 0
+        self._received = self._piece = self._chunks = 0
+        self._in_piece = False
         self._before: object = None
         self._state = ""
         self._seen: object = None
@@ -173,6 +179,7 @@ class GuardedConnection(HttpToolsProtocol):
             return
         self._piece = len(data)
         self._received += self._piece
+        self._in_piece = False
         super().data_received(data)
         if self._received > self._guard.max_header and not self._refused:
             if self._in_header():
@@ -180,15 +187,38 @@ class GuardedConnection(HttpToolsProtocol):
             elif self._received > self._guard.max_request:
                 self.refuse(request_too_large())
 
+    def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn's always ends it
+        """The client sends no more. It may still read: requests that came whole are answered, and
+        then the connection ends."""
+        last = self.cycle
+        if self._refused or last is None or last.response_complete:
+            return False
+        if last.more_body:
+            if not self.pipeline:
+                return False
+            # It waits for others, and need not begin; they are answered.
+            self.pipeline.popleft()
+            if not self.pipeline:
+                return True
+            last, _ = self.pipeline[0]
+        last.keep_alive = False
+        return True
+
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._begun = self.loop.time()
         self._before = self.cycle
-        # Of this piece, some may belong to the request before: it counts for both.
+        # A part of this piece may belong to the previous request, so it counts for both.
         self._received = self._piece
+        self._chunks = 0
 
     def on_headers_complete(self) -> None:
         self.check_header()
+        try:
+            check_framing(self.parser.get_http_version(), self.headers)
+        except IntakeError as error:
+            self._refusal = error
+            raise
         if self.parser.should_upgrade() and any(name in _BODY for name, _ in self.headers):
             # The parser takes what follows for the other protocol, not for a body: a proxy in
             # front, which does not, could be made to see another request than we do.
@@ -199,8 +229,17 @@ class GuardedConnection(HttpToolsProtocol):
             raise full()
         super().on_headers_complete()
 
+    def on_body(self, body: bytes) -> None:
+        # What comes in one piece is one chunk, unless it was sent as several.
+        self._chunks += self._in_piece
+        self._in_piece = True
+        if self._chunks > _CHUNKS + self._received // _CHUNK_BYTES:
+            self._refusal = not_http("send a body in fewer and longer chunks")
+            raise self._refusal
+        super().on_body(body)
+
     def check_header(self) -> None:
-        """End the parsing of a request whose header is too large; costs nothing to most."""
+        """Stop parsing a request whose header is too large."""
         guard = self._guard
         if len(self.headers) > guard.max_headers or (
             self._received > guard.max_header
@@ -211,11 +250,11 @@ class GuardedConnection(HttpToolsProtocol):
             raise self._refusal
 
     def send_400_response(self, msg: str) -> None:
-        """What uvicorn calls when the parser, or something that it calls, gives up."""
+        """Called by uvicorn when the parser, or one of its callbacks, raises."""
         self.refuse(self._refusal or not_http())
 
     def refuse(self, why: IntakeError) -> None:
-        """Answer with the problem, if the client can know what it belongs to, and hang up."""
+        """Answer with the problem, if the client can tell which request it is for, and close."""
         self._refused = True
         cycle = self.cycle
         pending = cycle is not None and not cycle.response_complete
@@ -228,7 +267,7 @@ class GuardedConnection(HttpToolsProtocol):
             cycle.disconnected = True
             cycle.message_event.set()
         if self.pipeline or not clear:
-            # An answer now would be taken for that of another request.
+            # A response now would be taken for the response to another request.
             self.transport.close()
             return
         self.flow.resume_reading()
@@ -239,7 +278,7 @@ class GuardedConnection(HttpToolsProtocol):
             self.transport.close()
 
     def look(self, now: float) -> None:
-        """End the connection, if it has waited too long for its client."""
+        """Close the connection, if it has waited too long for its client."""
         state, limit = self._condition()
         if state != self._state or self._seen is not self.cycle:
             self._state, self._seen, self._changed = state, self.cycle, now
@@ -253,7 +292,7 @@ class GuardedConnection(HttpToolsProtocol):
             self.transport.abort()
 
     def _condition(self) -> tuple[str, float]:
-        """What it is waiting for, and for how many seconds it may."""
+        """What the connection is waiting for, and the limit in seconds."""
         cycle = self.cycle
         if self._refused:
             return "lingering", _LINGER_SECONDS
@@ -266,5 +305,5 @@ class GuardedConnection(HttpToolsProtocol):
         return "working", float("inf")
 
     def _in_header(self) -> bool:
-        """Whether a header has begun and not ended, or nothing has come at all."""
+        """Whether a header has begun and not ended, or nothing has arrived at all."""
         return self.cycle is self._before

@@ -1,4 +1,4 @@
-"""What comes of one ASGI request: its body within a limit, or read on and forgotten."""
+"""Reads the body of one ASGI request: within a limit, or discarding it."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class Gone(Exception):
 
 
 class Incoming:
-    """The messages of one request; knows whether all have come.
+    """The messages of one request, and whether all have arrived.
 
-    It is called as the server's `receive` is, and may be from several tasks.
+    It is called like the server's `receive`, also from several tasks.
     """
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self._receive = receive
         self._lock = asyncio.Lock()
         self._more = True
-        # Such a client waits for a word before it sends its body: asking for that says it.
+        # Such a client waits for "100 Continue", which the server sends when we call receive.
         self._waits = any(
             name == b"expect" and value.lower() == b"100-continue"
             for name, value in scope["headers"]
@@ -44,11 +44,13 @@ class Incoming:
             self._more = message.get("more_body", False)
             return message
 
-    async def collect(self, limit: int, hold: Callable[[int], None]) -> bytes:
+    async def collect(
+        self, limit: int, hold: Callable[[int], None], *, compressed: bool = False
+    ) -> bytes:
         """The body as it was sent; `hold` is told the size of each piece and may refuse it.
 
         Raises:
-            Gone: it will never be complete.
+            Gone: the body will never be complete.
             IntakeError: it has more than `limit` bytes.
         """
         pieces: list[bytes] = []
@@ -60,17 +62,18 @@ class Incoming:
             piece: bytes = message.get("body", b"")
             left -= len(piece)
             if left < 0:
-                raise too_large(limit)
+                raise too_large(limit, compressed=compressed)
             hold(len(piece))
             pieces.append(piece)
             if not message.get("more_body", False):
                 return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     async def pass_over(self, limit: int) -> bool:
-        """Read what is left, up to about that many bytes, and forget it.
+        """Read the rest, up to about that many bytes, and discard it.
 
-        What is not read when a connection closes takes the answer with it. False if the client
-        still waits for a word: nothing is on its way then, and the connection should end.
+        If unread bytes are left when the connection closes, the response is lost. Returns False
+        if the client still waits for "100 Continue": then nothing is on its way, and the
+        connection should be closed.
         """
         if self._waits:
             return False

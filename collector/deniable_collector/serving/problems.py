@@ -16,7 +16,7 @@ __all__ = ["problem", "problem_of", "tell_unexpected"]
 def problem(
     code: str, status: int, title: str, detail: str, retry_after: float | None = None
 ) -> Answer:
-    """A problem document, about to be sent: it is counted among the answers."""
+    """A problem document, about to be sent, which is also counted."""
     document = {
         "type": f"urn:deniable:problem:{code}",
         "title": title,
@@ -29,7 +29,7 @@ def problem(
 
 
 def problem_of(error: Exception) -> Answer:
-    """What to answer when this was raised; what the operator must know of it is logged."""
+    """The response for an exception; what the operator must know is logged."""
     if isinstance(error, IntakeError):
         return problem(error.code, error.status, error.title, str(error), error.retry_after)
     if isinstance(error, StoreError):
@@ -55,7 +55,7 @@ def problem_of(error: Exception) -> Answer:
 
 
 def tell_unexpected(error: Exception) -> None:
-    """Tell the operator of a bug, where there is nobody to answer."""
-    # Neither the message nor the values of a traceback: both may hold what was sent.
+    """Log a bug for the operator."""
+    # Neither the message nor the values of a traceback: both may contain what was sent.
     kind, where = type(error).__name__, places(error)
     tell("error", "unexpected-error", f"unexpected {kind} at {where}", error=f"{kind} at {where}")

@@ -1,4 +1,4 @@
-"""From a request to a batch: who may send, what and how much, the same for every server."""
+"""From a request to a batch: who may send, what and how much; the same for every server."""
 
 from __future__ import annotations
 
@@ -10,27 +10,33 @@ from deniable_collector.serving.admission import Admission
 from deniable_collector.serving.cors import Cors
 from deniable_collector.settings import Settings
 
-__all__ = ["JSON", "Reception"]
+__all__ = ["COMPRESSED", "JSON", "Reception"]
 
 JSON = "application/json"
 
+COMPRESSED = 16
+"""A compressed body may have this part of DENIABLE_MAX_BODY: text shrinks to less, and one that is
+made to take long, of nothing but Huffman tables, then takes no longer than a good batch."""
+
 
 class Reception:
-    """Knows which body is read how, and how large it may be."""
+    """Knows how to read each media type, and how large a body may be."""
 
     def __init__(self, intake: Intake, settings: Settings) -> None:
         self.intake = intake
         self.admission = Admission.of(settings)
         self.cors = Cors.of(settings)
         self._limits = {JSON: settings.max_body, MEDIA_TYPE: settings.max_binary_body}
+        self.compressed_limit = settings.max_body // COMPRESSED
+        """The most bytes of a body of either type before decompression, if it is compressed."""
 
     def limit(self, media_type: str) -> int:
-        """The most bytes that a body of this type may have, before and after decompression.
+        """The most bytes that a body of this type may have, decompressed.
 
         `media_type` is in lower case and without its parameters.
 
         Raises:
-            IntakeError: no batch has this type.
+            IntakeError: this is not a batch's media type.
         """
         limit = self._limits.get(media_type)
         if limit is None:
@@ -53,7 +59,7 @@ class Reception:
         return self.intake.read(body)
 
     def glance(self, media_type: str, encoding: str, body: bytes) -> Batch | None:
-        """The batch, if it can be read at once and without waiting; else None."""
+        """The fast path: the batch, if it can be read at once without waiting; else None."""
         if encoding:
             return None
         if media_type == JSON:

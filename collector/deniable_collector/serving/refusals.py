@@ -49,8 +49,6 @@ def too_slow(seconds: float) -> IntakeError:
     )
 
 
-def not_http() -> IntakeError:
-    """What came is no request."""
-    return IntakeError(
-        "not-http", 400, "Not HTTP", "send HTTP/1.1, as RFC 9112 has it, and ask for no upgrade"
-    )
+def not_http(detail: str = "ask for no upgrade") -> IntakeError:
+    """What came is no request; `detail` says what would be one."""
+    return IntakeError("not-http", 400, "Not HTTP", f"send HTTP/1.1, as RFC 9112 has it: {detail}")

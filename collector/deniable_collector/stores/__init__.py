@@ -30,11 +30,11 @@ def open_store(
     sqlite:///relative.db, sqlite:////absolute.db, redis://host:port/0, rediss://... (TLS),
     unix:///path/to/socket, or redis+cluster://host:port,host:port and rediss+cluster://...
     for a cluster, with one or more of its nodes. The rest is for Redis: `prefix` begins every
-    key, `shards` is how many shards a new store is laid out with, and what follows is
+    key, `shards` is the number of shards of a new store, and the others are the fields of
     `driver.Access`.
 
     Raises:
-        StoreError: the address names no store, or what TLS needs is not there.
+        StoreError: the address names no store, or a file for TLS is missing.
     """
     scheme = url.partition("://")[0]
     if scheme in _REDIS:
@@ -49,7 +49,7 @@ def open_store(
         scheme = host = path = query = fragment = ""
     if scheme == "sqlite" and len(path) > 1 and not (host or query or fragment):
         return SqliteStore(unquote(path[1:]))
-    # The address itself may hold a password, which must not reach a log.
+    # The address may contain a password, which must not reach a log.
     raise StoreError(
         "the store's address must be sqlite:///relative.db, sqlite:////absolute.db, "
         "redis://host:port/0, rediss://host:port/0, unix:///path/to/socket, or "

@@ -1,4 +1,4 @@
-"""The store contract: what intake may ask of a store, and what every store must keep."""
+"""The store contract: the methods of a store, and what every store must guarantee."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ __all__ = [
 ]
 
 ID_RETENTION = 7 * 86_400.0
-"""Seconds for which intake may rely on a store to remember a batch id."""
+"""Seconds for which a store is guaranteed to remember a batch id."""
 
 ID_LIFETIME = ID_RETENTION + 3_600.0
-"""Seconds for which a store does remember it, at least: the hour on top covers the time
-that passes between reading a batch and folding it."""
+"""Seconds for which a store actually remembers it, at least: one hour more, for the time between
+reading a batch and committing it."""
 
 MAX_CELL = 2**53 - 1
-"""The most that a counter or a row's number of reports may hold. Scripts in Redis calculate
-in doubles, which are exact up to here, and every sum beyond is still seen to be beyond."""
+"""The largest value of a counter and of a row's number of reports. Scripts in Redis calculate in
+doubles, which are exact up to this value; a sum above it is still recognized as too large."""
 
 
 class StoreError(DeniableError):
-    """The store refused: what it was asked cannot be done, now or later."""
+    """The store refused the call, and would refuse it later too."""
 
 
 class StoreUnavailable(StoreError):
-    """The store cannot be reached or is not ready; `retry_after` says when to ask again (s)."""
+    """The store cannot be reached or is not ready; `retry_after` is the wait in seconds."""
 
     def __init__(self, message: str, retry_after: float = 5.0) -> None:
         self.retry_after = retry_after
@@ -78,9 +78,9 @@ Numbers: TypeAlias = Sequence[int] | NDArray[np.int64]
 class Increment:
     """What a commit adds to one row: `counts[i]` to column `columns[i]`.
 
-    `width` is the row's full width; `reports` the number of reports summed here. Columns
-    are distinct, counts positive; where most columns of a stretch are added to, `columns` is
-    a `range` of step 1 and `counts` an array that may hold zeros.
+    `width` is the row's full width, `reports` the number of reports summed here. Columns are
+    distinct, and counts positive. If most columns of a range change, `columns` is a `range`
+    of step 1 and `counts` an array that may contain zeros.
     """
 
     width: int
@@ -91,10 +91,10 @@ class Increment:
 
 @dataclass(frozen=True)
 class Commit:
-    """A set of batches, folded into the increments of all of them.
+    """A set of batches, with the increments of all of them.
 
-    All `ids` (hexadecimal, as `deniable.wire.new_batch_id` makes them) belong to one shard,
-    so that one atomic call can both look at the ids and add to the rows.
+    All `ids` (hexadecimal, from `deniable.wire.new_batch_id`) belong to one shard, so that one
+    atomic call can both check the ids and add to the rows.
     """
 
     ids: tuple[str, ...]
@@ -103,17 +103,17 @@ class Commit:
 
 
 def shard_of(batch_id: str, shards: int) -> int:
-    """The shard that remembers a batch id; ids are random, so the shards fill evenly."""
+    """The shard that stores a batch id; ids are random, so the shards fill evenly."""
     return int(batch_id[-8:], 16) % shards if shards > 1 else 0
 
 
 def new_stamp() -> int:
-    """A random number that SQLite can hold, below 2**63."""
+    """A random number below 2**63, which SQLite can store."""
     return secrets.randbits(63)
 
 
 def version_of(metric: str, scheme: str, stamps: Iterable[tuple[object, ...]]) -> bytes:
-    """The version of tallies whose windows and stamps these are, in any order."""
+    """The version of the tallies with these windows and stamps, in any order."""
     content = repr((metric, scheme, sorted(stamps)))
     return hashlib.blake2b(content.encode(), digest_size=20).digest()
 
@@ -121,9 +121,9 @@ def version_of(metric: str, scheme: str, stamps: Iterable[tuple[object, ...]]) -
 class Store(ABC):
     """Tallies, and the ids of the batches that are in them.
 
-    Exactly once: across retries, races and crashes, the increments of a batch id are
-    added once within the retention of ids. Every method raises `StoreUnavailable` when
-    the store cannot answer, and then has changed nothing that a retry would change again.
+    Exactly once: across retries, races and crashes, the increments of a batch id are added
+    once within the retention of ids. Every method raises `StoreUnavailable` when the store
+    cannot answer. Then a retry changes nothing twice.
     """
 
     @property
@@ -133,19 +133,19 @@ class Store(ABC):
 
     @abstractmethod
     def fold(self, commit: Commit, now: float) -> frozenset[str]:
-        """Add all increments and remember all ids, or, if some ids were seen, do neither.
+        """Add all increments and store all ids; or, if some ids were seen before, do neither.
 
-        `now` is POSIX time in seconds. Returns the ids that were already in the store:
-        empty means that the whole commit is in it, durably.
+        `now` is POSIX time in seconds. Returns the ids that were already in the store: if it is
+        empty, the whole commit is durably in the store.
 
         Raises:
-            StoreError: a cell would exceed what the store can hold, or a row is none of a
-                published scheme's; nothing was added.
+            StoreError: a cell would exceed the maximum, or a row does not belong to a published
+                scheme; nothing was added.
         """
 
     @abstractmethod
     def publish(self, schemes: Mapping[str, Iterable[Scheme]]) -> None:
-        """Remember the schemes of each metric, so that their tallies stay readable."""
+        """Store the schemes of each metric, so that their tallies stay readable."""
 
     @abstractmethod
     def schemes(self) -> dict[str, dict[str, Scheme]]:
@@ -161,7 +161,7 @@ class Store(ABC):
 
     @abstractmethod
     def windows(self, metric: str, scheme: str) -> list[str]:
-        """The windows that hold reports of this metric and scheme, oldest first."""
+        """The windows with reports of this metric and scheme, oldest first."""
 
     @abstractmethod
     def tally(self, metric: str, scheme: str, windows: Iterable[str]) -> Tally:
@@ -172,7 +172,7 @@ class Store(ABC):
         """
 
     def reports(self, metric: str, scheme: str, windows: Iterable[str]) -> dict[str, int]:
-        """How many reports each of these windows holds, in the order given.
+        """The number of reports in each of these windows, in the order given.
 
         Raises:
             StoreError: the scheme was never published.
@@ -181,34 +181,38 @@ class Store(ABC):
 
     @abstractmethod
     def version(self, metric: str, scheme: str, windows: Iterable[str]) -> bytes:
-        """What `tally` over the same windows would find, in 20 bytes, without reading it.
+        """The version of the tallies over these windows: 20 bytes that change with them.
 
-        Each commit gives each tally that it adds to a new random stamp, and the digest of the
-        stamps is the version. So equal versions mean equal tallies, also when one was dropped
-        and begun again or the store went back to a copy; the other way round it need not be.
-        Read it before the tally: what is calculated in between is then known under a version
-        that is asked for no more.
+        Each commit gives each tally that it changes a new random stamp, and the digest of the
+        stamps is the version. So equal versions mean equal tallies, even if a tally was dropped
+        and started again, or the store was restored from a copy. Equal tallies may have
+        different versions. Read the version before the tally: if the tally changes in between,
+        the result is then cached under an outdated version, which nobody asks for.
         """
 
     @abstractmethod
     def drop(self, before: float) -> int:
-        """Forget every window that had ended by `before` (POSIX seconds); how many tallies went."""
+        """Delete every window that had ended by `before` (POSIX seconds).
+
+        Returns how many tallies were deleted.
+        """
 
     @abstractmethod
     def ping(self) -> None:
-        """Return if the store can take a commit now; else raise StoreUnavailable."""
+        """Return if the store can take a commit now, which it finds out by writing; else raise
+        StoreUnavailable. Nothing of what it writes stays."""
 
     def clear_journal(self, older_than: float) -> float | None:
         """Clear the store's journal if single commits have been in it for `older_than` seconds.
 
-        A journal (SQLite's write-ahead log, Redis's append-only file) holds commits one by one
-        until it is cleared. Call this regularly: Redis clears in the background. Returns for how
-        many seconds commits may have been in the journal, or None if it holds none of this
-        process.
+        A journal (SQLite's write-ahead log, Redis's append-only file) contains commits one by
+        one until it is cleared. Call this regularly, because Redis clears in the background.
+        Returns for how many seconds commits may have been in the journal, or None if it
+        contains none of this process.
 
         Raises:
-            StoreUnavailable: it is due, and cannot be done now.
-            StoreError: this process may not do it.
+            StoreUnavailable: clearing is due, but impossible now.
+            StoreError: this process lacks the right to do it.
         """
         return None
 

@@ -1,4 +1,4 @@
-"""Published schemes as every store keeps them: the canonical JSON of their definition."""
+"""Published schemes as every store saves them: the canonical JSON of their definition."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Unpublished", "read_scheme", "unpublished"]
 
 
 class Unpublished(StoreError):
-    """The store does not know the scheme that it was asked for."""
+    """The store does not know the requested scheme."""
 
 
 def read_scheme(canonical: bytes) -> Scheme:
@@ -23,7 +23,7 @@ def read_scheme(canonical: bytes) -> Scheme:
     try:
         return Scheme.from_definition(json.loads(canonical))
     except (SchemeError, ValueError) as error:
-        raise StoreError(f"the store holds a scheme that cannot be read: {error}") from error
+        raise StoreError(f"the store has a scheme that cannot be read: {error}") from error
 
 
 def unpublished(metric: str, fingerprint: str) -> Unpublished:

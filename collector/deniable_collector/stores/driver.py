@@ -1,13 +1,14 @@
-"""The way to Redis: one server or a cluster, over TLS if it is asked for, and its errors in
-our words.
+"""The connection to Redis: one server or a cluster, optionally over TLS, with errors translated.
 
-The driver is redis-py's. A command that it cannot finish is not tried again here: the device
-retries, under the same batch id, so that its retry is known for what it is.
+The driver is redis-py. A command that fails is not repeated here: the device retries under the
+same batch id, so that the retry is recognized.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -35,12 +36,12 @@ ADDRESSES = (
     "redis://host:port/0, rediss://... for TLS, unix:///path/to/socket, or for a cluster "
     "redis+cluster://host:port,host:port or rediss+cluster://..."
 )
-"""What an address may look like, for errors."""
+"""The forms of an address, for error messages."""
 
 _TIMEOUT = 5.0
 _CONNECT_TIMEOUT = 2.0
 _WAIT_MILLISECONDS = 2_000
-"""How long a commit waits for its replicas: well within the time given to a command."""
+"""How long a commit waits for its replicas: well below the timeout of a command."""
 
 _TEMPORARY = (
     redis.exceptions.AskError,
@@ -53,18 +54,38 @@ _TEMPORARY = (
 _TEMPORARY_CODE = re.compile(
     r"(?:^|-)(BUSY|MASTERDOWN|MISCONF|NOREPLICAS|OOM|READONLY|UNKILLABLE|WRONGPASS)\b"
 )
-"""Errors that pass by themselves, or when an operator has helped. The driver has no class
-for some, and Redis 6 quotes the code of an error inside a script, with its dash, in the
-middle of another message."""
+"""Temporary errors, and errors that an operator can correct. The driver has no class for some of
+them, and Redis 6 quotes the code of an error inside a script, with its dash, in the middle of
+another message."""
+
+_LOGIN = (
+    "it does not take the user or the password: check DENIABLE_REDIS_USER and "
+    "DENIABLE_REDIS_PASSWORD, or those in the address"
+)
+_MEMORY = "its memory is full: raise maxmemory, or drop old windows"
+_REPLICA = "it is a replica, which takes no writes: name the master"
+_HELP = {
+    "AuthenticationError": _LOGIN,
+    "AuthorizationError": _LOGIN,
+    "WRONGPASS": _LOGIN,
+    "BusyLoadingError": "it still reads its files",
+    "MISCONF": "it cannot write to its disk, as its own log says",
+    "NoPermissionError": "its user lacks a right: docs/operating-stores.md lists them",
+    "OutOfMemoryError": _MEMORY,
+    "OOM": _MEMORY,
+    "ReadOnlyError": _REPLICA,
+    "READONLY": _REPLICA,
+}
+"""What is wrong, by the driver's class or the server's code."""
 
 
 @dataclass(frozen=True)
 class Access:
-    """How Redis is reached, beside its address.
+    """How to connect to Redis, in addition to its address.
 
-    `user` and `password` are an ACL user's; `ca`, `cert` and `key` paths of PEM files: whom
-    to trust, and who we are. `replicas` is how many replicas must have a commit before it
-    counts as done.
+    `user` and `password` are an ACL user's. `ca`, `cert` and `key` are paths of PEM files: the
+    trusted authority, our certificate and its key. `replicas` is how many replicas must have a
+    commit before it counts as done.
     """
 
     user: str = ""
@@ -76,10 +97,10 @@ class Access:
 
 
 class Driver:
-    """The client of one Redis or of one cluster, made when it is first asked for.
+    """The client of one Redis or of one cluster, created on first use.
 
     Raises:
-        StoreError: the address cannot be read, or does not go with `access`.
+        StoreError: the address cannot be read, or does not fit `access`.
     """
 
     def __init__(self, url: str, access: Access = Access()) -> None:
@@ -91,7 +112,7 @@ class Driver:
 
     @property
     def client(self) -> redis.Redis:
-        """The client, to be used within `translated()`: making it asks a cluster for its nodes."""
+        """The client. Use it within `translated()`, because creating it connects to a cluster."""
         if self._made is None:
             with self._lock:
                 if self._made is None:
@@ -103,7 +124,7 @@ class Driver:
         client = self.client
         if not isinstance(client, RedisCluster):
             return {"": client}
-        # The client looks at its cluster again only where a command of its own went astray.
+        # The client refreshes its view of the cluster only after a misdirected command.
         slots = cast(dict[Any, Any], client.cluster_slots()).values()
         places = {place for each in slots for place in (each["primary"], *each["replicas"])}
         nodes = [client.get_node(*place) for place in places]
@@ -112,8 +133,8 @@ class Driver:
     def script(self, text: str) -> Callable[[Sequence[str], Sequence[Any]], Any]:
         """Runs a script on keys of one slot, by its digest.
 
-        A server that does not know it, because it was restarted or became master, gets it
-        with the keys, and no other server is asked: others may be down.
+        A server that does not know it, because it was restarted or became master, gets the
+        script with the keys. No other server is involved, because others may be down.
         """
         digest = sha1(text.encode(), usedforsecurity=False).hexdigest()
 
@@ -126,14 +147,14 @@ class Driver:
         return run
 
     def wait_for_replicas(self, key: str) -> None:
-        """Return when what was written to the slot of `key` has reached as many replicas as asked.
+        """Wait until the last write to the slot of `key` has reached enough replicas.
 
-        The key is written to: WAIT speaks of what its own connection wrote, and replicas get
-        all writes in order, so that they have what came before as well. It never expires: that
-        would write the time of each commit into Redis's log.
+        The key itself is written to, because WAIT is about the writes of its own connection.
+        Replicas get all writes in order, so they then have the earlier ones as well. The key
+        never expires, because that would write the time of each commit into Redis's log.
 
         Raises:
-            StoreUnavailable: too few have it in time. It may reach them yet.
+            StoreUnavailable: too few have it in time. It may reach them later.
         """
         if not self._replicas:
             return
@@ -158,14 +179,14 @@ class Driver:
 
 
 class _Cluster(RedisCluster):
-    """The driver's cluster, which also finds a node that has joined since it last looked."""
+    """The driver's cluster, which also finds nodes that have joined since its last refresh."""
 
     def get_node(
         self, host: str | None = None, port: int | None = None, node_name: str | None = None
     ) -> Any:
         found = super().get_node(host, port, node_name)  # type: ignore[no-untyped-call]
         if found is None:
-            # A slot that moves to a new node answers with ASK and that node's name.
+            # For a slot that moves to a new node, Redis answers with ASK and that node's name.
             self.nodes_manager.initialize()
             found = super().get_node(host, port, node_name)  # type: ignore[no-untyped-call]
         if found is None:
@@ -175,16 +196,16 @@ class _Cluster(RedisCluster):
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Turns the driver's errors into ours, which hold nothing that was sent, nor the address."""
+    """Translates the driver's errors into ours, without what was sent and without the address."""
     try:
         yield
     except (redis.ConnectionError, redis.TimeoutError) as error:
-        # The driver's own words may hold the address; the types say enough.
+        # The driver's message may contain the address, so only the types are used.
         raise _unreachable(error) from error
     except redis.RedisError as error:
         raise _refused(error) from error
     except RedisClusterException as error:
-        # No RedisError, though its driver says so of all others.
+        # Unlike all its other errors, this one is not a RedisError.
         raise _no_cluster(error) from error
 
 
@@ -195,11 +216,29 @@ def _unreachable(error: Exception) -> StoreUnavailable:
             "DENIABLE_REDIS_CA, DENIABLE_REDIS_CERT and that the certificate names the host "
             "of the address"
         )
-    return StoreUnavailable(f"Redis cannot be reached ({type(error).__name__})")
+    kind = type(error).__name__
+    if kind in _HELP:
+        return _unavailable(kind)
+    return StoreUnavailable(f"Redis cannot be reached ({kind}): {_reason(error)}")
+
+
+def _reason(error: Exception) -> str:
+    below = error.__cause__ or error.__context__
+    if isinstance(below, socket.gaierror):
+        return "its host name is not known"
+    if isinstance(error, redis.TimeoutError):
+        return "it does not answer in time"
+    number = below.errno if isinstance(below, OSError) else None
+    return os.strerror(number).lower() if number else "the connection ended"
+
+
+def _unavailable(kind: str) -> StoreUnavailable:
+    why = f": {_HELP[kind]}" if kind in _HELP else ""
+    return StoreUnavailable(f"Redis cannot answer now ({kind}){why}")
 
 
 def _refused(error: redis.RedisError) -> StoreError:
-    # Only the kind of an error is repeated: its message may hold keys, or what was sent.
+    # Only the kind of an error is repeated: its message may contain keys, or what was sent.
     kind = type(error).__name__
     if isinstance(error, redis.exceptions.MovedError):
         return StoreUnavailable(
@@ -207,9 +246,9 @@ def _refused(error: redis.RedisError) -> StoreError:
             "with redis+cluster://"
         )
     if isinstance(error, _TEMPORARY):
-        return StoreUnavailable(f"Redis cannot answer now ({kind})")
+        return _unavailable(kind)
     if found := _TEMPORARY_CODE.search(str(error)):
-        return StoreUnavailable(f"Redis cannot answer now ({found[1]})")
+        return _unavailable(found[1])
     return StoreError(f"Redis refused ({kind}): check its version and its keys")
 
 
@@ -228,7 +267,7 @@ def _no_cluster(error: Exception) -> StoreUnavailable:
 
 
 def _maker(url: str, access: Access) -> Callable[[], redis.Redis]:
-    """Makes the client of an address; all that can be wrong with it is told before."""
+    """Creates the client of an address, after checking everything that can be wrong with it."""
     scheme, _, rest = url.partition("://")
     options: dict[str, Any] = {
         "socket_timeout": _TIMEOUT,
@@ -244,18 +283,18 @@ def _maker(url: str, access: Access) -> Callable[[], redis.Redis]:
             if scheme.startswith("rediss"):
                 options["ssl"] = True
             return lambda: cast(
-                # It takes all the commands that a store uses.
+                # It supports all commands that a store uses.
                 redis.Redis,
                 _Cluster(
                     startup_nodes=[ClusterNode(*node) for node in nodes],  # type: ignore[no-untyped-call]
-                    # What some node lacks is no reason to leave the others' shards alone.
+                    # If some nodes are missing, the shards of the others must still work.
                     require_full_coverage=False,
                     **options,
                 ),
             )
         client = redis.Redis.from_url(url, **options)
     except (ValueError, TypeError):
-        # The address may hold a password, which must not reach a log.
+        # The address may contain a password, which must not reach a log.
         raise StoreError(f"the Redis address cannot be read: write {ADDRESSES}") from None
     return lambda: client
 
@@ -289,7 +328,7 @@ def _credentials(rest: str, access: Access) -> dict[str, str]:
 
 
 def _tls(scheme: str, rest: str, access: Access) -> dict[str, Any]:
-    """What TLS needs. A certificate is always asked for and must name the host."""
+    """The TLS options. A certificate is always required and must name the host."""
     files = {
         "DENIABLE_REDIS_CA": access.ca,
         "DENIABLE_REDIS_CERT": access.cert,

@@ -249,6 +249,7 @@ class RedisStore(Store):
                     # A write: a replica, or a server that cannot save, answers a bare PING.
                     # Its expiry would be a time in Redis's log.
                     self._client.set(self._key(shard, "ping"), b"")
+                    self._driver.wait_for_replicas(self._key(shard, "replicated"))
                 return
             except StoreUnavailable as error:
                 trouble = error

@@ -1,8 +1,8 @@
-"""Has Redis rewrite its append-only file (BGREWRITEAOF), so that it holds sums and no commits.
+"""Makes Redis rewrite its append-only file (BGREWRITEAOF), so that it has sums and no commits.
 
-A rewrite replaces the file by the sums at the moment when the rewrite begins. Redis does one at
-a time, whoever asks for it. So each process looks at every node regularly (INFO), sees whether a
-rewrite began after its own last commit, and asks for one if none did. That needs no lock.
+A rewrite replaces the file by the sums at the moment when the rewrite starts. Redis does one at
+a time. So each process checks every node regularly (INFO) whether a rewrite started after its
+own last commit, and requests one if not. This needs no lock.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class AppendOnlyFiles:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Around each commit: it may be in the files then, whatever was answered."""
+        """Around each commit: it may be in the files, whatever Redis answered."""
         try:
             yield
         finally:
@@ -52,7 +52,7 @@ class AppendOnlyFiles:
                 if age is not None:
                     ages.append(age)
             except StoreError as error:
-                # The other nodes are not left alone for it.
+                # Continue with the other nodes.
                 trouble = error
         if trouble is not None:
             raise trouble
@@ -60,10 +60,11 @@ class AppendOnlyFiles:
 
 
 class _Node:
-    """What is known of one node; moments are of the monotonic clock.
+    """What is known about one node; times are of the monotonic clock.
 
-    A commit before `_covered` is in the node's files only as part of the sums; None: unknown,
-    after a start of this process or of Redis. A rewrite that is under way began after `_begun`.
+    A commit before `_covered` is in the node's files only as part of the sums; None means
+    unknown, after a start of this process or of Redis. A running rewrite started after
+    `_begun`.
     """
 
     def __init__(self) -> None:
@@ -95,13 +96,13 @@ class _Node:
         try:
             _allowed(client.bgrewriteaof)
         except redis.ResponseError as error:
-            # If not, another process was faster.
+            # Otherwise another process was faster.
             self._failed = "in progress" not in str(error)
         else:
             self._begun = now
 
     def _learn(self, info: dict[str, Any], now: float) -> None:
-        rewrites = info.get("aof_rewrites", 0)  # Redis 6 does not count them.
+        rewrites = info.get("aof_rewrites", 0)  # Redis 6 does not count them
         if info.get("run_id") != self._process:
             self._process, self._begun, self._covered = info.get("run_id"), None, None
             self._met = now

@@ -1,8 +1,8 @@
 """The embedded store: one SQLite file, shared by all threads and processes of a machine.
 
-Write-ahead log with synchronous=FULL: what was acknowledged survives a power cut. A tally
-is stored as pages of packed little-endian counters, and a fold is one BEGIN IMMEDIATE
-transaction that rewrites the pages it touches.
+Write-ahead log with synchronous=FULL: acknowledged batches survive a power cut. A tally is
+stored as pages of packed little-endian counters, and a fold is one BEGIN IMMEDIATE transaction
+that rewrites the pages that it changes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["SqliteStore"]
 
 
 class SqliteStore(Store):
-    """Tallies in one file. Writers create it; readers of a file that is not there fail.
+    """Tallies in one file. Writers create it; readers fail if it does not exist.
 
     Raises:
         StoreError: the file is no store of deniable, or a newer version wrote it.
@@ -51,7 +51,7 @@ class SqliteStore(Store):
                 prune(connection, len(commit.ids), now)
                 for tally, addition in additions.items():
                     add_to(connection, tally, addition)
-                    # Each its own: one for all would tell which tallies a commit had in common.
+                    # One stamp each: a common one would reveal which tallies a commit changed.
                     mark(connection, tally, new_stamp())
         return seen
 
@@ -97,7 +97,7 @@ class SqliteStore(Store):
         labels = tuple(dict.fromkeys(windows))
         shape = self._shapes.of(metric, scheme)
         total = np.zeros(shape.size, np.int64)
-        # One transaction: all windows are read at the same moment.
+        # One transaction, so that all windows are read at the same moment.
         with self._file.transaction("DEFERRED") as connection:
             add_pages(connection, metric, scheme, labels, total)
         return Tally(metric, scheme, labels, tuple(rows_of(shape, total)))
@@ -122,8 +122,7 @@ class SqliteStore(Store):
         return len(old)
 
     def ping(self) -> None:
-        with self._file.transaction("IMMEDIATE"):
-            pass
+        self._file.probe()
 
     def clear_journal(self, older_than: float) -> float | None:
         return self._file.clear_log(older_than)

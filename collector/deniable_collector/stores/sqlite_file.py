@@ -1,7 +1,7 @@
-"""One SQLite file of ours: opened when it is needed, brought up to date, one transaction at a time.
+"""An SQLite file: opened on first use, migrated, with one transaction at a time.
 
-Each process has one connection, behind a lock: SQLite lets one writer in at a time anyway,
-and waiting here is fairer than its polling.
+Each process has one connection, behind a lock: SQLite allows only one writer at a time anyway,
+and waiting for a lock is fairer than its polling.
 """
 
 from __future__ import annotations
@@ -23,21 +23,24 @@ __all__ = ["SqliteFile"]
 _BUSY_SECONDS = 10.0
 
 _CLEAR_SECONDS = 0.25
-"""How long readers are waited for before the log is emptied: writers wait meanwhile."""
+"""How long to wait for readers before the log is emptied; writers wait meanwhile."""
+
+_PROBE_BYTES, _PROBE_CACHE = 1 << 16, 4
+"""What a probe writes, and the pages that SQLite may keep back of it."""
 
 _PAGE_SIZE = 4096
 _LEFT = 32 + 24 + _PAGE_SIZE
-"""Bytes of a log that was emptied: its header, and the page that emptying it writes."""
+"""Size of an emptied log: its header, and the page that is written when it is emptied."""
 
 _TEMPORARY = ("BUSY", "LOCKED", "IOERR", "FULL", "CANTOPEN", "READONLY", "NOMEM", "INTERRUPT")
 
 _ABANDONED: list[sqlite3.Connection] = []
-"""Connections of a parent process. They must not be used in a child, nor even be closed:
-that would disturb the parent's locks on the file."""
+"""Connections of a parent process. A child must neither use nor close them: that would disturb the
+parent's locks on the file."""
 
 
 class SqliteFile:
-    """The file at `path`, made by the first transaction that may create it."""
+    """The file at `path`, created by the first transaction that may do so."""
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
@@ -48,11 +51,11 @@ class SqliteFile:
 
     @contextmanager
     def transaction(self, mode: str, *, create: bool = False) -> Iterator[sqlite3.Connection]:
-        """All of the block is committed, or none of it.
+        """A transaction: all of the block is committed, or nothing.
 
         Raises:
-            StoreUnavailable: the file is busy, full or out of reach.
-            StoreError: it is not there and may not be created, or is no store of ours.
+            StoreUnavailable: the file is busy, the disk is full, or the file cannot be reached.
+            StoreError: it does not exist and may not be created, or is not a store of deniable.
         """
         with _translated(), self._lock:
             connection = self._opened(create)
@@ -61,20 +64,40 @@ class SqliteFile:
                 yield connection
                 connection.execute("COMMIT")
             except BaseException:
-                with suppress(sqlite3.Error):
-                    connection.execute("ROLLBACK")
-                if connection.in_transaction:
-                    # Closing ends it too. Kept, it would fail every transaction after it.
-                    connection.close()
-                    self._connection = None
+                self._undo(connection)
                 raise
 
-    def clear_log(self, older_than: float) -> float | None:
-        """Empty the log, if it was last seen empty so many seconds ago or never; returns for how
-        many seconds commits may have been in it, or None if it is empty.
+    def probe(self) -> None:
+        """Write to the log what a commit may need, and take it back.
+
+        With a cache of a few pages SQLite writes the rest to its log at once, and meets a full
+        disk there as a commit would. A probe that was a commit would stand in the log between the
+        others, and tell when they came.
 
         Raises:
-            StoreUnavailable: it is due, and somebody reads or the file is out of reach.
+            StoreUnavailable: the file is busy, full or out of reach.
+            StoreError: it is not there.
+        """
+        with _translated(), self._lock:
+            connection = self._opened(create=False)
+            ((pages,),) = connection.execute("PRAGMA cache_size")
+            connection.execute(f"PRAGMA cache_size = {_PROBE_CACHE}")
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                connection.execute("CREATE TABLE probe (bytes BLOB)")
+                # Random bytes: a file system may store zeros without using any space.
+                connection.execute("INSERT INTO probe VALUES (randomblob(?))", (_PROBE_BYTES,))
+            finally:
+                connection.execute(f"PRAGMA cache_size = {pages}")
+                self._undo(connection)
+
+    def clear_log(self, older_than: float) -> float | None:
+        """Empty the log, if it was last seen empty `older_than` seconds ago or never.
+
+        Returns for how many seconds commits may have been in it, or None if it is empty.
+
+        Raises:
+            StoreUnavailable: it is due, but somebody reads or the file cannot be reached.
         """
         began = time.monotonic()
         if not self._log_is_empty():
@@ -90,22 +113,30 @@ class SqliteFile:
         return None
 
     def close(self) -> None:
-        """Empty the log, if nobody reads, and close the connection; the next transaction would
-        open another."""
+        """Empty the log, if nobody reads, and close the connection. The next transaction opens
+        another."""
         with self._lock:
             if self._connection is not None:
-                # The last connection removes the log itself, but there may be others.
+                # The last connection removes the log, but there may be others.
                 with suppress(sqlite3.Error):
                     _empty_log(self._connection)
                 self._connection.close()
             self._connection = None
 
     def abandon(self) -> None:
-        """Let go of everything that belongs to the parent process, after a fork."""
+        """After a fork: drop everything that belongs to the parent process."""
         if self._connection is not None:
             _ABANDONED.append(self._connection)
         self._connection = None
         self._lock = threading.Lock()
+
+    def _undo(self, connection: sqlite3.Connection) -> None:
+        with suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        if connection.in_transaction:
+            # Closing ends it too. Kept, it would fail every transaction after it.
+            connection.close()
+            self._connection = None
 
     def _opened(self, create: bool) -> sqlite3.Connection:
         if self._connection is None:
@@ -113,15 +144,15 @@ class SqliteFile:
         return self._connection
 
     def _log_is_empty(self) -> bool:
-        """Whether there is nothing in it but what `_empty_log` leaves."""
+        """Whether it contains only what `_empty_log` leaves."""
         try:
-            # SQLite keeps it beside the file itself, not beside a link to it.
+            # The log is beside the file itself, not beside a link to it.
             log = Path(f"{self._path.resolve()}-wal")
             return log.stat().st_size == _LEFT
         except FileNotFoundError:
             return True
         except OSError:
-            return False  # Opening the file will say what is wrong.
+            return False  # opening the file will say what is wrong
 
 
 _FILES: weakref.WeakSet[SqliteFile] = weakref.WeakSet()
@@ -142,7 +173,7 @@ def _open(path: Path, create: bool) -> sqlite3.Connection:
         path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
     )
     try:
-        # What is deleted or moved is overwritten: it would tell what the file held before.
+        # Overwrite what is deleted or moved; it would reveal earlier content.
         connection.execute("PRAGMA secure_delete = ON")
         connection.execute(f"PRAGMA page_size = {_PAGE_SIZE}")
         _write_ahead(connection)
@@ -155,7 +186,7 @@ def _open(path: Path, create: bool) -> sqlite3.Connection:
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:
-    """Turn the log on. SQLite does not wait for a busy file here, so this does."""
+    """Turn the log on. SQLite does not wait for a busy file here, so this function does."""
     deadline = time.monotonic() + _BUSY_SECONDS
     while True:
         try:
@@ -173,17 +204,17 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
 
 
 def _empty_log(connection: sqlite3.Connection) -> bool:
-    """Move all of the log into the file and cut it off; False if a reader or writer is in the way.
+    """Move the log into the file and truncate it; False if a reader or writer prevents that.
 
-    A log that starts again without being cut keeps its old frames: all commits since it was
-    last cut, in order.
+    A log that restarts without being truncated keeps its old frames: all commits since it was
+    last truncated, in order.
     """
     connection.execute(f"PRAGMA busy_timeout = {int(1000 * _CLEAR_SECONDS)}")
     try:
         ((busy, _, _),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         if not busy:
-            # The index of the log (-shm) still names the pages of all frames, in order, until a
-            # commit overwrites it. That may be long in coming, so here is one, of one page.
+            # The index of the log (-shm) still lists the pages of all frames, in order, until a
+            # commit overwrites it. The next commit may come late, so make one here, of one page.
             connection.execute("PRAGMA application_id = 0")
     except sqlite3.OperationalError as error:
         if not error.sqlite_errorname.startswith("SQLITE_BUSY"):

@@ -10,16 +10,16 @@ from deniable_collector.stores import ids
 __all__ = ["prune", "remember"]
 
 _GENERATION = 1 << 40
-"""Numbers of slots that a generation has to itself."""
+"""How many slot numbers are reserved for a generation."""
 
 _PRUNE = 4
-"""Expired slots forgotten for each id remembered: the table shrinks without a long pause."""
+"""Expired slots that are deleted for each new id; so the table shrinks without a long pause."""
 
 
 def remember(
     connection: sqlite3.Connection, batch_ids: Sequence[str], now: float
 ) -> frozenset[str]:
-    """Remember all ids, or, if some were seen, name those and remember none."""
+    """Store all ids; or, if some were seen before, return those and store none."""
     ((seed,),) = connection.execute("SELECT seed FROM secrets")
     counts = dict(connection.execute("SELECT generation, ids FROM generations"))
     names = ids.name(batch_ids, seed)
@@ -57,7 +57,7 @@ def remember(
 
 
 def prune(connection: sqlite3.Connection, new: int, now: float) -> None:
-    """Forget some slots of generations that nobody asks any more, as `new` ids come."""
+    """Delete some slots of generations that are no longer searched, as `new` ids come."""
     oldest = ids.generation_at(now) - ids.KEPT
     connection.execute(
         "DELETE FROM ids WHERE place IN (SELECT place FROM ids WHERE place < ? LIMIT ?)",
@@ -67,7 +67,7 @@ def prune(connection: sqlite3.Connection, new: int, now: float) -> None:
 
 
 def _slots(names: ids.Names, generation: int, level: int) -> list[int]:
-    """Where the slots of the ids at this level are; a leading 1 tells the levels apart."""
+    """The slot numbers of the ids at this level; a leading 1 separates the levels."""
     base, slots, digits = generation * _GENERATION, names.slots, 3 + level
     return [base + int("1" + slots[at : at + digits], 16) for at in range(0, len(slots), 8)]
 

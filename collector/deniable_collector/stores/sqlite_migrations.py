@@ -1,4 +1,4 @@
-"""The tables of an SQLite file, and what brings those of an earlier version up to date."""
+"""The tables of an SQLite file, and the migrations from earlier versions."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _AT_ONCE = 10_000
 
 
 def _run(connection: sqlite3.Connection, script: str) -> None:
-    # Not by executescript, which commits first.
+    # Not with executescript, which commits first.
     for statement in script.split(";"):
         connection.execute(statement)
 
@@ -107,12 +107,12 @@ def _to_3(connection: sqlite3.Connection) -> None:
 
 
 def _to_4(connection: sqlite3.Connection) -> None:
-    """The same tables: from here on what is deleted is overwritten, and `SqliteFile` has written
-    the file anew, which held what was deleted before."""
+    """The same tables. From this version on, deleted content is overwritten; `SqliteFile` has
+    rewritten the file, which still contained earlier deleted content."""
 
 
 OVERWRITES = 4
-"""The version from which on a file holds nothing that was deleted."""
+"""From this version on, a file contains nothing that was deleted."""
 
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_to_1, _to_2, _to_3, _to_4)
 """Each entry takes a file from the version of its index to the next (PRAGMA user_version)."""

@@ -1,4 +1,4 @@
-"""Tallies in SQLite: the counters of each, packed into pages that fit those of the file."""
+"""Tallies in SQLite: the counters of each, packed into pages of the size of the file's pages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PAGE = 1_000
 """Counters in a page: of 4 bytes, so that it fits into a page of the file, or of 8."""
 
 _PAGES = 1 << 24
-"""Numbers of pages that a tally has to itself."""
+"""How many page numbers are reserved for a tally."""
 
 _NARROW_TOP = 2**32 - 1
 
@@ -46,7 +46,7 @@ def add_to(connection: sqlite3.Connection, tally: TallyKey, addition: Addition) 
         counters = np.zeros((len(touched), _PAGE), np.int64)
         counters[rows, within] = addition.counts
     places = (first + touched).tolist()
-    # Pages in turn are read as one range, scattered ones by name.
+    # Consecutive pages are read as one range, scattered ones by number.
     if places[-1] - places[0] < 2 * len(places):
         found = connection.execute(
             "SELECT place, counters FROM pages WHERE place BETWEEN ? AND ?",
@@ -83,7 +83,7 @@ def add_pages(
     windows: Sequence[str],
     total: NDArray[np.int64],
 ) -> None:
-    """Add the tallies of these windows, where there are any, to a vector that is as long."""
+    """Add the tallies of these windows, if there are any, to a vector of the same length."""
     for page, packed in connection.execute(
         "SELECT place - id * :pages, counters "
         f"FROM ({_ASKED}) CROSS JOIN pages "
@@ -102,7 +102,7 @@ def count_reports(
     rows: int,
     size: int,
 ) -> None:
-    """Add to each of these windows its reports: the first `rows` of the `size` counters."""
+    """Add its reports to each of these windows: the first `rows` of the `size` counters."""
     asked = _asked(metric, scheme, found) | {"pages": _PAGES, "last": (rows - 1) // _PAGE}
     for window, page, packed in connection.execute(
         "SELECT window, place - id * :pages, counters "
@@ -115,7 +115,7 @@ def count_reports(
 
 
 def mark(connection: sqlite3.Connection, tally: TallyKey, stamp: int) -> None:
-    """Give a tally that was added to its new stamp."""
+    """Give a changed tally its new stamp."""
     connection.execute(
         "UPDATE tallies SET stamp = ? WHERE metric = ? AND scheme = ? AND window = ?",
         (stamp, *tally),
@@ -125,7 +125,7 @@ def mark(connection: sqlite3.Connection, tally: TallyKey, stamp: int) -> None:
 def stamps(
     connection: sqlite3.Connection, metric: str, scheme: str, windows: Iterable[str]
 ) -> list[tuple[str, int]]:
-    """The stamps of those tallies that there are, each with its window."""
+    """The stamps of the existing tallies, each with its window."""
     asked = _asked(metric, scheme, windows)
     return connection.execute(f"SELECT window, stamp FROM ({_ASKED})", asked).fetchall()
 

@@ -28,12 +28,12 @@ __all__ = ["Addition", "Shape", "Shapes", "full", "gather", "rows_of", "shape_of
 
 
 _DENSE = 8
-"""Counters of a tally for each one that is added to, up to which a whole vector is added."""
+"""If more than 1 in so many counters of a tally change, the whole vector is added."""
 
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """Where the rows of a tally lie in its vector: row i at `starts[i]`, `widths[i]` long.
+    """Where the rows of a tally are in its vector: row i at `starts[i]`, `widths[i]` long.
 
     `size` is the length of the vector.
     """
@@ -47,8 +47,8 @@ class Shape:
 class Addition:
     """What a commit adds to a tally: `counts[i]` to the counter at `places[i]` of `size`.
 
-    Places are distinct but in no order. Where much of the tally is added to, they are None,
-    and `counts` is a whole vector. Arrays have dtype int64; no count is above MAX_CELL.
+    Places are distinct but in no order. If many counters change, `places` is None and `counts`
+    is a whole vector. Arrays have dtype int64; no count is above MAX_CELL.
     """
 
     size: int
@@ -63,7 +63,7 @@ class Addition:
             vector[self.places] += self.counts
 
     def sparse(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Its places in ascending order, and their counts."""
+        """The places in ascending order, and their counts."""
         if self.places is None:
             places = np.flatnonzero(self.counts)
             return places, self.counts[places]
@@ -101,7 +101,7 @@ def gather(increments: Mapping[TallyRowKey, Increment], shapes: Shapes) -> dict[
     """The increments of rows as one addition for each tally.
 
     Raises:
-        StoreError: a row is none of its scheme's, or a count is more than a counter holds.
+        StoreError: a row does not belong to its scheme, or a count is above the maximum.
     """
     tallies: defaultdict[TallyKey, list[tuple[int, Increment]]] = defaultdict(list)
     for (tally, row), increment in increments.items():
@@ -169,8 +169,8 @@ def rows_of(shape: Shape, vector: NDArray[np.int64]) -> Iterator[TallyRow]:
 
 
 def full(tally: TallyKey) -> StoreError:
-    """The error for a counter that cannot take its count."""
+    """The error for a counter that would exceed its maximum."""
     return StoreError(
-        f"a counter of metric {tally.metric}, window {tally.window} is at its top "
+        f"a counter of metric {tally.metric}, window {tally.window} is at its maximum "
         f"({MAX_CELL}): nothing was added"
     )

@@ -1,1 +1,1 @@
-"""What is done to a store besides folding: dropping, exporting, importing, merging tallies."""
+"""Maintenance of a store: dropping, exporting, importing and merging tallies."""

@@ -44,17 +44,17 @@ FORMAT = "deniable-tallies"
 VERSION = 1
 
 _LONGEST_LINE = 1 << 28
-"""Bytes of a line: what a damaged or hostile file can make us hold at once."""
+"""The longest line in bytes, which limits the memory that a damaged or hostile file can use."""
 
 _LEVEL = 6
 
 _Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MAX_CELL)]
 Advance: TypeAlias = Callable[[float], None]
-"""Is told which share of the work is done."""
+"""Called with the fraction of the work that is done."""
 
 
 class ArchiveError(DeniableError):
-    """The file cannot be used; nothing of it was added."""
+    """The file cannot be used, and nothing of it was added."""
 
 
 class _Line(msgspec.Struct, forbid_unknown_fields=True, tag_field="line"):
@@ -93,15 +93,15 @@ _decoder = msgspec.json.Decoder(_Head | _Scheme | Row | _End)
 
 @dataclass(frozen=True)
 class Selection:
-    """Which tallies: of these metrics (none named: of all), of windows that begin at `since` or
-    later and had ended by `before` (POSIX seconds)."""
+    """Selects tallies by metric (empty: all), and by windows that begin at `since` or later and
+    had ended by `before` (POSIX seconds)."""
 
     metrics: frozenset[str] = frozenset()
     since: float | None = None
     before: float | None = None
 
     def takes(self, metric: str, window: str) -> bool:
-        """Whether it is one of them."""
+        """Whether a tally is selected."""
         return (
             (not self.metrics or metric in self.metrics)
             and (self.since is None or windows.start(window) >= self.since)
@@ -114,7 +114,7 @@ EVERYTHING = Selection()
 
 @dataclass(frozen=True)
 class Contents:
-    """What a file holds. `digest` is the SHA-256 of all its lines but the last."""
+    """What a file contains. `digest` is the SHA-256 of all its lines except the last."""
 
     digest: str
     origin: str
@@ -132,9 +132,10 @@ def export(
     origin: str = "",
     advance: Advance = lambda share: None,
 ) -> Contents:
-    """Write the selected tallies to a file, which is there when it is whole, or not at all.
+    """Write the selected tallies to a file, which exists only when it is complete.
 
-    `advance` is told which share is done. The same tallies and `origin` make the same digest.
+    `advance` is called with the fraction that is done. The same tallies and `origin` give the
+    same digest.
 
     Raises:
         StoreError: the store cannot be read.
@@ -145,10 +146,10 @@ def export(
 
 
 def check(path: Path, *, advance: Advance = lambda share: None) -> Contents:
-    """Read a whole file and say what it holds.
+    """Read a whole file and return what it contains.
 
     Raises:
-        ArchiveError: it is damaged, truncated, or no file that this version can read.
+        ArchiveError: it is damaged, truncated, or not a file that this version can read.
         OSError: it cannot be opened.
     """
     return _Reader(path, advance).check()
@@ -208,7 +209,7 @@ class _Writer:
 
 
 class _Reader:
-    """Reads a file once, by `check` or by `rows`."""
+    """Reads a file once, for `check` or for `rows`."""
 
     def __init__(self, path: Path, advance: Advance) -> None:
         self._path = path
@@ -339,7 +340,7 @@ def _order(window: str) -> tuple[float, str]:
 
 @contextmanager
 def _written(path: Path) -> Iterator[BinaryIO]:
-    """A file that takes its name when it is complete and on the disk."""
+    """A file that gets its name when it is complete and on the disk."""
     descriptor, name = tempfile.mkstemp(".part", f".{path.name}.", path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:

@@ -53,7 +53,7 @@ _origin = click.option(
 
 
 def _chosen(command: Callable[_P, _R]) -> Callable[..., _R]:
-    """The options that choose tallies, handed on as `selection`."""
+    """The options that select tallies, passed on as `selection`."""
 
     @click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Only this metric.")
     @click.option("--since", type=_day, help="Only windows that begin on this day or later.")
@@ -135,7 +135,7 @@ def info(address: str | None, as_json: bool) -> None:
 @_yes
 @_as_json
 def drop(before: datetime, dry_run: bool, address: str | None, yes: bool, as_json: bool) -> None:
-    """Forget every window that had ended when a day (UTC) began. It cannot be undone."""
+    """Delete every window that had ended when a day (UTC) began. It cannot be undone."""
     from deniable_collector.upkeep.retention import SETTLED
 
     moment = midnight(before)
@@ -152,8 +152,8 @@ def drop(before: datetime, dry_run: bool, address: str | None, yes: bool, as_jso
         if not dry_run and found:
             if moment > time.time() - SETTLED:
                 click.echo(
-                    "warning: windows of the last seven days still take reports, and would begin "
-                    "again at zero",
+                    "warning: windows of the last seven days still accept reports, and would "
+                    "start again at zero",
                     err=True,
                 )
             if not yes:
@@ -187,11 +187,11 @@ def export_tallies(
 ) -> None:
     """Write tallies to FILE: their exact sums, with the schemes that read them.
 
-    Where files of several stores will be added up, name each by --origin: a tally that is the
-    same to the last count and of the same origin counts as one that was added before.
+    To add up files of several stores, give each its own --origin: a tally with identical
+    counts and the same origin counts as one that was added before.
 
-    A store that takes reports goes on while it is read: choose windows that take none any more
-    (--before a week ago), or what comes later is not in the file.
+    Reports may arrive during an export. Select windows that accept no more reports (--before a
+    week ago), or later reports will be missing in the file.
     """
     from deniable_collector.upkeep.archive import export
 
@@ -217,9 +217,9 @@ def import_tallies(
 ) -> None:
     """Add the tallies of FILE to a store.
 
-    The whole file is checked before anything is added. What a store has taken from the same
-    file in the last seven days is not added again, so an import that broke off is completed by
-    the same command.
+    The whole file is checked before anything is added. Tallies that were added from the same
+    file in the last seven days are not added again. So run the same command again to complete
+    an import that was interrupted.
     """
     from deniable_collector.upkeep.archive import check
     from deniable_collector.upkeep.importing import load
@@ -257,8 +257,8 @@ def merge(
 ) -> None:
     """Add the tallies of the store at URL to this one, as an export and an import do.
 
-    The other store is only read. DENIABLE_REDIS_USER and what belongs to it is for both; where
-    that does not fit, export and import a file.
+    The other store is only read. DENIABLE_REDIS_USER and the related settings apply to both
+    stores; if they need different ones, export and import a file.
     """
     from deniable_collector.upkeep.archive import export
     from deniable_collector.upkeep.importing import load
@@ -266,7 +266,7 @@ def merge(
     with told():
         here, there = settings_of(address, None), settings_of(source, prefix)
         if same_store(here, there):
-            raise click.ClickException("this is the same store: all of it would count twice")
+            raise click.ClickException("this is the same store: all of it would be counted twice")
     with (
         opened_store(address) as (opened, _),
         opened_store(source, prefix) as (other, _),

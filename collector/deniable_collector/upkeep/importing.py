@@ -1,8 +1,8 @@
 """Adding the tallies of a file to a store, each exactly once.
 
-What is added at once has a batch id that follows from its own content and from where it comes,
-so that a second import finds what the first one has done, even if more or fewer tallies were
-chosen for its file.
+Each group of rows that is added at once has a batch id, computed from its content and origin.
+So a second import recognizes what the first one has added, even if other tallies were selected
+for its file.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from deniable_collector.upkeep.archive import (
 __all__ = ["Outcome", "load"]
 
 _COMMIT_CELLS = 1 << 16
-"""Cells added at once, at most, unless a row has more. Part of the format: how rows are
-grouped decides their ids."""
+"""The most cells that are added at once, unless a row has more. This is part of the format,
+because the groups determine the ids."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an import did: rows and reports that it added, and those that were in already."""
+    """The result of an import: added rows and reports, and those that were there already."""
 
     contents: Contents
     rows: int
@@ -65,18 +65,18 @@ def load(
 ) -> Outcome:
     """Add the selected tallies of a file to a store, each exactly once.
 
-    The file is read twice: nothing is added before all of it was found sound. `now` is POSIX
-    time in seconds. What was added before, within the retention of ids, is left out and
-    counted as known, so that an import that broke off is completed by another.
+    The file is read twice: nothing is added before all of it was checked. `now` is POSIX time in
+    seconds. What was added before, within the retention of ids, is left out and counted as
+    known, so that another import completes one that was interrupted.
 
     Raises:
-        ArchiveError: as `check` does; or a scheme of the file is another one in the store.
-        StoreError: the store refused or is unavailable; what it has taken stays in it.
+        ArchiveError: as `check` does; or the store has a different scheme of the same name.
+        StoreError: the store refused or is unavailable; what was added before stays.
     """
     contents = check(path, advance=lambda share: advance(share / 2))
     if unknown := selection.metrics - {metric for metric, _ in contents.schemes}:
         raise ArchiveError(f"{path} has no metric {', '.join(sorted(unknown))}")
-    # Makes the store, if it is new, and finds that it is laid out as we believe.
+    # Creates the store, if it is new, and checks its number of shards.
     store.publish({})
     schemes: dict[str, list[Scheme]] = {}
     for metric, scheme in contents.schemes:

@@ -1,7 +1,7 @@
 """Clears the store's journal, so that no single commit can be read in it for long.
 
-Each process does it in a thread of its own, and once more when it stops. If another process has
-just cleared the journal, that costs one look.
+Each process does this in its own thread, and once more when it stops. If another process has
+just cleared the journal, it costs only a check.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from deniable_collector.stores.base import Store, StoreUnavailable
 __all__ = ["JournalKeeper"]
 
 _DUE = 3 / 4
-"""Part of the time after which the journal is cleared. The rest is for doing it."""
+"""Fraction of the time after which the journal is cleared. The rest is for clearing it."""
 
 _LOOKS = 12
-"""How often the journal is looked at within the time."""
+"""How often the journal is checked within the time."""
 
 _STOP_SECONDS, _TROUBLE_SECONDS = 10.0, 2.0
-"""How long a process that stops waits until its last commits are cleared; the second while a
-reader is in the way or the store is away."""
+"""How long a stopping process waits until its last commits are cleared; the second is for the case
+that a reader prevents it or the store is away."""
 
 _STOP_STEP = 0.05
 
@@ -51,7 +51,7 @@ class JournalKeeper:
     def apply(self, older_than: float) -> bool:
         """Clear the journal if commits have been in it for `older_than` seconds; True if none are.
 
-        Logs once when commits stay for longer than they may, and once when that is over.
+        Logs once when commits stay for longer than allowed, and once when that is over.
         """
         clear = False
         try:
@@ -76,8 +76,8 @@ class JournalKeeper:
         return clear
 
     def start(self) -> None:
-        """Clear the journal at once, because a crash may have left commits in it, and then until
-        `stop`."""
+        """Clear the journal at once, because a crash may have left commits in it, and then
+        regularly until `stop`."""
         if self._seconds:
             self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
             self._thread.start()
@@ -92,7 +92,7 @@ class JournalKeeper:
 
     @property
     def _refused(self) -> bool:
-        """Whether trying again would change nothing."""
+        """Whether trying again is pointless."""
         return self._trouble is not None and not isinstance(self._trouble, StoreUnavailable)
 
     def _run(self) -> None:

@@ -1,7 +1,7 @@
-"""Retention: windows that ended long ago are forgotten, by the collector itself.
+"""Retention: the collector deletes windows that ended long ago.
 
-Each process does it about once a day, in a thread of its own. Dropping what is dropped
-already does nothing, so they need not agree on who does it.
+Each process does this about once a day, in its own thread. Deleting twice does no harm, so the
+processes need not coordinate.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from deniable_collector.stores.base import ID_RETENTION, Store, StoreUnavailable
 __all__ = ["SETTLED", "Retention", "keep"]
 
 SETTLED = ID_RETENTION
-"""Seconds after its end from which a window takes no reports any more, whatever the clocks."""
+"""Seconds after its end from which a window accepts no reports, however wrong the clocks are."""
 
 _DAY = 86_400.0
 _FIRST_SECONDS = 300.0
@@ -39,7 +39,7 @@ class Retention:
         self._thread: threading.Thread | None = None
 
     def apply(self) -> float:
-        """Drop what is too old; how many seconds later to do so again."""
+        """Drop what is too old. Returns after how many seconds to do so again."""
         try:
             gone = self._store.drop(self._clock() - self._days * _DAY)
         except DeniableError as error:
@@ -51,24 +51,24 @@ class Retention:
         return _DAY
 
     def start(self) -> None:
-        """Apply it from now on, the first time within five minutes, until `stop`."""
+        """Run from now on until `stop`, the first time within five minutes."""
         self._thread = threading.Thread(target=self._run, name="retention", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Do nothing any more; what is under way is waited for, as it needs the store."""
+        """Stop, after waiting for a running deletion, which needs the store."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
 
     def _run(self) -> None:
-        # Processes that start together need not drop together.
+        # Random, so that processes that start together do not delete at the same time.
         wait = random.uniform(0, _FIRST_SECONDS)  # noqa: S311  (nobody gains by guessing it)
         while not self._ended.wait(wait):
             wait = self.apply()
 
 
 def keep(store: Store, days: int) -> None:
-    """Start the retention of this process, if windows are not kept for ever."""
+    """Start retention in this process, if windows are not kept for ever."""
     if days:
         Retention(store, days).start()

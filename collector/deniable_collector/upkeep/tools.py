@@ -1,4 +1,4 @@
-"""What the commands on stores share: opening one, telling errors in a line, and printing."""
+"""Shared by the commands on stores: opening one, errors in one line, and printing."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _SQLITE = "sqlite:///"
 
 @contextmanager
 def opened_store(address: str | None, prefix: str | None = None) -> Iterator[tuple[Store, str]]:
-    """The store at that address, or where the environment says, with its kind."""
+    """The store at that address, or of the environment, with its kind."""
     from deniable_collector.stores import store_of
 
     with told():
@@ -59,7 +59,7 @@ def opened_store(address: str | None, prefix: str | None = None) -> Iterator[tup
 
 
 def settings_of(address: str | None, prefix: str | None) -> Settings:
-    """The environment's settings, with another address and prefix where they are given."""
+    """The environment's settings, with another address and prefix if they are given."""
     from deniable_collector.settings import Settings
 
     settings = Settings.from_env()
@@ -70,7 +70,7 @@ def settings_of(address: str | None, prefix: str | None) -> Settings:
 
 @contextmanager
 def told() -> Iterator[None]:
-    """Errors of ours and of the file system become one line, and exit code 1."""
+    """Turns deniable's errors and those of the file system into one line and exit code 1."""
     try:
         yield
     except DeniableError as error:
@@ -89,7 +89,7 @@ def _hint(error: DeniableError) -> str:
 
 @contextmanager
 def progress(text: str, quiet: bool) -> Iterator[Callable[[float], None]]:
-    """A bar in a terminal that goes away when it is full; nothing elsewhere."""
+    """A progress bar in a terminal, which disappears at the end; nothing elsewhere."""
     from rich.console import Console
     from rich.progress import Progress
 
@@ -103,9 +103,9 @@ def progress(text: str, quiet: bool) -> Iterator[Callable[[float], None]]:
 
 
 def same_store(here: Settings, there: Settings) -> bool:
-    """Whether two settings name one store, as far as their addresses tell.
+    """Whether two settings name one store, as far as their addresses show.
 
-    A file is known by whatever path; a Redis that is reached in two ways is not.
+    A file is recognized under any path, but not a Redis with two addresses.
     """
     if (here.store, here.redis_prefix) == (there.store, there.redis_prefix):
         return True
@@ -118,21 +118,21 @@ def same_store(here: Settings, there: Settings) -> bool:
 
 
 def origin_of(address: str, prefix: str | None) -> str:
-    """A name for a store that follows from its address, without the password in it."""
+    """A name for a store, made from its address without the password."""
     kind, _, rest = address.partition("://")
     text = f"{kind}://{rest.rpartition('@')[2]} {prefix or ''}"
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def check_metrics(selection: Selection, known: dict[str, Any]) -> None:
-    """Refuse a choice of metrics that are not there."""
+    """Refuse metrics that do not exist."""
     if unknown := sorted(selection.metrics - known.keys()):
         listed = ", ".join(sorted(known)) or "none"
         raise click.ClickException(f"no metric {', '.join(unknown)} here; there is: {listed}")
 
 
 def facts(contents: Contents) -> dict[str, Any]:
-    """What a file holds, for JSON."""
+    """What a file contains, for JSON."""
     return {
         "origin": contents.origin,
         "schemes": len(contents.schemes),
@@ -144,7 +144,7 @@ def facts(contents: Contents) -> dict[str, Any]:
 
 
 def summary(contents: Contents) -> str:
-    """What a file holds, in words."""
+    """What a file contains, in words."""
     return (
         f"{many(contents.reports, 'report')} in {many(contents.tallies, 'tally', 'tallies')} of "
         f"{many(len(contents.schemes), 'scheme')}"
@@ -152,7 +152,7 @@ def summary(contents: Contents) -> str:
 
 
 def print_outcome(outcome: Outcome, source: str, as_json: bool) -> None:
-    """Say what an import has added, and what was there already."""
+    """Print what an import has added, and what was there already."""
     if as_json:
         print_json({
             "added": {"rows": outcome.rows, "reports": outcome.reports},

@@ -1,4 +1,4 @@
-"""The commands that plan a metric, and ask for its answer."""
+"""The commands that plan a metric, and estimate it."""
 
 from deniable_estimator.commands.declared import plan, privacy, simulate
 from deniable_estimator.commands.stored import ALARM, NO_DATA, anomalies, estimate, trend

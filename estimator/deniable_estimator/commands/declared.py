@@ -1,7 +1,6 @@
-"""`deniable plan`, `simulate` and `privacy`: what can be said before anything was reported.
+"""`deniable plan`, `simulate` and `privacy`: what can be computed before the first report.
 
-Exit codes: 0 when there is an answer, 1 when something is wrong, 2 for a call that makes
-no sense.
+Exit codes: 0 for a result, 1 for an error, 2 for a wrong call.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from deniable_estimator.commands.options import (
 
 __all__ = ["plan", "privacy", "simulate"]
 
-# Less than a device in a billion: below that, nothing that a plan says is a number any more.
+# One device in a billion; below that, the numbers of a plan overflow.
 _part = Real(1e-9, 1)
 
 
@@ -52,24 +51,24 @@ _part = Real(1e-9, 1)
     default=0.01,
     show_default=True,
     type=_part,
-    help="The half width wished for the 95 % interval.",
+    help="The desired half width of the 95 % interval.",
 )
 @click.option(
     "--sample-rate",
     default=1.0,
     show_default=True,
     type=_part,
-    help="The chance that a device answers in a window.",
+    help="The probability that a device reports in a window.",
 )
 @click.option(
     "--lifetime-epsilon",
     type=Real(0.001, 10_000),
-    help="What all answers of a device may reveal together; with --memoize, all of one value.",
+    help="The limit for all reports of a device together; with --memoize, for all of one value.",
 )
 @click.option(
     "--memoize",
     is_flag=True,
-    help='Plan for devices that keep their noise (longitudinal = "memoize").',
+    help='Memoize noise (longitudinal = "memoize").',
 )
 @click.option("--mechanism", default="auto", show_default=True, help="As the registry names it.")
 @fakes_option
@@ -88,11 +87,11 @@ def plan(
     fakes: float,
     form: str | None,
 ) -> None:
-    """Say what a metric will be able to see, before it is declared."""
+    """Compute what a metric can detect, before it is declared."""
     from deniable_estimator import planning
 
     if memoize and lifetime_epsilon is None:
-        raise click.UsageError("--memoize needs --lifetime-epsilon: it is what a memo may reveal")
+        raise click.UsageError("--memoize needs --lifetime-epsilon: it limits what a memo reveals")
     made = planning.plan(
         size,
         epsilon,
@@ -126,7 +125,7 @@ def plan(
     default=1.0,
     show_default=True,
     type=Real(0, 100),
-    help="The values' shares fall as 1 / rank**ZIPF.",
+    help="The values' shares are proportional to 1 / rank**ZIPF.",
 )
 @click.option(
     "--shares",
@@ -151,7 +150,7 @@ def simulate(
     adjust: Literal["storey", "bonferroni"],
     form: str | None,
 ) -> None:
-    """Draw one window's tally of METRIC from an invented population, and estimate it.
+    """Draw one window's tally of METRIC from a simulated population, and estimate it.
 
     The tally is drawn from its exact distribution, so 1,000,000,000 devices take seconds.
     """
@@ -197,15 +196,15 @@ def simulate(
     default=1,
     show_default=True,
     type=click.IntRange(1, 10**6),
-    help="How many devices hold the same value: what is known of one tells of the others.",
+    help="How many devices have the same value, so that one reveals the others'.",
 )
 @as_json
 @reported
 def privacy(metric: str | None, registry: Path, household: int, form: str | None) -> None:
-    """Say what the reports of METRIC reveal of a device at most; of all metrics together if
-    no METRIC is named.
+    """Show what the reports of METRIC reveal about a device at most; without METRIC, those of all
+    metrics together.
 
-    Every figure is computed from the probabilities in force, and rounded against us.
+    Every figure is computed from the probabilities in force, and rounded up.
     """
     from deniable import Registry
     from deniable_estimator.privacy import guarantee, together

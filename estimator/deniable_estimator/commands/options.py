@@ -1,4 +1,4 @@
-"""What the commands have in common: options, their errors, and a bar while they work."""
+"""Shared by the commands: options, errors, and a progress bar."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import click
 
 from deniable import DeniableError
 from deniable_collector.numeric import Real
+from deniable_collector.options import SettingOption
 
 if TYPE_CHECKING:
     from deniable import Metric
@@ -39,6 +40,7 @@ _R = TypeVar("_R")
 _day = click.DateTime(["%Y-%m-%d"])
 registry_option = click.option(
     "--registry",
+    cls=SettingOption,
     envvar="DENIABLE_REGISTRY",
     default="metrics.toml",
     show_default=True,
@@ -62,27 +64,29 @@ level_option = click.option(
     default=0.95,
     show_default=True,
     type=Real(0, 1, min_open=True, max_open=True),
-    help="Of the intervals; 1 minus it is the level of detection.",
+    help="The level of the intervals; 1 minus it is the level of detection.",
 )
 adjust_option = click.option(
     "--adjust",
     default="storey",
     show_default=True,
     type=click.Choice(["storey", "bonferroni"]),
-    help="For how many values were asked: storey suits lists (5 % of its finds may be false), "
-    "bonferroni alerts (a false one in 5 % of lists).",
+    help="The correction for the number of values: storey for lists (5 % of the finds may be "
+    "false), bonferroni for alerts (5 % of lists may have a false one).",
 )
 fakes_option = click.option(
     "--fakes",
+    cls=SettingOption,
     envvar="DENIABLE_FAKES",
     default=0.01,
     show_default=True,
     show_envvar=True,
     type=Real(0, 1),
-    help="The part of all reports that the poisoning budget takes to be fake.",
+    help="The fraction of reports that the poisoning budget assumes to be fake.",
 )
 alarm_option = click.option(
     "--alarm-level",
+    cls=SettingOption,
     envvar="DENIABLE_ALARM_LEVEL",
     default=0.001,
     show_default=True,
@@ -95,7 +99,7 @@ as_csv = click.option("--csv", "form", flag_value="csv", help="Print CSV and not
 
 
 def reported(command: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Show deniable's errors as the command line does: their message, and exit 1."""
+    """Print deniable's errors: only their message, and exit 1."""
 
     @functools.wraps(command)
     def run(*args: _P.args, **kwargs: _P.kwargs) -> _R:
@@ -109,7 +113,7 @@ def reported(command: Callable[_P, _R]) -> Callable[_P, _R]:
 
 @contextmanager
 def progress(description: str) -> Iterator[None]:
-    """A moving bar on a terminal's standard error, gone when the work is done."""
+    """A progress bar on a terminal's standard error, which disappears at the end."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -127,7 +131,7 @@ def read_candidates(metric: Metric, path: Path | None) -> list[str] | None:
 
     Raises:
         click.UsageError: the metric takes any string, and no file says which to look for.
-        ValueListError: the file cannot be read, or its text cannot be taken.
+        ValueListError: the file cannot be read, or has a mistake.
     """
     if path is None:
         if metric.needs_candidates:

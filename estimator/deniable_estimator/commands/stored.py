@@ -1,7 +1,7 @@
-"""`deniable estimate`, `trend` and `anomalies`: what the reports in a store say.
+"""`deniable estimate`, `trend` and `anomalies`: results from the reports in a store.
 
-Exit codes: 0 when there is an answer, 1 when something is wrong, 2 for a call that makes
-no sense, 3 when nothing has been reported yet, 4 when `deniable anomalies` raises an alarm.
+Exit codes: 0 for a result, 1 for an error, 2 for a wrong call, 3 if nothing has been reported
+yet, 4 if `deniable anomalies` raises an alarm.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 __all__ = ["ALARM", "NO_DATA", "anomalies", "estimate", "trend"]
 
 NO_DATA = 3
-"""The exit code when the range holds no reports."""
+"""The exit code if the range has no reports."""
 
 ALARM = 4
-"""The exit code when windows look dishonest."""
+"""The exit code if `deniable anomalies` raises an alarm."""
 
 
 @click.command()
@@ -108,11 +108,11 @@ def estimate(
 @click.option(
     "--by",
     type=click.Choice(["day", "week", "month"]),
-    help="Add windows up to these; as the metric's own windows are, if not given.",
+    help="The period to add windows up to; by default the metric's own window.",
 )
 @click.option(
     "--value",
-    help='Show this one; "true", or the largest in the newest period, if not given.',
+    help='The value to show; by default "true", or the largest in the newest period.',
 )
 @registry_option
 @store_option
@@ -135,7 +135,7 @@ def trend(
 ) -> None:
     """Show METRIC over time, and which of its changes are more than noise.
 
-    The table shows one value; --json and --csv hold them all.
+    The table shows one value; --json and --csv have all of them.
     """
     from deniable import Registry
     from deniable_estimator.reading import find_metric
@@ -188,7 +188,7 @@ def anomalies(
     alarm_level: float,
     form: str | None,
 ) -> None:
-    """Say which windows of METRIC look unlike honest reports, or unlike the windows before.
+    """Find windows of METRIC that honest reports cannot explain, or that differ from earlier ones.
 
     Exits with 4 on an alarm.
     """
@@ -218,7 +218,7 @@ def anomalies(
 
 @contextmanager
 def _opened(address: str | None) -> Iterator[Store]:
-    """The store at that address, or where the environment says, closed afterwards."""
+    """The store at that address, or of the environment, closed afterwards."""
     from deniable_collector.settings import Settings
     from deniable_collector.stores import store_of
 
@@ -233,7 +233,7 @@ def _opened(address: str | None) -> Iterator[Store]:
 def _no_data(metric: str) -> NoReturn:
     click.echo(
         f"No reports of {metric!r} in that range. Check that --store is the collector's "
-        "(DENIABLE_STORE), that the range holds a window that has closed, and that devices "
+        "(DENIABLE_STORE), that the range contains a window that has closed, and that devices "
         "send to the collector: its /v1/registry must show this metric.",
         err=True,
     )

@@ -31,9 +31,10 @@ from deniable_estimator.dashboard.pages import pages
 from deniable_estimator.dashboard.pictures import pictures
 from deniable_estimator.dashboard.planner import planner
 from deniable_estimator.dashboard.problems import Problem
-from deniable_estimator.dashboard.ranges import RangeError
+from deniable_estimator.dashboard.ranges import RangeError, is_day
 from deniable_estimator.dashboard.settings import Settings
 from deniable_estimator.dashboard.source import Source
+from deniable_estimator.dashboard.uploads import ListNotKept, offer_uploads
 from deniable_estimator.dashboard.waiting import waiting_page, waiting_problem
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.isolation import isolated
@@ -92,6 +93,7 @@ def create_app(
         login_link=settings.dashboard_login_link,
         tokens=parse_tokens(settings.api_tokens),
     )
+    offer_uploads(app, clock)
     app.register_blueprint(pages)
     app.register_blueprint(comparing)
     app.register_blueprint(planner)
@@ -109,6 +111,7 @@ def create_app(
     app.register_error_handler(ValueListError, _bad_list)
     app.register_error_handler(StillDecoding, _still_decoding)
     app.register_error_handler(TooManyDecodes, _still_decoding)
+    app.register_error_handler(ListNotKept, _not_kept)
     app.register_error_handler(StoreError, _store_trouble)
     app.register_error_handler(Exception, _failure)
     offer_languages(app)
@@ -124,6 +127,7 @@ def create_app(
         values_below_noise=words.values_below_noise,
         changes_below_noise=words.changes_below_noise,
         isolated=isolated,
+        is_day=is_day,
     )
     app.jinja_env.globals["version"] = deniable.__version__
     if settings.trusted_proxies:
@@ -220,6 +224,11 @@ def _still_decoding(error: StillDecoding | TooManyDecodes) -> ResponseReturnValu
     if isinstance(error, StillDecoding) and request.method != "POST" and for_people(request):
         return waiting_page(error)
     return _error(waiting_problem(error))
+
+
+def _not_kept(error: ListNotKept) -> ResponseReturnValue:
+    _log.warning("an uploaded list could not be kept", exc_info=error.__cause__)
+    return _error(ServiceUnavailable(str(error)))
 
 
 def _store_trouble(error: StoreError) -> ResponseReturnValue:

@@ -9,6 +9,8 @@ import sys
 import click
 
 from deniable import DeniableError, Registry
+from deniable_collector.listening import cannot_listen
+from deniable_collector.settings import SettingsError
 from deniable_collector.stores import store_of
 from deniable_estimator.dashboard.settings import Settings
 
@@ -36,9 +38,13 @@ def dashboard(registry: str | None, store: str | None, bind: str | None) -> None
     try:
         settings = Settings.from_env(environ)
         Registry.load(settings.registry)
+        if problems := cannot_listen({"DENIABLE_DASHBOARD_BIND": settings.dashboard_bind}):
+            raise SettingsError(problems)
         store_of(settings).close()
     except DeniableError as error:
         raise click.ClickException(str(error)) from error
+    for told in Settings.strangers(environ):
+        click.echo(f"warning: {told}", err=True)
     if not settings.dashboard_token:
         environ["DENIABLE_DASHBOARD_TOKEN"] = secrets.token_urlsafe(16)
         click.echo(f"token: {environ['DENIABLE_DASHBOARD_TOKEN']}")

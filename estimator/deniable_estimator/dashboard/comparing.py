@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 from flask import Blueprint, render_template, request
 from flask.typing import ResponseReturnValue
@@ -12,10 +13,17 @@ from deniable import Metric, ValueListError
 from deniable_estimator.comparison import Comparison, compare, has_memory
 from deniable_estimator.dashboard.below import list_mistake
 from deniable_estimator.dashboard.charts.changes import change_chart, change_headline, change_lines
-from deniable_estimator.dashboard.pages import download
+from deniable_estimator.dashboard.pages import download, keep_form, listed
 from deniable_estimator.dashboard.privacy import even_guess
-from deniable_estimator.dashboard.ranges import DayRange, before, read_range
+from deniable_estimator.dashboard.ranges import (
+    DayRange,
+    RangeError,
+    before,
+    check_names,
+    read_range,
+)
 from deniable_estimator.dashboard.source import Source, current_source, declared_metric
+from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 
 __all__ = ["comparing"]
@@ -29,13 +37,21 @@ _TABLE_LINES = 200
 @comparing.get("/metric/<name>/compare")
 def comparison_page(name: str) -> ResponseReturnValue:
     """What has changed between two ranges of days: by default, against as many days before."""
-    source, metric, earlier, later = _asked(name)
-    comparison, obstacle = None, _obstacle(source, metric)
-    if obstacle is None:
-        comparison = _compare(source, metric, earlier, later)
+    comparison, refused = None, None
+    try:
+        source, metric, earlier, later = _asked(name)
+        obstacle = _obstacle(source, metric)
+        if obstacle is None:
+            comparison = _compare(source, metric, earlier, later)
+    except (RangeError, EstimateError) as error:
+        refused = keep_form(error, "before_from", "before_to")
+        source, metric, earlier, later = _periods(name, {})
+        obstacle = str(refused)
     known = comparison is not None and bool(comparison.before.n and comparison.after.n)
-    return render_template(
+    page = render_template(
         "compare.html",
+        refused=refused,
+        asked=request.args if refused else _query(earlier, later),
         metric=metric,
         earlier=earlier,
         later=later,
@@ -47,6 +63,7 @@ def comparison_page(name: str) -> ResponseReturnValue:
         lines=change_lines(comparison, _TABLE_LINES) if comparison and known else [],
         guess=even_guess(metric),
     )
+    return page, 400 if refused else 200
 
 
 @comparing.get("/metric/<name>/compare.<any(csv, json):form>")
@@ -63,13 +80,19 @@ def comparison_file(name: str, form: str) -> ResponseReturnValue:
 
 
 def _asked(name: str) -> tuple[Source, Metric, DayRange, DayRange]:
+    declared_metric(name)
+    check_names(request.args, ("from", "to", "before_from", "before_to"))
+    return _periods(name, request.args)
+
+
+def _periods(name: str, arguments: Mapping[str, str]) -> tuple[Source, Metric, DayRange, DayRange]:
     source, metric = current_source(), declared_metric(name)
     now = source.clock()
-    later = read_range(request.args, now)
+    later = read_range(arguments, now)
     earlier = before(later, metric.window)
-    named = {"from": request.args.get("before_from"), "to": request.args.get("before_to")}
-    if given := {key: text for key, text in named.items() if text}:
-        earlier = read_range({**earlier.query, **given}, now)
+    names = ("before_from", "before_to")
+    if given := {key: arguments[key] for key in names if arguments.get(key)}:
+        earlier = read_range({**_query(earlier, later), **given}, now, "before_")
     return source, metric, earlier, later
 
 
@@ -85,10 +108,10 @@ def _obstacle(source: Source, metric: Metric) -> str | None:
             "independent, and no interval of their difference can be given."
         )
     try:
-        if metric.needs_candidates and source.candidates(metric) is None:
+        if metric.needs_candidates and listed(source, metric) is None:
             return message(
-                "This metric takes any string. Put the strings to compare into {metric}.txt in "
-                "the folder that DENIABLE_CANDIDATES_DIR names.",
+                "This metric takes any string. Upload a list of those to compare on its page, or "
+                "put them into {metric}.txt in the folder that DENIABLE_CANDIDATES_DIR names.",
                 metric=metric.name,
             )
     except ValueListError as error:
@@ -97,7 +120,7 @@ def _obstacle(source: Source, metric: Metric) -> str | None:
 
 
 def _compare(source: Source, metric: Metric, earlier: DayRange, later: DayRange) -> Comparison:
-    candidates = source.candidates(metric)
+    candidates = listed(source, metric)
     old, new = (source.estimate(metric, days, candidates) for days in (earlier, later))
     assert old is not None
     assert new is not None

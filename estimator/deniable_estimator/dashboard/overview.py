@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from deniable import Metric, Registry, windows
+from deniable import Metric, Registry, ValueListError, windows
 from deniable.forecast import forecast
 from deniable.types import Boolean
 from deniable_estimator.dashboard import words
-from deniable_estimator.dashboard.below import told_forecast
+from deniable_estimator.dashboard.below import list_mistake, told_forecast
 from deniable_estimator.dashboard.charts import BarChart, bar_chart
+from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.privacy import even_guess
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.source import Source
@@ -18,7 +19,7 @@ from deniable_estimator.dashboard.words import freshness
 from deniable_estimator.estimate import Estimate
 from deniable_estimator.messages import message
 
-__all__ = ["Card", "Filters", "metric_card", "read_filters"]
+__all__ = ["Card", "Filters", "attention", "metric_card", "read_filters"]
 
 _BARS = 5
 _SOON_DAYS = 30
@@ -34,6 +35,8 @@ class Card:
     metric: Metric
     estimate: Estimate | None
     chart: BarChart | None
+    decoding: bool
+    """Its strings are still being decoded."""
     freshness: str | None
     notes: list[str]
     guess: str
@@ -77,25 +80,31 @@ def read_filters(arguments: Mapping[str, str], registry: Registry) -> Filters:
 
 
 def metric_card(source: Source, metric: Metric, days: DayRange) -> Card:
-    """The card of a metric over these days. Strings are not drawn: decoding them takes a moment."""
-    estimate = source.estimate(metric, days)
+    """The card of a metric over these days. Strings are those that the operator has listed."""
+    estimate, decoding, mistakes = None, False, []
+    try:
+        estimate = source.estimate(metric, days, source.candidates(metric))
+    except (StillDecoding, TooManyDecodes):
+        decoding = True
+    except ValueListError as error:
+        mistakes.append(message("{mistake}.", mistake=list_mistake(error)))
     newest = source.newest(metric)
     limit = 1 if isinstance(metric.type, Boolean) else _BARS
     return Card(
         metric=metric,
         estimate=estimate,
         chart=bar_chart(estimate, limit=limit) if estimate and estimate.n else None,
+        decoding=decoding,
         freshness=freshness(newest, source.clock()) if newest else None,
-        notes=list(_notes(source, metric, estimate, newest)),
+        notes=[*mistakes, *attention(source, metric, estimate)],
         guess=even_guess(metric),
     )
 
 
-def _notes(
-    source: Source, metric: Metric, estimate: Estimate | None, newest: str | None
-) -> list[str]:
-    """What needs somebody's attention."""
+def attention(source: Source, metric: Metric, estimate: Estimate | None) -> list[str]:
+    """What needs somebody's attention, on the card and on the metric's page."""
     notes: list[str] = []
+    newest = source.newest(metric)
     left = (metric.expires - source.today).days
     if left < 0:
         notes.append(message(words.EXPIRED, day=metric.expires))

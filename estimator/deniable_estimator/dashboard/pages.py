@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
+from urllib.parse import urlencode
 
-from flask import Blueprint, Response, render_template, request
+from flask import Blueprint, Response, current_app, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest
 
@@ -13,22 +15,30 @@ from deniable import Metric, ValueListError
 from deniable.value_list import parse_values
 from deniable_estimator.comparison import compare, has_memory
 from deniable_estimator.dashboard import words
+from deniable_estimator.dashboard.access import for_people
 from deniable_estimator.dashboard.below import list_mistake
 from deniable_estimator.dashboard.charts import folded_chart
 from deniable_estimator.dashboard.embedding import embed_link
-from deniable_estimator.dashboard.overview import metric_card, read_filters
+from deniable_estimator.dashboard.overview import attention, metric_card, read_filters
 from deniable_estimator.dashboard.privacy import privacy_label
-from deniable_estimator.dashboard.ranges import before, presets, read_range
-from deniable_estimator.dashboard.source import Source, current_source, declared_metric
+from deniable_estimator.dashboard.ranges import RangeError, before, check_names, presets, read_range
+from deniable_estimator.dashboard.source import (
+    PAGE_PATIENCE,
+    Source,
+    current_source,
+    declared_metric,
+)
 from deniable_estimator.dashboard.table import table
 from deniable_estimator.dashboard.timeline import grouping, timeline
-from deniable_estimator.dashboard.view import View, read_view
+from deniable_estimator.dashboard.uploads import forget_list, keep_list, kept_list
+from deniable_estimator.dashboard.view import NAMES, View, read_view
 from deniable_estimator.dashboard.words import freshness, headline
+from deniable_estimator.errors import EstimateError
 from deniable_estimator.estimate import Estimate
 from deniable_estimator.messages import message
 from deniable_estimator.trend import GROUPS, Trend
 
-__all__ = ["asked_view", "download", "pages"]
+__all__ = ["asked_view", "download", "keep_form", "listed", "pages"]
 
 pages = Blueprint("pages", __name__)
 
@@ -43,53 +53,81 @@ _ALL_LINES = 10_000
 @pages.get("/")
 def overview() -> ResponseReturnValue:
     """All metrics, or those that were looked for, with their last 30 days."""
-    source = current_source()
+    source, mistake = current_source(), None
+    try:
+        check_names(request.args, ("q", "owner", "tag"))
+    except RangeError as error:
+        mistake = keep_form(error)
     days = read_range({}, source.clock())
     filters = read_filters(request.args, source.registry)
-    cards = [
-        metric_card(source, metric, days) for metric in source.registry if filters.admit(metric)
-    ]
-    return render_template(
+    metrics = [metric for metric in source.registry if filters.admit(metric)]
+    # However many of them have strings to decode, the page waits no longer than any other does.
+    strings = sum(metric.needs_candidates for metric in metrics)
+    quick = replace(source, patience=PAGE_PATIENCE / max(1, strings))
+    cards = [metric_card(quick, metric, days) for metric in metrics]
+    page = render_template(
         "overview.html",
+        mistake=mistake,
         cards=cards,
         days=days,
         filters=filters,
         total=len(source.registry),
         waiting=bool(cards) and all(source.newest(each) is None for each in source.registry),
     )
+    return page, 200 if mistake is None else 400
 
 
 @pages.get("/metric/<name>")
 def metric_page(name: str) -> ResponseReturnValue:
     """One metric: its chart, its trend, its table and its privacy label."""
-    source, metric, view = asked_view(name)
     mistake, candidates = None, None
     try:
-        candidates = source.candidates(metric)
-    except ValueListError as error:
-        mistake = list_mistake(error)
-    return _page(source, metric, view, candidates, mistake=mistake)
+        source, metric, view = asked_view(name)
+        try:
+            candidates = listed(source, metric)
+        except ValueListError as error:
+            mistake = list_mistake(error)
+        return _page(source, metric, view, candidates, mistake=mistake)
+    except (RangeError, EstimateError) as error:
+        source, metric = current_source(), declared_metric(name)
+        view = read_view({}, metric, source.clock())
+        return _page(source, metric, view, None, refused=keep_form(error)), 400
 
 
 @pages.post("/metric/<name>")
 def metric_upload(name: str) -> ResponseReturnValue:
-    """The same of strings that are named by a file in the request, which is not kept."""
-    source, metric, view = asked_view(name)
+    """Keep the strings that a file names for the session, and lead to the page that has them."""
+    source, metric = current_source(), declared_metric(name)
+    view = read_view(request.args, metric, source.clock())
     if not metric.needs_candidates:
         raise BadRequest(message("{name} lists its values; it takes no others.", name=name))
+    if request.authorization is not None:
+        raise BadRequest(
+            message(
+                "A list is kept for the session of a browser. Send it to "
+                "/api/v1/metrics/{name}/estimate instead.",
+                name=name,
+            )
+        )
     file = request.files.get("candidates")
     try:
         if file is None or not file.filename:
             raise ValueListError("The list", None, "is missing; choose a file")
-        candidates = parse_values(file.stream.read(), "Your list")
+        sent = file.stream.read()
+        parse_values(sent, "Your list")
     except ValueListError as error:
         return _page(source, metric, view, None, mistake=list_mistake(error)), 400
-    form = request.form.get("form")
-    if form in ("csv", "json"):
-        estimate = source.estimate(metric, view.days, candidates)
-        assert estimate is not None
-        return _estimate_file(estimate, form)
-    return _page(source, metric, view, candidates, uploaded=True)
+    keep_list(metric, sent)
+    # A line of another list, or a string of it, says nothing about this one.
+    kept = urlencode(replace(view, value=None, line=None).query())
+    return redirect(f"{url_for('pages.metric_page', name=name)}?{kept}", 303)
+
+
+@pages.post("/metric/<name>/forget")
+def forget_upload(name: str) -> ResponseReturnValue:
+    """Forget the strings that the session has sent."""
+    forget_list(declared_metric(name))
+    return redirect(url_for("pages.metric_page", name=name), 303)
 
 
 def _page(
@@ -98,15 +136,17 @@ def _page(
     view: View,
     candidates: Sequence[str] | None,
     *,
-    uploaded: bool = False,
     mistake: str | None = None,
+    refused: RangeError | None = None,
 ) -> str:
-    estimate = source.estimate(metric, view.days, candidates)
+    estimate = None if refused else source.estimate(metric, view.days, candidates)
     answered = estimate if estimate and estimate.n else None
+    if answered:
+        view.check_value(answered.values)
     declared_order = view.order == "declared"
     # Decoding strings takes about a second each time: their trend waits until it is asked for.
     quick = not metric.needs_candidates
-    over_time = answered is not None and (quick or (view.by is not None and not uploaded))
+    over_time = answered is not None and (quick or view.by is not None)
     newest = source.newest(metric)
     now = source.clock()
     folded = lines = None
@@ -140,8 +180,10 @@ def _page(
         freshness=freshness(newest, now) if newest else None,
         notes=_notes(source, metric, estimate),
         embed=embed_link(metric, request.args, source.today),
-        uploaded=uploaded,
+        upload_limit=current_app.config["DENIABLE_UPLOAD"] / (1 << 20),
         mistake=mistake,
+        refused=refused,
+        asked=request.args if refused else view.days.query,
     )
 
 
@@ -164,15 +206,45 @@ def trend_file(name: str, form: str) -> ResponseReturnValue:
     return _json(found.to_dict(), f"{name}-trend.json")
 
 
-def asked_view(name: str) -> tuple[Source, Metric, View]:
-    """The metric of that name, in the view that the request asks for."""
+def keep_form(error: RangeError | EstimateError, *fields: str) -> RangeError:
+    """The mistake, for a page that shows the form again as it was sent; `fields` are at fault if
+    it names none.
+
+    Raises:
+        RangeError, EstimateError: it, for what is no page.
+    """
+    if not for_people(request):
+        raise error
+    return error if isinstance(error, RangeError) else RangeError(str(error), *fields)
+
+
+def asked_view(name: str, *more: str) -> tuple[Source, Metric, View]:
+    """The metric of that name, in the view that the request asks for; `more` are parameters
+    beside those of a view.
+
+    Raises:
+        NotFound: there is no such metric.
+        RangeError: the request asks for what there is not.
+    """
     source, metric = current_source(), declared_metric(name)
-    return source, metric, read_view(request.args, metric, source.clock())
+    check_names(request.args, (*NAMES, *more))
+    view = read_view(request.args, metric, source.clock())
+    return source, metric, view.of_list(kept_list(metric))
 
 
-def _candidates(source: Source, metric: Metric) -> list[str] | None:
-    """What the operator has listed; None where the metric itself lists its values."""
-    candidates = source.candidates(metric)
+def listed(source: Source, metric: Metric) -> Sequence[str] | None:
+    """The strings that the reader has listed, or else the operator; None if nobody has.
+
+    Raises:
+        ValueListError: the operator's list cannot be read or has a mistake.
+    """
+    own = kept_list(metric)
+    return source.candidates(metric) if own is None else own
+
+
+def _candidates(source: Source, metric: Metric) -> Sequence[str] | None:
+    """What is listed; None where the metric itself lists its values."""
+    candidates = listed(source, metric)
     if metric.needs_candidates and candidates is None:
         raise BadRequest(
             message(
@@ -209,10 +281,8 @@ def _since(source: Source, metric: Metric, view: View, estimate: Estimate) -> st
 
 def _notes(source: Source, metric: Metric, estimate: Estimate | None) -> list[str]:
     """What a careful reader should know before believing the picture."""
-    notes = list(estimate.warnings) if estimate and estimate.n else []
-    if metric.expires < source.today:
-        notes.append(message(words.EXPIRED, day=metric.expires))
-    return notes
+    notes = estimate.notes if estimate and estimate.n else ()
+    return [*notes, *attention(source, metric, estimate)]
 
 
 def _estimate_file(estimate: Estimate, form: str) -> Response:

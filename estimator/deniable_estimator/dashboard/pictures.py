@@ -12,7 +12,7 @@ from werkzeug.exceptions import BadRequest
 
 from deniable import Metric
 from deniable_estimator.dashboard.charts import bar_chart
-from deniable_estimator.dashboard.pages import asked_view
+from deniable_estimator.dashboard.pages import asked_view, listed
 from deniable_estimator.dashboard.source import Source
 from deniable_estimator.dashboard.timeline import timeline
 from deniable_estimator.dashboard.view import View
@@ -36,7 +36,7 @@ _BARS = 40
 @pictures.get("/metric/<name>.<any(svg, png):form>")
 def metric_picture(name: str, form: str) -> ResponseReturnValue:
     """The chart of one metric."""
-    source, metric, view = asked_view(name)
+    source, metric, view = asked_view(name, "scale")
     estimate = _estimate(source, metric, view)
     chart = bar_chart(
         estimate,
@@ -51,8 +51,9 @@ def metric_picture(name: str, form: str) -> ResponseReturnValue:
 @pictures.get("/metric/<name>/trend.<any(svg, png):form>")
 def trend_picture(name: str, form: str) -> ResponseReturnValue:
     """The trend of one of its values."""
-    source, metric, view = asked_view(name)
+    source, metric, view = asked_view(name, "scale")
     estimate = _estimate(source, metric, view)
+    view.check_value(estimate.values)
     found = timeline(source, metric, view, estimate)
     if found is None:
         raise BadRequest(
@@ -93,12 +94,12 @@ def _scale() -> int:
 
 
 def _estimate(source: Source, metric: Metric, view: View) -> Estimate:
-    estimate = source.estimate(metric, view.days, source.candidates(metric))
+    estimate = source.estimate(metric, view.days, listed(source, metric))
     if estimate is None:
         raise BadRequest(
             message(
-                "The strings of {metric} must be named to be drawn: put them into {metric}.txt "
-                "in the folder that DENIABLE_CANDIDATES_DIR names.",
+                "The strings of {metric} must be named to be drawn: upload a list on its page, or "
+                "put them into {metric}.txt in the folder that DENIABLE_CANDIDATES_DIR names.",
                 metric=metric.name,
             )
         )

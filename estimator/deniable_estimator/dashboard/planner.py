@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
@@ -11,13 +11,15 @@ import numpy as np
 from flask import Blueprint, render_template, request
 from flask.typing import ResponseReturnValue
 
-from deniable import DeniableError, Metric, Scheme, SchemeError
+from deniable import DeniableError, Metric, Scheme
 from deniable.mechanisms import MAX_EPSILON, Mechanism
 from deniable.types import Category
 from deniable_estimator.dashboard.below import told_mechanism, told_reason, told_scheme_mistake
 from deniable_estimator.dashboard.charts import BarChart, bar_chart
 from deniable_estimator.dashboard.charts.reach import ReachChart, reach_chart, share_text
+from deniable_estimator.dashboard.pages import keep_form
 from deniable_estimator.dashboard.privacy import PrivacyLabel, label_of
+from deniable_estimator.dashboard.ranges import RangeError, check_names
 from deniable_estimator.dashboard.words import number
 from deniable_estimator.estimate import Estimate, estimate
 from deniable_estimator.messages import message, sentence
@@ -103,11 +105,16 @@ def planner_page() -> ResponseReturnValue:
     fields, numbers = _read(request.args)
     memoize = "memoize" in request.args
     outcome, mistake = None, None
+    try:
+        check_names(request.args, (*(field.name for field in fields), "memoize"))
+    except RangeError as error:
+        numbers, mistake = None, str(keep_form(error))
     if numbers is not None:
         try:
             outcome = _outcome(numbers, memoize)
         except DeniableError as error:
-            mistake = told_scheme_mistake(str(error))
+            # Only the memory of the devices can be impossible here, and its bound is at fault.
+            fields = _marked(fields, "lifetime_epsilon", told_scheme_mistake(str(error)))
     page = render_template(
         "plan.html", fields=fields, memoize=memoize, outcome=outcome, mistake=mistake
     )
@@ -129,19 +136,25 @@ def _read(arguments: Mapping[str, str]) -> tuple[list[Field], dict[str, float] |
         else:
             mistake = message(_WHOLE if whole else _NUMBER, lowest=lowest, highest=highest)
         fields.append(Field(name, label, explained, text, mistake))
-    return fields, numbers if len(numbers) == len(fields) else None
+    if len(numbers) < len(fields):
+        return fields, None
+    if numbers["lifetime_epsilon"] < numbers["epsilon"]:
+        mistake = message(
+            "A lifetime of answers reveals at least what one answer does: let the "
+            "lifetime's epsilon be the larger one."
+        )
+        return _marked(fields, "lifetime_epsilon", mistake), None
+    return fields, numbers
+
+
+def _marked(fields: Sequence[Field], name: str, mistake: str) -> list[Field]:
+    """The same fields, one of them with its mistake."""
+    return [replace(each, mistake=mistake) if each.name == name else each for each in fields]
 
 
 def _outcome(numbers: Mapping[str, float], memoize: bool) -> Outcome:
     size, devices = int(numbers["size"]), int(numbers["devices"])
     epsilon, rate = numbers["epsilon"], numbers["sample_rate"]
-    if numbers["lifetime_epsilon"] < epsilon:
-        raise SchemeError(
-            message(
-                "A lifetime of answers reveals at least what one answer does: let the "
-                "lifetime's epsilon be the larger one."
-            )
-        )
     made = plan(
         size,
         epsilon,

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 import deniable_collector.settings
+from deniable_collector.settings import parse_bind
 from deniable_estimator.anomalies import ALARM_LEVEL
 from deniable_estimator.dashboard.access.tokens import parse_tokens
 from deniable_estimator.poisoning import FAKES
@@ -77,12 +79,14 @@ def _folder(value: str) -> str:
 class Settings(deniable_collector.settings.Settings):
     """How a dashboard runs. Each field is the variable DENIABLE_ and its name in capitals."""
 
+    others: ClassVar[re.Pattern[str]] = re.compile("DISABLED|INGEST_KEY|REQUIRE_ALL")
+
     dashboard_token: str = field(
         default="", repr=False, metadata={"parse": _token, "help": "what lets people in"}
     )
     dashboard_bind: str = field(
         default="127.0.0.1:8090",
-        metadata={"parse": str, "help": "host:port or unix:/path to listen at"},
+        metadata={"parse": parse_bind, "help": "host:port or unix:/path to listen at"},
     )
     dashboard_login_link: bool = field(
         default=False,

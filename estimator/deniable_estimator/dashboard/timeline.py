@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from deniable import Metric, windows
@@ -47,6 +47,8 @@ class Choice:
     value: str
     share: str
     chart: TrendChart
+    query: Mapping[str, str]
+    """The view in which it is chosen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ def timeline(
     for place, each in enumerate(shown if len(shown) > 1 else ()):
         small = trend_chart(found, each, height=_SMALL_HEIGHT, name=f"trend-{place}")
         if small is not None:
-            choices.append(Choice(each, _share(estimate, each), small))
+            choices.append(Choice(each, _share(estimate, each), small, view.choosing(each)))
     steps = [step for period in reversed(found.answered) if (step := _step(period, value))]
     return Timeline(
         trend=found,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, TypeVar, cast, get_args
 
 from deniable import Metric, windows
@@ -11,11 +11,14 @@ from deniable_estimator.dashboard.ranges import DayRange, RangeError, read_range
 from deniable_estimator.messages import alternatives, message
 from deniable_estimator.trend import GROUPS
 
-__all__ = ["Length", "Order", "Shares", "View", "read_view"]
+__all__ = ["NAMES", "Length", "Order", "Shares", "View", "read_view"]
 
 Order = Literal["share", "declared"]
 Shares = Literal["unbiased", "normalized"]
 Length = Literal["some", "all"]
+
+NAMES = ("from", "to", "by", "value", "line", "order", "shares", "lines")
+"""The parameters of a view."""
 
 _T = TypeVar("_T", bound=str)
 
@@ -29,22 +32,76 @@ class View:
     """How the trend is grouped; None leaves it to the page."""
     value: str | None
     """Whose trend is drawn; None for the leading value's."""
+    line: str | None
+    """The same by its line in the reader's own list, so that no address tells what is in it."""
     order: Order
     shares: Shares
     lines: Length
     """How much of the table is listed."""
+    own: Sequence[str] | None = None
+    """The reader's own list of strings, if these are shown."""
 
     def query(self, **changes: str) -> dict[str, str]:
         """The view as an address carries it, with some choices changed."""
         chosen = {
             "by": self.by,
-            "value": self.value,
+            "value": self.value if self.own is None else None,
+            "line": self.line,
             "order": None if self.order == "share" else self.order,
             "shares": None if self.shares == "unbiased" else self.shares,
             "lines": None if self.lines == "some" else self.lines,
         }
         kept = {name: text for name, text in chosen.items() if text is not None}
         return {**self.days.query, **kept, **changes}
+
+    def choosing(self, value: str) -> dict[str, str]:
+        """The view with the trend of a value, as an address carries it."""
+        if self.own is None:
+            return self.query(value=value)
+        return self.query(line=str(self.own.index(value) + 1))
+
+    def of_list(self, own: Sequence[str] | None) -> View:
+        """The view of the reader's own list, or of what is listed without one.
+
+        Raises:
+            RangeError: it asks for a line that is not in the list.
+        """
+        if self.line is None:
+            return replace(self, own=own)
+        if own is None:
+            raise RangeError(
+                message(
+                    "“line” is a line of your list of strings, and none is kept here. Upload it "
+                    "again, or remove “line”."
+                ),
+                "line",
+            )
+        places = {str(place): value for place, value in enumerate(own, 1)}
+        if self.line not in places:
+            raise RangeError(
+                message(
+                    "“line” can be a whole number from 1 to {most}, as your list has so many "
+                    "strings.",
+                    most=len(own),
+                ),
+                "line",
+            )
+        return replace(self, own=own, value=places[self.line])
+
+    def check_value(self, values: Collection[str]) -> None:
+        """Refuse to draw the trend of a value that is not estimated.
+
+        Raises:
+            RangeError: it is none of these values.
+        """
+        if self.value is not None and self.value not in values:
+            raise RangeError(
+                message(
+                    "“value” is {value}, which is not one of the values that are estimated here.",
+                    value=self.value,
+                ),
+                "value",
+            )
 
 
 def read_view(arguments: Mapping[str, str], metric: Metric, now: float) -> View:
@@ -58,6 +115,7 @@ def read_view(arguments: Mapping[str, str], metric: Metric, now: float) -> View:
         days=read_range(arguments, now),
         by=None if by is None else _one_of(by, "by", GROUPS[metric.window]),
         value=arguments.get("value") or None,
+        line=arguments.get("line") or None,
         order=cast(Order, _one_of(arguments.get("order", "share"), "order", get_args(Order))),
         shares=cast(
             Shares, _one_of(arguments.get("shares", "unbiased"), "shares", get_args(Shares))
@@ -71,5 +129,5 @@ def _one_of(text: str, name: str, choices: tuple[_T, ...]) -> _T:
         if choice == text:
             return choice
     raise RangeError(
-        message("“{name}” can be {choices} here.", name=name, choices=alternatives(choices))
+        message("“{name}” can be {choices} here.", name=name, choices=alternatives(choices)), name
     )

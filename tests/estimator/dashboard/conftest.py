@@ -74,6 +74,15 @@ def fill(
     store.fold(Commit((secrets.token_hex(16),), {key: increment}), NOW)
 
 
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of temporary files, which the dashboards of one test share."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    return folder
+
+
 @pytest.fixture
 def token() -> str:
     return TOKEN

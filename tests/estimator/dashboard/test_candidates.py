@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import secrets
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +18,7 @@ from deniable_collector.stores import Store
 from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.reading import Question, Selection
 from deniable_estimator.sampling import sample_tally
 
 from .conftest import NOW, TOKEN, YESTERDAY
@@ -45,9 +49,8 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture
-def client(empty_store: Store, registry: Registry, folder: Path) -> FlaskClient:
-    """A signed-in browser; 20,000 devices have named two sites, seed 1."""
+def report(store: Store, registry: Registry, day: str) -> None:
+    """Store what 20,000 devices make of two sites on that day, seed 1."""
     scheme = registry["site"].scheme
     rng = np.random.default_rng(1)
     tally = sample_tally(
@@ -56,11 +59,17 @@ def client(empty_store: Store, registry: Registry, folder: Path) -> FlaskClient:
     increments = {}
     for number, row in enumerate(tally.rows):
         columns = np.flatnonzero(row.cells)
-        key = TallyRowKey(TallyKey("site", scheme.fingerprint, YESTERDAY), number)
+        key = TallyRowKey(TallyKey("site", scheme.fingerprint, day), number)
         increments[key] = Increment(
             len(row.cells), row.reports, columns.tolist(), row.cells[columns].tolist()
         )
-    empty_store.fold(Commit(("0" * 32,), increments), NOW)
+    store.fold(Commit((secrets.token_hex(16),), increments), NOW)
+
+
+@pytest.fixture
+def client(empty_store: Store, registry: Registry, folder: Path) -> FlaskClient:
+    """A signed-in browser; 20,000 devices have named two sites."""
+    report(empty_store, registry, YESTERDAY)
     settings = Settings(dashboard_token=TOKEN, candidates_dir=str(folder))
     app = create_app(settings, store=empty_store, registry=registry, clock=lambda: NOW)
     client = app.test_client()
@@ -68,23 +77,27 @@ def client(empty_store: Store, registry: Registry, folder: Path) -> FlaskClient:
     return client
 
 
-def upload(client: FlaskClient, data: bytes, **fields: str) -> tuple[int, str]:
-    form = {"candidates": (io.BytesIO(data), "mine.txt"), **fields}
-    answer = client.post("/metric/site", data=form, content_type="multipart/form-data")
+def upload(client: FlaskClient, data: bytes) -> tuple[int, str]:
+    """Send a list, and follow to the page that has it."""
+    answer = client.post(
+        "/metric/site",
+        data={"candidates": (io.BytesIO(data), "mine.txt")},
+        content_type="multipart/form-data",
+        follow_redirects=True,
+    )
     return answer.status_code, answer.text
 
 
 def test_an_uploaded_list_is_estimated(client: FlaskClient) -> None:
-    """The page asks for strings, estimates those that are sent, and keeps no link to them."""
+    """The page asks for strings, and estimates those that are sent."""
     assert "Which strings?" in client.get("/metric/site").text
     code, page = upload(client, b"a.example\nb.example\n<script>x\n")
     assert code == 200
     assert "a.example leads with 7" in page
-    assert "is not kept" in page
     assert "<script>x" not in page
-    assert ".csv" not in page
-    code, text = upload(client, b"a.example\n", form="csv")
-    assert [row["value"] for row in csv.DictReader(io.StringIO(text))] == ["a.example"]
+    text = client.get("/metric/site.csv").text
+    values = [row["value"] for row in csv.DictReader(io.StringIO(text))]
+    assert values == ["a.example", "b.example", "<script>x"]
 
 
 def test_a_single_string_has_no_lead(client: FlaskClient) -> None:
@@ -148,3 +161,44 @@ def test_the_operators_list_is_used(client: FlaskClient, folder: Path) -> None:
     broken = client.get("/metric/site").text
     assert "repeats line 1" in broken
     assert client.get("/metric/site.csv").status_code == 400
+
+
+def test_the_card_shows_the_operators_list(client: FlaskClient, folder: Path) -> None:
+    """The overview draws the strings that the operator has listed; without a list, or with one
+    that has a mistake, the card says what to do."""
+    assert "name those that you look for" in client.get("/").text
+    (folder / "site.txt").write_text("b.example\na.example\nnobody.example\n")
+    card = client.get("/").text
+    assert card.index(">a.example</text>") < card.index(">b.example</text>")
+    assert "name those that you look for" not in card
+    assert "20,000 answers" in card
+    (folder / "site.txt").write_text("a\na\n")
+    broken = client.get("/")
+    assert broken.status_code == 200
+    assert "repeats line 1" in broken.text
+
+
+def test_a_slow_list_does_not_hold_up_the_overview(
+    client: FlaskClient, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While strings are being decoded the other cards are there, and its card says so."""
+    held = threading.Event()
+    honest = Selection.read
+
+    def slow(selection: Selection) -> Question:
+        held.wait(30)
+        return honest(selection)
+
+    monkeypatch.setattr(Selection, "read", slow)
+    (folder / "site.txt").write_text("a.example\nb.example\n")
+    try:
+        page = client.get("/")
+        assert page.status_code == 200
+        assert "is being calculated" in page.text
+        assert ">a.example</text>" not in page.text
+    finally:
+        held.set()
+    deadline = time.monotonic() + 30
+    while ">a.example</text>" not in client.get("/").text:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

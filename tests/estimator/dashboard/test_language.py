@@ -250,8 +250,11 @@ def test_uploads_and_their_mistakes_are_in_chinese(reader: FlaskClient) -> None:
 
     for content in (b"\xe4\xb8\x8a", b"", b"\xff", b"a\n\nb", b"a\na", b"x" * 1100, b"a\x00"):
         file = (io.BytesIO(content), "list.txt")
-        in_chinese(reader.post("/metric/m5", data={"candidates": file, "form": "page"}))
-    in_chinese(reader.post("/metric/m5", data={"form": "page"}))
+        answer = reader.post("/metric/m5", data={"candidates": file}, follow_redirects=True)
+        in_chinese(answer)
+    in_chinese(reader.post("/metric/m5", data={}))
+    for mistake in ("from=2026-11-20&to=2026-11-01", "from=soon", "frm=1", "line=9", "value=x"):
+        in_chinese(reader.get(f"/metric/m5?{mistake}"))
     in_chinese(reader.post("/metric/m1", data={}))
     in_chinese(reader.post("/plan"))
 

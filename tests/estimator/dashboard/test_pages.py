@@ -21,10 +21,10 @@ from .conftest import NOW, TOKEN, fill
 
 
 def drawings(page: str) -> list[ElementTree.Element]:
-    """Every labelled SVG of a page, parsed."""
+    """Every bar chart of a page, parsed."""
     return [
-        ElementTree.fromstring(found)
-        for found in re.findall(r"<svg[^>]*role=\"img\".*?</svg>", page, re.DOTALL)
+        ElementTree.fromstring(found.replace(" hidden>", ">"))
+        for found in re.findall(r'<div class="chart [^"]*" role="img".*?</div>', page, re.DOTALL)
     ]
 
 
@@ -40,7 +40,7 @@ def test_the_overview_shows_every_metric(browser: FlaskClient) -> None:
     first, second = drawings(page)
     assert "chrome 74.0%" in texts(first)
     assert "20.0%" in page
-    assert "dark_mode" in texts(second)
+    assert "dark_mode" in second.get("aria-label", "")
     assert "Waiting for the first answers" in page
     assert "Expired on 2026-11-01" in page
 
@@ -66,7 +66,7 @@ def test_the_metric_page_answers_the_first_questions(browser: FlaskClient) -> No
 
 
 def rows_of(chart: ElementTree.Element) -> list[ElementTree.Element]:
-    return [row for row in chart if row.get("class", "").startswith("row")]
+    return [row for row in chart.iter() if row.get("class", "").startswith("row")]
 
 
 def test_the_chart_draws_every_value_with_its_interval(browser: FlaskClient) -> None:
@@ -276,3 +276,29 @@ def test_a_dashboard_may_start_before_the_collector(
     answer = app.test_client().get("/", headers={"Authorization": f"Bearer {token}"})
     assert answer.status_code == 503
     assert "collector" in answer.json["detail"]
+
+
+def test_a_file_says_when_and_how_many(
+    browser: FlaskClient, store: Store, registry: Registry
+) -> None:
+    """Each line of a CSV file has the first and the last day, with years, and the number of
+    reports: of an estimate, of each period of a trend, and of both periods of a comparison."""
+    fill(store, registry, "dark_mode", [0.3, 0.7], 30_000, "2026-11-18")
+
+    def lines(path: str) -> list[dict[str, str]]:
+        return list(csv.DictReader(io.StringIO(browser.get(path).text)))
+
+    for line in lines("/metric/dark_mode.csv?from=2026-11-18&to=2026-11-20"):
+        assert (line["first"], line["last"]) == ("2026-11-18", "2026-11-20")
+        assert line["n"] == "50000"
+        assert 30_000 <= int(line["devices"]) <= 50_000
+    for line in lines("/metric/dark_mode/trend.csv?from=2026-11-18&to=2026-11-20"):
+        assert line["first"] == line["last"] == line["period"]
+        assert line["n"] == {"2026-11-18": "30000", "2026-11-20": "20000"}[line["period"]]
+    asked = "from=2026-11-20&to=2026-11-20&before_from=2026-11-18&before_to=2026-11-19"
+    changes = lines(f"/metric/dark_mode/compare.csv?{asked}")
+    assert len(changes) == 2
+    for line in changes:
+        assert (line["first_before"], line["last_before"]) == ("2026-11-18", "2026-11-18")
+        assert (line["first_after"], line["last_after"]) == ("2026-11-20", "2026-11-20")
+        assert (line["n_before"], line["n_after"]) == ("30000", "20000")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import struct
 import zlib
 from xml.etree import ElementTree
@@ -94,3 +95,19 @@ def test_text_is_drawn_without_fonts_of_the_machine() -> None:
         )
 
     assert len({drawn(text) for text in ("", "chrome", "firefox", "±0.7%", "яндекс")}) == 5
+
+
+@pytest.mark.parametrize("by", ["day", "week"])
+def test_a_trend_that_leaves_the_page_says_when_and_how_many(
+    browser: FlaskClient, store: Store, registry: Registry, by: str
+) -> None:
+    """The SVG of a trend has its range and its number of answers, and every date on it a year."""
+    for day in ("2026-11-09", "2026-11-19"):
+        fill(store, registry, "dark_mode", [0.3, 0.7], 30_000, day)
+    asked = f"from=2026-11-09&to=2026-11-20&by={by}"
+    drawing = ElementTree.fromstring(browser.get(f"/metric/dark_mode/trend.svg?{asked}").text)
+    texts = ["".join(each.itertext()) for each in drawing.iter() if each.tag.endswith("text")]
+    assert "80,000 answers, 9 Nov 2026 to 20 Nov 2026" in texts
+    dates = [each for each in texts if re.search(r"Nov|W\d\d", each)]
+    assert len(dates) > 2
+    assert all("2026" in each for each in dates)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from deniable import Registry
+from deniable_collector import settings as collector
 from deniable_collector.settings import SettingsError
 from deniable_collector.stores import Store
 from deniable_estimator.dashboard import create_app
@@ -40,6 +42,25 @@ def test_every_bad_setting_is_named_at_once() -> None:
     assert "short" not in str(caught.value)
 
 
+@pytest.mark.parametrize("bind", ["foo", "8090", "host:99999", "unix:"])
+def test_the_address_is_checked(bind: str) -> None:
+    """An address that nothing can listen at is a mistake that names its setting."""
+    with pytest.raises(SettingsError, match="DENIABLE_DASHBOARD_BIND must be host:port"):
+        Settings.from_env({"DENIABLE_DASHBOARD_BIND": bind})
+
+
+def test_the_collector_knows_the_dashboard_s_names() -> None:
+    """A collector with the dashboard's variables in its environment takes none for a mistake; the
+    dashboard refuses its own where they are misspelt."""
+    names = {name for name, _, _ in Settings.table()}
+    mine = names - {name for name, _, _ in collector.Settings.table()}
+    assert len(mine) > 5
+    assert collector.Settings.strangers(dict.fromkeys(mine, "1")) == []
+    assert collector.Settings.from_env(dict.fromkeys(mine, "1")) == collector.Settings()
+    with pytest.raises(SettingsError, match="write DENIABLE_DASHBOARD_TOKEN"):
+        Settings.from_env({"DENIABLE_DASHBOARD_TOKN": "1"})
+
+
 def test_no_dashboard_opens_without_a_token(empty_store: Store, registry: Registry) -> None:
     """An empty token must not mean that anybody may enter."""
     with pytest.raises(SettingsError, match="DENIABLE_DASHBOARD_TOKEN"):
@@ -56,14 +77,27 @@ def test_the_command_makes_a_token_and_becomes_gunicorn(
     monkeypatch.delenv("DENIABLE_DASHBOARD_TOKEN", raising=False)
     became: list[dict[str, str]] = []
     monkeypatch.setattr(os, "execve", lambda path, arguments, environ: became.append(environ))
-    result = CliRunner().invoke(dashboard, ["--store", "sqlite:///mine.db", "--bind", "[::1]:1"])
+    result = CliRunner().invoke(
+        dashboard, ["--store", "sqlite:///mine.db", "--bind", "localhost:0"]
+    )
     assert result.exit_code == 0, result.output
     (environ,) = became
     token = environ["DENIABLE_DASHBOARD_TOKEN"]
     assert len(token) >= 16
     assert token in result.output
     assert environ["DENIABLE_STORE"] == "sqlite:///mine.db"
-    assert environ["DENIABLE_DASHBOARD_BIND"] == "[::1]:1"
+    assert environ["DENIABLE_DASHBOARD_BIND"] == "localhost:0"
+
+
+def test_a_taken_port_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dashboard whose port is taken does not become gunicorn, which would try for long."""
+    (tmp_path / "metrics.toml").write_text(GOOD)
+    monkeypatch.chdir(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        result = CliRunner().invoke(dashboard, ["--bind", f"127.0.0.1:{port}"])
+    assert result.exit_code == 1
+    assert f"DENIABLE_DASHBOARD_BIND names port {port}, where another" in result.output
 
 
 @pytest.mark.parametrize("options", [["--registry", "none.toml"], ["--store", "mysql://x"]])

@@ -47,7 +47,7 @@ def test_the_trend_is_drawn_with_its_band(browser: FlaskClient) -> None:
     assert len(re.findall(r"[ML]", paths[1].get("d", ""))) == 2
     whiskers = [each for each in chart.iter() if each.get("class") == "whisker"]
     assert len(whiskers) == 3
-    assert all(0 < float(dot.get("cy", "")) < 220 for dot in dots)
+    assert all(0 < float(dot.get("cy", "").removesuffix("em")) < 220 / 16 for dot in dots)
 
 
 def test_the_newest_change_is_told_with_its_interval(browser: FlaskClient) -> None:
@@ -82,7 +82,9 @@ def test_a_value_is_chosen_by_its_small_chart(browser: FlaskClient) -> None:
     assert "Over time: firefox" in page
     assert page.count('class="chart trend small"') == 4
     assert "value=chrome" in page
-    assert "Over time: chrome" in browser.get("/metric/browser?value=nonsense").text
+    assert browser.get("/metric/browser/trend.svg?value=firefox").status_code == 200
+    for path in ("/metric/browser", "/metric/browser/trend.svg"):
+        assert browser.get(f"{path}?value=nonsense").status_code == 400
 
 
 def test_one_period_is_no_trend(browser: FlaskClient) -> None:
@@ -107,8 +109,8 @@ def test_a_comparison_says_what_changed(browser: FlaskClient) -> None:
     page = browser.get(f"/metric/browser/compare?{query}").text
     assert re.search(r"chrome is up 10\.\d points, 95 % CI", page)
     assert re.search(r"firefox is down 10\.\d points, 95 % CI", page)
-    charts = re.findall(r'<svg class="chart large".*?</svg>', page, re.DOTALL)
-    rows = [re.findall(r'<g class="([^"]+)"', chart) for chart in charts]
+    charts = re.findall(r'<div class="chart large".*?</div>', page, re.DOTALL)
+    rows = [re.findall(r'<svg class="(row[^"]*)"', chart) for chart in charts]
     assert rows == [["row", "row"], ["row noise", "row noise"]]
     assert page.count("2 changes cannot be told from noise") == 3
     assert page.count("<small>noise</small>") == 2

@@ -66,16 +66,15 @@ class Bar:
 
     @property
     def shapes(self) -> Markup:
-        """Bar, interval and whisker as SVG, for whom the style sheet draws. Numbers alone, so
+        """Bar and whisker as SVG, for whom the style sheet draws. Numbers alone, so
         there is nothing to escape; a template would look at each of them, of hundreds on a page."""
         low, high = self.low, self.high
         return Markup(  # noqa: S704
-            f'<rect class="bar" x="{self.start}%" width="{self.width}%" y="20" height="8" rx="2"/>'
-            f'<rect class="interval" x="{low}%" width="{high - low:.2f}%" y="18" height="12" '
+            f'<rect class="bar" x="{self.start}%" width="{self.width}%" y="1.25em" height="0.5em" '
             'rx="2"/>'
-            f'<line class="whisker" x1="{low}%" x2="{high}%" y1="24" y2="24"/>'
-            f'<line class="whisker" x1="{low}%" x2="{low}%" y1="20" y2="28"/>'
-            f'<line class="whisker" x1="{high}%" x2="{high}%" y1="20" y2="28"/>'
+            f'<line class="whisker" x1="{low}%" x2="{high}%" y1="1.5em" y2="1.5em"/>'
+            f'<line class="whisker" x1="{low}%" x2="{low}%" y1="1.125em" y2="1.875em"/>'
+            f'<line class="whisker" x1="{high}%" x2="{high}%" y1="1.125em" y2="1.875em"/>'
         )
 
 

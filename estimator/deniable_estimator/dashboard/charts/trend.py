@@ -8,7 +8,7 @@ begin at zero, because it is the change that a trend is about; nothing is clippe
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import groupby
@@ -69,6 +69,8 @@ class TrendChart:
     levels: tuple[Tick, ...]
     """Gridlines, in pixels down."""
     dates: tuple[Tick, ...]
+    years: tuple[Tick, ...]
+    """The same dates, with the year in each, for a picture that leaves the page."""
 
 
 def trend_chart(trend: Trend, value: str, *, height: int, name: str) -> TrendChart | None:
@@ -129,7 +131,8 @@ def trend_chart(trend: Trend, value: str, *, height: int, name: str) -> TrendCha
             for run in drawn
         ),
         levels=tuple(Tick(down(level), _level_text(level, step)) for level in steps),
-        dates=tuple(_dates(trend.periods, each)),
+        dates=tuple(_dates(trend.periods, each, _date_text)),
+        years=tuple(_dates(trend.periods, each, lambda period: window(period.label))),
     )
 
 
@@ -173,10 +176,10 @@ def _path(corners: Sequence[tuple[float, float]]) -> str:
     return "M" + "L".join(f"{x * 10:.1f} {y:g}" for x, y in corners)
 
 
-def _dates(periods: Sequence[Period], each: float) -> list[Tick]:
+def _dates(periods: Sequence[Period], each: float, write: Callable[[Period], str]) -> list[Tick]:
     every = math.ceil(len(periods) / _DATES)
     places = range(every // 2, len(periods), every)
-    return [Tick(round((place + 0.5) * each, 3), _date_text(periods[place])) for place in places]
+    return [Tick(round((place + 0.5) * each, 3), write(periods[place])) for place in places]
 
 
 def _date_text(period: Period) -> str:

@@ -1,0 +1,87 @@
+"""What the workers of a collector inherit from their master: settings and registry, as they were
+when they last had no mistake.
+
+A worker that read them for itself would not start if somebody has just saved a mistake, and
+gunicorn ends when a worker does not start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from deniable import DeniableError, Registry, RegistryError
+from deniable_collector.operation.events import tell
+from deniable_collector.settings import Settings, SettingsError
+
+__all__ = ["Inherited", "inherited", "mistakes_of", "read", "read_again"]
+
+
+@dataclass(frozen=True)
+class Inherited:
+    """`mistakes` is what stands in the way of those that were to replace them."""
+
+    settings: Settings
+    registry: Registry
+    mistakes: tuple[str, ...] = ()
+
+
+_held: Inherited | None = None
+
+
+def inherited() -> Inherited:
+    """What the master holds; in a server that has none, what the environment and the file say now.
+
+    Raises:
+        SettingsError, RegistryError: the latter have mistakes.
+    """
+    return _held or _read()
+
+
+def read() -> None:
+    """Read both for the first time, in the master.
+
+    Raises:
+        SettingsError, RegistryError: they have mistakes.
+    """
+    global _held
+    _held = _read()
+
+
+def read_again() -> None:
+    """Read both again, in the master. Where they have mistakes, those are told and what is held
+    stays."""
+    global _held
+    try:
+        _held = _read()
+    except Exception as error:
+        # A bug too: an error that left here would end the master.
+        mistakes = mistakes_of(error)
+        if _held is not None:
+            _held = replace(_held, mistakes=mistakes)
+        told = "; ".join(mistakes)
+        tell(
+            "error",
+            "reload-refused",
+            f"nothing was reloaded, and what was read before serves on: {told}",
+            mistakes=list(mistakes),
+        )
+    else:
+        number = len(_held.registry)
+        tell("info", "reloaded", f"the registry was reloaded: {number} metrics", metrics=number)
+
+
+def _read() -> Inherited:
+    settings = Settings.from_env()
+    return Inherited(settings, Registry.load(settings.registry))
+
+
+def mistakes_of(error: Exception) -> tuple[str, ...]:
+    """What is wrong, in one sentence each."""
+    if isinstance(error, RegistryError):
+        # Its folder is nobody's business: /readyz may be public.
+        name = Path(error.source).name
+        return tuple(each.describe(name) for each in error.problems)
+    if isinstance(error, SettingsError):
+        return error.problems
+    return (str(error) if isinstance(error, DeniableError) else type(error).__name__,)

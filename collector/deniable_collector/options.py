@@ -1,0 +1,23 @@
+"""Options of commands that the environment can set, by the rule of all settings."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from deniable_collector.settings import look_up, one_path
+
+__all__ = ["SettingOption"]
+
+
+class SettingOption(click.Option):
+    """An option whose variable NAME may be given as NAME_FILE, as docs/settings.md says."""
+
+    def resolve_envvar_value(self, ctx: click.Context) -> str | None:
+        """The variable's value; None where it is not set."""
+        name = str(self.envvar)
+        try:
+            return one_path(look_up(name, os.environ)) or None
+        except ValueError as error:
+            raise click.UsageError(f"{name} {error}", ctx) from None

@@ -1,0 +1,56 @@
+"""What a request must be before anybody reads it, whatever server parsed it (RFC 9112).
+
+Where two readers could see different requests in the same bytes, or differ in whom it is for,
+nobody reads it: a proxy in front must not be made to see another request than the collector.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from deniable_collector.serving.refusals import not_http
+
+__all__ = ["VERSIONS", "check_framing", "is_host", "media_type", "token"]
+
+VERSIONS = ("1.1", "1.0")
+"""Of HTTP, those that are served."""
+
+is_host = re.compile(rb"[A-Za-z0-9._~%!$&'()*+,;=:\[\]-]*").fullmatch
+"""Whether this can be the value of a Host header."""
+
+_PRINTABLE = re.compile(r"[\t\x20-\x7e]*")
+
+
+def check_framing(version: str, headers: Iterable[tuple[bytes, bytes]]) -> None:
+    """Refuse a request of another version, without its one Host, or in an unknown coding.
+
+    `version` is "1.1"; the names of `headers` are in lower case.
+
+    Raises:
+        IntakeError: `not-http`.
+    """
+    hosts = 0
+    for name, value in headers:
+        if name == b"host":
+            hosts += 1
+            if not is_host(value):
+                raise not_http("the Host header names no host")
+        elif name == b"transfer-encoding" and (version != "1.1" or value.lower() != b"chunked"):
+            raise not_http("a body may come in chunks over HTTP/1.1, and in no other coding")
+    if version not in VERSIONS:
+        raise not_http()
+    if hosts > 1 or (hosts == 0 and version == "1.1"):
+        raise not_http("a request has one Host header")
+
+
+def token(value: str) -> str:
+    """A header's value in lower case without white space around it; of odd bytes, no known one."""
+    if not _PRINTABLE.fullmatch(value):
+        return "?"
+    return value.strip(" \t").lower()
+
+
+def media_type(value: str) -> str:
+    """A Content-Type in lower case and without its parameters; of odd bytes, no known one."""
+    return token(value).partition(";")[0].rstrip(" \t")

@@ -1,0 +1,220 @@
+"""The page on metrics.toml has every key and every mechanism, as the code that reads them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import re
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from deniable import Metric, windows
+from deniable.commands import lint
+from deniable.declarations import MAX_VALUES, SCHEMA, Declarations
+from deniable.forecast import reports_to_detect
+from deniable.keys import (
+    DEFAULTS,
+    KEYS,
+    MAX_DEVICES,
+    MAX_LIFETIME_EPSILON,
+    MIN_SAMPLE_RATE,
+    REQUIRED,
+    TOP_KEYS,
+)
+from deniable.mechanisms import MAX_EPSILON, MAX_MEMO_EPSILON, design, names
+from deniable.metric import AGGREGATES, LONGITUDINAL, TYPES
+from deniable.value_list import MAX_VALUE_BYTES
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "registry.md").read_text(encoding="utf-8")
+PRODUCTION = (DOCS / "production.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.M | re.S)
+
+
+def table(text: str, heading: str) -> dict[str, list[str]]:
+    """The rows of the tables that begin with such a heading: first cell -> the others."""
+    rows: dict[str, list[str]] = {}
+    for part in re.findall(rf"^\| {heading} \|.*\n\|[ -|]*\n((?:\|.*\n)+)", text, re.M):
+        for line in part.splitlines():
+            first, *others = [cell.strip() for cell in line.strip("|").split(" | ")]
+            assert first.strip("`") not in rows, first
+            rows[first.strip("`")] = others
+    return rows
+
+
+TOP = table(PAGE, "key at the top")
+ROWS = table(PAGE, "key")
+
+
+def test_every_key_has_one_row() -> None:
+    """Each key that the registry reads has a row with meaning, default and limits; no other has."""
+    assert set(TOP) == set(TOP_KEYS)
+    assert set(ROWS) == set(KEYS)
+    for cells in [*TOP.values(), *ROWS.values()]:
+        assert len(cells) == 3
+        assert all(cells)
+
+
+def test_every_default_is_that_of_the_code() -> None:
+    """Required keys are called so; the default of any other is the one of `Metric`."""
+    for field in dataclasses.fields(Metric):
+        if field.name not in ROWS or field.name == "values":
+            continue
+        shown = ROWS[field.name][1]
+        if field.name in REQUIRED:
+            assert shown == "none: required", field.name
+        elif isinstance(field.default, (str, float)):
+            assert shown.split(",")[0] == f"`{json.dumps(field.default)}`", field.name
+        else:
+            assert field.default in (None, ())
+            assert re.match('none|all of|`"other"` if', shown), field.name
+
+
+@pytest.mark.parametrize(
+    ("key", "named"),
+    [
+        ("type", TYPES),
+        ("window", windows.KINDS),
+        ("aggregate", sorted({each for choices in AGGREGATES.values() for each in choices})),
+        ("longitudinal", LONGITUDINAL),
+        ("epsilon", [f"{MAX_EPSILON:g}"]),
+        ("lifetime_epsilon", [f"{MAX_LIFETIME_EPSILON:,.0f}"]),
+        ("memo_epsilon", [f"{MAX_MEMO_EPSILON:g}"]),
+        ("devices", [f"{MAX_DEVICES:,}"]),
+        ("values", [f"{MAX_VALUES:,}", f"{MAX_VALUE_BYTES:,}"]),
+        ("sample_rate", [f"{MIN_SAMPLE_RATE:.9f}"]),
+    ],
+)
+def test_every_limit_is_that_of_the_code(key: str, named: Any) -> None:
+    """The last column names each choice, and each bound."""
+    assert all(each in ROWS[key][2] for each in named)
+    assert {key for key in KEYS if f"`{key}`" in TOP["defaults"][2]} == set(DEFAULTS)
+    assert TOP["schema"][2] == f"`{SCHEMA}`"
+
+
+@pytest.mark.parametrize("text", EXAMPLES)
+def test_every_example_passes_lint(text: str, tmp_path: Path) -> None:
+    """Each block of TOML is taken by `deniable lint` without a mistake or a warning."""
+    head = "" if "schema =" in text else 'schema = 1\napp = "editor"\n\n'
+    (tmp_path / "metrics.toml").write_text(head + text, encoding="utf-8")
+    (tmp_path / "languages.txt").write_text("english\nchinese\nother\n", encoding="utf-8")
+    done = CliRunner().invoke(lint, [str(tmp_path / "metrics.toml"), "--json"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)["problems"]
+    assert [each for each in found if each["severity"] != "note"] == []
+
+
+def test_every_key_is_in_an_example() -> None:
+    """Each key of a metric, and each at the top, is set in one of the examples."""
+    text = "\n".join(EXAMPLES)
+    for key in KEYS:
+        assert re.search(rf"^{key} = ", text, re.M), key
+    for key in TOP_KEYS:
+        assert re.search(rf"^(\[{key}|{key} = )", EXAMPLES[0], re.M), key
+
+
+def test_every_mechanism_is_listed() -> None:
+    """The list has each name that `mechanism` may say, under the types that may say it."""
+    rows = table(PAGE, "name")
+    for closed, kind in ((True, "category"), (False, "string")):
+        for memoize, longitudinal in ((False, "fresh"), (True, "memoize")):
+            listed = {
+                name
+                for name, (types, _) in rows.items()
+                if f"`{longitudinal}`" in types and (kind in types or "any type" in types)
+            }
+            assert {"auto", *listed} == set(names(closed=closed, memoize=memoize))
+
+
+def columns(heading: str, each: Callable[[str, str], str]) -> None:
+    """Compare a table of numbers with what `each` says of a row's and a column's heading."""
+    lines = PAGE.partition(f"| {heading} |")[2].splitlines()
+    across = [cell.strip() for cell in lines[0].strip(" |").split("|")]
+    assert lines[2].startswith("| ")
+    for line in lines[2:]:
+        if not line:
+            break
+        down, *cells = [cell.strip() for cell in line.strip("|").split("|")]
+        assert cells == [each(down, head) for head in across]
+
+
+def test_the_numbers_are_computed() -> None:
+    """The tables under "Choosing the numbers" hold what the formulas give."""
+    columns(
+        "epsilon",
+        lambda _, epsilon: f"{1 / (1 + math.exp(-float(epsilon))):.0%}".replace("%", " %"),
+    )
+
+    def needed(size: str, epsilon: str) -> str:
+        mechanism = design("auto", int(size), float(epsilon.removeprefix("epsilon ")))
+        return f"{reports_to_detect(mechanism, int(size), 0.01):,}"
+
+    columns("values", needed)
+
+
+BEFORE: dict[str, Any] = {
+    "type": "category",
+    "description": "d",
+    "owner": "o",
+    "expires": date(2099, 1, 1),
+    "values": ["a", "b", "c", "d"],
+    "epsilon": 1.0,
+    "memo_epsilon": 3.0,
+    "lifetime_epsilon": 7.0,
+    "longitudinal": "memoize",
+}
+EDITS: dict[str, Any] = {
+    "type": "boolean",
+    "description": "another",
+    "owner": "another",
+    "expires": date(2098, 1, 1),
+    "epsilon": 1.5,
+    "lifetime_epsilon": 8.0,
+    "memo_epsilon": 3.5,
+    "values": ["a", "b", "c", "d", "e"],
+    "values_file": "languages.txt",
+    "other": "d",
+    "window": "week",
+    "aggregate": "first",
+    "sample_rate": 0.5,
+    "longitudinal": "fresh",
+    "mechanism": "basic_rappor",
+    "tags": ["t"],
+    "devices": 5,
+}
+GOES_WITH = {
+    "type": ("values",),
+    "values_file": ("values",),
+    "longitudinal": ("memo_epsilon",),
+}
+"""What must be left out after an edit of such a key."""
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_every_edit_is_on_the_production_page(key: str, tmp_path: Path) -> None:
+    """The table of edits names every key once, and says "new" of those that make a new scheme."""
+    rows = {
+        name.strip("`"): cells
+        for names_, cells in table(PRODUCTION, "edit of").items()
+        for name in names_.split(", ")
+    }
+    assert set(rows) == set(KEYS)
+    (tmp_path / "languages.txt").write_text("x\ny\n", encoding="utf-8")
+
+    def fingerprint(settings: dict[str, Any]) -> str:
+        document = {"schema": SCHEMA, "app": "a", "metrics": {"m": settings}}
+        reader = Declarations(document, {}, tmp_path)
+        metrics = reader.read()[1]
+        assert reader.problems == []
+        return metrics["m"].scheme.fingerprint
+
+    left_out = GOES_WITH.get(key, ())
+    edited = {name: BEFORE[name] for name in BEFORE if name not in left_out} | {key: EDITS[key]}
+    new = fingerprint(edited) != fingerprint(BEFORE)
+    assert rows[key][0] == ("new" if new else "same")

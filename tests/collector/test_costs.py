@@ -1,0 +1,139 @@
+"""What a body costs: none much more CPU than the largest good one, whatever it holds."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import random
+import sys
+import time
+import zlib
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import deniable_collector
+from deniable import wire
+from deniable.outbox import BATCH_REPORTS
+from deniable_collector.batches.batch import NAMED
+from deniable_collector.batches.bodies import IntakeError, read_body
+from deniable_collector.intake import Intake
+from deniable_collector.serving.answers import accepted
+from deniable_collector.serving.problems import problem_of
+from deniable_collector.serving.reception import Reception
+from deniable_collector.settings import Settings
+from deniable_collector.stores import open_store
+
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+
+from floods.bodies import BINARY, JSON, good, hostile, tables
+
+MOST = 3.0
+"""Times the CPU of the largest good body."""
+
+
+@pytest.fixture
+def reception(registry, noon, tmp_path):
+    """What stands between a request and the store, at the default limits."""
+    with closing(open_store(f"sqlite:///{tmp_path / 'store.db'}")) as store:
+        yield Reception(Intake(registry, store, clock=lambda: noon), Settings())
+
+
+def answer(reception, body, data):
+    """What the collector answers to one body, from its bytes to the bytes of the answer."""
+    limits = reception.limit(body.media_type), reception.compressed_limit
+    try:
+        plain = read_body(io.BytesIO(data), body.encoding, *limits)
+        (receipt,) = reception.intake.take([reception.read(body.media_type, plain)])
+        return accepted(receipt)
+    except IntakeError as error:
+        return problem_of(error)
+
+
+def cost(reception, body, times=3):
+    """The least seconds of CPU of this thread that it took, of several times; and the answer."""
+    least = float("inf")
+    for _ in range(times):
+        data = body.make(wire.new_batch_id())
+        began = time.thread_time()
+        found = answer(reception, body, data)
+        least = min(least, time.thread_time() - began)
+    return least, found
+
+
+def test_no_body_costs_much_more_than_the_largest_good_one(reception, registry):
+    """JSON and binary, plain and compressed, refused and accepted: no body takes more than three
+    times the CPU of the largest good one of its type, nor is answered with more than 16 KiB."""
+    window, noise = "2026-11-20", random.Random(7).getrandbits
+    most = {JSON: 0.0, BINARY: 0.0}
+    for name, body in good(registry, window, noise).items():
+        # The weekly metric's window is another: its good reports are of a good body's size.
+        weekly = body._replace(make=_of_week(body, window)) if "country" in name else body
+        seconds, found = cost(reception, weekly)
+        assert found.status == 202
+        assert b'"rejected": []' in found.body, name
+        most[body.media_type] = max(most[body.media_type], seconds)
+    statuses, dear = set(), {}
+    for name, body in hostile(registry, window).items():
+        seconds, found = cost(reception, body)
+        if seconds > MOST * most[body.media_type]:
+            # Once more, in case something else took the machine.
+            seconds, found = cost(reception, body, 10)
+        if seconds > MOST * most[body.media_type]:
+            dear[name] = f"{seconds / most[body.media_type]:.1f}"
+        statuses.add(found.status)
+        assert len(found.body) < 16_384, name
+    assert dear == {}
+    assert statuses == {202, 400, 413}
+
+
+def _of_week(body, day):
+    def make(batch):
+        # The same length, so that the header of a binary batch stays true.
+        return body.make(batch).replace(day.encode(), b"2026-W46").replace(
+            b"\x07\x0c\x0a", b"\x07\x0c\x08"
+        )  # fmt: skip
+
+    return make
+
+
+def test_the_tables_are_a_gzip_member():
+    """What stands for the dearest compressed body is one that every reader takes."""
+    packed = tables(100_000)
+    assert 90_000 < len(packed) <= 100_000
+    assert gzip.decompress(packed) == b""
+    assert zlib.decompressobj(31).decompress(packed, 1) == b""
+
+
+def test_a_compressed_body_is_short(reception, registry):
+    """Before it grows, a compressed body may have a sixteenth of DENIABLE_MAX_BODY, of either type;
+    the answer says that it can be sent plain."""
+    noise = random.Random(3)
+    for kind in (JSON, BINARY):
+        body = next(iter(good(registry, "2026-11-20", noise.getrandbits).values()))
+        packed = gzip.compress(noise.randbytes(66_000))
+        found = answer(reception, body._replace(media_type=kind, encoding="gzip"), packed)
+        assert found.status == 413
+        assert b"body-too-large" in found.body
+        assert b"65536 bytes: send it plain" in found.body
+
+
+def test_an_answer_names_a_hundred(reception, registry):
+    """204 bytes do not bring 130 KB: each path names the first hundred rejections, and counts all
+    of them by reason."""
+    for name in ("1,000 empty reports", "1,000 windows that are none"):
+        body = hostile(registry, "2026-11-20")[name]
+        batch = reception.read(JSON, body.make(wire.new_batch_id()))
+        assert [each.index for each in batch.rejected] == list(range(NAMED))
+        assert sum(batch.refused.values()) == 1000
+        assert set(batch.refused) == {each.reason for each in batch.rejected}
+
+
+def test_a_device_s_answer_is_never_cut():
+    """Every rejection of a device's batch is named: it holds no more reports than are named."""
+    assert BATCH_REPORTS <= NAMED
+    path = Path(deniable_collector.__file__).with_name("openapi.json")
+    described = json.loads(path.read_text(encoding="utf-8"))["components"]["schemas"]["Receipt"]
+    assert described["properties"]["rejected"]["maxItems"] == NAMED

@@ -1,0 +1,92 @@
+"""An address that cannot be listened at is told at once, and why."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from contextlib import closing
+
+import pytest
+from click.testing import CliRunner
+
+from deniable_collector.commands import collect
+from deniable_collector.listening import cannot_listen
+
+GUNICORN = (
+    *("-m", "gunicorn", "-c", "python:deniable_collector.gunicorn_conf"),
+    "deniable_collector.asgi:app()",
+)
+COLLECT = ("-c", "from deniable.cli import main; main()", "collect")
+
+
+@pytest.fixture
+def port():
+    """A port at which somebody listens."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        yield server.getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("127.0.0.1:{port}", "another program listens"),
+        ("0.0.0.0:{port}", "another program listens"),
+        ("192.0.2.1:8080", "this machine does not have"),
+        ("nowhere.invalid:8080", "host that is not known"),
+        ("unix:/none/of/that.sock", "folder that is not there"),
+    ],
+)
+def test_what_is_wrong_with_an_address(port, address, words):
+    """Each way in which listening fails has its own words, and the name of the setting."""
+    (told,) = cannot_listen({"DENIABLE_BIND": address.format(port=port)})
+    assert told.startswith("DENIABLE_BIND ")
+    assert words in told
+
+
+def test_addresses_that_are_free(tmp_path, port, monkeypatch):
+    """A free port, port 0, no address, a socket's path, and what systemd hands over are fine;
+    looking leaves nothing behind."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        free = server.getsockname()[1]
+    for address in (f"127.0.0.1:{free}", "127.0.0.1:0", "", f"unix:{tmp_path}/s"):
+        for _ in range(2):
+            assert cannot_listen({"DENIABLE_BIND": address}) == []
+    monkeypatch.setenv("LISTEN_FDS", "1")
+    assert cannot_listen({"DENIABLE_BIND": f"127.0.0.1:{port}"}) == []
+
+
+@pytest.mark.parametrize("command", [COLLECT, GUNICORN], ids=["collect", "gunicorn"])
+@pytest.mark.parametrize("name", ["DENIABLE_BIND", "DENIABLE_METRICS_BIND"])
+def test_a_taken_port_ends_a_collector(tmp_path, metrics, port, command, name):
+    """A collector whose port is taken says so and ends, well before gunicorn has tried for long."""
+    (tmp_path / "metrics.toml").write_text(metrics)
+    environ = {"DENIABLE_BIND": "127.0.0.1:0", name: f"127.0.0.1:{port}"}
+    began = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, *command],
+        env={**os.environ, **environ},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert time.monotonic() - began < 5
+    assert done.returncode == 1
+    assert f"{name} names port {port}, where another program listens" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_command_lists_it_with_all_else(tmp_path, metrics, port, monkeypatch):
+    """`deniable collect` tells both addresses at once, before it touches the store."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "metrics.toml").write_text(metrics)
+    monkeypatch.setenv("DENIABLE_METRICS_BIND", "nowhere.invalid:1")
+    result = CliRunner().invoke(collect, ["--bind", f"127.0.0.1:{port}"])
+    assert result.exit_code == 1
+    assert "DENIABLE_BIND names port" in result.output
+    assert "DENIABLE_METRICS_BIND names a host" in result.output
+    assert not (tmp_path / "deniable.db").exists()

@@ -1,0 +1,372 @@
+"""Uploaded lists of strings: kept for one session, within limits, and told to nobody."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import logging
+import multiprocessing
+import os
+import re
+import stat
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import pytest
+from flask.testing import FlaskClient
+
+from deniable import Registry
+from deniable_collector.operation.events import EventFormatter
+from deniable_collector.stores import Store
+from deniable_estimator.dashboard import create_app
+from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.source import Source
+from deniable_estimator.dashboard.uploads import (
+    KEPT_SECONDS,
+    MOST_LISTS,
+    MOST_OF_ONE,
+    ListNotKept,
+    Uploads,
+)
+
+from .conftest import NOW, TOKEN
+from .test_candidates import client, folder, registry, report
+
+__all__ = ["client", "folder", "registry"]
+
+OTHER = "2026-11-19"
+ME, YOU = "1" * 32, "2" * 32
+
+
+class Clock:
+    now = NOW
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def uploads(temporary: Path, clock: Clock) -> Uploads:
+    return Uploads(temporary / "lists", clock, 1000)
+
+
+def files(folder: Path) -> list[Path]:
+    """What is kept, locks not counted."""
+    return [each for each in folder.rglob("*") if each.is_file() and each.stat().st_size]
+
+
+def test_a_list_belongs_to_a_session_and_a_metric(uploads: Uploads) -> None:
+    """Whoever kept it finds it, for that metric alone; nobody else does; a new one replaces it."""
+    uploads.keep(ME, "site", b"a\nb")
+    assert uploads.find(ME, "site") == b"a\nb"
+    assert uploads.find(YOU, "site") is None
+    assert uploads.find(ME, "other") is None
+    uploads.keep(ME, "site", b"c")
+    assert uploads.find(ME, "site") == b"c"
+
+
+def test_a_list_is_forgotten_on_request(uploads: Uploads, temporary: Path) -> None:
+    """One list, or all of a session's, leave the disk; those of others stay."""
+    for session in (ME, YOU):
+        for metric in ("site", "page"):
+            uploads.keep(session, metric, b"a")
+    uploads.forget(ME, "site")
+    assert uploads.find(ME, "site") is None
+    assert uploads.find(ME, "page") == b"a"
+    uploads.forget(ME)
+    assert uploads.find(ME, "page") is None
+    assert uploads.find(YOU, "site") == uploads.find(YOU, "page") == b"a"
+    assert len(files(temporary)) == 2
+
+
+def test_a_list_is_forgotten_after_a_time(uploads: Uploads, clock: Clock, temporary: Path) -> None:
+    """To look at a list keeps it; after the time without that it is given to nobody, and the next
+    request of anybody deletes it."""
+    uploads.keep(ME, "site", b"a")
+    uploads.keep(YOU, "site", b"b")
+    clock.now += KEPT_SECONDS - 1
+    assert uploads.find(ME, "site") == b"a"
+    clock.now += 2
+    assert uploads.find(YOU, "site") is None
+    assert uploads.find(ME, "site") == b"a"
+    clock.now += KEPT_SECONDS + 1
+    uploads.sweep()
+    assert files(temporary) == []
+
+
+def test_one_session_has_a_bounded_number(uploads: Uploads, clock: Clock) -> None:
+    """One more than the most pushes out the one that was looked at the longest ago, of the same
+    session alone."""
+    uploads.keep(YOU, "site", b"y")
+    for number in range(MOST_OF_ONE):
+        clock.now += 1
+        uploads.keep(ME, f"metric{number}", b"a")
+    clock.now += 1
+    assert uploads.find(ME, "metric0") == b"a"
+    uploads.keep(ME, "one_more", b"a")
+    kept = [uploads.find(ME, f"metric{number}") for number in range(MOST_OF_ONE)]
+    assert kept == [b"a", None, *[b"a"] * (MOST_OF_ONE - 2)]
+    assert uploads.find(YOU, "site") == b"y"
+
+
+def test_all_sessions_have_a_bounded_number_and_size(
+    uploads: Uploads, clock: Clock, temporary: Path
+) -> None:
+    """However many sessions there are, no more lists and bytes are kept than the most; a list that
+    is larger than that is refused and pushes out nothing."""
+    for number in range(MOST_LISTS + 5):
+        clock.now += 1
+        uploads.keep(f"{number:032}", "site", b"a")
+    assert len(files(temporary)) == MOST_LISTS
+    assert uploads.find(f"{4:032}", "site") is None
+    assert uploads.find(f"{5:032}", "site") == b"a"
+    uploads.keep(ME, "site", b"m" * 900)
+    assert sum(each.stat().st_size for each in files(temporary)) <= 1000
+    clock.now += 1
+    uploads.keep(YOU, "site", b"y" * 200)
+    assert [len(each.read_bytes()) for each in files(temporary)] == [200]
+    with pytest.raises(ListNotKept):
+        uploads.keep(ME, "site", b"m" * 1001)
+    assert uploads.find(YOU, "site") == b"y" * 200
+
+
+def _keep(folder: str, worker: int) -> int:
+    """Keep many lists, and count the most that were there at any time."""
+    uploads, most = Uploads(Path(folder), Clock(), 1000), 0
+    for number in range(150):
+        uploads.keep(f"{worker:016}{number:016}", "site", b"x" * 40)
+        sizes = []
+        for each in Path(folder).iterdir():
+            try:
+                sizes.append(each.stat().st_size)
+            except FileNotFoundError:
+                continue
+        most = max(most, sum(sizes))
+    return most
+
+
+def test_the_limits_hold_for_several_processes(temporary: Path) -> None:
+    """Processes that keep lists at once never have more than the most between them."""
+    folder = temporary / "lists"
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(2, mp_context=context) as pool:
+        most = list(pool.map(_keep, [str(folder)] * 2, range(2)))
+    assert max(most) <= 1000
+    assert sum(each.stat().st_size for each in files(folder)) == 1000
+
+
+def test_files_are_for_their_owner_alone(uploads: Uploads, temporary: Path) -> None:
+    """Folder and files open for nobody else, and no name in them tells a session or a metric."""
+    uploads.keep(ME, "site", b"a")
+    (path,) = files(temporary)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert ME not in path.name
+    assert "site" not in path.name
+
+
+@pytest.mark.parametrize("trap", ["open", "link", "file"])
+def test_a_folder_of_somebody_else_is_not_used(temporary: Path, trap: str) -> None:
+    """A folder that others may read, a link and a file in its place are refused."""
+    folder, elsewhere = temporary / "lists", temporary / "elsewhere"
+    elsewhere.mkdir(mode=0o700)
+    if trap == "open":
+        folder.mkdir()
+        folder.chmod(0o755)
+    elif trap == "link":
+        folder.symlink_to(elsewhere)
+    else:
+        folder.write_text("")
+    uploads = Uploads(folder, Clock(), 1000)
+    with pytest.raises(ListNotKept):
+        uploads.keep(ME, "site", b"a")
+    assert uploads.find(ME, "site") is None
+    assert list(elsewhere.iterdir()) == []
+
+
+# The dashboard
+
+
+def send(client: FlaskClient, data: bytes, query: str = "") -> str:
+    """Upload a list as the page does; where its answer leads."""
+    form = {"candidates": (io.BytesIO(data), "secret-name.txt")}
+    answer = client.post(f"/metric/site{query}", data=form, content_type="multipart/form-data")
+    assert answer.status_code == 303, answer.text
+    return str(answer.headers["Location"])
+
+
+def links(page: str) -> list[str]:
+    return [html.unescape(each) for each in re.findall(r'(?:href|action|src)="([^"]*)"', page)]
+
+
+def test_an_uploaded_list_stays(client: FlaskClient) -> None:
+    """After one upload every view of the metric has its strings: other days, the trend, order,
+    comparison, files and pictures; until it is forgotten."""
+    target = send(client, b"b.example\na.example\n", "?from=2026-11-01&to=2026-11-20")
+    assert target == "/metric/site?from=2026-11-01&to=2026-11-20"
+    page = client.get(target).text
+    assert "a.example leads with 7" in page
+    assert "your list of 2 strings" in page
+    week = next(each for each in links(page) if "by=week" in each)
+    for path in ("/metric/site", week, "/metric/site?order=declared&shares=normalized"):
+        assert "a.example leads with 7" in client.get(path).text
+    rows = list(csv.DictReader(io.StringIO(client.get("/metric/site.csv").text)))
+    assert [row["value"] for row in rows] == ["b.example", "a.example"]
+    assert client.get("/metric/site.json").json["n"] == 20_000
+    assert "a.example" in client.get("/metric/site.svg").text
+    assert client.get("/metric/site/trend.csv").text.count("a.example") == 1
+    (away,) = [each for each in links(page) if each.endswith("/forget")]
+    gone = client.post(away)
+    assert gone.status_code == 303
+    assert "Which strings?" in client.get("/metric/site").text
+    assert client.get("/metric/site.csv").status_code == 400
+
+
+def test_it_is_preferred_to_the_operators(client: FlaskClient, folder: Path) -> None:
+    """Over the operator's list the reader's own holds, for that reader, and not on the overview or
+    in the API; forgotten, the operator's is there again."""
+    (folder / "site.txt").write_text("b.example\n")
+    send(client, b"a.example\n")
+    assert "a.example has 7" in client.get("/metric/site").text
+    assert "a.example" not in client.get("/").text
+    values = client.get("/api/v1/metrics/site/estimate?from=2026-11-01").json["values"]
+    assert [each["value"] for each in values] == ["b.example"]
+    client.post("/metric/site/forget")
+    assert "b.example has 2" in client.get("/metric/site").text
+
+
+def test_another_reader_does_not_see_it(client: FlaskClient) -> None:
+    """A list is one session's: another browser with the same token does not have it, nor does the
+    same one after signing out, and then it has left the disk."""
+    send(client, b"a.example\n")
+    other = client.application.test_client()
+    other.post("/login", data={"token": TOKEN})
+    assert "Which strings?" in other.get("/metric/site").text
+    bearer = client.application.test_client()
+    token = {"Authorization": f"Bearer {TOKEN}"}
+    assert bearer.get("/metric/site.csv", headers=token).status_code == 400
+    client.post("/logout")
+    client.post("/login", data={"token": TOKEN})
+    assert "Which strings?" in client.get("/metric/site").text
+
+
+def test_signing_out_deletes_it(client: FlaskClient, temporary: Path) -> None:
+    """Signing out takes the session's lists off the disk; an attempt of another site does not."""
+    send(client, b"a.example\n")
+    assert len(files(temporary)) == 1
+    client.post("/logout", headers={"Sec-Fetch-Site": "cross-site"})
+    assert len(files(temporary)) == 1
+    client.post("/logout")
+    assert files(temporary) == []
+
+
+def test_every_worker_has_it(client: FlaskClient, empty_store: Store, registry: Registry) -> None:
+    """A list that one process of a dashboard was sent is there when another one answers; one with
+    another token has it not."""
+    send(client, b"a.example\n")
+    with client.session_transaction() as mine:
+        key = mine["lists"]
+    for token in (TOKEN, "another token, as long as that"):
+        settings = Settings(dashboard_token=token)
+        other = create_app(settings, store=empty_store, registry=registry, clock=lambda: NOW)
+        worker = other.test_client()
+        worker.post("/login", data={"token": token})
+        with worker.session_transaction() as theirs:
+            theirs["lists"] = key
+        assert ("a.example has 7" in worker.get("/metric/site").text) == (token == TOKEN)
+
+
+def test_nothing_of_it_is_in_an_address(client: FlaskClient) -> None:
+    """Neither the answer to the upload nor any link of any page has a string of the list, not even
+    to choose whose trend is drawn: that is told by its line."""
+    pages = [send(client, b"nobody.example\na.example\nb.example\n")]
+    pages += [*pages, "/metric/site?by=day", "/metric/site?by=day&order=declared"]
+    found = []
+    for path in pages:
+        page = client.get(path).text
+        found += links(page)
+    assert not any("example" in each and "deniable" not in each for each in found)
+    assert not any("secret-name" in each for each in found)
+    picture = client.get("/metric/site.svg?line=3").text
+    assert "a.example" in picture
+    for line in ("0", "4", "-1", "x", "٣"):
+        answer = client.get(f"/metric/site?line={line}")
+        assert answer.status_code == 400
+        assert answer.json["detail"].startswith("“line” can be a whole number from 1 to 3")
+    client.post("/metric/site/forget")
+    gone = client.get("/metric/site?line=1", headers={"Accept": "text/html"})
+    assert gone.status_code == 400
+    assert "none is kept here" in gone.text
+    assert 'type="file"' in gone.text
+
+
+def test_the_trend_of_a_line_is_drawn(
+    client: FlaskClient, empty_store: Store, registry: Registry
+) -> None:
+    """Small charts lead to the trend of each string, by the number of its line."""
+    report(empty_store, registry, OTHER)
+    send(client, b"nobody.example\na.example\nb.example\n")
+    page = client.get("/metric/site?by=day").text
+    assert "Over time: a.example" in page
+    (choice,) = [each for each in links(page) if "line=3" in each and "#trend" in each]
+    assert "Over time: b.example" in client.get(choice.partition("#")[0]).text
+    assert (
+        "b.example" in client.get(choice.partition("#")[0].replace("site?", "site/trend.svg?")).text
+    )
+
+
+def test_nothing_of_it_is_in_a_log(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever happens, also a failure whose text names a string, no line of the log does."""
+    text = io.StringIO()
+    handler = logging.StreamHandler(text)
+    handler.setFormatter(EventFormatter("json"))
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "level", logging.DEBUG)
+    root.addHandler(handler)
+    try:
+        send(client, b"a.example\nb.example\n")
+        client.get("/metric/site?by=day")
+        bad = {"candidates": (io.BytesIO(b"a.example\na.example"), "secret-name.txt")}
+        client.post("/metric/site", data=bad, content_type="multipart/form-data")
+
+        def fail(*arguments: object, **more: object) -> None:
+            raise RuntimeError("a.example cannot be counted")
+
+        monkeypatch.setattr(Source, "estimate_at", fail)
+        assert client.get("/metric/site").status_code == 500
+    finally:
+        root.removeHandler(handler)
+    assert "a page failed" in text.getvalue()
+    assert "example" not in text.getvalue().replace("deniable", "")
+    assert "secret-name" not in text.getvalue()
+
+
+def test_a_list_that_cannot_be_kept_is_told(
+    client: FlaskClient, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the folder cannot be written, the page says so, and what an operator can do."""
+    monkeypatch.setattr(os, "mkdir", lambda *_, **__: (_ for _ in ()).throw(PermissionError()))
+    data = {"candidates": (io.BytesIO(b"a.example"), "mine.txt")}
+    answer = client.post("/metric/site", data=data, content_type="multipart/form-data")
+    assert answer.status_code == 503
+    assert "TMPDIR" in answer.text
+    assert client.get("/metric/site").status_code == 200
+
+
+def test_a_program_sends_lists_to_the_api(client: FlaskClient) -> None:
+    """A request with a token has no session that could keep a list: it is told where to send it."""
+    data = {"candidates": (io.BytesIO(b"a.example"), "mine.txt")}
+    answer = client.application.test_client().post(
+        "/metric/site",
+        data=data,
+        content_type="multipart/form-data",
+        headers={"Authorization": f"Bearer {TOKEN}"},
+    )
+    assert answer.status_code == 400
+    assert "/api/v1/metrics/site/estimate" in answer.json["detail"]
