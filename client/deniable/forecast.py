@@ -234,7 +234,7 @@ def forecast(metric: Metric) -> str | None:
 
 def is_blind(metric: Metric) -> bool:
     """Whether the expected crowd cannot even detect a share of 5 % (LARGE_SHARE) in a window."""
-    if metric.devices is None or metric.values is None:
+    if metric.devices is None or not metric.values:
         return False
     reports = metric.devices * metric.sample_rate
     seen = detectable_share(metric.scheme.oracle, len(metric.values), reports)
