@@ -71,7 +71,7 @@ class Driver:
 
     @property
     def client(self) -> redis.Redis:
-        """The client, to be used within `redis_errors.translated()`: making it asks a cluster for its nodes."""
+        """The client, to be used within `translated()`: making it asks a cluster for its nodes."""
         if self._made is None:
             with self._lock:
                 if self._made is None:
