@@ -304,7 +304,7 @@ def main() -> None:
         table, names = costs(registry, 10 if given.quick else 40)
         Console().print(table)
     if given.only != "costs":
-        seconds, turns = (4, 1) if given.quick else (8, 3)
+        seconds, turns = (4, 2) if given.quick else (4, 7)
         Console().print(waits(registry, names, seconds, turns))
 
 

@@ -213,10 +213,13 @@ class Settings:
     max_body: int = _setting(
         1 << 20,
         _size,
-        "largest body of JSON; compressed, a body of either type may have a sixteenth of that",
+        "largest body of JSON, and of either type once it is decompressed; compressed it may "
+        "have a sixteenth",
     )
     max_reports: int = _setting(1000, _whole(1, 1_000_000), "most reports in one batch of JSON")
-    max_binary_body: int = _setting(1 << 22, _size, "largest body of a binary batch, decompressed")
+    max_binary_body: int = _setting(
+        1 << 22, _size, "largest body of a binary batch that is not compressed"
+    )
     max_binary_reports: int = _setting(
         100_000, _whole(1, 1_000_000), "most reports in one binary batch"
     )
