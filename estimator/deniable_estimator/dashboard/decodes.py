@@ -36,10 +36,10 @@ _KEPT = 60.0
 """Seconds for which a result waits for whoever has asked for it. While reports of the same
 windows keep coming in, a result would else be out of date before it could be shown."""
 _PERIODS = sentence(
-    "The answer is being calculated; {done} of {of} periods are done. Ask again for it."
+    "The result is being calculated; {done} of {of} periods are done. Send the request again."
 )
 _SECONDS = sentence(
-    "The answer is being calculated; it has taken {seconds:.0f} s. Ask again for it."
+    "The result is being calculated; it has taken {seconds:.0f} s. Send the request again."
 )
 _TEXT = 100
 """Bytes that a short string takes, about."""

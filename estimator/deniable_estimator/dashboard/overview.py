@@ -36,7 +36,7 @@ class Card:
     freshness: str | None
     notes: list[str]
     guess: str
-    """Out of 100: the most often that an even guess is right after one answer."""
+    """Out of 100: the most often that a 50/50 guess is right after one report."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,12 +74,13 @@ _FIELDS = (
         *("10", 2, _LARGEST_SIZE, True),
     ),
     (
-        *("epsilon", message("Epsilon of an answer"), message("What one answer may reveal")),
-        *("1", 0, MAX_EPSILON, False),
+        *("epsilon", message("Epsilon per report")),
+        *(message("The limit on what one report reveals"), "1", 0, MAX_EPSILON, False),
     ),
     (
-        *("lifetime_epsilon", message("Epsilon of a lifetime")),
-        *(message("What all answers of a device may reveal together"), "8", 0, 10_000, False),
+        *("lifetime_epsilon", message("Lifetime epsilon")),
+        *(message("The limit on what all reports of a device reveal together"),),
+        *("8", 0, 10_000, False),
     ),
     (
         *("devices", message("Devices"), message("How many run the app")),
@@ -87,7 +88,7 @@ _FIELDS = (
     ),
     (
         *("sample_rate", message("Sample rate")),
-        *(message("The chance that a device answers in a window"), "0.1", 0, 1, False),
+        *(message("The probability that a device reports in a window"), "0.1", 0, 1, False),
     ),
 )
 
@@ -170,7 +171,7 @@ def _verdict(made: Plan) -> str:
     if made.detectable_share is None or not made.usable:
         return message("No usable signal: with so few answers noise hides even large shares.")
     return message(
-        "Shares of {share} or more stand out from the noise.",
+        "Shares of {share} or more are detectable.",
         share=share_text(made.detectable_share),
     )
 

@@ -27,7 +27,7 @@ class Figures:
     factor: str
     """The most by which the odds between two values are multiplied."""
     guess: str
-    """Out of 100: the most often that an even guess is right afterwards."""
+    """Out of 100: the most often that a 50/50 guess is right afterwards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class PrivacyLabel:
 
 @lru_cache(maxsize=1024)
 def even_guess(metric: Metric) -> str:
-    """Out of 100: the most often that an even guess is right after one answer. It is all that an
+    """Out of 100: the most often that a 50/50 guess is right after one report. It is all that an
     overview tells of a label, and takes a tenth of its time."""
     return chance(Bound.of(Fraction(metric.scheme.mechanism.epsilon)))
 

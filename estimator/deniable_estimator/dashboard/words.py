@@ -114,8 +114,8 @@ def freshness(label: str, now: float) -> str:
     if days <= 0:
         return message("still open")
     if days == 1:
-        return message("up to yesterday")
-    return message("up to {days} days ago", days=days)
+        return message("yesterday")
+    return message("{days} days ago", days=days)
 
 
 def period(labels: Sequence[str]) -> str:

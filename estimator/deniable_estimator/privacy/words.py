@@ -69,11 +69,11 @@ _PACES: dict[str, _Pace] = {
         sentence("A device answers in a random {rate:g}% of its days until the metric expires."),
         sentence("A device that answers every day stops after {answers} days."),
         sentence(
-            "A device is asked in a random {rate:g}% of its days, so its budget lasts about "
+            "A device reports in a random {rate:g}% of its days, so its budget lasts about "
             "{windows:.0f} days."
         ),
         sentence(
-            "A device is asked in a random {rate:g}% of its days, so its budget lasts about "
+            "A device reports in a random {rate:g}% of its days, so its budget lasts about "
             "{years:.0f} years."
         ),
     ),
@@ -82,11 +82,11 @@ _PACES: dict[str, _Pace] = {
         sentence("A device answers in a random {rate:g}% of its weeks until the metric expires."),
         sentence("A device that answers every week stops after {answers} weeks."),
         sentence(
-            "A device is asked in a random {rate:g}% of its weeks, so its budget lasts about "
+            "A device reports in a random {rate:g}% of its weeks, so its budget lasts about "
             "{windows:.0f} weeks."
         ),
         sentence(
-            "A device is asked in a random {rate:g}% of its weeks, so its budget lasts about "
+            "A device reports in a random {rate:g}% of its weeks, so its budget lasts about "
             "{years:.0f} years."
         ),
     ),
@@ -95,11 +95,11 @@ _PACES: dict[str, _Pace] = {
         sentence("A device answers in a random {rate:g}% of its months until the metric expires."),
         sentence("A device that answers every month stops after {answers} months."),
         sentence(
-            "A device is asked in a random {rate:g}% of its months, so its budget lasts about "
+            "A device reports in a random {rate:g}% of its months, so its budget lasts about "
             "{windows:.0f} months."
         ),
         sentence(
-            "A device is asked in a random {rate:g}% of its months, so its budget lasts about "
+            "A device reports in a random {rate:g}% of its months, so its budget lasts about "
             "{years:.0f} years."
         ),
     ),
