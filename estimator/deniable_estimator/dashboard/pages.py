@@ -35,9 +35,9 @@ pages = Blueprint("pages", __name__)
 _CHART_BARS = 40
 _NOISE_BARS = 20
 _TABLE_LINES = 100
-"""What a page of 100 KB has room for; all are a click away."""
+"""How many values fit into a page of 100 KB; a link lists all."""
 _ALL_LINES = 10_000
-"""Of longer lists the files alone hold every value."""
+"""For longer lists, only the files contain every value."""
 
 
 @pages.get("/")
@@ -208,7 +208,7 @@ def _since(source: Source, metric: Metric, view: View, estimate: Estimate) -> st
 
 
 def _notes(source: Source, metric: Metric, estimate: Estimate | None) -> list[str]:
-    """What a careful reader should know before believing the picture."""
+    """Warnings about the estimate."""
     notes = list(estimate.warnings) if estimate and estimate.n else []
     if metric.expires < source.today:
         notes.append(message(words.EXPIRED, day=metric.expires))

@@ -1,4 +1,4 @@
-"""The planner: what a metric would be able to see, before it is declared."""
+"""The planner: what a metric can detect, before it is declared."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LARGEST_SIZE = 10_000
 _MOST_DEVICES = 10**10
 _BARS = 12
 _SHARE = 0.01
-"""The share of interest: few people ask for less."""
+"""The default share of interest."""
 _SEED = 1
 """The same numbers give the same example, so that a link shows the same page."""
 
@@ -52,7 +52,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the numbers lead to."""
+    """The results for the numbers."""
 
     plan: Plan
     verdict: str
@@ -60,7 +60,7 @@ class Outcome:
     """Name, figure, explanation."""
     reach: ReachChart
     example: BarChart | None
-    """None if nobody happens to answer."""
+    """None if no simulated device reports."""
     estimate: Estimate
     found: str
     toml: str
@@ -99,7 +99,7 @@ _NUMBER = sentence("Write a number above {lowest:g} up to {highest:,}.")
 
 @planner.get("/plan")
 def planner_page() -> ResponseReturnValue:
-    """The form and, if its numbers make sense, what they lead to."""
+    """The form and, if its numbers are valid, the results."""
     fields, numbers = _read(request.args)
     memoize = "memoize" in request.args
     outcome, mistake = None, None
@@ -249,7 +249,7 @@ def _over_time(made: Plan) -> Iterator[tuple[str, str, str]]:
 def _example(
     mechanism: Mechanism[Any], size: int, devices: int, rate: float
 ) -> tuple[Estimate, BarChart | None, str]:
-    """One window's answers of an invented crowd, whose shares fall as 1 / rank."""
+    """One window's reports of simulated devices, whose shares are proportional to 1 / rank."""
     rng = np.random.default_rng(_SEED)
     values = tuple(message("value {rank}", rank=rank) for rank in range(1, size + 1))
     scheme = Scheme("category", mechanism, values)

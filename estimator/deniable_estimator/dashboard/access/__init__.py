@@ -1,4 +1,4 @@
-"""Who is let in: a token, shown once in a form (then a cookie remembers) or with each request.
+"""Who may sign in: with a token, once in a form (then a cookie is set) or with each request.
 
 The dashboard's token opens everything; tokens of the read API (`tokens.py`) open what their
 scopes name, and no page.
@@ -77,7 +77,7 @@ class _Door:
 
 
 def guard(app: Flask, token: str, *, login_link: bool, tokens: Sequence[ApiToken] = ()) -> None:
-    """Ask for the token everywhere but at the door; `tokens` open the read API."""
+    """Require the token everywhere except for signing in; `tokens` are for the read API."""
     app.secret_key = hmac.digest(token.encode(), b"deniable dashboard session", "sha256")
     app.session_interface = _Sessions()
     app.config.update(
