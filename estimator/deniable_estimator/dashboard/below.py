@@ -55,7 +55,7 @@ _REASONS = (
 
 _MEMO_BOUNDS = (
     sentence(
-        "lifetime_epsilon is what one memo may reveal: it must be above epsilon {epsilon} and at "
+        "lifetime_epsilon limits what one memo reveals: it must be above epsilon {epsilon} and at "
         "most {most}, not {lifetime}"
     ),
 )

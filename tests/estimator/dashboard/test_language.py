@@ -43,7 +43,7 @@ CHINESE = LANGUAGES["zh-Hans"]
 NAMES = frozenset(
     (
         *("deniable", "CSV", "JSON", "SVG", "PNG", "HTML", "English", "TLS", "UTF-8", "MiB"),
-        *("epsilon", "sample_rate", "DENIABLE_CANDIDATES_DIR", "DENIABLE_STORE"),
+        *("epsilon", "odds", "sample_rate", "DENIABLE_CANDIDATES_DIR", "DENIABLE_STORE"),
         *("RAPPOR", "basic", "one-time", "Hadamard", "Count", "Mean", "Sketch"),
         # What an address may say.
         *("share", "declared", "day", "week", "month"),
@@ -431,7 +431,7 @@ def test_a_message_is_its_english_text() -> None:
     assert made == "only 7 reports: too few to draw conclusions about all devices"
     assert str(ValueError(made)) is made
     assert translated(made, LANGUAGES["en"]) == made
-    assert translated(made, CHINESE) == "只有 7 份上报：远不足以代表人群"
+    assert translated(made, CHINESE) == "只有 7 份上报：太少，无法推断全部设备的情况"
     assert translated("browser", CHINESE) == "browser"
     assert counted("{count} a", "{count} b", 1) == "1 a"
     assert counted("{count} a", "{count} b", 2) == "2 b"

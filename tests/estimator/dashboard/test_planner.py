@@ -29,7 +29,7 @@ def test_the_page_says_what_the_command_says(browser: FlaskClient) -> None:
     made = json.loads(result.stdout)
     assert f"{made['devices_to_detect']:,} devices" in page
     assert f"{made['devices_for_half_width']:,} devices" in page
-    assert f"Shares of {share_text(made['detectable_share'])} or more stand out" in page
+    assert f"Shares of {share_text(made['detectable_share'])} or more are detectable" in page
     assert "10,000" in page
     assert made["reason"] in page
 
@@ -75,7 +75,7 @@ def test_memory_is_explained_in_chinese(browser: FlaskClient, query: str) -> Non
     english, chinese = (
         browser.get(f"/plan?{query}&memoize=1&lang={tag}").text for tag in ("en", "zh-Hans")
     )
-    said = ("of a memo", "what one memo may reveal")
+    said = ("of a memo", "what one memo reveals")
     assert any(text in english for text in said)
     assert not any(text in chinese for text in said)
 
