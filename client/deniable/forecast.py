@@ -110,7 +110,7 @@ def detectable_share(mechanism: Mechanism[Any], size: int, reports: float) -> fl
 
 
 def reports_to_detect(mechanism: Mechanism[Any], size: int, share: float) -> int:
-    """From how many reports on `share`, above 0, is detectable among `size` values.
+    """With how many reports, or more, `share` (above 0) is detectable among `size` values.
 
     Slightly fewer may also be enough: the number of supporting reports that the test requires
     is an integer, and each time it rises by one, the power drops a little.
@@ -145,7 +145,7 @@ def reports_for_half_width(mechanism: Mechanism[Any], share: float, half_width: 
 
 
 def usable(mechanism: Mechanism[Any], size: int, reports: float) -> bool:
-    """Whether noise stays below a share of one half; if not there is no usable signal.
+    """Whether noise stays below a share of one half; if not, there is no usable signal.
 
     `reports` is rounded to a whole number.
     """

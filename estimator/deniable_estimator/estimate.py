@@ -150,7 +150,7 @@ class Estimate(Basis):
 
     @cached_property
     def below(self) -> NDArray[np.intp]:
-        """The places of the values that cannot be told from noise, the largest first."""
+        """The indices of the values that are not distinguishable from noise, the largest first."""
         return self.order[~self.detected[self.order]]
 
     @property

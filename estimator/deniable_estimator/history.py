@@ -95,7 +95,7 @@ def _against(before: Sequence[Estimate], now: Estimate) -> Iterator[Figure]:
         return
     scheme = now.schemes[0]
     counts = np.log([[each.n] for each in before])
-    # A count of n answers is known to 1 / sqrt(n) of itself, were it drawn by chance.
+    # As a random count, n reports have a relative standard error of 1 / sqrt(n).
     noise = np.array([[1 / each.n] for each in before])
     p = _predicted(counts, noise, np.log([now.n]), np.array([1 / now.n]))
     usual = float(np.exp(counts.mean()))

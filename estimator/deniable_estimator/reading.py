@@ -230,7 +230,7 @@ def _cost(mechanism: Mechanism[Any]) -> float:
 
 
 def _answerable(candidates: Sequence[str] | None, scheme: Scheme) -> Sequence[str] | None:
-    """The candidates that an earlier scheme can speak of: its domain may lack the newest."""
+    """The candidates that an earlier scheme has; its domain may lack the newest ones."""
     if candidates is None or scheme.values is None:
         return candidates
     known = set(scheme.values)

@@ -1,7 +1,7 @@
 """A metric over time: an estimate for each window, or for each week or month of windows.
 
-Windows are grouped by adding their tallies, which is sound where each of them lies in one
-group: days in weeks and months, but not weeks in months.
+Windows are grouped by adding their tallies. This requires that each window is in one group: days
+can be grouped into weeks and months, but weeks not into months.
 """
 
 from __future__ import annotations

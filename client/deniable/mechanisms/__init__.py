@@ -187,7 +187,7 @@ def design_string(name: str, metric: str, epsilon: float) -> Mechanism[str]:
 def design_memoized(
     name: str, metric: str, size: int | None, epsilon: float, lifetime_epsilon: float
 ) -> Memoizing[Any]:
-    """The mechanism with memory called `name`, within `epsilon` and `lifetime_epsilon`.
+    """The mechanism with memos called `name`, within `epsilon` and `lifetime_epsilon`.
 
     `size` is the size of a closed domain, None for strings. A mechanism over strings can also
     randomize the texts of a closed domain's values; its own size is None. `metric` is its salt.

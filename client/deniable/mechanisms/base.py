@@ -1,9 +1,9 @@
 """The interface of a mechanism.
 
 A report is (row, columns): it names one row of its metric's tally and a set of that
-row's columns. A mechanism says how wide its rows are, how a report is packed, how a
-value becomes a report, and with which exact probability. The collector needs the
-rows alone; the estimator needs the cells that support a value and (p, q).
+row's columns. A mechanism defines how wide its rows are, how a report is packed, how a
+value becomes a report, and with which exact probability. The collector needs only the
+rows; the estimator needs the cells that support a value and (p, q).
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Mechanism(ABC, Generic[Item]):
         rows: the rows of its tally.
         odds: e to the power epsilon, exactly, from the integers in force.
         p, q: the support probabilities, exact.
-        size: number of values in a closed domain; None where any string may be asked for.
+        size: number of values in a closed domain; None for a mechanism over strings.
     """
 
     name: ClassVar[str]

@@ -274,7 +274,7 @@ class Rappor(Memoizing[str]):
 
 
 class OneTimeRappor(Mechanism[str]):
-    """RAPPOR without its instantaneous round and without memory: one report, drawn anew.
+    """RAPPOR without its instantaneous round and without memos: each report has new noise.
 
     Its odds are those of a memo, and p and q are as Rappor's.
 
