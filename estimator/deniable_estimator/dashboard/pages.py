@@ -208,7 +208,7 @@ def _since(source: Source, metric: Metric, view: View, estimate: Estimate) -> st
 
 
 def _notes(source: Source, metric: Metric, estimate: Estimate | None) -> list[str]:
-    """Warnings about the estimate."""
+    """What a careful reader should know before believing the picture."""
     notes = list(estimate.warnings) if estimate and estimate.n else []
     if metric.expires < source.today:
         notes.append(message(words.EXPIRED, day=metric.expires))

@@ -49,7 +49,7 @@ def support_counts(
 
 
 def supported(tally: Tally, mechanism: Mechanism[Any], items: Items) -> Support:
-    """How many of the tally's reports support each item of `asked_values`."""
+    """How many of the tally's reports support each item, as `asked_values` gives them."""
     decode: Decoder = DECODERS.get(mechanism.name, _cell_by_cell)
     return decode(tally, mechanism, items)
 

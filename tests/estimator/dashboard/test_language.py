@@ -43,8 +43,8 @@ CHINESE = LANGUAGES["zh-Hans"]
 NAMES = frozenset(
     (
         *("deniable", "CSV", "JSON", "SVG", "PNG", "HTML", "English", "TLS", "UTF-8", "MiB"),
-        *("epsilon", "odds", "sample_rate", "DENIABLE_CANDIDATES_DIR", "DENIABLE_STORE"),
-        *("RAPPOR", "basic", "one-time", "Hadamard", "Count", "Mean", "Sketch"),
+        *("epsilon", "sample_rate", "DENIABLE_CANDIDATES_DIR", "DENIABLE_STORE"),
+        *("RAPPOR", "basic", "one-time", "Hadamard", "Count", "Mean", "Sketch", "odds"),
         # What an address may say.
         *("share", "declared", "day", "week", "month"),
     )

@@ -77,7 +77,7 @@ class _Door:
 
 
 def guard(app: Flask, token: str, *, login_link: bool, tokens: Sequence[ApiToken] = ()) -> None:
-    """Require the token everywhere except for signing in; `tokens` are for the read API."""
+    """Ask for the token everywhere but at the door; `tokens` open the read API."""
     app.secret_key = hmac.digest(token.encode(), b"deniable dashboard session", "sha256")
     app.session_interface = _Sessions()
     app.config.update(
