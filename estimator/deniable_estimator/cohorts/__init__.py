@@ -33,7 +33,7 @@ from deniable_estimator.decoders.support import Items
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.finding import Finding
 from deniable_estimator.intervals import Noise
-from deniable_estimator.memoized import kept_noise, worth
+from deniable_estimator.memoized import kept_noise, report_weight
 from deniable_estimator.messages import listed, message
 
 __all__ = ["COHORTS", "decode_cohorts", "fits"]
@@ -110,7 +110,7 @@ def decode_cohorts(
     channel = COHORTS[mechanism.name](mechanism)
     p11, p01 = float(channel.p11), float(channel.p01)
     # Memos have the same effect as fewer reports.
-    scale = worth(mechanism, p11, p01, repeats) if isinstance(mechanism, Memoizing) else 1.0
+    scale = report_weight(mechanism, p11, p01, repeats) if isinstance(mechanism, Memoizing) else 1.0
     found = decode(
         np.array([row.cells for row in tally.rows]) * scale,
         np.array([row.reports for row in tally.rows]) * scale,
