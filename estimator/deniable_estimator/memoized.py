@@ -48,7 +48,7 @@ def memo_channel(mechanism: Memoizing[Any]) -> tuple[Fraction, Fraction]:
     if isinstance(mechanism, (BasicRappor, Rappor)):
         flipped = Fraction(mechanism.rounds.f, 2 << 53)
         return 1 - flipped, flipped
-    raise TypeError(f"the memos of {mechanism.name} are not defined here: add them")
+    raise TypeError(f"the memos of {mechanism.name} are not known here: add them")
 
 
 def kept_noise(mechanism: Mechanism[Any], reports: int, repeats: float) -> Noise | None:

@@ -248,7 +248,7 @@ def test_the_caveat_counts_devices() -> None:
     row = _windows(mechanism, np.full(8, 5000), 10, np.random.default_rng(1))
     many = estimate(Tally("m", scheme.fingerprint, DAYS, (row,)), scheme)
     assert "400,000 reports from 10 windows" in many.warnings[0]
-    assert "those of 40,000 devices" in many.warnings[0]
+    assert "as 40,000 devices" in many.warnings[0]
     assert many.devices == many.to_dict()["devices"] == 40_000
     one = estimate(Tally("m", scheme.fingerprint, DAYS[:1], (row,)), scheme)
     assert one.warnings == ()

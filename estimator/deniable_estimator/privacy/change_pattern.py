@@ -63,7 +63,7 @@ def alternation_loss(mechanism: Memoizing[Any], reports: int) -> float:
         return _of_bits(mechanism.rounds, mechanism.size, 1, reports // 2)
     if isinstance(mechanism, Rappor):
         return _of_bits(mechanism.rounds, mechanism.bloom.k, mechanism.bloom.h, reports // 2)
-    raise TypeError(f"the memos of {mechanism.name} are not defined here: add them")
+    raise TypeError(f"the memos of {mechanism.name} are not known here: add them")
 
 
 def _of_sets(mechanism: MemoizedSubsetSelection, half: int) -> float:
