@@ -240,7 +240,7 @@ def _bitmaps(tally: Tally, mechanism: Mechanism[Any], repeats: float) -> _Found:
         p01 = float(mechanism.rounds.p01) if isinstance(mechanism, Rappor) else 1 - p11
         width, hashes = bloom.k, float(bloom.h)
         # Hashes of a string may meet in one bit. In how many rows that happens is not known;
-        # even for a crowd of one mind it is not more than this, but once in a million.
+        # even for devices with the same value it exceeds this once in a million times.
         meetings = bloom.cohorts * bloom.h * (bloom.h - 1) / (2 * width)
         if meetings:
             fewer = min(1.0, (meetings + 6 * math.sqrt(meetings) + 10) / bloom.cohorts)

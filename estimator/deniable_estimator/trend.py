@@ -88,8 +88,8 @@ class Trend:
         if self.memory:
             notes.append(
                 message(
-                    "devices repeat their remembered answers, so the periods are not "
-                    "independent: no interval of a change can be given"
+                    "devices report from memos, so the periods are not independent, and changes "
+                    "have no interval"
                 )
             )
         changes = sum(period.change is not None for period in self.periods)

@@ -527,7 +527,7 @@ def test_a_version_changes_with_its_tallies(home, store, shelf, make, scheme, ne
         assert changed(lambda c=cells: store.fold(commit([new_id()], c, **more), noon)) == {"wide"}
 
     def refused():
-        with pytest.raises(StoreError, match="top"):
+        with pytest.raises(StoreError, match="maximum"):
             store.fold(make([new_id()], {0: MAX_CELL}), noon)
 
     assert changed(refused) == set()

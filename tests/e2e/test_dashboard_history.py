@@ -76,7 +76,7 @@ def test_a_person_follows_a_change(
     devices.send_keys("1000000")
     follow(browser, "css selector", ".planner button")
     assert "devices=1000000" in browser.current_url
-    assert "stand out from the noise" in one("h2.headline")
+    assert "are detectable" in one("h2.headline")
     assert browser.find_element("css selector", ".reach .line").rect["width"] > 400
     assert len(browser.find_elements("css selector", ".chart .truth")) == 10
 

@@ -158,7 +158,7 @@ def test_no_signal_is_an_answer(tmp_path: Path) -> None:
     result = decode(tmp_path, "--json", "--fdr", "0.05", **files)
     assert result.exit_code == 0
     assert not any(row["detected"] for row in answer_of(result)["candidates"])
-    assert "no candidate stands out" in result.stderr
+    assert "no candidate is distinguishable" in result.stderr
 
 
 def test_candidates_that_hash_alike_are_named(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The application: what every answer of the dashboard has in common."""
+"""The Flask application: what all responses of the dashboard have in common."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ CONTENT_SECURITY_POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; "
     "frame-ancestors 'none'; base-uri 'none'"
 )
-"""No script may run at all, not even ours: there is none."""
+"""No script may run at all; the pages have none."""
 
 MAX_FORM = 16 << 10
-"""The most bytes of a form that carries no list: a token, and the address to go on to."""
+"""The largest form without a list: a token, and the address to go to next."""
 
 _UPLOADS = frozenset({"pages.metric_upload", "api.estimate", "api.trend", "api.comparison"})
 
@@ -143,7 +143,7 @@ def _healthz() -> ResponseReturnValue:
 
 
 def _limit() -> None:
-    """Bound what is read of a body by what it is for."""
+    """Limit the size of a body by its purpose."""
     upload = current_app.config["DENIABLE_UPLOAD"]
     request.max_content_length = upload if request.endpoint in _UPLOADS else MAX_FORM
 
@@ -161,8 +161,8 @@ def _protect(response: Response) -> Response:
 
 
 def _compress(response: Response) -> Response:
-    """A long table is mostly repetition. Nothing secret stands in a page beside what was
-    asked for, so its compressed length tells nothing."""
+    """Compress long tables, which are mostly repetition. A page contains no secret beside what was
+    requested, so its compressed length reveals nothing."""
     response.vary.add("Accept-Encoding")
     if (
         request.accept_encodings["gzip"]
@@ -170,7 +170,7 @@ def _compress(response: Response) -> Response:
         and "Content-Encoding" not in response.headers
         and len(response.get_data()) >= _WORTH_COMPRESSING
     ):
-        # No time in its header: the same content is the same bytes, as a strong ETag says.
+        # No time in the gzip header: the same content must give the same bytes (strong ETag).
         response.set_data(gzip.compress(response.get_data(), compresslevel=5, mtime=0))
         response.headers["Content-Encoding"] = "gzip"
         tag, weak = response.get_etag()
@@ -210,17 +210,17 @@ def _error(error: HTTPException) -> ResponseReturnValue:
 
 
 def _cannot(error: DeniableError) -> ResponseReturnValue:
-    """What was asked has no answer; the message says what to ask instead."""
+    """The request has no result; the message says what to request instead."""
     return _error(BadRequest(str(error)))
 
 
 def _bad_list(error: ValueListError) -> ResponseReturnValue:
-    """A list of strings has a mistake, which is told in the language of the page."""
+    """A list of strings has a mistake, which is shown in the language of the page."""
     return _error(BadRequest(list_mistake(error)))
 
 
 def _still_decoding(error: StillDecoding | TooManyDecodes) -> ResponseReturnValue:
-    """A page looks again by itself; it could not send again what was sent with POST."""
+    """A page reloads by itself, but it cannot send a POST again."""
     if isinstance(error, StillDecoding) and request.method != "POST" and for_people(request):
         return waiting_page(error)
     return _error(waiting_problem(error))
@@ -232,7 +232,7 @@ def _not_kept(error: ListNotKept) -> ResponseReturnValue:
 
 
 def _store_trouble(error: StoreError) -> ResponseReturnValue:
-    """Not reachable, or not there yet: a dashboard may be up before the first collector."""
+    """The store cannot be reached, or does not exist yet before the first collector starts."""
     _log.warning("%s", error)
     wait = int(error.retry_after) if isinstance(error, StoreUnavailable) else None
     return _error(
@@ -247,6 +247,6 @@ def _store_trouble(error: StoreError) -> ResponseReturnValue:
 
 
 def _failure(error: Exception) -> ResponseReturnValue:
-    # The error's own text may hold what was asked for; its kind and place do not.
+    # The error's text may contain parts of the request; its type and place do not.
     _log.error("a page failed: %s", type(error).__name__, exc_info=error)
     return _error(InternalServerError(message("The page could not be made. The log says more.")))

@@ -24,7 +24,7 @@ __all__ = ["dashboard"]
     "--bind", metavar="HOST:PORT", help="Where to listen (DENIABLE_DASHBOARD_BIND, 127.0.0.1:8090)."
 )
 def dashboard(registry: str | None, store: str | None, bind: str | None) -> None:
-    """Run the dashboard. Settings come from the environment; options win over it.
+    """Run the dashboard. Settings come from the environment; options override it.
 
     The token that lets people in is DENIABLE_DASHBOARD_TOKEN, or stands in the file that
     DENIABLE_DASHBOARD_TOKEN_FILE names. Without one, a new token is made and printed.

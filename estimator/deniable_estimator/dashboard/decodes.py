@@ -31,35 +31,35 @@ _MOST_WAITING = 4
 _SHORT = 1.0
 """Seconds that anybody may wait."""
 _ABANDONED = 60.0
-"""Seconds after which a job that nobody asks for stops; what it has finished stays known."""
+"""Seconds after which a job stops if nobody requests it; finished parts stay cached."""
 _KEPT = 60.0
-"""Seconds for which a result waits for whoever has asked for it. While reports of the same
-windows keep coming in, a result would else be out of date before it could be shown."""
+"""Seconds for which a result is kept for its reader. Otherwise, while new reports of the same
+windows arrive, a result would be outdated before it could be shown."""
 _PERIODS = sentence(
-    "The answer is being calculated; {done} of {of} periods are done. Ask again for it."
+    "The result is being calculated; {done} of {of} periods are done. Send the request again."
 )
 _SECONDS = sentence(
-    "The answer is being calculated; it has taken {seconds:.0f} s. Ask again for it."
+    "The result is being calculated; it has taken {seconds:.0f} s. Send the request again."
 )
 _TEXT = 100
-"""Bytes that a short string takes, about."""
+"""Approximate bytes of a short string."""
 _ESTIMATE, _WINDOW, _VALUE = 3_000, 100, 140
 """Bytes of an estimate, and of each of its windows and values: not counted part by part, as that
 took a twentieth of an overview. A test compares them with what is there."""
 
 
 class StillDecoding(DeniableError):
-    """The answer is being calculated: ask again after `retry_after` seconds."""
+    """The result is being calculated: send the request again after `retry_after` seconds."""
 
     retry_after = 2
 
     def __init__(self, done: int, of: int, seconds: float) -> None:
         self.done = done
-        """Periods that are calculated."""
+        """Finished periods."""
         self.of = of
-        """Periods in all; 0 where there is but one step."""
+        """Periods in total; 0 if there is only one step."""
         self.seconds = seconds
-        """For how long it has been going on."""
+        """Seconds since the start."""
         super().__init__(message(_PERIODS if of else _SECONDS, done=done, of=of, seconds=seconds))
 
 
@@ -78,7 +78,7 @@ class TooManyDecodes(DeniableError):
 
 
 class _Abandoned(Exception):
-    """Nobody asks for this job any more."""
+    """Nobody requests this job any more."""
 
 
 @dataclass
@@ -138,7 +138,7 @@ class Decodes:
             raise
         with self._lock:
             del self._coming[key]
-            # What is larger than the whole cache is not kept.
+            # A result larger than the whole cache is not cached.
             with suppress(ValueError):
                 self._known[key] = (found, size_of(found))
         future.set_result(found)
@@ -213,7 +213,7 @@ class Decodes:
             job.future.set_result(found)
 
     def _sweep(self, now: float) -> None:
-        """Forget results that nobody has come back for."""
+        """Delete results that nobody has requested again."""
         for name, job in list(self._jobs.items()):
             if job.ended is not None and now - max(job.ended, job.asked) > _KEPT:
                 del self._jobs[name]

@@ -39,7 +39,7 @@ _BARS = 12
 
 @dataclass(frozen=True, slots=True)
 class Embedding:
-    """Who may show charts in frames, and how long a link lives."""
+    """Which sites may embed charts, and how long a link is valid."""
 
     origins: tuple[str, ...]
     days: int
@@ -54,7 +54,7 @@ class Embedding:
         )
 
     def signature(self, name: str, chosen: Iterable[tuple[str, str]]) -> str:
-        """What holds a metric's name and the rest of a link together."""
+        """The signer of a metric's name and the rest of a link."""
         return self.signer.get_signature(_message(name, chosen)).decode()
 
     def holds(self, name: str, chosen: Iterable[tuple[str, str]], signature: str) -> bool:

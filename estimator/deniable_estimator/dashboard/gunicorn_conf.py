@@ -29,7 +29,7 @@ control_socket_disable = True
 
 
 def when_ready(server: Any) -> None:
-    """Say where it listens, once it does: with port 0 nobody could know before."""
+    """Print the address once it listens: with port 0 it is not known before."""
     places = ", ".join(str(listener) for listener in server.LISTENERS)
     print(f"deniable dashboard listening at {places}", flush=True)
 

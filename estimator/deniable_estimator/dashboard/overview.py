@@ -23,7 +23,7 @@ __all__ = ["Card", "Filters", "attention", "metric_card", "read_filters"]
 _BARS = 5
 _SOON_DAYS = 30
 _STALE_WINDOWS = 3
-"""An answered window is usually followed by the next; after so many without, something is up."""
+"""After so many windows without reports, a card warns that something may be wrong."""
 _SECONDS = {"day": 86_400, "week": 7 * 86_400, "month": 31 * 86_400}
 
 
@@ -39,12 +39,12 @@ class Card:
     freshness: str | None
     notes: list[str]
     guess: str
-    """Out of 100: the most often that an even guess is right after one answer."""
+    """Out of 100: the most often that a 50/50 guess is right after one report."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which metrics are looked for, and what can be chosen from."""
+    """The search and filters, and the choices."""
 
     search: str
     owner: str
@@ -68,7 +68,7 @@ class Filters:
 
 
 def read_filters(arguments: Mapping[str, str], registry: Registry) -> Filters:
-    """The filters that an address asks for."""
+    """The filters of an address."""
     return Filters(
         search=arguments.get("q", "").strip(),
         owner=arguments.get("owner", ""),

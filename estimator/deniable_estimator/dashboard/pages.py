@@ -45,9 +45,9 @@ pages = Blueprint("pages", __name__)
 _CHART_BARS = 40
 _NOISE_BARS = 20
 _TABLE_LINES = 100
-"""What a page of 100 KB has room for; all are a click away."""
+"""How many values fit into a page of 100 KB; a link lists all."""
 _ALL_LINES = 10_000
-"""Of longer lists the files alone hold every value."""
+"""For longer lists, only the files contain every value."""
 
 
 @pages.get("/")

@@ -1,5 +1,4 @@
-"""The chart and the trend of a metric as pictures that stand by themselves: SVG, and PNG for
-where SVG cannot be shown."""
+"""The chart and the trend of a metric as self-contained pictures: SVG and PNG."""
 
 from __future__ import annotations
 
@@ -24,8 +23,8 @@ __all__ = ["FONT", "MAX_SCALE", "pictures", "png"]
 pictures = Blueprint("pictures", __name__)
 
 FONT = Path(__file__).parent / "fonts" / "DejaVuSans.ttf"
-"""Brought along, so that text is text on a machine without fonts. Letters that it lacks are
-taken from the fonts that the machine has."""
+"""Bundled, so that text can be drawn on a machine without fonts. Letters that it lacks come from
+the fonts of the machine."""
 
 MAX_SCALE = 4
 """Pixels of a PNG for each of the SVG's: at 4 the tallest picture takes 80 MB to draw."""

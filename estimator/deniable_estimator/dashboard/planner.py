@@ -1,4 +1,4 @@
-"""The planner: what a metric would be able to see, before it is declared."""
+"""The planner: what a metric can detect, before it is declared."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _LARGEST_SIZE = 10_000
 _MOST_DEVICES = 10**10
 _BARS = 12
 _SHARE = 0.01
-"""The share of interest: few people ask for less."""
+"""The default share of interest."""
 _SEED = 1
 """The same numbers give the same example, so that a link shows the same page."""
 
@@ -54,7 +54,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the numbers lead to."""
+    """The results for the numbers."""
 
     plan: Plan
     verdict: str
@@ -62,7 +62,7 @@ class Outcome:
     """Name, figure, explanation."""
     reach: ReachChart
     example: BarChart | None
-    """None if nobody happens to answer."""
+    """None if no simulated device reports."""
     estimate: Estimate
     found: str
     toml: str
@@ -76,12 +76,13 @@ _FIELDS = (
         *("10", 2, _LARGEST_SIZE, True),
     ),
     (
-        *("epsilon", message("Epsilon of an answer"), message("What one answer may reveal")),
-        *("1", 0, MAX_EPSILON, False),
+        *("epsilon", message("Epsilon per report")),
+        *(message("The limit on what one report reveals"), "1", 0, MAX_EPSILON, False),
     ),
     (
-        *("lifetime_epsilon", message("Epsilon of a lifetime")),
-        *(message("What all answers of a device may reveal together"), "8", 0, 10_000, False),
+        *("lifetime_epsilon", message("Lifetime epsilon")),
+        *(message("The limit on what all reports of a device reveal together"),),
+        *("8", 0, 10_000, False),
     ),
     (
         *("devices", message("Devices"), message("How many run the app")),
@@ -89,7 +90,7 @@ _FIELDS = (
     ),
     (
         *("sample_rate", message("Sample rate")),
-        *(message("The chance that a device answers in a window"), "0.1", 0, 1, False),
+        *(message("The probability that a device reports in a window"), "0.1", 0, 1, False),
     ),
 )
 
@@ -100,7 +101,7 @@ _NUMBER = sentence("Write a number above {lowest:g} up to {highest:,}.")
 
 @planner.get("/plan")
 def planner_page() -> ResponseReturnValue:
-    """The form and, if its numbers make sense, what they lead to."""
+    """The form and, if its numbers are valid, the results."""
     fields, numbers = _read(request.args)
     memoize = "memoize" in request.args
     outcome, mistake = None, None
@@ -183,7 +184,7 @@ def _verdict(made: Plan) -> str:
     if made.detectable_share is None or not made.usable:
         return message("No usable signal: with so few answers noise hides even large shares.")
     return message(
-        "Shares of {share} or more stand out from the noise.",
+        "Shares of {share} or more are detectable.",
         share=share_text(made.detectable_share),
     )
 
@@ -261,7 +262,7 @@ def _over_time(made: Plan) -> Iterator[tuple[str, str, str]]:
 def _example(
     mechanism: Mechanism[Any], size: int, devices: int, rate: float
 ) -> tuple[Estimate, BarChart | None, str]:
-    """One window's answers of an invented crowd, whose shares fall as 1 / rank."""
+    """One window's reports of simulated devices, whose shares are proportional to 1 / rank."""
     rng = np.random.default_rng(_SEED)
     values = tuple(message("value {rank}", rank=rank) for rank in range(1, size + 1))
     scheme = Scheme("category", mechanism, values)

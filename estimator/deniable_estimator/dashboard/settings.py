@@ -51,7 +51,7 @@ def _tokens(value: str) -> str:
 
 def _origins(value: str) -> str:
     origins = value.replace(",", " ").split()
-    # No wildcard: a host that anybody can name is anybody's.
+    # No wildcard, because anybody could own a matching host.
     if not all(re.fullmatch(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?", each) for each in origins):
         raise ValueError("must be origins like https://wiki.acme.example, with spaces between")
     return " ".join(origins)

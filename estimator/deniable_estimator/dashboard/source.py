@@ -1,4 +1,4 @@
-"""Where the pages get their facts: the store, the registry, the clock and lists of candidates."""
+"""The data of the pages: the store, the registry, the clock and lists of candidates."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from deniable_estimator.trend import Point, Progress, Trend, trend
 __all__ = ["Source", "Versioned", "current_source", "declared_metric"]
 
 PAGE_PATIENCE = 1.0
-"""Seconds: a page that shows how far it has come is better than a blank one."""
+"""Seconds that a page waits before it shows the progress instead."""
 
 FILE_PATIENCE = 25.0
 """Seconds that programs, files and sent forms wait: shorter than proxies do."""
@@ -41,12 +41,12 @@ _T = TypeVar("_T")
 
 
 class _Unknown(Exception):
-    """It would have to be calculated."""
+    """The result is not cached."""
 
 
 @dataclass(frozen=True)
 class Versioned(Generic[_T]):
-    """An answer, and the digest of the tallies that it rests on."""
+    """A result, and the digest of the tallies that it is based on."""
 
     answer: _T
     version: bytes
@@ -61,7 +61,7 @@ class _Work(Protocol[_T]):
 
 @dataclass(frozen=True)
 class Source:
-    """Where the pages get their facts."""
+    """The data of the pages."""
 
     store: Store
     registry: Registry
@@ -278,7 +278,7 @@ class Source:
 
 
 def current_source() -> Source:
-    """That of the application which answers, as this request sees it."""
+    """The source of the current application, for this request."""
     if "source" not in g:
         source: Source = current_app.extensions["deniable_source"]
         # A chart in a frame is made of one answer: it cannot look again.

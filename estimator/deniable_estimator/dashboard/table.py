@@ -34,7 +34,7 @@ class Lines:
 
     standing: tuple[Line, ...]
     noise: tuple[Line, ...]
-    """What cannot be told from noise, if it is folded away."""
+    """The values that cannot be told from noise, if they are folded away."""
     hidden: int
     """How many values cannot be told from noise, listed or not, if they are folded away."""
     more: int

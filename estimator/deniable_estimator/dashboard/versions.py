@@ -1,4 +1,4 @@
-"""What an answer rests on, as a digest: equal digests mean equal answers.
+"""Digests of the data of a result: equal digests mean equal results.
 
 Stores tell the versions of their tallies without reading them (`Store.version`).
 """
@@ -14,7 +14,7 @@ _SIZE = 20
 
 
 def digest(*parts: object) -> bytes:
-    """A digest of plain values, told apart by their `repr`."""
+    """A digest of plain values, by their `repr`."""
     return _hash(parts).digest()
 
 
@@ -27,7 +27,7 @@ class Listed(list[str]):
 
 
 def digest_of_candidates(candidates: Sequence[str] | None) -> bytes:
-    """A digest of the strings that are asked for, in their order."""
+    """A digest of the requested strings, in their order."""
     if isinstance(candidates, Listed):
         return candidates.digest
     return digest(None) if candidates is None else _digest_of(candidates)
@@ -35,7 +35,7 @@ def digest_of_candidates(candidates: Sequence[str] | None) -> bytes:
 
 def _digest_of(candidates: Sequence[str]) -> bytes:
     content = _hash((len(candidates),))
-    # No candidate holds a line break, so lists that differ differ when joined.
+    # No candidate contains a line break, so different lists differ when joined.
     content.update("\n".join(candidates).encode())
     return content.digest()
 

@@ -1,4 +1,4 @@
-"""What a reader of a metric's page has chosen, as its address carries it: a link is the view."""
+"""The choices of a reader on a metric's page, which are all in its address."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _T = TypeVar("_T", bound=str)
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The days, and how their answers are shown."""
+    """The days, and how their estimate is shown."""
 
     days: DayRange
     by: windows.Kind | None
@@ -105,7 +105,7 @@ class View:
 
 
 def read_view(arguments: Mapping[str, str], metric: Metric, now: float) -> View:
-    """The view that an address asks for.
+    """The view of an address.
 
     Raises:
         RangeError: it asks for days that cannot be shown, or for a choice that there is not.

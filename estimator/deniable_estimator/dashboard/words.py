@@ -62,12 +62,12 @@ _SINCE = sentence("Against the {days} days before, {value}: {change}.")
 
 
 def number(count: int) -> str:
-    """A whole number with thousands marked."""
+    """A whole number with thousands separators."""
     return f"{count:,}"
 
 
 def percent(share: float, spread: float) -> str:
-    """A share in percent, with no more digits than its uncertainty (`spread`, a share) leaves."""
+    """A share in percent, with as many digits as its uncertainty (`spread`, a share) allows."""
     if not math.isfinite(share):
         return _UNKNOWN
     return points(share, spread) + "%"
@@ -114,8 +114,8 @@ def freshness(label: str, now: float) -> str:
     if days <= 0:
         return message("still open")
     if days == 1:
-        return message("up to yesterday")
-    return message("up to {days} days ago", days=days)
+        return message("yesterday")
+    return message("{days} days ago", days=days)
 
 
 def period(labels: Sequence[str]) -> str:
@@ -154,7 +154,7 @@ def since(days: int, value: str, change: str) -> str:
 
 
 def headline(estimate: Estimate) -> str:
-    """What the estimate says, in a sentence: which value leads, and whether the lead is real.
+    """The estimate in a sentence: which value leads, and whether the lead is significant.
 
     Two intervals that do not overlap at `level` differ by more than the noise; the check
     errs on the cautious side.
@@ -197,7 +197,7 @@ def headline(estimate: Estimate) -> str:
 
 
 def day(date: date) -> str:
-    """A date without a doubt about which number is the month."""
+    """A date in which the month cannot be confused with the day."""
     return Dated.of(f"{date.day} {date:%b %Y}", date, "yMMMd")
 
 

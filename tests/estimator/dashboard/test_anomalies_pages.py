@@ -27,7 +27,7 @@ def text(client: FlaskClient, address: str) -> str:
 def test_every_estimate_has_its_budget(browser: FlaskClient) -> None:
     """An honest metric's page says what 1 % fakes could add, and raises no alarm."""
     page = text(browser, "/metric/dark_mode")
-    assert "1% fake devices could add up to 1.38 points to any one value." in page
+    assert "Worst case with 1% fake devices: +1.38 points for one value." in page
     assert "Anomalous" not in page
     assert "Anomalous" not in text(browser, "/")
 
@@ -61,9 +61,9 @@ def test_the_part_of_fakes_and_the_level_are_settings(store: Store, registry: Re
         client = app.test_client()
         client.post("/login", data={"token": TOKEN})
         pages.append(text(client, "/metric/dark_mode?from=2026-11-19&to=2026-11-19"))
-    assert "5% fake devices could add up to" in pages[0]
+    assert "Worst case with 5% fake devices" in pages[0]
     assert "Anomalous" not in pages[0]
-    assert "1% fake devices could add up to" in pages[1]
+    assert "Worst case with 1% fake devices" in pages[1]
     assert "Anomalous" in pages[1]
 
 

@@ -44,7 +44,7 @@ NAMES = frozenset(
     (
         *("deniable", "CSV", "JSON", "SVG", "PNG", "HTML", "English", "TLS", "UTF-8", "MiB"),
         *("epsilon", "sample_rate", "DENIABLE_CANDIDATES_DIR", "DENIABLE_STORE"),
-        *("RAPPOR", "basic", "one-time", "Hadamard", "Count", "Mean", "Sketch"),
+        *("RAPPOR", "basic", "one-time", "Hadamard", "Count", "Mean", "Sketch", "odds"),
         # What an address may say.
         *("share", "declared", "day", "week", "month"),
     )
@@ -277,7 +277,7 @@ def test_a_framed_chart_is_in_the_language_of_its_link(reader: FlaskClient) -> N
     in_chinese(reader.get(address))
     answer = reader.get(f"{address}&lang=en")
     assert answer.headers["Content-Language"] == "en"
-    assert "One answer moves an even guess" in answer.get_data(as_text=True)
+    assert "One answer: a 50/50 guess" in answer.get_data(as_text=True)
     assert "deniable_language" not in str(answer.headers)
     in_chinese(reader.get("/embed/metric/m1?lang=zh-Hans"))
 
@@ -430,11 +430,11 @@ def test_a_message_is_its_english_text() -> None:
     """Whoever knows nothing of languages sees a str; whoever does finds its template."""
     from deniable_estimator.messages import counted, joined, message, recognized
 
-    made = message("only {n} reports: far too few to speak for a crowd", n=7)
-    assert made == "only 7 reports: far too few to speak for a crowd"
+    made = message("only {n} reports: too few to draw conclusions about all devices", n=7)
+    assert made == "only 7 reports: too few to draw conclusions about all devices"
     assert str(ValueError(made)) is made
     assert translated(made, LANGUAGES["en"]) == made
-    assert translated(made, CHINESE) == "只有 7 份上报：远不足以代表人群"
+    assert translated(made, CHINESE) == "只有 7 份上报：太少，无法推断全部设备的情况"
     assert translated("browser", CHINESE) == "browser"
     assert counted("{count} a", "{count} b", 1) == "1 a"
     assert counted("{count} a", "{count} b", 2) == "2 b"

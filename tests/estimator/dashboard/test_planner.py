@@ -29,7 +29,7 @@ def test_the_page_says_what_the_command_says(browser: FlaskClient) -> None:
     made = json.loads(result.stdout)
     assert f"{made['devices_to_detect']:,} devices" in page
     assert f"{made['devices_for_half_width']:,} devices" in page
-    assert f"Shares of {share_text(made['detectable_share'])} or more stand out" in page
+    assert f"Shares of {share_text(made['detectable_share'])} or more are detectable" in page
     assert "10,000" in page
     assert made["reason"] in page
 
@@ -75,7 +75,7 @@ def test_memory_is_explained_in_chinese(browser: FlaskClient, query: str) -> Non
     english, chinese = (
         browser.get(f"/plan?{query}&memoize=1&lang={tag}").text for tag in ("en", "zh-Hans")
     )
-    said = ("of a memo", "what one memo may reveal")
+    said = ("of a memo", "what one memo reveals")
     assert any(text in english for text in said)
     assert not any(text in chinese for text in said)
 
@@ -165,6 +165,6 @@ def test_the_plan_has_its_privacy_label(browser: FlaskClient) -> None:
     """What a device would risk stands beside what the metric would see, from the numbers of
     the form."""
     page = browser.get("/plan?size=10&epsilon=2&lifetime_epsilon=8&sample_rate=0.1").text
-    assert "What a device risks" in page
+    assert "Privacy risk of a device" in page
     assert "<strong>88.1</strong> times in 100" in page
     assert "at most <strong>4</strong> answers" in page

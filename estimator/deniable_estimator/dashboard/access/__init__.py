@@ -1,4 +1,4 @@
-"""Who is let in: a token, shown once in a form (then a cookie remembers) or with each request.
+"""Who may sign in: with a token, once in a form (then a cookie is set) or with each request.
 
 The dashboard's token opens everything; tokens of the read API (`tokens.py`) open what their
 scopes name, and no page.

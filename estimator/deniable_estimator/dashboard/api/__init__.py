@@ -76,7 +76,7 @@ def metrics() -> ResponseReturnValue:
         for metric in source.registry
         if may_read(metric) and filters.admit(metric)
     ]
-    # What is listed costs less than its digest would save: the content itself is the version.
+    # The list is cheap to make, so its content itself is the version.
     tag = etag(form, days, rows)
     return unchanged(tag) or represent(
         form,
@@ -222,7 +222,7 @@ def comparison(name: str) -> ResponseReturnValue:
 
 @api.get("/metrics/<name>/privacy")
 def metric_privacy(name: str) -> ResponseReturnValue:
-    """What the reports of one metric can reveal of a device."""
+    """What the reports of one metric can reveal about a device."""
     asked = read_parameters(PrivacyParameters, request.args)
     source, metric = asked_metric(name, "read:metrics")
     form = form_of(asked.format, "json")
@@ -235,7 +235,7 @@ def metric_privacy(name: str) -> ResponseReturnValue:
 
 @api.get("/privacy")
 def privacy() -> ResponseReturnValue:
-    """What the reports of all metrics together can reveal of a device."""
+    """What the reports of all metrics together can reveal about a device."""
     require("read:metrics")
     asked = read_parameters(PrivacyParameters, request.args)
     form = form_of(asked.format, "json")
@@ -248,7 +248,7 @@ def privacy() -> ResponseReturnValue:
 
 @api.get("/plan")
 def plan() -> ResponseReturnValue:
-    """What a metric would be able to see, before it is declared."""
+    """What a metric can detect, before it is declared."""
     require("plan")
     asked = read_parameters(PlanParameters, request.args)
     form = form_of(asked.format, "json")
@@ -263,5 +263,5 @@ def plan() -> ResponseReturnValue:
 
 @api.route("/<path:unknown>")
 def nowhere(unknown: str) -> ResponseReturnValue:
-    """What is not there."""
+    """The response for unknown addresses."""
     raise NotFound("There is no such address. /api/v1/openapi.json lists all there are.")

@@ -1,4 +1,4 @@
-"""What a request of the read API asks for: which metric, which days, which strings."""
+"""The parameters of a request of the read API: metric, days and strings."""
 
 from __future__ import annotations
 

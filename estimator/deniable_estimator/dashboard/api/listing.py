@@ -1,4 +1,4 @@
-"""What the read API says of a metric in a line, and of an estimate in fewer lines than it has."""
+"""The rows of the read API: one for a metric in a list, and selected ones of an estimate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the read API answers: as JSON or CSV, with a strong ETag where content allows one."""
+"""The responses of the read API: JSON or CSV, with a strong ETag if possible."""
 
 from __future__ import annotations
 

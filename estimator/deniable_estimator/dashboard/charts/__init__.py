@@ -62,7 +62,7 @@ class Bar:
     low: float
     high: float
     truth: float | None = None
-    """Where the true share lies, if the crowd is an invented one."""
+    """The true share, if the devices are simulated."""
 
     @property
     def shapes(self) -> Markup:
@@ -289,7 +289,7 @@ def _tick_text(share: float, ticks: tuple[float, ...]) -> str:
 
 
 def _describe(estimate: Estimate, bars: list[Bar]) -> str:
-    """What the picture shows, for those who hear it."""
+    """A description of the picture for screen readers."""
     told: list[str] = []
     told += [
         message(

@@ -41,7 +41,7 @@ class Mark:
     """One period's share: `at`, `start` and `width` in percent across, the rest in pixels down."""
 
     text: str
-    """What it says when it is pointed at."""
+    """Its tooltip."""
     at: float
     start: float
     width: float
