@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import html
 import io
 import logging
@@ -159,6 +160,20 @@ def test_the_limits_hold_for_several_processes(temporary: Path) -> None:
         most = list(pool.map(_keep, [str(folder)] * 2, range(2)))
     assert max(most) <= 1000
     assert sum(each.stat().st_size for each in files(folder)) == 1000
+
+
+def test_a_full_disk_keeps_no_half_of_a_list(
+    uploads: Uploads, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A list that cannot be written whole is told, and leaves nothing behind."""
+
+    def full(*arguments: object, **more: object) -> None:
+        raise OSError(errno.ENOSPC, "no space left")
+
+    monkeypatch.setattr(os, "utime", full)
+    with pytest.raises(ListNotKept, match="TMPDIR"):
+        uploads.keep(ME, "site", b"a")
+    assert files(temporary) == []
 
 
 def test_files_are_for_their_owner_alone(uploads: Uploads, temporary: Path) -> None:
