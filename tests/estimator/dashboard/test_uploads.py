@@ -314,6 +314,8 @@ def test_nothing_of_it_is_in_an_address(client: FlaskClient) -> None:
         answer = client.get(f"/metric/site?line={line}")
         assert answer.status_code == 400
         assert answer.json["detail"].startswith("“line” can be a whole number from 1 to 3")
+    mistaken = client.get("/metric/site?line=9", headers={"Accept": "text/html"}).text
+    assert any(each.endswith("/forget") for each in links(mistaken))
     client.post("/metric/site/forget")
     gone = client.get("/metric/site?line=1", headers={"Accept": "text/html"})
     assert gone.status_code == 400
