@@ -90,7 +90,7 @@ def metric_page(name: str) -> ResponseReturnValue:
         return _page(source, metric, view, candidates, mistake=mistake)
     except (RangeError, EstimateError) as error:
         source, metric = current_source(), declared_metric(name)
-        view = read_view({}, metric, source.clock())
+        view = read_view({}, metric, source.clock()).of_list(kept_list(metric))
         return _page(source, metric, view, None, refused=keep_form(error)), 400
 
 

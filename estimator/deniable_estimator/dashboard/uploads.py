@@ -93,14 +93,7 @@ class Uploads:
             with self._alone():
                 path.unlink(missing_ok=True)
                 self._make_room(path.name[:_NAME], len(listed))
-                # Nobody else is in here, and a reader that comes too early finds no list yet.
-                fresh = path.with_suffix(".new")
-                fresh.unlink(missing_ok=True)
-                handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-                with os.fdopen(handle, "wb") as file:
-                    file.write(listed)
-                self._touch(fresh)
-                fresh.replace(path)
+                self._write(path, listed)
         except OSError as error:
             raise ListNotKept(
                 message(
@@ -142,6 +135,20 @@ class Uploads:
             for changed, _, path in self._lists():
                 if now - changed > KEPT_SECONDS:
                     path.unlink(missing_ok=True)
+
+    def _write(self, path: Path, listed: bytes) -> None:
+        """Write a list beside its place first, so that nobody reads the half of it."""
+        fresh = path.with_suffix(".new")
+        fresh.unlink(missing_ok=True)
+        try:
+            handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(handle, "wb") as file:
+                file.write(listed)
+            self._touch(fresh)
+            fresh.replace(path)
+        except OSError:
+            fresh.unlink(missing_ok=True)
+            raise
 
     def _path(self, key: str, metric: str) -> Path:
         whose = sha256(key.encode()).hexdigest()[:_NAME]
