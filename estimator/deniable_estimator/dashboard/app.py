@@ -116,6 +116,7 @@ def create_app(
     app.jinja_env.filters.update(
         number=words.number,
         day=words.day,
+        days=words.days_of,
         kind=words.kind,
         type=words.type_name,
         too_short=words.too_short,

@@ -28,7 +28,8 @@ _TABLE_LINES = 200
 
 @comparing.get("/metric/<name>/compare")
 def comparison_page(name: str) -> ResponseReturnValue:
-    """What has changed between two ranges of days: by default, against as many days before."""
+    """What has changed between two ranges of days: by default, against those before with the same
+    weekdays."""
     source, metric, earlier, later = _asked(name)
     comparison, obstacle = None, _obstacle(source, metric)
     if obstacle is None:
@@ -65,11 +66,11 @@ def comparison_file(name: str, form: str) -> ResponseReturnValue:
 def _asked(name: str) -> tuple[Source, Metric, DayRange, DayRange]:
     source, metric = current_source(), declared_metric(name)
     now = source.clock()
-    later = read_range(request.args, now)
+    later = read_range(request.args, now, metric.window)
     earlier = before(later, metric.window)
     named = {"from": request.args.get("before_from"), "to": request.args.get("before_to")}
     if given := {key: text for key, text in named.items() if text}:
-        earlier = read_range({**earlier.query, **given}, now)
+        earlier = read_range({**earlier.query, **given}, now, metric.window)
     return source, metric, earlier, later
 
 

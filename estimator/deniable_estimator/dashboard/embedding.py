@@ -31,8 +31,8 @@ __all__ = ["Embedding", "embed_link", "embedding", "offer_embedding"]
 
 embedding = Blueprint("embedding", __name__)
 
-_VIEW = ("from", "to", "order", "shares")
-"""What of a view a link may name; without days it always shows the last 30."""
+_VIEW = ("from", "to", "without", "order", "shares")
+"""What of a view a link may name; without days it always shows the latest complete windows."""
 _UNSIGNED = ("signature", "lang")
 _BARS = 12
 

@@ -31,6 +31,7 @@ class Card:
     """One metric on the overview."""
 
     metric: Metric
+    days: DayRange
     estimate: Estimate | None
     chart: BarChart | None
     freshness: str | None
@@ -82,6 +83,7 @@ def metric_card(source: Source, metric: Metric, days: DayRange) -> Card:
     limit = 1 if metric.type == "boolean" else _BARS
     return Card(
         metric=metric,
+        days=days,
         estimate=estimate,
         chart=bar_chart(estimate, limit=limit) if estimate and estimate.n else None,
         freshness=freshness(newest, source.clock()) if newest else None,

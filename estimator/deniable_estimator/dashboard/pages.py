@@ -25,7 +25,7 @@ from deniable_estimator.dashboard.timeline import grouping, timeline
 from deniable_estimator.dashboard.view import View, read_view
 from deniable_estimator.dashboard.words import freshness, headline
 from deniable_estimator.estimate import Estimate
-from deniable_estimator.messages import message
+from deniable_estimator.messages import message, spaced
 from deniable_estimator.trend import GROUPS, Trend
 
 __all__ = ["asked_view", "download", "pages"]
@@ -42,17 +42,20 @@ _ALL_LINES = 10_000
 
 @pages.get("/")
 def overview() -> ResponseReturnValue:
-    """All metrics, or those that were looked for, with their last 30 days."""
+    """All metrics, or those that were looked for, with their latest complete windows."""
     source = current_source()
-    days = read_range({}, source.clock())
     filters = read_filters(request.args, source.registry)
+    now = source.clock()
     cards = [
-        metric_card(source, metric, days) for metric in source.registry if filters.admit(metric)
+        metric_card(source, metric, read_range({}, now, metric.window))
+        for metric in source.registry
+        if filters.admit(metric)
     ]
+    ranges = {card.days for card in cards}
     return render_template(
         "overview.html",
         cards=cards,
-        days=days,
+        days=ranges.pop() if len(ranges) == 1 else None,
         filters=filters,
         total=len(source.registry),
         waiting=bool(cards) and all(source.newest(each) is None for each in source.registry),
@@ -135,7 +138,7 @@ def _page(
         by=view.by or grouping(metric, view.days),
         groups=GROUPS[metric.window],
         label=privacy_label(metric, source.registry.lifetime_epsilon),
-        presets=presets(now),
+        presets=presets(now, metric.window),
         newest=newest,
         freshness=freshness(newest, now) if newest else None,
         notes=_notes(source, metric, estimate),
@@ -191,20 +194,23 @@ def _estimate(source: Source, metric: Metric, view: View) -> Estimate:
 
 
 def _since(source: Source, metric: Metric, view: View, estimate: Estimate) -> str | None:
-    """The change of the leading value against as many days before; None without answers there."""
+    """The change of the leading value against the days before with the same weekdays; None
+    without answers there."""
     if has_memory(source.store, metric):
         return None
-    earlier = source.estimate(metric, before(view.days, metric.window))
+    days = before(view.days, metric.window)
+    earlier = source.estimate(metric, days)
     if earlier is None or not earlier.n:
         return None
-    found = compare(earlier, estimate, together=False)
+    found = compare(earlier, estimate)
     value = estimate.values[int(estimate.share.argmax())]
     if estimate.values == ("true", "false"):
         value = "true"
     if value not in found.values:
         return None
     told = found.describe(found.values.index(value))
-    return words.since(view.days.days, value, told)
+    notes = (message("{what}.", what=each) for each in found.notes)
+    return spaced((words.since(days, value, told), *notes))
 
 
 def _notes(source: Source, metric: Metric, estimate: Estimate | None) -> list[str]:

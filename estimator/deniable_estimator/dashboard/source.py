@@ -153,7 +153,7 @@ class Source:
             versions: list[bytes] = []
 
             def point(first: date, last: date) -> Estimate:
-                within = DayRange(first, last)
+                within = DayRange(first, last, days.without)
                 found = self._point(metric, within, candidates, asked, level, "storey", known=known)
                 versions.append(found.version)
                 return found.answer
@@ -196,7 +196,8 @@ class Source:
         versions: list[bytes] = []
 
         def point(first: date, last: date) -> None:
-            versions.append(self.version(metric, DayRange(first, last), candidates))
+            within = DayRange(first, last, days.without)
+            versions.append(self.version(metric, within, candidates))
 
         found = self._trend(metric, days, by, candidates, 0.95, point, None)
         return digest(found.memory, *versions)
@@ -211,7 +212,7 @@ class Source:
         self, metric: Metric, days: DayRange, candidates: Sequence[str] | None
     ) -> Selection:
         first, last = days.first, days.last
-        return select(self.store, self.registry, metric.name, first, last, candidates)
+        return select(self.store, self.registry, metric.name, first, last, candidates, days.without)
 
     def _trend(
         self,
@@ -231,6 +232,7 @@ class Source:
             days.last,
             candidates,
             by=by,
+            now=self.clock(),
             level=level,
             point=point,
             progress=progress,

@@ -17,8 +17,7 @@ from deniable_estimator.trend import GROUPS, Period, Trend
 
 __all__ = ["Choice", "Step", "Timeline", "grouping", "timeline"]
 
-_AGAINST = sentence("{period} against {since}: {change}.")
-_SO_FAR = sentence("{period} so far against {since}: {change}.")
+_AGAINST = sentence("{period} vs {since}: {change}.")
 
 _HEIGHT = 220
 _SMALL_HEIGHT = 44
@@ -119,17 +118,17 @@ def _share(estimate: Estimate, value: str) -> str:
 
 
 def _newest(answered: Sequence[Period], value: str) -> str:
-    newest = answered[-1]
-    change = newest.change
-    if change is None or newest.since is None or value not in change.values:
-        return ""
-    told = change.describe(change.values.index(value))
-    return message(
-        _SO_FAR if newest.partial else _AGAINST,
-        period=window(newest.label),
-        since=window(newest.since),
-        change=told,
-    )
+    """The newest change that there is, as a sentence."""
+    for period in reversed(answered):
+        change = period.change
+        if change is not None and period.since is not None and value in change.values:
+            return message(
+                _AGAINST,
+                period=window(period.label),
+                since=window(period.since),
+                change=change.describe(change.values.index(value)),
+            )
+    return ""
 
 
 def _step(period: Period, value: str) -> Step | None:

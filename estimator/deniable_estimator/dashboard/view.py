@@ -55,7 +55,7 @@ def read_view(arguments: Mapping[str, str], metric: Metric, now: float) -> View:
     """
     by = arguments.get("by") or None
     return View(
-        days=read_range(arguments, now),
+        days=read_range(arguments, now, metric.window),
         by=None if by is None else _one_of(by, "by", GROUPS[metric.window]),
         value=arguments.get("value") or None,
         order=cast(Order, _one_of(arguments.get("order", "share"), "order", get_args(Order))),

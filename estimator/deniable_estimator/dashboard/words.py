@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime
 
 from deniable import windows
 from deniable_estimator.comparison import points
+from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.estimate import Estimate
 from deniable_estimator.messages import Dated, counted, message, sentence
 
@@ -19,6 +20,7 @@ __all__ = [
     "SILENT",
     "changes_below_noise",
     "day",
+    "days_of",
     "error",
     "freshness",
     "headline",
@@ -57,8 +59,8 @@ _TOO_SHORT = {
     "week": message("A trend needs answers from two weeks at least; these days hold fewer."),
     "month": message("A trend needs answers from two months at least; these days hold fewer."),
 }
-_SINCE_YES = sentence("Against the {days} days before, the share that says yes: {change}.")
-_SINCE = sentence("Against the {days} days before, {value}: {change}.")
+_SINCE_YES = sentence("Yes vs {period}: {change}.")
+_SINCE = sentence("{value} vs {period}: {change}.")
 
 
 def number(count: int) -> str:
@@ -146,11 +148,18 @@ def changes_below_noise(count: int) -> str:
     )
 
 
-def since(days: int, value: str, change: str) -> str:
-    """How a value has changed against as many days before; "true" is that of a boolean."""
+def since(earlier: DayRange, value: str, change: str) -> str:
+    """How a value has changed against earlier days; "true" is that of a boolean."""
     if value == "true":
-        return message(_SINCE_YES, days=days, change=change)
-    return message(_SINCE, days=days, value=value, change=change)
+        return message(_SINCE_YES, period=days_of(earlier), change=change)
+    return message(_SINCE, period=days_of(earlier), value=value, change=change)
+
+
+def days_of(days: DayRange) -> str:
+    """A range of days for people."""
+    if days.days == 1:
+        return day(days.first)
+    return message("{first} to {last}", first=day(days.first), last=day(days.last))
 
 
 def headline(estimate: Estimate) -> str:

@@ -102,7 +102,7 @@ def metric(name: str) -> ResponseReturnValue:
         }
         for fingerprint, scheme in source.store.schemes().get(name, {}).items()
     ]
-    known = listed(source, metric, asked_range(source, "", ""))
+    known = listed(source, metric, asked_range(source, "", "", kind=metric.window))
     values = None if metric.values is None else list(metric.values)
     document = {**known, "values": values, "schemes": schemes}
     tag = etag(form, document)
@@ -115,7 +115,7 @@ def estimate(name: str) -> ResponseReturnValue:
     asked = read_parameters(EstimateParameters, request.args)
     source, metric = asked_metric(name, "read:estimates")
     form = form_of(asked.format, "json", "csv")
-    days = asked_range(source, asked.first, asked.last)
+    days = asked_range(source, asked.first, asked.last, asked.without, metric.window)
     candidates = asked_candidates(source, metric, asked.value)
     if asked.limit is None:
         bound(metric, candidates, asked.value, MAX_VALUES)
@@ -143,7 +143,7 @@ def trend(name: str) -> ResponseReturnValue:
     asked = read_parameters(TrendParameters, request.args)
     source, metric = asked_metric(name, "read:estimates")
     form = form_of(asked.format, "json", "csv")
-    days = asked_range(source, asked.first, asked.last)
+    days = asked_range(source, asked.first, asked.last, asked.without, metric.window)
     by = asked.by or grouping(metric, days)
     candidates = asked_candidates(source, metric, asked.value)
     periods = len(windows.span(by, days.first, days.last))
@@ -185,11 +185,11 @@ def comparison(name: str) -> ResponseReturnValue:
             "Devices repeat their remembered answers to this metric, so no interval of a "
             "difference between two periods can be given.",
         )
-    later = asked_range(source, asked.first, asked.last)
+    later = asked_range(source, asked.first, asked.last, asked.without, metric.window)
     earlier = before(later, metric.window)
     ends = {"from": asked.before_from, "to": asked.before_to}
     if given := {key: text for key, text in ends.items() if text}:
-        earlier = read_range({**earlier.query, **given}, source.clock())
+        earlier = read_range({**earlier.query, **given}, source.clock(), metric.window)
     candidates = asked_candidates(source, metric, asked.value)
     bound(metric, candidates, asked.value, MAX_VALUES)
 

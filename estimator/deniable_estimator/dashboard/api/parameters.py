@@ -59,6 +59,8 @@ class DeclaredParameters(Common, frozen=True, kw_only=True):
 
 
 class _Valued(_Ranged, frozen=True, kw_only=True):
+    without: str = ""
+    """Windows to leave out, divided by commas."""
     level: _Level = 0.95
     value: Annotated[list[str], Meta(max_length=1000)] = []
     """Only these; of a string metric, the strings to look for. In normal form C, as values are."""
