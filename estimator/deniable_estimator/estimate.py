@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable import Scheme
-from deniable.mechanisms import Memoizing
+from deniable.mechanisms import Mechanism, Memoizing
 from deniable_collector.tally import Tally
 from deniable_estimator.anomalies import ALARM_LEVEL, Figure, Verdict, figures
 from deniable_estimator.caveats import caveats
 from deniable_estimator.cohorts import decode_cohorts, fits
 from deniable_estimator.decoders import asked_values, supported
+from deniable_estimator.decoders.support import Items, Support
 from deniable_estimator.finding import Finding
 from deniable_estimator.intervals import FloatArray, Noise, debias, score_interval
 from deniable_estimator.memoized import kept_noise
@@ -248,11 +249,8 @@ def estimate(
     if fits(mechanism, items):
         found = decode_cohorts(tally, mechanism, items, level, repeats)
     else:
-        support = supported(tally, mechanism, items)
+        support, share, noise = direct_shares(tally, mechanism, items)
         reports = support.reports
-        with np.errstate(divide="ignore", invalid="ignore"):
-            share = debias(support.counts, reports, mechanism.p, mechanism.q)
-        noise = Noise.of(mechanism.p, mechanism.q, reports, len(values))
         noise = replace(noise, kept=kept_noise(mechanism, tally.reports, repeats))
         found = Finding.of(share, noise, support.ghosts)
     exposure = Exposure.of(mechanism, found.share, tally.reports, reports)
@@ -260,6 +258,16 @@ def estimate(
     kept = repeats if isinstance(mechanism, Memoizing) else 1.0
     seen = figures(tally, mechanism, found.share, found.noise, kept)
     return infer(basis, values, found, exposure, seen, level, adjust)
+
+
+def direct_shares(
+    tally: Tally, mechanism: Mechanism[Any], items: Items
+) -> tuple[Support, FloatArray, Noise]:
+    """What supports each item, its unbiased share, and the noise of reports of as many devices."""
+    support = supported(tally, mechanism, items)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = debias(support.counts, support.reports, mechanism.p, mechanism.q)
+    return support, share, Noise.of(mechanism.p, mechanism.q, support.reports, len(share))
 
 
 def infer(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import lru_cache
 from typing import Any
@@ -113,6 +113,20 @@ class Selection:
     store: Store
     metric: Metric
     chosen: tuple[_Chosen, ...]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """All windows that would be read, the oldest first."""
+        labels = {label for each in self.chosen for label in each.windows}
+        return tuple(sorted(labels, key=windows.start))
+
+    def within(self, labels: Collection[str]) -> Selection:
+        """The same of these windows alone."""
+        chosen = (
+            replace(each, windows=tuple(label for label in each.windows if label in labels))
+            for each in self.chosen
+        )
+        return replace(self, chosen=tuple(chosen))
 
     def version(self) -> tuple[object, ...]:
         """Plain values that differ when what would be read differs, at one round trip for each

@@ -47,6 +47,11 @@ class DayRange:
         """Whether a window lies in these days, or some of it does."""
         return _first_day(label) <= self.last and _last_day(label) >= self.first
 
+    def reaching_back(self, count: int, kind: windows.Kind) -> DayRange:
+        """The same with so many windows of that kind before it; months are taken for long ones."""
+        days = count * {"day": 1, "week": 7, "month": 31}[kind]
+        return replace(self, first=date.fromordinal(max(1, self.first.toordinal() - days)))
+
     def leaving_out(self, *labels: str) -> DayRange:
         """The same days without these windows either."""
         return replace(self, without=tuple(sorted({*self.without, *labels})))
