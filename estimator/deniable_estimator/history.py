@@ -131,11 +131,14 @@ class History:
         return sum(len(each.figures) for each in verdicts)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON can carry it: `metric`, `level`, and `windows` with `window`, `n` and what
-        `Verdict.to_dict` says."""
+        """As JSON can carry it: `metric`, `level`, `anomalous`, and `windows` with `window`, `n`
+        and what `Verdict.to_dict` says, which also stands under `whole` for their sum."""
+        whole = self.whole.to_dict(self.alarm_level)
         return {
             "metric": self.metric,
             "level": self.alarm_level,
+            "anomalous": whole["anomalous"] or bool(self.anomalous),
+            "whole": whole,
             "windows": [
                 {"window": each.label, "n": each.n, **each.verdict.to_dict(self.alarm_level)}
                 for each in self.windows

@@ -10,6 +10,7 @@ from werkzeug.exceptions import BadRequest
 
 from deniable import Metric, ValueListError
 from deniable_estimator.comparison import Comparison, compare, has_memory
+from deniable_estimator.dashboard.alarms import alarm_of, left_out
 from deniable_estimator.dashboard.below import list_mistake
 from deniable_estimator.dashboard.charts.changes import change_chart, change_headline, change_lines
 from deniable_estimator.dashboard.pages import download
@@ -35,8 +36,18 @@ def comparison_page(name: str) -> ResponseReturnValue:
     if obstacle is None:
         comparison = _compare(source, metric, earlier, later)
     known = comparison is not None and bool(comparison.before.n and comparison.after.n)
+    alarms = []
+    if comparison and known:
+        candidates = source.candidates(metric)
+        found = (
+            alarm_of(source, metric, later, comparison.after, candidates),
+            alarm_of(source, metric, earlier, comparison.before, candidates),
+        )
+        alarms = [each for each in found if each]
     return render_template(
         "compare.html",
+        alarms=alarms,
+        left_out=[told for each in (later, earlier) if (told := left_out(each))],
         metric=metric,
         earlier=earlier,
         later=later,
@@ -44,7 +55,9 @@ def comparison_page(name: str) -> ResponseReturnValue:
         obstacle=obstacle,
         comparison=comparison,
         folded=change_chart(comparison, _CHART_BARS) if comparison and known else None,
-        headline=change_headline(comparison) if comparison and known else None,
+        headline=(alarms[0].text_of_changes if alarms else change_headline(comparison))
+        if comparison and known
+        else None,
         lines=change_lines(comparison, _TABLE_LINES) if comparison and known else [],
         guess=even_guess(metric),
     )
@@ -75,7 +88,8 @@ def _asked(name: str) -> tuple[Source, Metric, DayRange, DayRange]:
 
 
 def _query(earlier: DayRange, later: DayRange) -> dict[str, str]:
-    return {**later.query, **{f"before_{key}": text for key, text in earlier.query.items()}}
+    days = {"before_from": earlier.query["from"], "before_to": earlier.query["to"]}
+    return {**later.query, **days}
 
 
 def _obstacle(source: Source, metric: Metric) -> str | None:

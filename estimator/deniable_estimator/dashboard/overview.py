@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from deniable import Metric, Registry, windows
 from deniable.forecast import forecast
 from deniable_estimator.dashboard import words
+from deniable_estimator.dashboard.alarms import Alarm, alarm_of
 from deniable_estimator.dashboard.below import told_forecast
 from deniable_estimator.dashboard.charts import BarChart, bar_chart
 from deniable_estimator.dashboard.privacy import even_guess
@@ -33,6 +34,7 @@ class Card:
     metric: Metric
     days: DayRange
     estimate: Estimate | None
+    alarm: Alarm | None
     chart: BarChart | None
     freshness: str | None
     notes: list[str]
@@ -85,6 +87,7 @@ def metric_card(source: Source, metric: Metric, days: DayRange) -> Card:
         metric=metric,
         days=days,
         estimate=estimate,
+        alarm=alarm_of(source, metric, days, estimate),
         chart=bar_chart(estimate, limit=limit) if estimate and estimate.n else None,
         freshness=freshness(newest, source.clock()) if newest else None,
         notes=list(_notes(source, metric, estimate, newest)),

@@ -13,6 +13,7 @@ from deniable import Metric, ValueListError
 from deniable.value_list import parse_values
 from deniable_estimator.comparison import compare, has_memory
 from deniable_estimator.dashboard import words
+from deniable_estimator.dashboard.alarms import alarm_of, left_out
 from deniable_estimator.dashboard.below import list_mistake
 from deniable_estimator.dashboard.charts import folded_chart
 from deniable_estimator.dashboard.embedding import embed_link
@@ -110,6 +111,7 @@ def _page(
     # Decoding strings takes about a second each time: their trend waits until it is asked for.
     quick = metric.values is not None
     over_time = answered is not None and (quick or (view.by is not None and not uploaded))
+    alarm = alarm_of(source, metric, view.days, answered, candidates)
     newest = source.newest(metric)
     now = source.clock()
     folded = lines = None
@@ -131,9 +133,13 @@ def _page(
         folded=folded,
         lines=lines,
         all_lines=_ALL_LINES,
-        headline=headline(answered) if answered else None,
-        since=_since(source, metric, view, answered) if answered and quick else None,
-        timeline=timeline(source, metric, view, answered) if answered and over_time else None,
+        alarm=alarm,
+        left_out=left_out(view.days),
+        headline=(alarm.text if alarm else headline(answered)) if answered else None,
+        since=_since(source, metric, view, answered) if answered and quick and not alarm else None,
+        timeline=timeline(source, metric, view, answered, alarm)
+        if answered and over_time
+        else None,
         over_time=over_time,
         by=view.by or grouping(metric, view.days),
         groups=GROUPS[metric.window],
@@ -202,6 +208,12 @@ def _since(source: Source, metric: Metric, view: View, estimate: Estimate) -> st
     earlier = source.estimate(metric, days)
     if earlier is None or not earlier.n:
         return None
+    if alarm := alarm_of(source, metric, days, earlier):
+        return message(
+            "Not compared with {period}: {which} is anomalous.",
+            period=words.days_of(days),
+            which=alarm.which,
+        )
     found = compare(earlier, estimate)
     value = estimate.values[int(estimate.share.argmax())]
     if estimate.values == ("true", "false"):

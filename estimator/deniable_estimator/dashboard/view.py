@@ -34,8 +34,8 @@ class View:
     lines: Length
     """How much of the table is listed."""
 
-    def query(self, **changes: str) -> dict[str, str]:
-        """The view as an address carries it, with some choices changed."""
+    def query(self, **changes: str | None) -> dict[str, str | None]:
+        """The view as an address carries it, with some choices changed, or left away by None."""
         chosen = {
             "by": self.by,
             "value": self.value,

@@ -18,6 +18,7 @@ __all__ = [
     "FEW_DEVICES",
     "NOTHING_STANDS_OUT",
     "SILENT",
+    "chance",
     "changes_below_noise",
     "day",
     "days_of",
@@ -81,6 +82,11 @@ def error(size: float) -> str:
         return _UNKNOWN
     decimals = 1 if size <= 0 else max(1, 1 - math.floor(math.log10(size * 100)))
     return f"{size * 100:.{decimals}f}%"
+
+
+def chance(p: float) -> str:
+    """A small p-value in a sentence: "p = 3e-06"."""
+    return "p < 1e-15" if p < 1e-15 else f"p = {p:.1g}"
 
 
 def p_value(p: float) -> str:

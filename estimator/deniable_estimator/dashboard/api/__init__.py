@@ -24,6 +24,7 @@ from deniable_estimator.dashboard.api.asking import (
 )
 from deniable_estimator.dashboard.api.listing import LISTED, chosen, listed, named
 from deniable_estimator.dashboard.api.parameters import (
+    AnomaliesParameters,
     ComparisonParameters,
     DeclaredParameters,
     EstimateParameters,
@@ -135,6 +136,19 @@ def estimate(name: str) -> ResponseReturnValue:
         lambda: known.to_csv(places),
         tag=tag(found.version),
     )
+
+
+@api.get("/metrics/<name>/anomalies")
+def anomalies(name: str) -> ResponseReturnValue:
+    """Which windows of some days look dishonest; strings are not decoded for it."""
+    asked = read_parameters(AnomaliesParameters, request.args)
+    source, metric = asked_metric(name, "read:estimates")
+    form = form_of(asked.format, "json")
+    days = asked_range(source, asked.first, asked.last, asked.without, metric.window)
+    found = source.history(metric, days, source.estimate(metric, days))
+    document = {**days.query, **found.to_dict()}
+    tag = etag(form, document)
+    return unchanged(tag) or represent(form, lambda: document, tag=tag)
 
 
 @api.route("/metrics/<name>/trend", methods=["GET", "POST"])
