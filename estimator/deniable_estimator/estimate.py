@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from deniable_estimator.messages import message
 from deniable_estimator.normalization import normalize
 from deniable_estimator.participation import Participation
 from deniable_estimator.poisoning import FAKES, Exposure
-from deniable_estimator.significance import Adjustment, adjust_p
+from deniable_estimator.significance import Adjustment, adjust_p, far_scores
 
 __all__ = ["COLUMNS", "Basis", "Estimate", "estimate", "infer"]
 
@@ -44,8 +45,13 @@ COLUMNS = (
     "moved",
     "gain",
     "loss",
+    "impossible",
 )
 """What an Estimate says of each value, in the order of its table, CSV and JSON."""
+
+
+_COLLISIONS = 0.01
+"""By so much other strings may move the share of a candidate beyond what its noise says."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,19 +144,42 @@ class Estimate(Basis):
         return detected
 
     @cached_property
+    def impossible(self) -> NDArray[np.bool_]:
+        """Which shares lie so far below 0 or above 1 that honest devices bring any of them there
+        at most as often as `alarm_level` says."""
+        with np.errstate(invalid="ignore"):
+            beyond: NDArray[np.bool_] = (self.high < 0) | (self.low > 1)
+        if not beyond.any():
+            return beyond
+        # Strings that are not asked for can take a little from others.
+        slack = 0.0 if self.complete else _COLLISIONS
+        scores = far_scores(self.share, self.noise, slack)
+        family = int(np.isfinite(self.share).sum())
+        found: NDArray[np.bool_] = beyond & (
+            scores > NormalDist().inv_cdf(1 - self.alarm_level / family)
+        )
+        return found
+
+    @cached_property
     def order(self) -> NDArray[np.intp]:
         """The places of the values, the largest share first. Kept, as a million take a while."""
         return np.argsort(-self.share, kind="stable")
 
     @cached_property
     def standing(self) -> NDArray[np.intp]:
-        """The places of the detected values, the largest first."""
-        return self.order[self.detected[self.order]]
+        """The places of the detected values, the largest first, without impossible ones."""
+        return self.order[(self.detected & ~self.impossible)[self.order]]
 
     @cached_property
     def below(self) -> NDArray[np.intp]:
         """The places of the values that cannot be told from noise, the largest first."""
-        return self.order[~self.detected[self.order]]
+        return self.order[~(self.detected | self.impossible)[self.order]]
+
+    @property
+    def strange(self) -> NDArray[np.intp]:
+        """The places of the values with impossible shares, those furthest out first."""
+        places = np.flatnonzero(self.impossible)
+        return places[np.argsort(-np.abs(self.share[places] - 0.5), kind="stable")]
 
     @property
     def moved(self) -> NDArray[np.bool_]:

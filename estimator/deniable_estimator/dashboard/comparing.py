@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from flask import Blueprint, render_template, request
 from flask.typing import ResponseReturnValue
@@ -10,13 +11,14 @@ from werkzeug.exceptions import BadRequest
 
 from deniable import Metric, ValueListError
 from deniable_estimator.comparison import Comparison, compare, has_memory
-from deniable_estimator.dashboard.alarms import alarm_of, left_out
+from deniable_estimator.dashboard.alarms import Alarm, alarm_of, left_out
 from deniable_estimator.dashboard.below import list_mistake
 from deniable_estimator.dashboard.charts.changes import change_chart, change_headline, change_lines
 from deniable_estimator.dashboard.pages import download
 from deniable_estimator.dashboard.privacy import even_guess
 from deniable_estimator.dashboard.ranges import DayRange, before, read_range
 from deniable_estimator.dashboard.source import Source, current_source, declared_metric
+from deniable_estimator.dashboard.words import impossible
 from deniable_estimator.messages import message
 
 __all__ = ["comparing"]
@@ -55,9 +57,7 @@ def comparison_page(name: str) -> ResponseReturnValue:
         obstacle=obstacle,
         comparison=comparison,
         folded=change_chart(comparison, _CHART_BARS) if comparison and known else None,
-        headline=(alarms[0].text_of_changes if alarms else change_headline(comparison))
-        if comparison and known
-        else None,
+        headline=_headline(comparison, alarms) if comparison and known else None,
         lines=change_lines(comparison, _TABLE_LINES) if comparison and known else [],
         guess=even_guess(metric),
     )
@@ -74,6 +74,16 @@ def comparison_file(name: str, form: str) -> ResponseReturnValue:
         return download(comparison.to_csv(), "text/csv", f"{name}-change.csv")
     text = json.dumps(comparison.to_dict(), ensure_ascii=False, allow_nan=False)
     return download(text, "application/json", f"{name}-change.json")
+
+
+def _headline(comparison: Comparison, alarms: Sequence[Alarm]) -> str:
+    """What has changed, if shares can be relied on."""
+    if alarms:
+        return alarms[0].text_of_changes
+    for period in (comparison.after, comparison.before):
+        if period.impossible.any():
+            return impossible(period)
+    return change_headline(comparison)
 
 
 def _asked(name: str) -> tuple[Source, Metric, DayRange, DayRange]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from deniable import Metric, Registry, windows
 from deniable.forecast import forecast
 from deniable_estimator.dashboard import words
-from deniable_estimator.dashboard.alarms import Alarm, alarm_of
+from deniable_estimator.dashboard.alarms import alarm_of
 from deniable_estimator.dashboard.below import told_forecast
 from deniable_estimator.dashboard.charts import BarChart, bar_chart
 from deniable_estimator.dashboard.privacy import even_guess
@@ -34,7 +34,8 @@ class Card:
     metric: Metric
     days: DayRange
     estimate: Estimate | None
-    alarm: Alarm | None
+    alarm: str | None
+    """Why its shares are not to be relied on."""
     chart: BarChart | None
     freshness: str | None
     notes: list[str]
@@ -87,12 +88,20 @@ def metric_card(source: Source, metric: Metric, days: DayRange) -> Card:
         metric=metric,
         days=days,
         estimate=estimate,
-        alarm=alarm_of(source, metric, days, estimate),
+        alarm=_alarm(source, metric, days, estimate),
         chart=bar_chart(estimate, limit=limit) if estimate and estimate.n else None,
         freshness=freshness(newest, source.clock()) if newest else None,
         notes=list(_notes(source, metric, estimate, newest)),
         guess=even_guess(metric),
     )
+
+
+def _alarm(source: Source, metric: Metric, days: DayRange, estimate: Estimate | None) -> str | None:
+    if alarm := alarm_of(source, metric, days, estimate):
+        return alarm.text
+    if estimate is not None and estimate.impossible.any():
+        return words.impossible(estimate)
+    return None
 
 
 def _notes(
@@ -109,7 +118,8 @@ def _notes(
         silence = source.clock() - windows.end(newest)
         if silence > _STALE_WINDOWS * _SECONDS[metric.window]:
             notes.append(message(words.SILENT, window=newest))
-    if estimate is not None and estimate.n and not estimate.detected.any():
+    shares = estimate is not None and estimate.n and not estimate.impossible.any()
+    if estimate is not None and shares and not estimate.detected.any():
         notes.append(words.NOTHING_STANDS_OUT)
     if warning := forecast(metric):
         notes.append(message(words.FEW_DEVICES, warning=told_forecast(warning)))

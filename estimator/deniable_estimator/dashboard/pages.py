@@ -136,7 +136,10 @@ def _page(
         alarm=alarm,
         left_out=left_out(view.days),
         headline=(alarm.text if alarm else headline(answered)) if answered else None,
-        since=_since(source, metric, view, answered) if answered and quick and not alarm else None,
+        alarming=bool(alarm or (answered and answered.impossible.any())),
+        since=_since(source, metric, view, answered)
+        if answered and quick and not alarm and not answered.impossible.any()
+        else None,
         timeline=timeline(source, metric, view, answered, alarm)
         if answered and over_time
         else None,
@@ -214,6 +217,8 @@ def _since(source: Source, metric: Metric, view: View, estimate: Estimate) -> st
             period=words.days_of(days),
             which=alarm.which,
         )
+    if earlier.impossible.any():
+        return None
     found = compare(earlier, estimate)
     value = estimate.values[int(estimate.share.argmax())]
     if estimate.values == ("true", "false"):

@@ -10,7 +10,7 @@ from deniable import windows
 from deniable_estimator.comparison import points
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.estimate import Estimate
-from deniable_estimator.messages import Dated, counted, message, sentence
+from deniable_estimator.messages import Dated, counted, listed, message, sentence
 
 __all__ = [
     "EXPIRED",
@@ -25,6 +25,7 @@ __all__ = [
     "error",
     "freshness",
     "headline",
+    "impossible",
     "kind",
     "number",
     "p_value",
@@ -49,6 +50,7 @@ NOTHING_STANDS_OUT = message(
 FEW_DEVICES = sentence("Few devices are expected: {warning}.")
 
 _UNKNOWN = message("unknown")
+_NAMED = 3
 _KINDS = {"day": message("day"), "week": message("week"), "month": message("month")}
 _TYPES = {
     "boolean": message("boolean"),
@@ -171,9 +173,13 @@ def days_of(days: DayRange) -> str:
 def headline(estimate: Estimate) -> str:
     """What the estimate says, in a sentence: which value leads, and whether the lead is real.
 
+    Where shares are impossible, none leads.
+
     Two intervals that do not overlap at `level` differ by more than the noise; the check
     errs on the cautious side.
     """
+    if estimate.impossible.any():
+        return impossible(estimate)
     order = estimate.order
     first = order[0]
     spread = float(estimate.high[first] - estimate.low[first]) / 2
@@ -209,6 +215,18 @@ def headline(estimate: Estimate) -> str:
         share=share,
         other=other,
     )
+
+
+def impossible(estimate: Estimate) -> str:
+    """Which shares of an estimate are impossible, in a sentence; there must be some."""
+    told = []
+    boolean = estimate.values == ("true", "false")
+    for place in (0,) if boolean else estimate.strange[:_NAMED]:
+        spread = float(estimate.high[place] - estimate.low[place]) / 2
+        share = percent(float(estimate.share[place]), spread)
+        template = sentence("{share} say yes") if boolean else sentence("{share} for {value}")
+        told.append(message(template, share=share, value=estimate.values[place]))
+    return message("Impossible: {which}. Do not rely on these shares.", which=listed(told))
 
 
 def day(date: date) -> str:
