@@ -45,8 +45,9 @@ _SECONDS = sentence(
 _TEXT = 100
 """Bytes that a short string takes, about."""
 _ESTIMATE, _WINDOW, _VALUE = 3_000, 100, 140
-_LOOK, _SHARE, _FIGURE = 1_200, 16, 300
-"""Bytes of an estimate, and of each of its windows and values: not counted part by part, as that
+_LOOK, _SHARE, _FIGURE = 550, 16, 200
+"""Bytes of an estimate, and of each of its windows and values; of a window that was looked at, of
+each of its shares, and of a figure with its p-value. They are not counted part by part, as that
 took a twentieth of an overview. A test compares them with what is there."""
 
 

@@ -12,13 +12,13 @@ from deniable_estimator.dashboard.alarms import alarm_of
 from deniable_estimator.dashboard.below import told_forecast
 from deniable_estimator.dashboard.charts import BarChart, bar_chart
 from deniable_estimator.dashboard.privacy import even_guess
-from deniable_estimator.dashboard.ranges import DayRange
+from deniable_estimator.dashboard.ranges import DayRange, read_range
 from deniable_estimator.dashboard.source import Source
 from deniable_estimator.dashboard.words import freshness
 from deniable_estimator.estimate import Estimate
 from deniable_estimator.messages import message
 
-__all__ = ["Card", "Filters", "metric_card", "read_filters"]
+__all__ = ["Card", "Filters", "cards", "metric_card", "read_filters"]
 
 _BARS = 5
 _SOON_DAYS = 30
@@ -94,6 +94,16 @@ def metric_card(source: Source, metric: Metric, days: DayRange) -> Card:
         notes=list(_notes(source, metric, estimate, newest)),
         guess=even_guess(metric),
     )
+
+
+def cards(source: Source, filters: Filters) -> list[Card]:
+    """The cards of the metrics that are looked for, over their latest complete windows."""
+    now = source.clock()
+    return [
+        metric_card(source, metric, read_range({}, now, metric.window))
+        for metric in source.registry
+        if filters.admit(metric)
+    ]
 
 
 def _alarm(source: Source, metric: Metric, days: DayRange, estimate: Estimate | None) -> str | None:

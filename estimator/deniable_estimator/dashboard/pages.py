@@ -17,9 +17,9 @@ from deniable_estimator.dashboard.alarms import alarm_of, left_out
 from deniable_estimator.dashboard.below import list_mistake
 from deniable_estimator.dashboard.charts import folded_chart
 from deniable_estimator.dashboard.embedding import embed_link
-from deniable_estimator.dashboard.overview import metric_card, read_filters
+from deniable_estimator.dashboard.overview import cards, read_filters
 from deniable_estimator.dashboard.privacy import privacy_label
-from deniable_estimator.dashboard.ranges import before, presets, read_range
+from deniable_estimator.dashboard.ranges import before, presets
 from deniable_estimator.dashboard.source import Source, current_source, declared_metric
 from deniable_estimator.dashboard.table import table
 from deniable_estimator.dashboard.timeline import grouping, timeline
@@ -46,20 +46,15 @@ def overview() -> ResponseReturnValue:
     """All metrics, or those that were looked for, with their latest complete windows."""
     source = current_source()
     filters = read_filters(request.args, source.registry)
-    now = source.clock()
-    cards = [
-        metric_card(source, metric, read_range({}, now, metric.window))
-        for metric in source.registry
-        if filters.admit(metric)
-    ]
-    ranges = {card.days for card in cards}
+    found = cards(source, filters)
+    ranges = {card.days for card in found}
     return render_template(
         "overview.html",
-        cards=cards,
+        cards=found,
         days=ranges.pop() if len(ranges) == 1 else None,
         filters=filters,
         total=len(source.registry),
-        waiting=bool(cards) and all(source.newest(each) is None for each in source.registry),
+        waiting=bool(found) and all(source.newest(each) is None for each in source.registry),
     )
 
 
