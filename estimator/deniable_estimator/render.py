@@ -92,7 +92,7 @@ def history_view(history: History) -> RenderableType:
     if not history.anomalous:
         return Group(table, Text("Nothing here is unlike honest reports.", style="green"))
     advice = (
-        "Leave such windows out of what you decide by (--from, --to), and find out why: fakes, a "
+        "Leave such windows out of what you decide by (--without), and find out why: fakes, a "
         "faulty app, or an event. Do not correct the shares."
     )
     return Group(table, Text(advice, style="red"))
