@@ -16,7 +16,7 @@ from deniable_estimator.dashboard.below import list_mistake
 from deniable_estimator.dashboard.charts.changes import change_chart, change_headline, change_lines
 from deniable_estimator.dashboard.pages import download
 from deniable_estimator.dashboard.privacy import even_guess
-from deniable_estimator.dashboard.ranges import DayRange, before, read_range
+from deniable_estimator.dashboard.ranges import DayRange, earlier_range, read_range
 from deniable_estimator.dashboard.source import Source, current_source, declared_metric
 from deniable_estimator.dashboard.words import impossible
 from deniable_estimator.messages import message
@@ -90,11 +90,8 @@ def _asked(name: str) -> tuple[Source, Metric, DayRange, DayRange]:
     source, metric = current_source(), declared_metric(name)
     now = source.clock()
     later = read_range(request.args, now, metric.window)
-    earlier = before(later, metric.window)
-    named = {"from": request.args.get("before_from"), "to": request.args.get("before_to")}
-    if given := {key: text for key, text in named.items() if text}:
-        earlier = read_range({**earlier.query, **given}, now, metric.window)
-    return source, metric, earlier, later
+    named = request.args.get("before_from"), request.args.get("before_to")
+    return source, metric, earlier_range(later, metric.window, *named, now), later
 
 
 def _query(earlier: DayRange, later: DayRange) -> dict[str, str]:

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 from deniable import DeniableError, WindowError, windows
 from deniable_estimator.messages import counted, message
 
-__all__ = ["DayRange", "Preset", "RangeError", "before", "presets", "read_range"]
+__all__ = ["DayRange", "Preset", "RangeError", "before", "earlier_range", "presets", "read_range"]
 
 _PRESETS = (7, 28, 91, 364)
 """Whole weeks, so that the days before them hold the same weekdays."""
@@ -118,23 +118,42 @@ def before(days: DayRange, kind: windows.Kind) -> DayRange:
     """The latest days before these that hold the same weekdays and share no window of that kind
     with them: as many whole weeks back as it takes, or as many months.
 
-    What is left out of these days is left out of the others too; of single days so is the same
-    weekday, as the two periods would else hold different ones.
+    What is left out of these days is left out of the others as `_left_out_alike` says.
     """
     try:
+        touched = len(windows.span(kind, days.first, days.last))
         if kind == "month":
-            touched = len(windows.span(kind, days.first, days.last))
             last = days.first.replace(day=1) - timedelta(days=1)
             return DayRange(_back(last, kind, 0, touched), last, days.without)
-        span = days.days if kind == "day" else 7 * len(windows.span(kind, days.first, days.last))
-        back = timedelta(days=-(-span // 7) * 7)
-        earlier = DayRange(days.first - back, days.last - back, days.without)
-        if kind == "week":
-            return earlier
-        gone = [date.fromisoformat(each) - back for each in days.without if days.touches(each)]
-        return earlier.leaving_out(*(each.isoformat() for each in gone))
+        back = timedelta(weeks=touched if kind == "week" else -(-days.days // 7))
+        return _left_out_alike(DayRange(days.first - back, days.last - back), days, kind)
     except (OverflowError, ValueError):
         return DayRange(date.min, date.min)
+
+
+def earlier_range(
+    days: DayRange, kind: windows.Kind, first: str | None, last: str | None, now: float
+) -> DayRange:
+    """The days that these are compared with: those `before`, or from `first` to `last`.
+
+    Raises:
+        RangeError: they cannot be read.
+    """
+    earlier = before(days, kind)
+    if not (first or last):
+        return earlier
+    asked = {"from": first or earlier.query["from"], "to": last or earlier.query["to"]}
+    return _left_out_alike(read_range(asked, now, kind), days, kind)
+
+
+def _left_out_alike(earlier: DayRange, days: DayRange, kind: windows.Kind) -> DayRange:
+    """The earlier days without what is left out of the others. Where both hold the same weekdays,
+    single days that are left out of one leave out the same day of the other."""
+    back = days.first - earlier.first
+    gone = []
+    if kind == "day" and earlier.days == days.days and back.days % 7 == 0:
+        gone = [date.fromisoformat(each) - back for each in days.without if days.touches(each)]
+    return earlier.leaving_out(*days.without, *(each.isoformat() for each in gone))
 
 
 def _back(last: date, kind: windows.Kind, days: int, months: int) -> date:

@@ -163,7 +163,7 @@ class Source:
                 return found.answer
 
             answer = self._trend(metric, days, by, candidates, level, point, progress)
-            return Versioned(answer, digest(answer.memory, *versions))
+            return Versioned(answer, _version(answer, versions))
 
         return self._at_leisure(metric, work, "trend", days, asked, by, level)
 
@@ -204,7 +204,7 @@ class Source:
             versions.append(self.version(metric, within, candidates))
 
         found = self._trend(metric, days, by, candidates, 0.95, point, None)
-        return digest(found.memory, *versions)
+        return _version(found, versions)
 
     def history(
         self,
@@ -327,6 +327,12 @@ class Source:
             label for scheme in schemes for label in self.store.windows(metric.name, scheme)[-1:]
         ]
         return max(labels, default=None)
+
+
+def _version(answer: Trend, versions: Sequence[bytes]) -> bytes:
+    """That of a trend: of its estimates, and of which periods are over by now."""
+    partial = [each.partial for each in answer.periods]
+    return digest(answer.memory, partial, *versions)
 
 
 def current_source() -> Source:

@@ -250,6 +250,30 @@ def test_an_anomalous_period_is_not_compared_with(browser: FlaskClient) -> None:
     assert "No change that can be told from noise." in told(left)
 
 
+def test_strings_that_nobody_has_named_are_looked_at(
+    browser: FlaskClient, empty_store: Store, registry: Registry
+) -> None:
+    """Fakes that all choose one row are an alarm on the card and on the page of a metric whose
+    strings are not named yet."""
+    rng = np.random.default_rng(8)
+    scheme = registry["site"].scheme
+    days = [
+        sample_tally(
+            scheme, np.array([3000]), rng, values=["a"], metric="site", window=day.isoformat()
+        )
+        for day in DAYS[:10]
+    ]
+    put(empty_store, *days)
+    assert "Anomalous" not in told(browser.get("/metric/site").text)
+    rows = [TallyRow(0, np.zeros(row.width, np.int64)) for row in scheme.mechanism.rows]
+    cells = np.zeros(scheme.mechanism.rows[0].width, np.int64)
+    cells[0] = 1000
+    rows[0] = TallyRow(1000, cells)
+    put(empty_store, Tally("site", scheme.fingerprint, ("2026-11-18",), tuple(rows)))
+    assert "18 Nov 2026" in alarms(browser.get("/metric/site").text)[0]
+    assert "Anomalous: 18 Nov 2026." in told(browser.get("/").text)
+
+
 def test_a_second_flood_is_seen_once_the_first_is_left_out(
     browser: FlaskClient, empty_store: Store, registry: Registry
 ) -> None:

@@ -7,7 +7,14 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from deniable import windows
-from deniable_estimator.dashboard.ranges import DayRange, RangeError, before, presets, read_range
+from deniable_estimator.dashboard.ranges import (
+    DayRange,
+    RangeError,
+    before,
+    earlier_range,
+    presets,
+    read_range,
+)
 
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC).timestamp()
 
@@ -102,3 +109,17 @@ def test_what_is_left_out_is_left_out_before() -> None:
     assert before(days, "day").without == ("2026-10-01", "2026-11-11", "2026-11-18")
     weeks = DayRange(date(2026, 11, 2), date(2026, 11, 15), ("2026-W45",))
     assert before(weeks, "week").without == ("2026-W45",)
+
+
+def test_other_days_before_can_be_named() -> None:
+    """What is not named is as it would be; only days that hold the same weekdays leave the same
+    ones out."""
+    days = DayRange(date(2026, 11, 14), date(2026, 11, 20), ("2026-11-18",))
+    assert earlier_range(days, "day", None, "", NOW) == before(days, "day")
+    alike = earlier_range(days, "day", "2026-10-31", "2026-11-06", NOW)
+    assert alike.without == ("2026-11-04", "2026-11-18")
+    assert earlier_range(days, "day", "2026-11-07", None, NOW) == before(days, "day")
+    other = earlier_range(days, "day", "2026-11-01", "2026-11-13", NOW)
+    assert other == DayRange(date(2026, 11, 1), date(2026, 11, 13), ("2026-11-18",))
+    with pytest.raises(RangeError):
+        earlier_range(days, "day", "x", None, NOW)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 import secrets
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 
 import pytest
 from flask.testing import FlaskClient
@@ -13,8 +13,10 @@ from flask.testing import FlaskClient
 from deniable import Registry
 from deniable_collector.stores import Store
 from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_estimator.dashboard import create_app
+from deniable_estimator.dashboard.settings import Settings
 
-from .conftest import NOW, fill
+from .conftest import NOW, TOKEN, fill
 
 JSON = {"Accept": "application/json"}
 
@@ -128,6 +130,25 @@ def test_one_change_has_one_interval(
     (chrome,) = [row for row in rows if row["value"] == "chrome"]
     assert float(since[1].replace(minus, "-")) == pytest.approx(100 * chrome["low"], abs=0.051)
     assert float(since[2].replace(minus, "-")) == pytest.approx(100 * chrome["high"], abs=0.051)
+
+
+def test_a_tag_knows_when_a_week_is_over(store: Store, registry: Registry) -> None:
+    """At midnight after Sunday the week is whole, and a program that asks again is not told that
+    nothing has changed."""
+    tags, partial = [], []
+    for now in ("2026-11-22T23:59:00+00:00", "2026-11-23T00:01:00+00:00"):
+        time = datetime.fromisoformat(now).timestamp()
+        settings = Settings(dashboard_token=TOKEN)
+        app = create_app(settings, store=store, registry=registry, clock=lambda time=time: time)
+        address = "/api/v1/metrics/dark_mode/trend?by=week&from=2026-11-02&to=2026-11-22"
+        headers = {"Authorization": f"Bearer {TOKEN}", "Accept-Encoding": "identity"}
+        known = {"If-None-Match": f'"{tags[0]}"'} if tags else {}
+        answer = app.test_client().get(address, headers={**headers, **known})
+        assert answer.status_code == 200
+        tags.append(answer.get_etag()[0])
+        partial.append(answer.json["periods"][-1]["partial"])
+    assert partial == [True, False]
+    assert tags[0] != tags[1]
 
 
 def test_periods_with_other_weekdays_are_marked(

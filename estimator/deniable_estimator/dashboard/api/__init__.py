@@ -45,7 +45,7 @@ from deniable_estimator.dashboard.api.representations import (
 )
 from deniable_estimator.dashboard.overview import read_filters
 from deniable_estimator.dashboard.problems import Problem
-from deniable_estimator.dashboard.ranges import before, read_range
+from deniable_estimator.dashboard.ranges import earlier_range
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.timeline import grouping
 from deniable_estimator.dashboard.versions import digest_of_candidates
@@ -200,10 +200,9 @@ def comparison(name: str) -> ResponseReturnValue:
             "difference between two periods can be given.",
         )
     later = asked_range(source, asked.first, asked.last, asked.without, metric.window)
-    earlier = before(later, metric.window)
-    ends = {"from": asked.before_from, "to": asked.before_to}
-    if given := {key: text for key, text in ends.items() if text}:
-        earlier = read_range({**earlier.query, **given}, source.clock(), metric.window)
+    earlier = earlier_range(
+        later, metric.window, asked.before_from, asked.before_to, source.clock()
+    )
     candidates = asked_candidates(source, metric, asked.value)
     bound(metric, candidates, asked.value, MAX_VALUES)
 
