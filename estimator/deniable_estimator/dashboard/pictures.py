@@ -68,7 +68,13 @@ def trend_picture(name: str, form: str) -> ResponseReturnValue:
         raise BadRequest(
             message("A trend needs answers from two periods at least; these days hold fewer.")
         )
-    text = render_template("picture_trend.svg", metric=metric, timeline=found, estimate=estimate)
+    text = render_template(
+        "picture_trend.svg",
+        metric=metric,
+        timeline=found,
+        estimate=estimate,
+        left_out=left_out(view.days),
+    )
     return _picture(text, f"{name}-trend", form)
 
 

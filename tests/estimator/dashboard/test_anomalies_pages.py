@@ -56,7 +56,7 @@ def test_what_only_the_sum_shows_is_an_alarm_of_the_sum(
         fill(empty_store, registry, "dark_mode", [1.012, -0.012], 20_000, f"2026-11-{day:02}")
     page = text(empty_browser, "/metric/dark_mode")
     assert "Anomalous: all windows together. Do not rely on these shares." in page
-    assert "Leave it out" not in page
+    assert "Leave out" not in page
 
 
 def test_the_part_of_fakes_and_the_level_are_settings(store: Store, registry: Registry) -> None:

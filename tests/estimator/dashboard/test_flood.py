@@ -172,6 +172,11 @@ def test_the_trend_marks_the_day(browser: FlaskClient) -> None:
     assert re.search(r"<title>2026-W46, anomalous: ", week)
     picture = browser.get("/metric/browser/trend.svg?value=firefox")
     assert picture.text.count('fill="#b42318" fill-opacity') == 1
+    assert "Anomalous: 12 Nov 2026." in told(browser.get("/metric/browser.svg").text)
+    for name in ("browser.svg", "browser/trend.svg"):
+        picture = browser.get(f"/metric/{name}?without={FLOOD}")
+        assert "#b42318" not in picture.text
+        assert "Left out: 12 Nov 2026." in told(picture.text)
     assert 'class="alarm' not in browser.get("/metric/dark_mode").text
 
 
@@ -179,7 +184,7 @@ def test_the_day_is_left_out_by_a_link(browser: FlaskClient) -> None:
     """The link keeps all other days: the alarm is gone, a lead is a lead again, what is left out
     is said, and can be taken back; a new range keeps it left out."""
     page = browser.get("/metric/browser").text
-    address = link(page, "Leave it out")
+    address = link(page, "Leave out 12 Nov 2026")
     assert f"without={FLOOD}" in address
     page = browser.get(address).text
     assert alarms(page) == []
@@ -244,7 +249,7 @@ def test_an_anomalous_period_is_not_compared_with(browser: FlaskClient) -> None:
     assert "12 Nov 2026" in alarm
     assert "Anomalous: 12 Nov 2026. Do not rely on these changes." in told(page)
     assert "firefox is down" not in told(page)
-    address = link(page, "Leave it out")
+    address = link(page, "Leave out 12 Nov 2026")
     left = browser.get(address).text
     assert alarms(left) == []
     assert "No change that can be told from noise." in told(left)
@@ -281,9 +286,9 @@ def test_a_second_flood_is_seen_once_the_first_is_left_out(
     put(empty_store, flood(registry, "browser", 1, "2026-11-17", 2000))
     page = browser.get("/metric/browser").text
     assert "12 Nov 2026" in alarms(page)[0]
-    page = browser.get(link(page, "Leave it out")).text
+    page = browser.get(link(page, "Leave out 12 Nov 2026")).text
     assert "17 Nov 2026" in alarms(page)[0]
-    page = browser.get(link(page, "Leave it out")).text
+    page = browser.get(link(page, "Leave out 17 Nov 2026")).text
     assert alarms(page) == []
     assert "Left out: 12 Nov 2026, 17 Nov 2026." in told(page)
 
