@@ -7,6 +7,7 @@ import io
 import json
 import re
 from dataclasses import replace
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -49,9 +50,9 @@ def test_each_interval_holds_the_change_as_often_as_it_says() -> None:
 
 
 def test_together_hardly_any_change_is_imagined() -> None:
-    """Where nothing changes, all 20 intervals hold zero at once in 95 % of cases or a little
-    more: 400 repetitions, seed 2; a rate of 5 % exceeds 9.5 % with probability below 1e-4,
-    and the intervals are not so wide that no false alarm is ever seen."""
+    """Where nothing changes, none of 20 values is said to have changed in 95 % of cases or a
+    little more: 400 repetitions, seed 2; a rate of 5 % exceeds 9.5 % with probability below 1e-4,
+    and the correction is not so large that no false alarm is ever seen."""
     rng = np.random.default_rng(2)
     shares = [0.05] * 20
     alarms = [
@@ -62,15 +63,16 @@ def test_together_hardly_any_change_is_imagined() -> None:
 
 
 def test_a_change_is_told_in_words() -> None:
-    """A large change has its direction and interval, with both ends counted that way."""
+    """A large change has its direction, and its interval with the signs of all tables."""
     rng = np.random.default_rng(3)
     low, high = drawn([0.2, 0.8], 50_000, rng), drawn([0.5, 0.5], 50_000, rng, "2026-11-17")
     up = compare(low, high)
     assert up.changed.all()
-    assert up.describe(0).startswith("up ")
-    assert "95 % CI" in up.describe(0)
-    assert "\N{MINUS SIGN}" not in up.describe(1)
-    assert up.describe(1).startswith("down ")
+    assert re.fullmatch(r"up 29\.\d points \(95 % CI \+28\.\d to \+30\.\d\)", up.describe(0))
+    minus = "\N{MINUS SIGN}"
+    assert re.fullmatch(
+        rf"down 29\.\d points \(95 % CI {minus}30\.\d to {minus}28\.\d\)", up.describe(1)
+    )
     same = compare(low, drawn([0.2, 0.8], 500, rng, "2026-11-17"))
     assert not same.changed.any()
     assert same.describe(0).startswith(NO_CHANGE)
@@ -81,16 +83,27 @@ def test_an_end_beside_zero_is_not_zero() -> None:
     rng = np.random.default_rng(8)
     before, after = drawn([0.2, 0.8], 5000, rng), drawn([0.4, 0.6], 5000, rng, "2026-11-17")
     barely = replace(compare(before, after), low=np.array([0.0004, -0.3]))
-    assert re.search(r"95 % CI 0\.04\d* to \d+\.\d$", barely.describe(0))
+    assert re.search(r"95 % CI \+0\.04\d* to \+\d+\.\d\)$", barely.describe(0))
 
 
 def test_of_two_values_one_is_tested() -> None:
-    """The halves of a boolean mirror each other, so their intervals need no widening."""
+    """The halves of a boolean mirror each other, so they count as one; of more values what has
+    changed is corrected for their number, and said so where the interval alone would say yes."""
     rng = np.random.default_rng(4)
-    before, after = drawn([0.2, 0.8], 5000, rng), drawn([0.3, 0.7], 5000, rng, "2026-11-17")
-    assert compare(before, after).low == pytest.approx(compare(before, after, together=False).low)
-    before, after = drawn([0.2] * 5, 5000, rng), drawn([0.2] * 5, 5000, rng, "2026-11-17")
-    assert (compare(before, after).low < compare(before, after, together=False).low).all()
+    described = []
+    for size in [2, 5] * 20:
+        old, new = [1 / size] * size, [1 / size + 0.05, 1 / size - 0.05, *[1 / size] * (size - 2)]
+        before, after = drawn(old, 5000, rng), drawn(new, 5000, rng, "2026-11-17")
+        alone, both = compare(before, after, together=False), compare(before, after)
+        assert (alone.low == both.low).all()
+        assert (alone.high == both.high).all()
+        z = NormalDist().inv_cdf(1 - 0.025 / (1 if size == 2 else size))
+        assert (both.changed == (abs(both.difference) > z * both.std_error)).all()
+        borderline = alone.changed & ~both.changed
+        assert size == 5 or not borderline.any()
+        described += [both.describe(int(place)) for place in np.flatnonzero(borderline)]
+    assert described
+    assert all(each.endswith("points; not significant among 5 values)") for each in described)
 
 
 def test_values_are_matched_by_name() -> None:

@@ -118,7 +118,9 @@ def create_app(
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.filters.update(
         number=words.number,
+        chance=words.chance,
         day=words.day,
+        days=words.days_of,
         kind=words.kind,
         type=words.type_name,
         too_short=words.too_short,

@@ -18,6 +18,7 @@ from cachetools import LRUCache
 
 from deniable import DeniableError
 from deniable_estimator.estimate import Estimate
+from deniable_estimator.history import History
 from deniable_estimator.messages import message, sentence
 
 __all__ = ["Decodes", "StillDecoding", "TooManyDecodes", "size_of"]
@@ -44,7 +45,9 @@ _SECONDS = sentence(
 _TEXT = 100
 """Approximate bytes of a short string."""
 _ESTIMATE, _WINDOW, _VALUE = 3_000, 100, 140
-"""Bytes of an estimate, and of each of its windows and values: not counted part by part, as that
+_LOOK, _SHARE, _FIGURE = 550, 16, 200
+"""Bytes of an estimate, and of each of its windows and values; of a window that was looked at, of
+each of its shares, and of a figure with its p-value. They are not counted part by part, as that
 took a twentieth of an overview. A test compares them with what is there."""
 
 
@@ -223,6 +226,12 @@ def size_of(found: object) -> int:
     """The bytes that an estimate, or a list of strings, takes, about."""
     if isinstance(found, list):
         return 64 + _TEXT * len(found)
+    if isinstance(found, tuple):
+        # One window holds its arrays; several are told by the windows that are known already.
+        (only,) = found if len(found) == 1 else (None,)
+        return 64 + 8 * len(found) + (_LOOK + _SHARE * len(only.share) if only else 0)
+    if isinstance(found, History):
+        return 64 + _FIGURE * found.checks
     if isinstance(found, Estimate):
         # The strings of an estimate are those of the list that it was asked for.
         return _ESTIMATE + _WINDOW * len(found.windows) + _VALUE * len(found.values)

@@ -19,6 +19,7 @@ from flask.typing import ResponseReturnValue
 from itsdangerous import Signer
 
 from deniable import DeniableError, Metric, ValueListError
+from deniable_estimator.dashboard.alarms import alarm_of, left_out
 from deniable_estimator.dashboard.below import list_mistake
 from deniable_estimator.dashboard.charts import bar_chart
 from deniable_estimator.dashboard.privacy import even_guess
@@ -31,8 +32,8 @@ __all__ = ["Embedding", "embed_link", "embedding", "offer_embedding"]
 
 embedding = Blueprint("embedding", __name__)
 
-_VIEW = ("from", "to", "order", "shares")
-"""What of a view a link may name; without days it always shows the last 30."""
+_VIEW = ("from", "to", "without", "order", "shares")
+"""What of a view a link may name; without days it always shows the latest complete windows."""
 _UNSIGNED = ("signature", "lang")
 _BARS = 12
 
@@ -107,8 +108,9 @@ def embedded(name: str) -> ResponseReturnValue:
         return _refusal(list_mistake(error), 400)
     except DeniableError as error:
         return _refusal(str(error), 400)
-    chart = None
+    chart = alarm = None
     if estimate is not None and estimate.n:
+        alarm = alarm_of(source, metric, view.days, estimate, source.candidates(metric))
         chart = bar_chart(
             estimate,
             limit=_BARS,
@@ -121,6 +123,8 @@ def embedded(name: str) -> ResponseReturnValue:
         view=view,
         estimate=estimate,
         chart=chart,
+        alarm=alarm,
+        left_out=left_out(view.days),
         headline=headline(estimate) if estimate is not None and chart else None,
         guess=even_guess(metric),
         refusal=None,

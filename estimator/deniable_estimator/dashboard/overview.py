@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from deniable import Metric, Registry, ValueListError, windows
 from deniable.forecast import forecast
 from deniable_estimator.dashboard import words
+from deniable_estimator.dashboard.alarms import alarm_of
 from deniable_estimator.dashboard.below import list_mistake, told_forecast
 from deniable_estimator.dashboard.charts import BarChart, bar_chart
 from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.privacy import even_guess
-from deniable_estimator.dashboard.ranges import DayRange
-from deniable_estimator.dashboard.source import Source
+from deniable_estimator.dashboard.ranges import DayRange, read_range
+from deniable_estimator.dashboard.source import PAGE_PATIENCE, Source
 from deniable_estimator.dashboard.words import freshness
 from deniable_estimator.estimate import Estimate
 from deniable_estimator.messages import message
 
-__all__ = ["Card", "Filters", "attention", "metric_card", "read_filters"]
+__all__ = ["Card", "Filters", "attention", "cards", "metric_card", "read_filters"]
 
 _BARS = 5
 _SOON_DAYS = 30
@@ -32,7 +33,10 @@ class Card:
     """One metric on the overview."""
 
     metric: Metric
+    days: DayRange
     estimate: Estimate | None
+    alarm: str | None
+    """Why its shares are not to be relied on."""
     chart: BarChart | None
     decoding: bool
     """Its strings are still being decoded."""
@@ -91,13 +95,33 @@ def metric_card(source: Source, metric: Metric, days: DayRange) -> Card:
     limit = 1 if metric.type == "boolean" else _BARS
     return Card(
         metric=metric,
+        days=days,
         estimate=estimate,
+        alarm=_alarm(source, metric, days, estimate),
         chart=bar_chart(estimate, limit=limit) if estimate and estimate.n else None,
         decoding=decoding,
         freshness=freshness(newest, source.clock()) if newest else None,
         notes=[*mistakes, *attention(source, metric, estimate)],
         guess=even_guess(metric),
     )
+
+
+def cards(source: Source, filters: Filters) -> list[Card]:
+    """The cards of the metrics that are looked for, over their latest complete windows."""
+    now = source.clock()
+    metrics = [metric for metric in source.registry if filters.admit(metric)]
+    # However many of them have strings to decode, the page waits no longer than any other does.
+    strings = sum(metric.values is None for metric in metrics)
+    quick = replace(source, patience=PAGE_PATIENCE / max(1, strings))
+    return [metric_card(quick, metric, read_range({}, now, metric.window)) for metric in metrics]
+
+
+def _alarm(source: Source, metric: Metric, days: DayRange, estimate: Estimate | None) -> str | None:
+    if alarm := alarm_of(source, metric, days, estimate):
+        return alarm.text
+    if estimate is not None and estimate.impossible.any():
+        return words.impossible(estimate)
+    return None
 
 
 def attention(source: Source, metric: Metric, estimate: Estimate | None) -> list[str]:
@@ -113,7 +137,8 @@ def attention(source: Source, metric: Metric, estimate: Estimate | None) -> list
         silence = source.clock() - windows.end(newest)
         if silence > _STALE_WINDOWS * _SECONDS[metric.window]:
             notes.append(message(words.SILENT, window=newest))
-    if estimate is not None and estimate.n and not estimate.detected.any():
+    shares = estimate is not None and estimate.n and not estimate.impossible.any()
+    if estimate is not None and shares and not estimate.detected.any():
         notes.append(words.NOTHING_STANDS_OUT)
     if warning := forecast(metric):
         notes.append(message(words.FEW_DEVICES, warning=told_forecast(warning)))

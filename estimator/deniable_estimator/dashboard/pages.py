@@ -16,18 +16,14 @@ from deniable.value_list import parse_values
 from deniable_estimator.comparison import compare, has_memory
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.access import for_people
+from deniable_estimator.dashboard.alarms import alarm_of, left_out
 from deniable_estimator.dashboard.below import list_mistake
 from deniable_estimator.dashboard.charts import folded_chart
 from deniable_estimator.dashboard.embedding import embed_link
-from deniable_estimator.dashboard.overview import attention, metric_card, read_filters
+from deniable_estimator.dashboard.overview import attention, cards, read_filters
 from deniable_estimator.dashboard.privacy import privacy_label
-from deniable_estimator.dashboard.ranges import RangeError, before, check_names, presets, read_range
-from deniable_estimator.dashboard.source import (
-    PAGE_PATIENCE,
-    Source,
-    current_source,
-    declared_metric,
-)
+from deniable_estimator.dashboard.ranges import RangeError, before, check_names, presets
+from deniable_estimator.dashboard.source import Source, current_source, declared_metric
 from deniable_estimator.dashboard.table import table
 from deniable_estimator.dashboard.timeline import grouping, timeline
 from deniable_estimator.dashboard.uploads import forget_list, keep_list, kept_list
@@ -35,7 +31,7 @@ from deniable_estimator.dashboard.view import NAMES, View, read_view
 from deniable_estimator.dashboard.words import freshness, headline
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.estimate import Estimate
-from deniable_estimator.messages import message
+from deniable_estimator.messages import message, spaced
 from deniable_estimator.trend import GROUPS, Trend
 
 __all__ = ["asked_view", "download", "keep_form", "listed", "pages"]
@@ -52,27 +48,23 @@ _ALL_LINES = 10_000
 
 @pages.get("/")
 def overview() -> ResponseReturnValue:
-    """All metrics, or those that were looked for, with their last 30 days."""
+    """All metrics, or those that were looked for, with their latest complete windows."""
     source, mistake = current_source(), None
     try:
         check_names(request.args, ("q", "owner", "tag"))
     except RangeError as error:
         mistake = keep_form(error)
-    days = read_range({}, source.clock())
     filters = read_filters(request.args, source.registry)
-    metrics = [metric for metric in source.registry if filters.admit(metric)]
-    # However many of them have strings to decode, the page waits no longer than any other does.
-    strings = sum(metric.values is None for metric in metrics)
-    quick = replace(source, patience=PAGE_PATIENCE / max(1, strings))
-    cards = [metric_card(quick, metric, days) for metric in metrics]
+    found = cards(source, filters)
+    ranges = {card.days for card in found}
     page = render_template(
         "overview.html",
         mistake=mistake,
-        cards=cards,
-        days=days,
+        cards=found,
+        days=ranges.pop() if len(ranges) == 1 else None,
         filters=filters,
         total=len(source.registry),
-        waiting=bool(cards) and all(source.newest(each) is None for each in source.registry),
+        waiting=bool(found) and all(source.newest(each) is None for each in source.registry),
     )
     return page, 200 if mistake is None else 400
 
@@ -147,6 +139,7 @@ def _page(
     # Decoding strings takes about a second each time: their trend waits until it is asked for.
     quick = metric.values is not None
     over_time = answered is not None and (quick or view.by is not None)
+    alarm = alarm_of(source, metric, view.days, answered, candidates)
     newest = source.newest(metric)
     now = source.clock()
     folded = lines = None
@@ -168,14 +161,21 @@ def _page(
         folded=folded,
         lines=lines,
         all_lines=_ALL_LINES,
-        headline=headline(answered) if answered else None,
-        since=_since(source, metric, view, answered) if answered and quick else None,
-        timeline=timeline(source, metric, view, answered) if answered and over_time else None,
+        alarm=alarm,
+        left_out=left_out(view.days),
+        headline=(alarm.text if alarm else headline(answered)) if answered else None,
+        alarming=bool(alarm or (answered and answered.impossible.any())),
+        since=_since(source, metric, view, answered)
+        if answered and quick and not alarm and not answered.impossible.any()
+        else None,
+        timeline=timeline(source, metric, view, answered, alarm)
+        if answered and over_time
+        else None,
         over_time=over_time,
         by=view.by or grouping(metric, view.days),
         groups=GROUPS[metric.window],
         label=privacy_label(metric, source.registry.lifetime_epsilon),
-        presets=presets(now),
+        presets=presets(now, metric.window),
         newest=newest,
         freshness=freshness(newest, now) if newest else None,
         notes=_notes(source, metric, estimate),
@@ -263,20 +263,31 @@ def _estimate(source: Source, metric: Metric, view: View) -> Estimate:
 
 
 def _since(source: Source, metric: Metric, view: View, estimate: Estimate) -> str | None:
-    """The change of the leading value against as many days before; None without answers there."""
+    """The change of the leading value against the days before with the same weekdays; None
+    without answers there."""
     if has_memory(source.store, metric):
         return None
-    earlier = source.estimate(metric, before(view.days, metric.window))
+    days = before(view.days, metric.window)
+    earlier = source.estimate(metric, days)
     if earlier is None or not earlier.n:
         return None
-    found = compare(earlier, estimate, together=False)
+    if alarm := alarm_of(source, metric, days, earlier):
+        return message(
+            "Not compared with {period}: {which} is anomalous.",
+            period=words.days_of(days),
+            which=alarm.which,
+        )
+    if earlier.impossible.any():
+        return None
+    found = compare(earlier, estimate)
     value = estimate.values[int(estimate.share.argmax())]
     if estimate.values == ("true", "false"):
         value = "true"
     if value not in found.values:
         return None
     told = found.describe(found.values.index(value))
-    return words.since(view.days.days, value, told)
+    notes = (message("{what}.", what=each) for each in found.notes)
+    return spaced((words.since(days, value, told), *notes))
 
 
 def _notes(source: Source, metric: Metric, estimate: Estimate | None) -> list[str]:

@@ -10,6 +10,7 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest
 
 from deniable import Metric
+from deniable_estimator.dashboard.alarms import alarm_of, left_out
 from deniable_estimator.dashboard.charts import bar_chart
 from deniable_estimator.dashboard.pages import asked_view, listed
 from deniable_estimator.dashboard.source import Source
@@ -43,7 +44,15 @@ def metric_picture(name: str, form: str) -> ResponseReturnValue:
         declared_order=view.order == "declared",
         normalized=view.shares == "normalized",
     )
-    text = render_template("picture.svg", metric=metric, chart=chart, estimate=estimate, view=view)
+    text = render_template(
+        "picture.svg",
+        metric=metric,
+        chart=chart,
+        estimate=estimate,
+        view=view,
+        alarm=alarm_of(source, metric, view.days, estimate, listed(source, metric)),
+        left_out=left_out(view.days),
+    )
     return _picture(text, name, form)
 
 
@@ -53,12 +62,19 @@ def trend_picture(name: str, form: str) -> ResponseReturnValue:
     source, metric, view = asked_view(name, "scale")
     estimate = _estimate(source, metric, view)
     view.check_value(estimate.values)
-    found = timeline(source, metric, view, estimate)
+    alarm = alarm_of(source, metric, view.days, estimate, listed(source, metric))
+    found = timeline(source, metric, view, estimate, alarm)
     if found is None:
         raise BadRequest(
             message("A trend needs answers from two periods at least; these days hold fewer.")
         )
-    text = render_template("picture_trend.svg", metric=metric, timeline=found, estimate=estimate)
+    text = render_template(
+        "picture_trend.svg",
+        metric=metric,
+        timeline=found,
+        estimate=estimate,
+        left_out=left_out(view.days),
+    )
     return _picture(text, f"{name}-trend", form)
 
 

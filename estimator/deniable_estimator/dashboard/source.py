@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
@@ -23,6 +24,7 @@ from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.snapshot import Snapshot
 from deniable_estimator.dashboard.versions import Listed, digest, digest_of_candidates
 from deniable_estimator.estimate import Estimate
+from deniable_estimator.history import LONGEST_HISTORY, History, Look, inspect, look
 from deniable_estimator.messages import message
 from deniable_estimator.poisoning import FAKES
 from deniable_estimator.reading import Selection, select
@@ -36,6 +38,8 @@ PAGE_PATIENCE = 1.0
 
 FILE_PATIENCE = 25.0
 """Seconds that programs, files and sent forms wait: shorter than proxies do."""
+
+_SECONDS: dict[windows.Kind, int] = {"day": 86_400, "week": 7 * 86_400, "month": 31 * 86_400}
 
 _T = TypeVar("_T")
 
@@ -153,13 +157,13 @@ class Source:
             versions: list[bytes] = []
 
             def point(first: date, last: date) -> Estimate:
-                within = DayRange(first, last)
+                within = DayRange(first, last, days.without)
                 found = self._point(metric, within, candidates, asked, level, "storey", known=known)
                 versions.append(found.version)
                 return found.answer
 
             answer = self._trend(metric, days, by, candidates, level, point, progress)
-            return Versioned(answer, digest(answer.memory, *versions))
+            return Versioned(answer, _version(answer, versions))
 
         return self._at_leisure(metric, work, "trend", days, asked, by, level)
 
@@ -196,10 +200,57 @@ class Source:
         versions: list[bytes] = []
 
         def point(first: date, last: date) -> None:
-            versions.append(self.version(metric, DayRange(first, last), candidates))
+            within = DayRange(first, last, days.without)
+            versions.append(self.version(metric, within, candidates))
 
         found = self._trend(metric, days, by, candidates, 0.95, point, None)
-        return digest(found.memory, *versions)
+        return _version(found, versions)
+
+    def history(
+        self,
+        metric: Metric,
+        days: DayRange,
+        estimate: Estimate | None = None,
+        candidates: Sequence[str] | None = None,
+    ) -> History:
+        """What is strange in the windows of these days, each against those before it, and in
+        their `estimate`, which is that of these candidates.
+
+        Strings are not decoded for it.
+        """
+        reach = days.reaching_back(LONGEST_HISTORY, metric.window)
+        selection = self._select(metric, reach, None)
+        asked = digest_of_candidates(candidates), estimate is None, days, self.alarm_level
+        key = digest("history", *selection.version(), *asked)
+
+        def work() -> History:
+            return inspect(
+                metric.name,
+                tuple(self._looks(selection, metric)),
+                self.alarm_level,
+                shown={label for label in selection.labels if days.touches(label)},
+                whole=estimate.verdict.figures if estimate else (),
+            )
+
+        return self.decodes.get(key, work)
+
+    def _looks(self, selection: Selection, metric: Metric) -> Iterator[Look]:
+        """What is looked at in each window. Seven at a time: where none of them has changed, one
+        question to the store says so."""
+        week = 7 * _SECONDS[metric.window]
+        for _, labels in groupby(selection.labels, lambda label: windows.start(label) // week):
+            yield from self._known_looks(selection.within(frozenset(labels)))
+
+    def _known_looks(self, selection: Selection) -> tuple[Look, ...]:
+        def work() -> tuple[Look, ...]:
+            labels = selection.labels
+            if len(labels) > 1:
+                each = (self._known_looks(selection.within({label})) for label in labels)
+                return tuple(chain.from_iterable(each))
+            found = look(labels[0], selection.read())
+            return () if found is None else (found,)
+
+        return self.decodes.get(digest("looks", *selection.version()), work)
 
     def reports(self, metric: Metric, days: DayRange) -> int:
         """How many reports of these days there are."""
@@ -211,7 +262,7 @@ class Source:
         self, metric: Metric, days: DayRange, candidates: Sequence[str] | None
     ) -> Selection:
         first, last = days.first, days.last
-        return select(self.store, self.registry, metric.name, first, last, candidates)
+        return select(self.store, self.registry, metric.name, first, last, candidates, days.without)
 
     def _trend(
         self,
@@ -231,6 +282,7 @@ class Source:
             days.last,
             candidates,
             by=by,
+            now=self.clock(),
             level=level,
             point=point,
             progress=progress,
@@ -275,6 +327,12 @@ class Source:
             label for scheme in schemes for label in self.store.windows(metric.name, scheme)[-1:]
         ]
         return max(labels, default=None)
+
+
+def _version(answer: Trend, versions: Sequence[bytes]) -> bytes:
+    """That of a trend: of its estimates, and of which periods are over by now."""
+    partial = [each.partial for each in answer.periods]
+    return digest(answer.memory, partial, *versions)
 
 
 def current_source() -> Source:

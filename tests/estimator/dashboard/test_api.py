@@ -29,7 +29,7 @@ BROWSER = "/api/v1/metrics/browser"
 @pytest.fixture
 def program(app: Flask, store: Store, registry: Registry) -> FlaskClient:
     """A program with the dashboard's token; browsers were counted on two days."""
-    fill(store, registry, "browser", [0.35, 0.64, 0.01, 0.0], 20_000, "2026-11-10")
+    fill(store, registry, "browser", [0.35, 0.64, 0.01, 0.0], 20_000, "2026-11-13")
     client = app.test_client()
     client.environ_base["HTTP_AUTHORIZATION"] = HEADERS["Authorization"]
     return client
@@ -49,7 +49,7 @@ def test_the_list_names_every_metric(program: FlaskClient) -> None:
     assert (browser["newest"], browser["age_days"]) == ("2026-11-20", 1)
     assert (listed["silent"]["n"], listed["silent"]["newest"]) == (0, None)
     assert [name for name, each in listed.items() if each["expired"]] == ["old"]
-    assert document["from"] == "2026-10-23"
+    assert document["from"] == "2026-10-24"
     found = rows(program.get("/api/v1/metrics?q=opens&format=csv").text)
     assert [each["name"] for each in found] == ["browser"]
 
@@ -60,7 +60,7 @@ def test_a_metric_tells_what_was_collected(program: FlaskClient) -> None:
     assert document["values"][2] == "<script>alert(1)</script>"
     (scheme,) = document["schemes"]
     assert scheme["in_force"]
-    assert scheme["windows"] == ["2026-11-10", "2026-11-20"]
+    assert scheme["windows"] == ["2026-11-13", "2026-11-20"]
 
 
 def test_an_estimate_is_that_of_the_library(
@@ -91,7 +91,7 @@ def test_an_estimate_can_be_cut(program: FlaskClient) -> None:
 def test_a_trend_tells_each_period(program: FlaskClient) -> None:
     """By day and by week, of all values or one, as JSON and as lines."""
     found = rows(program.get(f"{BROWSER}/trend?format=csv&value=chrome").text)
-    assert [each["period"] for each in found] == ["2026-11-10", "2026-11-20"]
+    assert [each["period"] for each in found] == ["2026-11-13", "2026-11-20"]
     assert float(found[1]["change"]) == pytest.approx(0.1, abs=0.001)
     document = program.get(f"{BROWSER}/trend?by=week&value=chrome").json
     answered = [each for each in document["periods"] if each["n"]]
@@ -107,12 +107,12 @@ def test_a_comparison_tells_what_changed(program: FlaskClient) -> None:
         "from": "2026-11-08",
         "to": "2026-11-14",
         "n": 20_000,
-        "windows": ["2026-11-10"],
+        "windows": ["2026-11-13"],
     }
     changed = {each["value"]: each["changed"] for each in document["values"]}
     assert changed["chrome"]
     assert not changed["<script>alert(1)</script>"]
-    other = "&before_from=2026-11-10&before_to=2026-11-10&value=chrome&format=csv"
+    other = "&before_from=2026-11-13&before_to=2026-11-13&value=chrome&format=csv"
     (line,) = rows(program.get(f"{BROWSER}/comparison{query}{other}").text)
     assert float(line["difference"]) == pytest.approx(0.1, abs=0.001)
 

@@ -21,7 +21,9 @@ from deniable_estimator.dashboard.decodes import (
     size_of,
 )
 from deniable_estimator.estimate import estimate
+from deniable_estimator.history import inspect, look
 from deniable_estimator.participation import Participation
+from deniable_estimator.reading import Part, Question
 from deniable_estimator.sampling import sample_tally
 
 Progress = Callable[[int, int], None]
@@ -148,6 +150,29 @@ def test_estimates_and_texts_are_weighed(count: int, listed: bool) -> None:
     whole = weight(found, set())
     assert 0.75 * whole < size_of(found) < 1.33 * whole + 3_000
     assert 50_000 < size_of(["a.example"] * 1000) < 200_000
+
+
+@pytest.mark.parametrize("count", [4, 1_000])
+def test_looks_and_histories_are_weighed(count: int) -> None:
+    """The bytes of what is looked at in a window, and of a page of 28 of them, are told to within
+    a third; several windows at once only point to those that are known by themselves."""
+    mechanism = design("auto", count, 2.0)
+    scheme = Scheme("category", mechanism, tuple(f"{place}.example" for place in range(count)))
+    rng = np.random.default_rng(1)
+    looks = []
+    for day in range(1, 29):
+        tally = sample_tally(scheme, np.full(count, 4_000_000 // count // 100), rng)
+        question = Question((Part(tally, scheme, None, Participation.evenly(tally)),))
+        found = look(f"2026-11-{day:02}", question)
+        assert found is not None
+        looks.append(found)
+    # The strings are those of the scheme.
+    whole = weight((looks[0],), {id(scheme.values), *map(id, scheme.values or ())})
+    assert 0.67 * whole < size_of((looks[0],)) < 1.33 * whole
+    assert size_of(tuple(looks)) < 1_000
+    history = inspect("m", looks)
+    whole = weight(history, {id(scheme.values), *map(id, scheme.values or ())})
+    assert 0.67 * whole < size_of(history) < 1.5 * whole
 
 
 def test_short_work_is_answered_at_once(decodes: Decodes) -> None:

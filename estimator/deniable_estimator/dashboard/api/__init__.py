@@ -24,6 +24,7 @@ from deniable_estimator.dashboard.api.asking import (
 )
 from deniable_estimator.dashboard.api.listing import LISTED, chosen, listed, named
 from deniable_estimator.dashboard.api.parameters import (
+    AnomaliesParameters,
     ComparisonParameters,
     DeclaredParameters,
     EstimateParameters,
@@ -44,7 +45,7 @@ from deniable_estimator.dashboard.api.representations import (
 )
 from deniable_estimator.dashboard.overview import read_filters
 from deniable_estimator.dashboard.problems import Problem
-from deniable_estimator.dashboard.ranges import before, read_range
+from deniable_estimator.dashboard.ranges import earlier_range
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.timeline import grouping
 from deniable_estimator.dashboard.versions import digest_of_candidates
@@ -102,7 +103,7 @@ def metric(name: str) -> ResponseReturnValue:
         }
         for fingerprint, scheme in source.store.schemes().get(name, {}).items()
     ]
-    known = listed(source, metric, asked_range(source, "", ""))
+    known = listed(source, metric, asked_range(source, "", "", kind=metric.window))
     values = None if metric.values is None else list(metric.values)
     document = {**known, "values": values, "schemes": schemes}
     tag = etag(form, document)
@@ -115,7 +116,7 @@ def estimate(name: str) -> ResponseReturnValue:
     asked = read_parameters(EstimateParameters, request.args)
     source, metric = asked_metric(name, "read:estimates")
     form = form_of(asked.format, "json", "csv")
-    days = asked_range(source, asked.first, asked.last)
+    days = asked_range(source, asked.first, asked.last, asked.without, metric.window)
     candidates = asked_candidates(source, metric, asked.value)
     if asked.limit is None:
         bound(metric, candidates, asked.value, MAX_VALUES)
@@ -137,13 +138,26 @@ def estimate(name: str) -> ResponseReturnValue:
     )
 
 
+@api.get("/metrics/<name>/anomalies")
+def anomalies(name: str) -> ResponseReturnValue:
+    """Which windows of some days look dishonest; strings are not decoded for it."""
+    asked = read_parameters(AnomaliesParameters, request.args)
+    source, metric = asked_metric(name, "read:estimates")
+    form = form_of(asked.format, "json")
+    days = asked_range(source, asked.first, asked.last, asked.without, metric.window)
+    found = source.history(metric, days, source.estimate(metric, days))
+    document = {**days.query, **found.to_dict()}
+    tag = etag(form, document)
+    return unchanged(tag) or represent(form, lambda: document, tag=tag)
+
+
 @api.route("/metrics/<name>/trend", methods=["GET", "POST"])
 def trend(name: str) -> ResponseReturnValue:
     """The shares in each day, week or month."""
     asked = read_parameters(TrendParameters, request.args)
     source, metric = asked_metric(name, "read:estimates")
     form = form_of(asked.format, "json", "csv")
-    days = asked_range(source, asked.first, asked.last)
+    days = asked_range(source, asked.first, asked.last, asked.without, metric.window)
     by = asked.by or grouping(metric, days)
     candidates = asked_candidates(source, metric, asked.value)
     periods = len(windows.span(by, days.first, days.last))
@@ -185,11 +199,9 @@ def comparison(name: str) -> ResponseReturnValue:
             "Devices repeat their remembered answers to this metric, so no interval of a "
             "difference between two periods can be given.",
         )
-    later = asked_range(source, asked.first, asked.last)
-    earlier = before(later, metric.window)
-    ends = {"from": asked.before_from, "to": asked.before_to}
-    if given := {key: text for key, text in ends.items() if text}:
-        earlier = read_range({**earlier.query, **given}, source.clock())
+    later = asked_range(source, asked.first, asked.last, asked.without, metric.window)
+    named = {"before_from": asked.before_from or "", "before_to": asked.before_to or ""}
+    earlier = earlier_range(later, metric.window, named, source.clock())
     candidates = asked_candidates(source, metric, asked.value)
     bound(metric, candidates, asked.value, MAX_VALUES)
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 import msgspec
 from flask import request
 
-from deniable import Metric
+from deniable import Metric, windows
 from deniable.value_list import parse_values, value_texts
 from deniable_estimator.dashboard.access import require
 from deniable_estimator.dashboard.problems import Problem
@@ -31,9 +31,12 @@ def asked_metric(name: str, scope: str) -> tuple[Source, Metric]:
     return current_source(), metric
 
 
-def asked_range(source: Source, first: str, last: str) -> DayRange:
-    """The days from `first` to `last`, as an address has them."""
-    return read_range({"from": first, "to": last}, source.clock())
+def asked_range(
+    source: Source, first: str, last: str, without: str = "", kind: windows.Kind = "day"
+) -> DayRange:
+    """The days from `first` to `last`, as an address has them, and the windows left out."""
+    given = {"from": first, "to": last, "without": without}
+    return read_range(given, source.clock(), kind)
 
 
 def asked_candidates(source: Source, metric: Metric, values: Sequence[str]) -> list[str] | None:
