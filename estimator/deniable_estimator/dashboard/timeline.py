@@ -48,7 +48,7 @@ class Choice:
     value: str
     share: str
     chart: TrendChart
-    query: Mapping[str, str]
+    query: Mapping[str, str | None]
     """The view in which it is chosen."""
 
 
