@@ -112,7 +112,8 @@ def _periods(name: str, arguments: Mapping[str, str]) -> tuple[Source, Metric, D
     source, metric = current_source(), declared_metric(name)
     now = source.clock()
     later = read_range(arguments, now, metric.window)
-    return source, metric, earlier_range(later, metric.window, arguments, now), later
+    named = arguments.get("before_from"), arguments.get("before_to")
+    return source, metric, earlier_range(later, metric.window, *named, now), later
 
 
 def _query(earlier: DayRange, later: DayRange) -> dict[str, str]:

@@ -29,7 +29,6 @@ _MONTHS = (1, 3, 12)
 _DEFAULT_MONTHS = 3
 _LONGEST = 3660
 _MOST_LEFT_OUT = 100
-_EARLIER = ("before_from", "before_to")
 
 
 class RangeError(DeniableError):
@@ -200,19 +199,22 @@ def before(days: DayRange, kind: windows.Kind) -> DayRange:
 
 
 def earlier_range(
-    days: DayRange, kind: windows.Kind, arguments: Mapping[str, str], now: float
+    days: DayRange, kind: windows.Kind, first: str | None, last: str | None, now: float
 ) -> DayRange:
-    """The days that these are compared with: those `before`, or from `before_from` to `before_to`.
+    """The days that these are compared with: those `before`, or from `first` to `last`, which an
+    address calls `before_from` and `before_to`.
 
     Raises:
         RangeError: they cannot be read.
     """
     earlier = before(days, kind)
-    given = {name: arguments[name] for name in _EARLIER if arguments.get(name)}
-    if not given:
+    if not (first or last):
         return earlier
-    usual = {"before_from": earlier.query["from"], "before_to": earlier.query["to"]}
-    return _left_out_alike(read_range({**usual, **given}, now, kind, "before_"), days, kind)
+    asked = {
+        "before_from": first or earlier.query["from"],
+        "before_to": last or earlier.query["to"],
+    }
+    return _left_out_alike(read_range(asked, now, kind, "before_"), days, kind)
 
 
 def _left_out_alike(earlier: DayRange, days: DayRange, kind: windows.Kind) -> DayRange:

@@ -113,9 +113,9 @@ def test_one_change_has_one_interval(
     same numbers with the same signs."""
     for day, shares in (("2026-11-13", [0.3, 0.6, 0.1, 0.0]), ("2026-11-20", [0.4, 0.55, 0.05, 0])):
         fill(empty_store, registry, "browser", shares, 20_000, day)
-    query = "from=2026-11-20&to=2026-11-20&value=chrome"
+    query = "from=2026-11-20&to=2026-11-20"
     interval = r"down (\S+) points \(95 % CI (\S+) to (\S+)\)"
-    page = told(browser.get(f"/metric/browser?{query}").text)
+    page = told(browser.get(f"/metric/browser?{query}&value=chrome").text)
     (since,) = re.findall(f"chrome vs 13 Nov 2026: {interval}", page)
     trend = told(browser.get("/metric/browser?from=2026-11-13&to=2026-11-20&value=chrome").text)
     assert f"20 Nov 2026 vs 13 Nov 2026: down {since[0]} points" in trend

@@ -200,8 +200,9 @@ def comparison(name: str) -> ResponseReturnValue:
             "difference between two periods can be given.",
         )
     later = asked_range(source, asked.first, asked.last, asked.without, metric.window)
-    given = {"before_from": asked.before_from or "", "before_to": asked.before_to or ""}
-    earlier = earlier_range(later, metric.window, given, source.clock())
+    earlier = earlier_range(
+        later, metric.window, asked.before_from, asked.before_to, source.clock()
+    )
     candidates = asked_candidates(source, metric, asked.value)
     bound(metric, candidates, asked.value, MAX_VALUES)
 
