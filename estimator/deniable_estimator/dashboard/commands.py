@@ -40,7 +40,7 @@ def dashboard(registry: str | None, store: str | None, bind: str | None) -> None
     except DeniableError as error:
         raise click.ClickException(str(error)) from error
     if not settings.dashboard_token:
-        environ["DENIABLE_DASHBOARD_TOKEN"] = secrets.token_urlsafe(16)
+        environ["DENIABLE_DASHBOARD_TOKEN"] = secrets.token_urlsafe(32)
         click.echo(f"token: {environ['DENIABLE_DASHBOARD_TOKEN']}")
     sys.stdout.flush()
     os.execve(  # noqa: S606  (this very interpreter, and arguments of ours alone)

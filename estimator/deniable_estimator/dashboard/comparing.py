@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from flask import Blueprint, render_template, request
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest
@@ -11,11 +9,13 @@ from werkzeug.exceptions import BadRequest
 from deniable import Metric, ValueListError
 from deniable_estimator.comparison import Comparison, compare, has_memory
 from deniable_estimator.dashboard.below import list_mistake
+from deniable_estimator.dashboard.calculations import compared, comparison_text
 from deniable_estimator.dashboard.charts.changes import change_chart, change_headline, change_lines
 from deniable_estimator.dashboard.pages import download
 from deniable_estimator.dashboard.privacy import even_guess
 from deniable_estimator.dashboard.ranges import DayRange, before, read_range
 from deniable_estimator.dashboard.source import Source, current_source, declared_metric
+from deniable_estimator.dashboard.versions import digest_of_candidates
 from deniable_estimator.messages import message
 
 __all__ = ["comparing"]
@@ -55,11 +55,17 @@ def comparison_file(name: str, form: str) -> ResponseReturnValue:
     source, metric, earlier, later = _asked(name)
     if obstacle := _obstacle(source, metric):
         raise BadRequest(obstacle)
-    comparison = _compare(source, metric, earlier, later)
-    if form == "csv":
-        return download(comparison.to_csv(), "text/csv", f"{name}-change.csv")
-    text = json.dumps(comparison.to_dict(), ensure_ascii=False, allow_nan=False)
-    return download(text, "application/json", f"{name}-change.json")
+    candidates = source.candidates(metric)
+    old, new = (source.estimate_at(metric, days, candidates) for days in (earlier, later))
+    found, known = compared(old.answer, new.answer, candidates), digest_of_candidates(candidates)
+    text = source.written(
+        len(found.values),
+        ("comparison file", old.version, new.version, known, form),
+        *(comparison_text, form, found, {}),
+        candidates=candidates,
+    )
+    kind = "text/csv" if form == "csv" else "application/json"
+    return download(text, kind, f"{name}-change.{form}")
 
 
 def _asked(name: str) -> tuple[Source, Metric, DayRange, DayRange]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from flask import Blueprint, Response, render_template, request
@@ -10,10 +9,10 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest
 
 from deniable import Metric, ValueListError
-from deniable.value_list import parse_values
 from deniable_estimator.comparison import compare, has_memory
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.below import list_mistake
+from deniable_estimator.dashboard.calculations import estimate_text, trend_text
 from deniable_estimator.dashboard.charts import folded_chart
 from deniable_estimator.dashboard.embedding import embed_link
 from deniable_estimator.dashboard.overview import metric_card, read_filters
@@ -22,11 +21,12 @@ from deniable_estimator.dashboard.ranges import before, presets, read_range
 from deniable_estimator.dashboard.source import Source, current_source, declared_metric
 from deniable_estimator.dashboard.table import table
 from deniable_estimator.dashboard.timeline import grouping, timeline
+from deniable_estimator.dashboard.versions import digest_of_candidates
 from deniable_estimator.dashboard.view import View, read_view
 from deniable_estimator.dashboard.words import freshness, headline
 from deniable_estimator.estimate import Estimate
 from deniable_estimator.messages import message
-from deniable_estimator.trend import GROUPS, Trend
+from deniable_estimator.trend import GROUPS
 
 __all__ = ["asked_view", "download", "pages"]
 
@@ -36,6 +36,7 @@ _CHART_BARS = 40
 _NOISE_BARS = 20
 _TABLE_LINES = 100
 """What a page of 100 KB has room for; all are a click away."""
+_TYPES = {"csv": "text/csv", "json": "application/json"}
 _ALL_LINES = 10_000
 """Of longer lists the files alone hold every value."""
 
@@ -81,14 +82,12 @@ def metric_upload(name: str) -> ResponseReturnValue:
     try:
         if file is None or not file.filename:
             raise ValueListError("The list", None, "is missing; choose a file")
-        candidates = parse_values(file.stream.read(), "Your list")
+        candidates = source.sent(file.stream.read(), "Your list")
     except ValueListError as error:
         return _page(source, metric, view, None, mistake=list_mistake(error)), 400
     form = request.form.get("form")
     if form in ("csv", "json"):
-        estimate = source.estimate(metric, view.days, candidates)
-        assert estimate is not None
-        return _estimate_file(estimate, form)
+        return _estimate_file(source, metric, view, candidates, form)
     return _page(source, metric, view, candidates, uploaded=True)
 
 
@@ -148,7 +147,8 @@ def _page(
 @pages.get("/metric/<name>.<any(csv, json):form>")
 def metric_file(name: str, form: str) -> ResponseReturnValue:
     """The estimate as a file."""
-    return _estimate_file(_estimate(*asked_view(name)), form)
+    source, metric, view = asked_view(name)
+    return _estimate_file(source, metric, view, _candidates(source, metric), form)
 
 
 @pages.get("/metric/<name>/trend.<any(csv, json):form>")
@@ -156,12 +156,15 @@ def trend_file(name: str, form: str) -> ResponseReturnValue:
     """The trend of every value as a file."""
     source, metric, view = asked_view(name)
     candidates = _candidates(source, metric)
-    found: Trend = source.trend(
-        metric, view.days, view.by or grouping(metric, view.days), candidates
+    by = view.by or grouping(metric, view.days)
+    found = source.trend_at(metric, view.days, by, candidates)
+    text = source.written(
+        len(found.answer.periods) * len(candidates or metric.values or ()),
+        ("trend file", found.version, digest_of_candidates(candidates), form),
+        *(trend_text, form, found.answer, {}),
+        candidates=candidates,
     )
-    if form == "csv":
-        return download(found.to_csv(), "text/csv", f"{name}-trend.csv")
-    return _json(found.to_dict(), f"{name}-trend.json")
+    return download(text, _TYPES[form], f"{name}-trend.{form}")
 
 
 def asked_view(name: str) -> tuple[Source, Metric, View]:
@@ -170,7 +173,7 @@ def asked_view(name: str) -> tuple[Source, Metric, View]:
     return source, metric, read_view(request.args, metric, source.clock())
 
 
-def _candidates(source: Source, metric: Metric) -> list[str] | None:
+def _candidates(source: Source, metric: Metric) -> Sequence[str] | None:
     """What the operator has listed; None where the metric itself lists its values."""
     candidates = source.candidates(metric)
     if metric.values is None and candidates is None:
@@ -182,12 +185,6 @@ def _candidates(source: Source, metric: Metric) -> list[str] | None:
             )
         )
     return candidates
-
-
-def _estimate(source: Source, metric: Metric, view: View) -> Estimate:
-    estimate = source.estimate(metric, view.days, _candidates(source, metric))
-    assert estimate is not None
-    return estimate
 
 
 def _since(source: Source, metric: Metric, view: View, estimate: Estimate) -> str | None:
@@ -215,15 +212,17 @@ def _notes(source: Source, metric: Metric, estimate: Estimate | None) -> list[st
     return notes
 
 
-def _estimate_file(estimate: Estimate, form: str) -> Response:
-    if form == "csv":
-        return download(estimate.to_csv(), "text/csv", f"{estimate.metric}.csv")
-    return _json(estimate.to_dict(), f"{estimate.metric}.json")
-
-
-def _json(document: dict[str, object], filename: str) -> Response:
-    text = json.dumps(document, ensure_ascii=False, allow_nan=False)
-    return download(text, "application/json", filename)
+def _estimate_file(
+    source: Source, metric: Metric, view: View, candidates: Sequence[str] | None, form: str
+) -> Response:
+    found = source.estimate_at(metric, view.days, candidates)
+    text = source.written(
+        len(found.answer.values),
+        ("estimate file", found.version, digest_of_candidates(candidates), form),
+        *(estimate_text, form, found.answer, {}),
+        candidates=candidates,
+    )
+    return download(text, _TYPES[form], f"{metric.name}.{form}")
 
 
 def download(text: str, mimetype: str, filename: str) -> Response:

@@ -16,7 +16,10 @@ from deniable.mechanisms import MAX_EPSILON, Mechanism
 from deniable_estimator.dashboard.below import told_mechanism, told_reason, told_scheme_mistake
 from deniable_estimator.dashboard.charts import BarChart, bar_chart
 from deniable_estimator.dashboard.charts.reach import ReachChart, reach_chart, share_text
+from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.privacy import PrivacyLabel, label_of
+from deniable_estimator.dashboard.source import current_source
+from deniable_estimator.dashboard.versions import digest
 from deniable_estimator.dashboard.words import number
 from deniable_estimator.estimate import Estimate, estimate
 from deniable_estimator.messages import message, sentence
@@ -31,6 +34,8 @@ planner = Blueprint("planner", __name__)
 
 _LARGEST_SIZE = 10_000
 """The planner's own limit: an example over longer lists would take seconds."""
+_LIGHT_SIZE = 100
+"""Of longer lists the example is calculated in another process."""
 _MOST_DEVICES = 10**10
 _BARS = 12
 _SHARE = 0.01
@@ -104,7 +109,9 @@ def planner_page() -> ResponseReturnValue:
     outcome, mistake = None, None
     if numbers is not None:
         try:
-            outcome = _outcome(numbers, memoize)
+            outcome = _calculated(numbers, memoize)
+        except (StillDecoding, TooManyDecodes):
+            raise
         except DeniableError as error:
             mistake = told_scheme_mistake(str(error))
     page = render_template(
@@ -129,6 +136,13 @@ def _read(arguments: Mapping[str, str]) -> tuple[list[Field], dict[str, float] |
             mistake = message(_WHOLE if whole else _NUMBER, lowest=lowest, highest=highest)
         fields.append(Field(name, label, explained, text, mistake))
     return fields, numbers if len(numbers) == len(fields) else None
+
+
+def _calculated(numbers: Mapping[str, float], memoize: bool) -> Outcome:
+    if numbers["size"] <= _LIGHT_SIZE:
+        return _outcome(numbers, memoize)
+    key = digest("planner", *sorted(numbers.items()), memoize)
+    return current_source().calculate(key, _outcome, numbers, memoize)
 
 
 def _outcome(numbers: Mapping[str, float], memoize: bool) -> Outcome:

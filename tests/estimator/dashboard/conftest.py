@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +18,7 @@ from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRow
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.settings import Settings
 
-TOKEN = "correct horse battery staple"
+TOKEN = "Vq3mS0x-8JtYc_1rKfWz5LbNpH2eGdUa"
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC).timestamp()
 YESTERDAY = "2026-11-20"
 
@@ -72,6 +73,13 @@ def fill(
     key = TallyRowKey(TallyKey(name, scheme.fingerprint, day), 0)
     increment = Increment(len(counts), n, tuple(range(len(counts))), counts)
     store.fold(Commit((secrets.token_hex(16),), {key: increment}), NOW)
+
+
+def text_of(client: FlaskClient, path: str) -> str:
+    """The page, once it is no longer being calculated."""
+    while (page := client.get(path)).status_code == 202:
+        time.sleep(0.05)
+    return page.text
 
 
 @pytest.fixture
