@@ -51,12 +51,12 @@ _SECONDS = sentence(
     "The answer is being calculated; it has taken {seconds:.0f} s. Ask again for it."
 )
 _ALL = sentence(
-    "{count} long calculations wait or are under way, as many as there may be. Ask again in "
+    "Long calculations that wait or are under way: {count}, as many as there may be. Ask again in "
     "{retry_after} s."
 )
 _YOURS = sentence(
-    "{count} long calculations of yours wait or are under way, as many as one reader may have. "
-    "Ask again in {retry_after} s."
+    "Long calculations of yours that wait or are under way: {count}, as many as one reader may "
+    "have. Ask again in {retry_after} s."
 )
 _TEXT = 100
 """Bytes that a short string takes, about."""
@@ -103,6 +103,7 @@ class _Job(Generic[_T]):
     asked: float
     done: int = 0
     of: int = 0
+    started: float | None = None
     ended: float | None = None
     future: Future[_T] = field(default_factory=Future)
 
@@ -193,7 +194,7 @@ class Decodes:
             self._sweep(now)
             job = self._jobs.get(name)
             if job is None:
-                self._admit(reader)
+                self._admit(reader, now)
                 job = self._jobs[name] = _Job(reader, now, now)
                 self._pool.submit(self._run, name, job, work)
             job.asked = now
@@ -224,20 +225,22 @@ class Decodes:
                 break
         return job.future.done()
 
-    def _admit(self, reader: str) -> None:
+    def _admit(self, reader: str, now: float) -> None:
         """Let a reader begin a job.
 
         Raises:
             TooManyDecodes: there are too many that have not ended.
         """
-        waiting = [each.reader for each in self._jobs.values() if each.ended is None]
-        mine = waiting.count(reader)
-        if mine < self._most_of_one and len(waiting) < self._most:
-            return
-        # One has to end: of all, or of the reader's, which are as far apart as they are few.
-        ahead = len(waiting) / max(1, mine) if mine >= self._most_of_one else 1
-        wait = math.ceil(self._mean * ahead / self._workers)
+        waiting = [each for each in self._jobs.values() if each.ended is None]
+        mine = sum(each.reader == reader for each in waiting)
         yours = mine >= self._most_of_one
+        if not yours and len(waiting) < self._most:
+            return
+        # What runs now may take longer than what has ended.
+        running = [now - each.started for each in waiting if each.started is not None]
+        usual = max(self._mean, *running, 0)
+        # One has to end: of all, or of the reader's, which are as far apart as they are few.
+        wait = math.ceil(usual * (len(waiting) / mine if yours else 1) / self._workers)
         count = mine if yours else len(waiting)
         raise TooManyDecodes(count, min(max(wait, 1), _LONGEST), yours=yours)
 
@@ -251,7 +254,7 @@ class Decodes:
                     self._jobs.pop(name, None)
                     raise _Abandoned
 
-        begun = self._clock()
+        job.started = self._clock()
         try:
             progress(0, 0)
             found = work(progress)
@@ -260,7 +263,7 @@ class Decodes:
             job.future.set_exception(error)
         else:
             job.ended = self._clock()
-            self._mean += _LATEST * (job.ended - begun - self._mean)
+            self._mean += _LATEST * (job.ended - job.started - self._mean)
             job.future.set_result(found)
 
     def _sweep(self, now: float) -> None:

@@ -165,11 +165,12 @@ class Settings(deniable_collector.settings.Settings):
         default=2, metadata={"parse": _whole(1, 64), "help": "processes for long calculations"}
     )
     dashboard_memory: int = field(
-        default=1 << 30,
+        # The most that any mechanism takes for as many strings as it can decode, and a fifth more.
+        default=3 << 29,
         metadata={"parse": _memory, "help": "most memory of each of these processes, in bytes"},
     )
     dashboard_seconds: int = field(
-        default=60,
+        default=120,
         metadata={
             "parse": _whole(1, 3600),
             "help": "most seconds of CPU time for one list in one period, one plan or one file",

@@ -33,8 +33,9 @@ _T = TypeVar("_T")
 
 _TASKS = 50
 """Tasks after which a process is replaced: what it has not given back by then is given back."""
-_NICE = 10
-"""Lower than the server, which has little to do and should do it at once."""
+_NICE = 5
+"""So much lower is their priority than the server's, which has little to do and should do it at
+once."""
 
 _PRELOADED = ("deniable_estimator.dashboard.planner",)
 """What a process needs, imported once and then shared by all of them."""
@@ -47,7 +48,7 @@ class TooHeavy(DeniableError):
         super().__init__(
             message(
                 "This calculation needs more than the {memory:,} MiB of memory or the {seconds:,} "
-                "seconds that one may have. Ask for fewer values, strings or days, or raise "
+                "s that one may have. Ask for fewer values, strings or days, or raise "
                 "DENIABLE_DASHBOARD_MEMORY or DENIABLE_DASHBOARD_SECONDS.",
                 memory=memory >> 20,
                 seconds=seconds,
@@ -129,7 +130,14 @@ class Workers:
             if slot.executor is None:
                 slot.executor = self._start()
             slot.tasks += 1
-            kind, told = slot.executor.submit(_task, self.seconds, source, sent).result()
+            try:
+                future = slot.executor.submit(_task, self.seconds, source, sent)
+            except BrokenProcessPool:
+                # It has died since its last task: that is not this one's fault.
+                slot.end()
+                slot.executor = self._start()
+                future = slot.executor.submit(_task, self.seconds, source, sent)
+            kind, told = future.result()
         except BrokenProcessPool:
             slot.end()
             raise (Closed() if self._closed else TooHeavy(self.memory, self.seconds)) from None

@@ -153,7 +153,7 @@ def test_a_full_queue_says_when(made: Made, held: threading.Event) -> None:
     assert page.status_code == 503
     seconds = int(page.headers["Retry-After"])
     assert page.headers["Refresh"] == str(seconds)
-    assert "2 long calculations wait or are under way, as many as there may be." in page.text
+    assert "Long calculations that wait or are under way: 2, as many as there may be." in page.text
     assert f"Ask again in {seconds} s." in page.text
     problem = api.get(f"/api/v1/plan?{PLAN}&devices=1003")
     assert problem.status_code == 503
@@ -183,7 +183,7 @@ def test_one_reader_leaves_room_for_others(made: Made, held: threading.Event) ->
             assert "of yours" not in answer.text
         refused = reader.get(f"{path}?{PLAN}&devices={next(numbers)}")
         assert refused.status_code == 503
-        assert "2 long calculations of yours wait or are under way" in refused.text
+        assert "Long calculations of yours that wait or are under way: 2" in refused.text
         assert int(refused.headers["Retry-After"]) >= 1
 
 

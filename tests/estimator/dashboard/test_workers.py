@@ -25,8 +25,8 @@ MEMORY = 1 << 30
 
 @pytest.fixture
 def workers() -> Iterator[Workers]:
-    """Two processes with a gibibyte each, and two seconds for a task."""
-    workers = Workers(2, MEMORY, 2)
+    """Two processes with a gibibyte each, and a second for a task."""
+    workers = Workers(2, MEMORY, 1)
     yield workers
     workers.close()
 
@@ -80,10 +80,10 @@ def test_time_is_bounded(workers: Workers) -> None:
     """A task that calculates for longer than the limit is ended, also where it holds Python's
     lock, and the next one has all of its time again."""
     begun = time.monotonic()
-    with pytest.raises(TooHeavy, match="2 seconds"):
+    with pytest.raises(TooHeavy, match="1 s that"):
         workers.run(sum, range(10**12))
     assert time.monotonic() - begun < 60
-    for _ in range(3):
+    for _ in range(5):
         assert workers.run(sum, range(10**7)) == 10**7 * (10**7 - 1) // 2
 
 
@@ -99,15 +99,8 @@ def test_a_process_that_dies_is_replaced(workers: Workers) -> None:
         assert other.result(30) is None
     os.kill(process, signal.SIGKILL)
     assert gone(process)
-    # The pool may not have noticed yet; then it does so by this task.
-    for _ in range(2):
-        try:
-            assert workers.run(os.getpid) != process
-            break
-        except TooHeavy:
-            pass
-    else:
-        raise AssertionError("it was not replaced")
+    time.sleep(0.5)
+    assert workers.run(os.getpid) != process, "what died between tasks harms none"
 
 
 def test_a_process_is_replaced_after_some_tasks(workers: Workers) -> None:

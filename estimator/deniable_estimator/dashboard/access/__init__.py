@@ -15,7 +15,18 @@ import threading
 from collections.abc import Sequence
 from urllib.parse import urlencode, urlsplit
 
-from flask import Blueprint, Flask, Request, current_app, g, redirect, render_template, request
+from flask import (
+    Blueprint,
+    Flask,
+    Request,
+    Response,
+    current_app,
+    g,
+    make_response,
+    redirect,
+    render_template,
+    request,
+)
 from flask import session as cookie
 from flask.sessions import SecureCookieSessionInterface
 from flask.typing import ResponseReturnValue
@@ -123,7 +134,8 @@ def sign_in() -> ResponseReturnValue:
     if token is None:
         return redirect(target, 303) if _signed_in() else _form(target)
     door = _door()
-    door.guesses.check(request)
+    if (slowed := _slowed(target)) is not None:
+        return slowed
     if not door.opens(token):
         door.guesses.wrong(request)
     # The redirect takes the token out of the address bar whether or not it was right.
@@ -137,7 +149,8 @@ def sign_in() -> ResponseReturnValue:
 def sign_in_post() -> ResponseReturnValue:
     target = _local(request.form.get("next", "/"))
     door = _door()
-    door.guesses.check(request)
+    if (slowed := _slowed(target)) is not None:
+        return slowed
     if not door.opens(request.form.get("token", "").strip()):
         door.guesses.wrong(request)
         return _form(target, wrong=True), 403
@@ -271,9 +284,26 @@ def _local(target: str) -> str:
     return target if fine else "/"
 
 
-def _form(target: str, *, wrong: bool = False) -> str:
+def _slowed(target: str) -> Response | None:
+    """The form with how long to wait, for a network that has shown too many wrong tokens."""
+    try:
+        _door().guesses.check(request)
+    except Problem as error:
+        if not for_people(request):
+            raise
+        refusal = make_response(_form(target, slowed=error.description), error.code)
+        refusal.headers["Retry-After"] = str(error.retry_after)
+        return refusal
+    return None
+
+
+def _form(target: str, *, wrong: bool = False, slowed: str | None = None) -> str:
     return render_template(
-        "login.html", target=target, wrong=wrong, used=request.args.get("used") == "1"
+        "login.html",
+        target=target,
+        wrong=wrong,
+        slowed=slowed,
+        used=request.args.get("used") == "1",
     )
 
 
