@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from flask import Flask, Response, current_app, jsonify, make_response, render_template, request
 from flask.typing import ResponseReturnValue
@@ -70,7 +71,8 @@ def create_app(
     """The WSGI application. What is left out comes from the DENIABLE_* environment.
 
     Whoever serves it calls `close_app` before the process ends, so that no calculation has to
-    be waited for.
+    be waited for. It starts processes as `multiprocessing` does: a script that serves it keeps
+    what it does under `if __name__ == "__main__"`.
 
     Raises:
         SettingsError, RegistryError, StoreError: what it was given cannot be used.
@@ -113,6 +115,8 @@ def create_app(
     app.register_blueprint(planner)
     app.register_blueprint(api)
     app.register_blueprint(pictures)
+    for name in ("pages.metric_page", "pages.metric_upload"):
+        app.view_functions[name] = _with_room(app.view_functions[name])
     origins = tuple(settings.dashboard_frame_ancestors.split())
     offer_embedding(app, origins, settings.dashboard_embed_days, settings.public_url)
     app.add_url_rule("/healthz", "healthz", _healthz)
@@ -174,6 +178,19 @@ def _limit() -> None:
     """Bound what is read of a body by what it is for."""
     upload = current_app.config["DENIABLE_UPLOAD"]
     request.max_content_length = upload if request.endpoint in _UPLOADS else MAX_FORM
+
+
+def _with_room(view: Callable[..., Any]) -> Callable[..., Any]:
+    """The same view; of pages that list every value, few at a time."""
+
+    def answer(**arguments: str) -> Any:
+        if request.args.get("lines") != "all":
+            return view(**arguments)
+        source: Source = current_app.extensions["deniable_source"]
+        with source.decodes.large():
+            return view(**arguments)
+
+    return answer
 
 
 def _protect(response: Response) -> Response:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -31,6 +31,9 @@ _MOST_OF_ONE = 8
 _MOST_WAITING = 4
 """So many of the server's threads may wait long, and as many others for a moment; the rest of
 them (`gunicorn_conf.py`) always answer at once."""
+_MOST_LARGE = 4
+"""So many large pages are written at a time: the server itself does that, in some tenths of a
+second."""
 _MOMENT = 1.0
 """Seconds."""
 _USUAL = 2.0
@@ -132,6 +135,7 @@ class Decodes:
         self._jobs: dict[bytes, _Job[Any]] = {}
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="decode")
         self._seats = threading.Semaphore(_MOST_WAITING)
+        self._large = threading.Semaphore(_MOST_LARGE)
         self._brief_seats = threading.Semaphore(_MOST_WAITING)
 
     @property
@@ -206,6 +210,20 @@ class Decodes:
                 del self._jobs[name]
         found: _T = job.future.result()
         return found
+
+    @contextmanager
+    def large(self) -> Iterator[None]:
+        """While a large page is written.
+
+        Raises:
+            TooManyDecodes: as many are being written as may be.
+        """
+        if not self._large.acquire(blocking=False):
+            raise TooManyDecodes(_MOST_LARGE, 1, yours=False)
+        try:
+            yield
+        finally:
+            self._large.release()
 
     def forget(self, name: bytes) -> None:
         """Whoever asked has been given what is known now: what a job of that name finds, or has

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 
@@ -185,6 +186,23 @@ def test_one_reader_leaves_room_for_others(made: Made, held: threading.Event) ->
         assert refused.status_code == 503
         assert "Long calculations of yours that wait or are under way: 2" in refused.text
         assert int(refused.headers["Retry-After"]) >= 1
+
+
+def test_few_large_pages_are_written_at_a_time(made: Made) -> None:
+    """Four pages that list every value; the fifth reader is told to come back, and others are not
+    concerned."""
+    app = made()
+    reader, decodes = person(app), app.extensions["deniable_source"].decodes
+    while reader.get("/metric/long").status_code == 202:
+        time.sleep(0.05)
+    with ExitStack() as others:
+        for _ in range(4):
+            others.enter_context(decodes.large())
+        refused = reader.get("/metric/long?lines=all")
+        assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
+        assert reader.get("/metric/long").status_code == 200
+    for _ in range(5):
+        assert reader.get("/metric/long?lines=all").status_code == 200
 
 
 def test_long_answers_are_those_of_the_library(
