@@ -190,12 +190,21 @@ def _begin(lifeline: Connection, memory: int) -> None:
     # Ctrl-C in a terminal reaches it too; it ends when the server does.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    os.nice(_NICE)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # macOS knows this limit and does not keep it.
-    with suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    # A sandbox may forbid these calls (systemd's @resources), and macOS does not keep RLIMIT_AS.
+    with suppress(OSError):
+        os.nice(_NICE)
+    _limit(resource.RLIMIT_CORE, 0)
+    _limit(resource.RLIMIT_AS, memory)
     threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
+
+
+def _limit(what: int, most: int) -> None:
+    """Let this process have no more of something than that, as far as the system lets us say so."""
+    _, hard = resource.getrlimit(what)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(
+            what, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard)
+        )
 
 
 def _end_with(lifeline: Connection) -> None:
@@ -209,9 +218,8 @@ def _task(seconds: int, source: tuple[str, bytes] | list[str] | None, sent: byte
     """One task: ("done", result), ("error", what to raise) or ("memory", None)."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     spent = used.ru_utime + used.ru_stime
-    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     # What takes longer is ended by the system (SIGXCPU).
-    resource.setrlimit(resource.RLIMIT_CPU, (int(spent) + seconds + 1, hard))
+    _limit(resource.RLIMIT_CPU, int(spent) + seconds + 1)
     try:
         strings = None if source is None else reread(source)
         function, arguments = _unpacked(sent, strings)

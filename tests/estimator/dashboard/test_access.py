@@ -182,6 +182,7 @@ def test_sessions_are_shared_and_outlive_a_restart(
         create_app(broken, store=store, registry=registry)
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_a_session_ends_twelve_hours_after_its_last_use(tmp_path: Path) -> None:
     """Use prolongs it; what has ended is forgotten when somebody signs in; a forked process has a
     connection of its own."""
