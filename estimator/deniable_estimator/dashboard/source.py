@@ -45,7 +45,7 @@ PAGE_PATIENCE = 1.0
 FILE_PATIENCE = 25.0
 """Seconds that programs, files and sent forms wait: shorter than proxies do."""
 
-_LIGHT_BYTES = 1 << 15
+_LIGHT_SIZE = 1 << 15
 """A longer list is read in another process: to bring some texts into normal form takes long."""
 
 _T = TypeVar("_T")
@@ -117,21 +117,25 @@ class Source:
             ValueListError: the list, which the error calls `name`, has a mistake.
             StillDecoding, TooManyDecodes: it takes longer than one may wait.
         """
-        text = isinstance(listed, bytes)
-        if (listed.count(b"\n") if isinstance(listed, bytes) else len(listed)) > self.most_strings:
+        if isinstance(listed, bytes):
+            count, size = len(listed.removesuffix(b"\n").split(b"\n")), len(listed)
+        else:
+            count, size = len(listed), sum(map(len, listed))
+        if count > self.most_strings:
             raise ValueListError(
                 name,
                 None,
                 f"has more than {self.most_strings:,} strings; send fewer, or part of them at a "
                 "time",
             )
+        text = isinstance(listed, bytes)
         parse = parse_values if text else value_texts
-        if len(listed) <= (_LIGHT_BYTES if text else LIGHT):
+        if count <= LIGHT and size <= _LIGHT_SIZE:
             return parse(listed, name)  # type: ignore[arg-type]
         whole = listed
         if not isinstance(whole, bytes):
             whole = "\n".join(whole).encode("utf-8", "surrogatepass")
-        key = digest("sent", name, text, len(listed), digest_of_bytes(whole))
+        key = digest("sent", name, text, count, digest_of_bytes(whole))
         return Listed(self.calculate(key, parse, listed, name))
 
     def calculate(

@@ -247,10 +247,13 @@ def test_the_length_of_a_sent_list_is_a_setting(made: Made) -> None:
     app = made(dashboard_strings=3)
     for strings, status in ((["a", "b", "c"], 200), (["a", "b", "c", "d"], 400)):
         for answer in (
-            program(app).post(
-                "/api/v1/metrics/site/estimate",
-                data="\n".join(strings) + "\n",
-                content_type="text/plain",
+            *(
+                program(app).post(
+                    "/api/v1/metrics/site/estimate",
+                    data="\n".join(strings) + end,
+                    content_type="text/plain",
+                )
+                for end in ("", "\n")
             ),
             program(app).post("/api/v1/metrics/site/estimate", json={"candidates": strings}),
         ):
