@@ -136,7 +136,7 @@ class Source:
         if not isinstance(whole, bytes):
             whole = "\n".join(whole).encode("utf-8", "surrogatepass")
         key = digest("sent", name, text, count, digest_of_bytes(whole))
-        return Listed(self.calculate(key, parse, listed, name))
+        return self.decodes.get(key, lambda: Listed(self.calculate(key, parse, listed, name)))
 
     def calculate(
         self,
