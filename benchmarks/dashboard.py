@@ -37,7 +37,7 @@ from deniable_estimator.population import zipf_shares
 from deniable_estimator.reading import read
 from deniable_estimator.sampling import sample_tally
 
-TOKEN = secrets.token_hex(16)
+TOKEN = secrets.token_urlsafe(32)
 TODAY = date(2026, 11, 21)
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC).timestamp()
 DAYS = 56

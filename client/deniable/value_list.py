@@ -24,7 +24,13 @@ MAX_VALUE_BYTES = 1024
 _SURELY = MAX_VALUE_BYTES // 4
 """A text with so many letters is never too long: a letter has at most four bytes."""
 
+_HOPELESS = 2 * MAX_VALUE_BYTES
+"""So many letters are too long in any form. To bring them into normal form could take hours: that
+takes the square of a run of combining marks."""
+
 _NONE = "holds no value; write one on each line"
+
+_TOO_LONG = f"is longer than {MAX_VALUE_BYTES} bytes"
 
 _BROKEN = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 """Control characters but the line break, and halves of surrogate pairs."""
@@ -36,6 +42,8 @@ def value_text(text: str) -> str:
     Raises:
         ValueError: the text cannot be a value; the message says why, and does not repeat it.
     """
+    if len(text) > _HOPELESS:
+        raise ValueError(_TOO_LONG)
     value = unicodedata.normalize("NFC", text)
     broken = _BROKEN.search(value)
     if broken and broken[0] >= "\ud800":
@@ -45,7 +53,7 @@ def value_text(text: str) -> str:
     if not value or value.isspace():
         raise ValueError("is blank")
     if _long(value):
-        raise ValueError(f"is longer than {MAX_VALUE_BYTES} bytes")
+        raise ValueError(_TOO_LONG)
     return value
 
 
@@ -58,6 +66,9 @@ def value_texts(texts: Sequence[str], source: str) -> list[str]:
     """
     if not texts:
         raise ValueListError(source, None, _NONE)
+    for number, text in enumerate(texts, 1):
+        if len(text) > _HOPELESS:
+            raise ValueListError(source, number, f"{_TOO_LONG}; remove it")
     joined = unicodedata.normalize("NFC", "\n".join(texts))
     values = joined.split("\n")
     distinct = set(values)

@@ -7,8 +7,9 @@ import logging
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from flask import Flask, Response, current_app, jsonify, render_template, request
+from flask import Flask, Response, current_app, jsonify, make_response, render_template, request
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest, HTTPException, InternalServerError, ServiceUnavailable
 from werkzeug.middleware.proxy_fix import ProxyFix
@@ -19,6 +20,8 @@ from deniable_collector.settings import SettingsError
 from deniable_collector.stores import Store, StoreError, StoreUnavailable, store_of
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.access import for_people, guard
+from deniable_estimator.dashboard.access.guesses import Guesses
+from deniable_estimator.dashboard.access.sessions import Sessions
 from deniable_estimator.dashboard.access.tokens import parse_tokens
 from deniable_estimator.dashboard.api import api
 from deniable_estimator.dashboard.api.representations import GZIPPED
@@ -36,11 +39,12 @@ from deniable_estimator.dashboard.settings import Settings
 from deniable_estimator.dashboard.source import Source
 from deniable_estimator.dashboard.uploads import ListNotKept, offer_uploads
 from deniable_estimator.dashboard.waiting import waiting_page, waiting_problem
+from deniable_estimator.dashboard.workers import Closed, TooHeavy, Workers
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.isolation import isolated
 from deniable_estimator.messages import message
 
-__all__ = ["CONTENT_SECURITY_POLICY", "MAX_FORM", "create_app"]
+__all__ = ["CONTENT_SECURITY_POLICY", "MAX_FORM", "close_app", "create_app"]
 
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; "
@@ -67,6 +71,10 @@ def create_app(
 ) -> Flask:
     """The WSGI application. What is left out comes from the DENIABLE_* environment.
 
+    Whoever serves it calls `close_app` before the process ends, so that no calculation has to
+    be waited for. It starts processes as `multiprocessing` does: a script that serves it keeps
+    what it does under `if __name__ == "__main__"`.
+
     Raises:
         SettingsError, RegistryError, StoreError: what it was given cannot be used.
     """
@@ -82,15 +90,25 @@ def create_app(
         registry or Registry.load(settings.registry),
         clock,
         Path(settings.candidates_dir) if settings.candidates_dir else None,
-        Decodes(settings.dashboard_cache),
+        Decodes(
+            settings.dashboard_cache,
+            workers=settings.dashboard_workers,
+            most=settings.dashboard_queue,
+            most_of_one=settings.dashboard_queue_of_one,
+        ),
+        Workers(settings.dashboard_workers, settings.dashboard_memory, settings.dashboard_seconds),
         settings.fakes,
         settings.alarm_level,
+        most_strings=settings.dashboard_strings,
     )
     app.before_request(_limit)
     guard(
         app,
         settings.dashboard_token,
         login_link=settings.dashboard_login_link,
+        sessions=_sessions(settings.dashboard_sessions, clock),
+        guesses=Guesses(settings.dashboard_guesses, settings.trusted_proxies),
+        public_url=settings.public_url,
         tokens=parse_tokens(settings.api_tokens),
     )
     offer_uploads(app, clock)
@@ -99,8 +117,10 @@ def create_app(
     app.register_blueprint(planner)
     app.register_blueprint(api)
     app.register_blueprint(pictures)
+    for name in ("pages.metric_page", "pages.metric_upload"):
+        app.view_functions[name] = _with_room(app.view_functions[name])
     origins = tuple(settings.dashboard_frame_ancestors.split())
-    offer_embedding(app, origins, settings.dashboard_embed_days)
+    offer_embedding(app, origins, settings.dashboard_embed_days, settings.public_url)
     app.add_url_rule("/healthz", "healthz", _healthz)
     app.after_request(_protect)
     app.after_request(_compress)
@@ -112,6 +132,8 @@ def create_app(
     app.register_error_handler(StillDecoding, _still_decoding)
     app.register_error_handler(TooManyDecodes, _still_decoding)
     app.register_error_handler(ListNotKept, _not_kept)
+    app.register_error_handler(TooHeavy, _too_heavy)
+    app.register_error_handler(Closed, _closed)
     app.register_error_handler(StoreError, _store_trouble)
     app.register_error_handler(Exception, _failure)
     offer_languages(app)
@@ -140,6 +162,20 @@ def create_app(
     return app
 
 
+def _sessions(path: str, clock: Callable[[], float]) -> Sessions:
+    try:
+        return Sessions(path, clock)
+    except OSError as error:
+        problem = f"DENIABLE_DASHBOARD_SESSIONS cannot be opened as a file: {error.strerror}"
+        raise SettingsError([problem]) from None
+
+
+def close_app(app: Flask) -> None:
+    """End the processes that calculate for an application."""
+    source: Source = app.extensions["deniable_source"]
+    source.workers.close()
+
+
 def _healthz() -> ResponseReturnValue:
     return {"status": "ok"}
 
@@ -148,6 +184,19 @@ def _limit() -> None:
     """Limit the size of a body by its purpose."""
     upload = current_app.config["DENIABLE_UPLOAD"]
     request.max_content_length = upload if request.endpoint in _UPLOADS else MAX_FORM
+
+
+def _with_room(view: Callable[..., Any]) -> Callable[..., Any]:
+    """The same view; of pages that list every value, few at a time."""
+
+    def answer(**arguments: str) -> Any:
+        if request.args.get("lines") != "all":
+            return view(**arguments)
+        source: Source = current_app.extensions["deniable_source"]
+        with source.decodes.large():
+            return view(**arguments)
+
+    return answer
 
 
 def _protect(response: Response) -> Response:
@@ -225,7 +274,18 @@ def _still_decoding(error: StillDecoding | TooManyDecodes) -> ResponseReturnValu
     """A page reloads by itself, but it cannot send a POST again."""
     if isinstance(error, StillDecoding) and request.method != "POST" and for_people(request):
         return waiting_page(error)
-    return _error(waiting_problem(error))
+    response = make_response(_error(waiting_problem(error)))
+    if isinstance(error, TooManyDecodes) and request.method != "POST" and for_people(request):
+        response.headers["Refresh"] = str(error.retry_after)
+    return response
+
+
+def _too_heavy(error: TooHeavy) -> ResponseReturnValue:
+    return _error(Problem(400, "too-heavy", message("Too much at once"), str(error)))
+
+
+def _closed(error: Closed) -> ResponseReturnValue:
+    return _error(ServiceUnavailable(str(error), retry_after=error.retry_after))
 
 
 def _not_kept(error: ListNotKept) -> ResponseReturnValue:

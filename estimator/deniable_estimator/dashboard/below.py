@@ -110,6 +110,7 @@ _LIST_MISTAKES = (
     sentence("is blank; remove it"),
     sentence("repeats line {line}; remove one of the two"),
     sentence("is missing; choose a file"),
+    sentence("has more than {most} strings; send fewer, or part of them at a time"),
 )
 
 

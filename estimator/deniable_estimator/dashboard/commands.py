@@ -46,7 +46,7 @@ def dashboard(registry: str | None, store: str | None, bind: str | None) -> None
     for told in Settings.strangers(environ):
         click.echo(f"warning: {told}", err=True)
     if not settings.dashboard_token:
-        environ["DENIABLE_DASHBOARD_TOKEN"] = secrets.token_urlsafe(16)
+        environ["DENIABLE_DASHBOARD_TOKEN"] = secrets.token_urlsafe(32)
         click.echo(f"token: {environ['DENIABLE_DASHBOARD_TOKEN']}")
     sys.stdout.flush()
     os.execve(  # noqa: S606  (this very interpreter, and arguments of ours alone)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 
 from flask import Blueprint, render_template, request
@@ -13,6 +12,7 @@ from deniable import Metric, ValueListError
 from deniable_estimator.comparison import Comparison, compare, has_memory
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of, left_out
 from deniable_estimator.dashboard.below import list_mistake
+from deniable_estimator.dashboard.calculations import compared, comparison_text
 from deniable_estimator.dashboard.charts.changes import change_chart, change_headline, change_lines
 from deniable_estimator.dashboard.pages import download, keep_form, listed
 from deniable_estimator.dashboard.privacy import even_guess
@@ -24,6 +24,7 @@ from deniable_estimator.dashboard.ranges import (
     read_range,
 )
 from deniable_estimator.dashboard.source import Source, current_source, declared_metric
+from deniable_estimator.dashboard.versions import digest_of_candidates
 from deniable_estimator.dashboard.words import impossible
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
@@ -85,11 +86,17 @@ def comparison_file(name: str, form: str) -> ResponseReturnValue:
     source, metric, earlier, later = _asked(name)
     if obstacle := _obstacle(source, metric):
         raise BadRequest(obstacle)
-    comparison = _compare(source, metric, earlier, later)
-    if form == "csv":
-        return download(comparison.to_csv(), "text/csv", f"{name}-change.csv")
-    text = json.dumps(comparison.to_dict(), ensure_ascii=False, allow_nan=False)
-    return download(text, "application/json", f"{name}-change.json")
+    candidates = listed(source, metric)
+    old, new = (source.estimate_at(metric, days, candidates) for days in (earlier, later))
+    found, known = compared(old.answer, new.answer, candidates), digest_of_candidates(candidates)
+    text = source.written(
+        len(found.values),
+        ("comparison file", old.version, new.version, known, form),
+        *(comparison_text, form, found, {}),
+        candidates=candidates,
+    )
+    kind = "text/csv" if form == "csv" else "application/json"
+    return download(text, kind, f"{name}-change.{form}")
 
 
 def _headline(comparison: Comparison, alarms: Sequence[Alarm]) -> str:

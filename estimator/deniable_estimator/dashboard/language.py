@@ -21,6 +21,7 @@ from jinja2 import pass_eval_context
 from jinja2.nodes import EvalContext
 from markupsafe import Markup
 
+from deniable_estimator.dashboard.access import over_tls
 from deniable_estimator.messages import Dated, Language, Message, translated
 
 __all__ = ["ENGLISH", "LANGUAGES", "TRANSLATIONS", "current_language", "offer_languages", "told"]
@@ -111,7 +112,7 @@ def _say_which(response: Response) -> Response:
             _COOKIE,
             chosen,
             max_age=_COOKIE_SECONDS,
-            secure=request.is_secure,
+            secure=over_tls(),
             httponly=True,
             samesite="Lax",
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from urllib.parse import urlencode
@@ -12,12 +11,12 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest
 
 from deniable import Metric, ValueListError
-from deniable.value_list import parse_values
 from deniable_estimator.comparison import compare, has_memory
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.access import for_people
 from deniable_estimator.dashboard.alarms import alarm_of, left_out
 from deniable_estimator.dashboard.below import list_mistake
+from deniable_estimator.dashboard.calculations import estimate_text, trend_text
 from deniable_estimator.dashboard.charts import folded_chart
 from deniable_estimator.dashboard.embedding import embed_link
 from deniable_estimator.dashboard.overview import attention, cards, read_filters
@@ -27,12 +26,13 @@ from deniable_estimator.dashboard.source import Source, current_source, declared
 from deniable_estimator.dashboard.table import table
 from deniable_estimator.dashboard.timeline import grouping, timeline
 from deniable_estimator.dashboard.uploads import forget_list, keep_list, kept_list
+from deniable_estimator.dashboard.versions import digest_of_candidates
 from deniable_estimator.dashboard.view import NAMES, View, read_view
 from deniable_estimator.dashboard.words import freshness, headline
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.estimate import Estimate
 from deniable_estimator.messages import message, spaced
-from deniable_estimator.trend import GROUPS, Trend
+from deniable_estimator.trend import GROUPS
 
 __all__ = ["asked_view", "download", "keep_form", "listed", "pages"]
 
@@ -42,6 +42,7 @@ _CHART_BARS = 40
 _NOISE_BARS = 20
 _TABLE_LINES = 100
 """How many values fit into a page of 100 KB; a link lists all."""
+_TYPES = {"csv": "text/csv", "json": "application/json"}
 _ALL_LINES = 10_000
 """For longer lists, only the files contain every value."""
 
@@ -106,7 +107,7 @@ def metric_upload(name: str) -> ResponseReturnValue:
         if file is None or not file.filename:
             raise ValueListError("The list", None, "is missing; choose a file")
         sent = file.stream.read()
-        parse_values(sent, "Your list")
+        source.sent(sent, "Your list")
     except ValueListError as error:
         return _page(source, metric, view, None, mistake=list_mistake(error)), 400
     keep_list(metric, sent)
@@ -190,7 +191,8 @@ def _page(
 @pages.get("/metric/<name>.<any(csv, json):form>")
 def metric_file(name: str, form: str) -> ResponseReturnValue:
     """The estimate as a file."""
-    return _estimate_file(_estimate(*asked_view(name)), form)
+    source, metric, view = asked_view(name)
+    return _estimate_file(source, metric, view, _candidates(source, metric), form)
 
 
 @pages.get("/metric/<name>/trend.<any(csv, json):form>")
@@ -198,12 +200,15 @@ def trend_file(name: str, form: str) -> ResponseReturnValue:
     """The trend of every value as a file."""
     source, metric, view = asked_view(name)
     candidates = _candidates(source, metric)
-    found: Trend = source.trend(
-        metric, view.days, view.by or grouping(metric, view.days), candidates
+    by = view.by or grouping(metric, view.days)
+    found = source.trend_at(metric, view.days, by, candidates)
+    text = source.written(
+        len(found.answer.periods) * len(candidates or metric.values or ()),
+        ("trend file", found.version, digest_of_candidates(candidates), form),
+        *(trend_text, form, found.answer, {}),
+        candidates=candidates,
     )
-    if form == "csv":
-        return download(found.to_csv(), "text/csv", f"{name}-trend.csv")
-    return _json(found.to_dict(), f"{name}-trend.json")
+    return download(text, _TYPES[form], f"{name}-trend.{form}")
 
 
 def keep_form(error: RangeError | EstimateError, *fields: str) -> RangeError:
@@ -256,12 +261,6 @@ def _candidates(source: Source, metric: Metric) -> Sequence[str] | None:
     return candidates
 
 
-def _estimate(source: Source, metric: Metric, view: View) -> Estimate:
-    estimate = source.estimate(metric, view.days, _candidates(source, metric))
-    assert estimate is not None
-    return estimate
-
-
 def _since(source: Source, metric: Metric, view: View, estimate: Estimate) -> str | None:
     """The change of the leading value against the days before with the same weekdays; None
     without answers there."""
@@ -296,15 +295,17 @@ def _notes(source: Source, metric: Metric, estimate: Estimate | None) -> list[st
     return [*notes, *attention(source, metric, estimate)]
 
 
-def _estimate_file(estimate: Estimate, form: str) -> Response:
-    if form == "csv":
-        return download(estimate.to_csv(), "text/csv", f"{estimate.metric}.csv")
-    return _json(estimate.to_dict(), f"{estimate.metric}.json")
-
-
-def _json(document: dict[str, object], filename: str) -> Response:
-    text = json.dumps(document, ensure_ascii=False, allow_nan=False)
-    return download(text, "application/json", filename)
+def _estimate_file(
+    source: Source, metric: Metric, view: View, candidates: Sequence[str] | None, form: str
+) -> Response:
+    found = source.estimate_at(metric, view.days, candidates)
+    text = source.written(
+        len(found.answer.values),
+        ("estimate file", found.version, digest_of_candidates(candidates), form),
+        *(estimate_text, form, found.answer, {}),
+        candidates=candidates,
+    )
+    return download(text, _TYPES[form], f"{metric.name}.{form}")
 
 
 def download(text: str, mimetype: str, filename: str) -> Response:

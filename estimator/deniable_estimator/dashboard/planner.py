@@ -16,9 +16,12 @@ from deniable.mechanisms import MAX_EPSILON, Mechanism
 from deniable_estimator.dashboard.below import told_mechanism, told_reason, told_scheme_mistake
 from deniable_estimator.dashboard.charts import BarChart, bar_chart
 from deniable_estimator.dashboard.charts.reach import ReachChart, reach_chart, share_text
+from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.pages import keep_form
 from deniable_estimator.dashboard.privacy import PrivacyLabel, label_of
 from deniable_estimator.dashboard.ranges import RangeError, check_names
+from deniable_estimator.dashboard.source import current_source
+from deniable_estimator.dashboard.versions import digest
 from deniable_estimator.dashboard.words import number
 from deniable_estimator.estimate import Estimate, estimate
 from deniable_estimator.messages import message, sentence
@@ -33,6 +36,8 @@ planner = Blueprint("planner", __name__)
 
 _LARGEST_SIZE = 10_000
 """The planner's own limit: an example over longer lists would take seconds."""
+_LIGHT_SIZE = 100
+"""Of longer lists the example is calculated in another process."""
 _MOST_DEVICES = 10**10
 _BARS = 12
 _SHARE = 0.01
@@ -111,7 +116,9 @@ def planner_page() -> ResponseReturnValue:
         numbers, mistake = None, str(keep_form(error))
     if numbers is not None:
         try:
-            outcome = _outcome(numbers, memoize)
+            outcome = _calculated(numbers, memoize)
+        except (StillDecoding, TooManyDecodes):
+            raise
         except DeniableError as error:
             # Only the memory of the devices can be impossible here, and its bound is at fault.
             fields = _marked(fields, "lifetime_epsilon", told_scheme_mistake(str(error)))
@@ -150,6 +157,13 @@ def _read(arguments: Mapping[str, str]) -> tuple[list[Field], dict[str, float] |
 def _marked(fields: Sequence[Field], name: str, mistake: str) -> list[Field]:
     """The same fields, one of them with its mistake."""
     return [replace(each, mistake=mistake) if each.name == name else each for each in fields]
+
+
+def _calculated(numbers: Mapping[str, float], memoize: bool) -> Outcome:
+    if numbers["size"] <= _LIGHT_SIZE:
+        return _outcome(numbers, memoize)
+    key = digest("planner", *sorted(numbers.items()), memoize)
+    return current_source().calculate(key, _outcome, numbers, memoize)
 
 
 def _outcome(numbers: Mapping[str, float], memoize: bool) -> Outcome:

@@ -14,15 +14,23 @@ from typing import Generic, Protocol, TypeVar
 from flask import current_app, g, request
 from werkzeug.exceptions import NotFound
 
-from deniable import Metric, Registry, windows
-from deniable.value_list import read_values
+from deniable import Metric, Registry, ValueListError, windows
+from deniable.value_list import parse_values, read_values, value_texts
 from deniable_collector.stores.base import Store
 from deniable_estimator.anomalies import ALARM_LEVEL
-from deniable_estimator.dashboard.access import for_people
+from deniable_estimator.dashboard.access import for_people, reader_of
+from deniable_estimator.dashboard.calculations import LIGHT, decoded
 from deniable_estimator.dashboard.decodes import Decodes
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.snapshot import Snapshot
-from deniable_estimator.dashboard.versions import Listed, digest, digest_of_candidates
+from deniable_estimator.dashboard.versions import (
+    MOST_STRINGS,
+    Listed,
+    digest,
+    digest_of_bytes,
+    digest_of_candidates,
+)
+from deniable_estimator.dashboard.workers import Workers
 from deniable_estimator.estimate import Estimate
 from deniable_estimator.history import LONGEST_HISTORY, History, Look, inspect, look
 from deniable_estimator.messages import message
@@ -40,6 +48,8 @@ FILE_PATIENCE = 25.0
 """Seconds that programs, files and sent forms wait: shorter than proxies do."""
 
 _SECONDS: dict[windows.Kind, int] = {"day": 86_400, "week": 7 * 86_400, "month": 31 * 86_400}
+_LIGHT_SIZE = 1 << 15
+"""A longer list is read in another process: to bring some texts into normal form takes long."""
 
 _T = TypeVar("_T")
 
@@ -72,10 +82,15 @@ class Source:
     clock: Callable[[], float]
     candidates_folder: Path | None
     decodes: Decodes
+    workers: Workers
     fakes: float = FAKES
     alarm_level: float = ALARM_LEVEL
     patience: float = PAGE_PATIENCE
-    """Seconds to wait for strings to be decoded before `StillDecoding` is raised."""
+    """Seconds to wait for a long calculation before `StillDecoding` is raised."""
+    most_strings: int = MOST_STRINGS
+    """The most strings in a list that a reader sends."""
+    reader: str = ""
+    """Who asks, for the limit on what one reader may ask for at a time."""
 
     @property
     def today(self) -> date:
@@ -96,7 +111,69 @@ class Source:
             return None
         status = path.stat()
         key = digest("list", metric.name, status.st_ino, status.st_size, status.st_mtime_ns)
-        return self.decodes.get(key, lambda: Listed(read_values(path)))
+        return self.decodes.get(key, lambda: Listed(read_values(path), str(path)))
+
+    def sent(self, listed: bytes | Sequence[str], name: str) -> Sequence[str]:
+        """The strings that a reader has sent: lines of text, or a list of texts.
+
+        Raises:
+            ValueListError: the list, which the error calls `name`, has a mistake.
+            StillDecoding, TooManyDecodes: it takes longer than one may wait.
+        """
+        if isinstance(listed, bytes):
+            count, size = len(listed.removesuffix(b"\n").split(b"\n")), len(listed)
+        else:
+            count, size = len(listed), sum(map(len, listed))
+        if count > self.most_strings:
+            raise ValueListError(
+                name,
+                None,
+                f"has more than {self.most_strings:,} strings; send fewer, or part of them at a "
+                "time",
+            )
+        text = isinstance(listed, bytes)
+        parse = parse_values if text else value_texts
+        if count <= LIGHT and size <= _LIGHT_SIZE:
+            return parse(listed, name)  # type: ignore[arg-type]
+        whole = listed
+        if not isinstance(whole, bytes):
+            whole = "\n".join(whole).encode("utf-8", "surrogatepass")
+        key = digest("sent", name, text, count, digest_of_bytes(whole))
+        return self.decodes.get(key, lambda: Listed(self.calculate(key, parse, listed, name)))
+
+    def calculate(
+        self,
+        key: bytes,
+        function: Callable[..., _T],
+        *arguments: object,
+        candidates: Sequence[str] | None = None,
+    ) -> _T:
+        """What the function returns, in another process, as `Workers.run` says. Whoever asks
+        under the same key meanwhile is given the same.
+
+        Raises:
+            StillDecoding, TooManyDecodes: it takes longer than one may wait.
+            TooHeavy: it takes more than one may have.
+        """
+        strings = candidates if isinstance(candidates, Listed) else None
+
+        def work(progress: Progress) -> _T:
+            return self.workers.run(function, *arguments, strings=strings)
+
+        return self.decodes.job(key, work, self.patience, self.reader)
+
+    def written(
+        self,
+        lines: int,
+        key: tuple[object, ...],
+        function: Callable[..., str],
+        *arguments: object,
+        candidates: Sequence[str] | None = None,
+    ) -> str:
+        """A file of so many lines that the function writes: if they are many, by `calculate`."""
+        if lines <= LIGHT:
+            return function(*arguments)
+        return self.calculate(digest("written", *key), function, *arguments, candidates=candidates)
 
     def estimate(
         self, metric: Metric, days: DayRange, candidates: Sequence[str] | None = None
@@ -168,12 +245,13 @@ class Source:
         return self._at_leisure(metric, work, "trend", days, asked, by, level)
 
     def _at_leisure(self, metric: Metric, work: _Work[_T], *asked: object) -> Versioned[_T]:
-        """What `work` finds: of strings in the background, as decoding them may take long.
+        """What `work` finds: of strings, and of long lists of values, in the background, as that
+        may take long.
 
         Raises:
             StillDecoding, TooManyDecodes: it takes longer than one may wait.
         """
-        if metric.values is not None:
+        if metric.values is not None and len(metric.values) <= LIGHT:
             return work()
         job = digest(metric.name, metric.scheme.fingerprint, *asked)
         # What is known is not kept waiting by long calculations of something else.
@@ -181,7 +259,7 @@ class Source:
             found = work(known=True)
             self.decodes.forget(job)
             return found
-        return self.decodes.job(job, work, self.patience)
+        return self.decodes.job(job, work, self.patience, self.reader)
 
     def version(
         self, metric: Metric, days: DayRange, candidates: Sequence[str] | None = None
@@ -315,7 +393,14 @@ class Source:
             return Versioned(found, version)
 
         def work() -> Estimate:
-            answer = selection.read().estimate(level=level, adjust=adjust)
+            question = selection.read()
+            if len(candidates or metric.values or ()) <= LIGHT:
+                answer = decoded(question, level, adjust)
+            else:
+                strings = candidates if isinstance(candidates, Listed) else None
+                answer = self.workers.run(
+                    decoded, question, level, adjust, strings, strings=strings
+                )
             return replace(answer, fakes=self.fakes, alarm_level=self.alarm_level)
 
         return Versioned(self.decodes.get(key, work), version)
@@ -343,7 +428,9 @@ def current_source() -> Source:
         whole = request.method not in ("GET", "HEAD") or request.endpoint == "embedding.embedded"
         at_once = for_people(request) and not whole
         patience = PAGE_PATIENCE if at_once else FILE_PATIENCE
-        g.source = replace(source, store=Snapshot(source.store), patience=patience)
+        g.source = replace(
+            source, store=Snapshot(source.store), patience=patience, reader=reader_of(request)
+        )
     seen: Source = g.source
     return seen
 

@@ -17,7 +17,7 @@ import os
 import secrets
 import stat
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
@@ -25,7 +25,7 @@ from pathlib import Path
 from flask import Flask, current_app, g, request, session
 
 from deniable import DeniableError, Metric
-from deniable.value_list import parse_values
+from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.messages import message
 
 __all__ = [
@@ -226,15 +226,15 @@ def keep_list(metric: Metric, listed: bytes) -> None:
     _uploads().keep(session[_KEY], metric.name, listed)
 
 
-def kept_list(metric: Metric) -> list[str] | None:
+def kept_list(metric: Metric) -> Sequence[str] | None:
     """The strings that the session of this request has sent for a metric."""
     key = session.get(_KEY)
     if metric.values is not None or request.authorization or not isinstance(key, str):
         return None
-    known: dict[str, list[str] | None] = g.setdefault("kept_lists", {})
+    known: dict[str, Sequence[str] | None] = g.setdefault("kept_lists", {})
     if metric.name not in known:
         sent = _uploads().find(key, metric.name)
-        known[metric.name] = None if sent is None else parse_values(sent, "Your list")
+        known[metric.name] = None if sent is None else current_source().sent(sent, "Your list")
     return known[metric.name]
 
 

@@ -17,6 +17,8 @@ from deniable_estimator.commands import plan
 from deniable_estimator.dashboard.charts.reach import reach_chart, share_text
 from deniable_estimator.privacy.words import rounded_up
 
+from .conftest import text_of
+
 
 def test_the_page_says_what_the_command_says(browser: FlaskClient) -> None:
     """Page and `deniable plan` give the same numbers for the same question."""
@@ -39,7 +41,7 @@ def test_memory_is_planned(browser: FlaskClient, size: int) -> None:
     """With the box ticked the page says what a memo reveals, as `deniable plan --memoize` does,
     and declares it; the box stays ticked."""
     query = f"size={size}&epsilon=1&lifetime_epsilon=8&devices=50000&sample_rate=0.2"
-    fresh, page = (browser.get(f"/plan?{query}{more}").text for more in ("", "&memoize=1"))
+    fresh, page = (text_of(browser, f"/plan?{query}{more}") for more in ("", "&memoize=1"))
     options = ["--size", str(size), "--epsilon", "1", "--devices", "50000", "--sample-rate", "0.2"]
     options += ["--lifetime-epsilon", "8", "--memoize", "--share", "0.01", "--json"]
     made = json.loads(CliRunner().invoke(plan, options).stdout)
@@ -73,7 +75,7 @@ def test_memory_is_planned(browser: FlaskClient, size: int) -> None:
 def test_memory_is_explained_in_chinese(browser: FlaskClient, query: str) -> None:
     """Why a mechanism with memory is chosen, or none can be, is said in the page's language."""
     english, chinese = (
-        browser.get(f"/plan?{query}&memoize=1&lang={tag}").text for tag in ("en", "zh-Hans")
+        text_of(browser, f"/plan?{query}&memoize=1&lang={tag}") for tag in ("en", "zh-Hans")
     )
     said = ("of a memo", "what one memo reveals")
     assert any(text in english for text in said)

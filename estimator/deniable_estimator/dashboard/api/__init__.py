@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from flask import Blueprint, Response, request
@@ -11,8 +10,7 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound
 
 from deniable import windows
-from deniable_estimator import planning
-from deniable_estimator.comparison import compare, has_memory
+from deniable_estimator.comparison import has_memory
 from deniable_estimator.dashboard.access import may_read, require
 from deniable_estimator.dashboard.api.asking import (
     MAX_CELLS,
@@ -22,7 +20,7 @@ from deniable_estimator.dashboard.api.asking import (
     asked_range,
     bound,
 )
-from deniable_estimator.dashboard.api.listing import LISTED, chosen, listed, named
+from deniable_estimator.dashboard.api.listing import LISTED, chosen, listed
 from deniable_estimator.dashboard.api.parameters import (
     AnomaliesParameters,
     ComparisonParameters,
@@ -36,12 +34,19 @@ from deniable_estimator.dashboard.api.parameters import (
 )
 from deniable_estimator.dashboard.api.representations import (
     etag,
-    filter_csv,
     form_of,
     represent,
     same_as_known,
     to_csv,
     unchanged,
+)
+from deniable_estimator.dashboard.calculations import (
+    compared,
+    comparison_text,
+    estimate_text,
+    plan_text,
+    to_json,
+    trend_text,
 )
 from deniable_estimator.dashboard.overview import read_filters
 from deniable_estimator.dashboard.problems import Problem
@@ -79,12 +84,10 @@ def metrics() -> ResponseReturnValue:
     ]
     # The list is cheap to make, so its content itself is the version.
     tag = etag(form, days, rows)
-    return unchanged(tag) or represent(
-        form,
-        lambda: {**days.query, "metrics": rows},
-        lambda: to_csv(LISTED, rows),
-        tag=tag,
-    )
+    if same := unchanged(tag):
+        return same
+    text = to_csv(LISTED, rows) if form == "csv" else to_json({**days.query, "metrics": rows})
+    return represent(form, text, tag=tag)
 
 
 @api.get("/metrics/<name>")
@@ -107,7 +110,7 @@ def metric(name: str) -> ResponseReturnValue:
     values = None if metric.values is None else list(metric.values)
     document = {**known, "values": values, "schemes": schemes}
     tag = etag(form, document)
-    return unchanged(tag) or represent(form, lambda: document, tag=tag)
+    return unchanged(tag) or represent(form, to_json(document), tag=tag)
 
 
 @api.route("/metrics/<name>/estimate", methods=["GET", "POST"])
@@ -130,12 +133,14 @@ def estimate(name: str) -> ResponseReturnValue:
     found = source.estimate_at(metric, days, candidates, level=asked.level, adjust=asked.adjust)
     known = found.answer
     places = chosen(known, asked.value, asked.limit)
-    return represent(
-        form,
-        lambda: {**days.query, "size": len(known.values), **known.to_dict(places)},
-        lambda: known.to_csv(places),
-        tag=tag(found.version),
+    final, head = tag(found.version), {**days.query, "size": len(known.values)}
+    text = source.written(
+        len(known.values) if places is None else len(places),
+        ("estimate", final),
+        *(estimate_text, form, known, head, places),
+        candidates=candidates,
     )
+    return represent(form, text, tag=final)
 
 
 @api.get("/metrics/<name>/anomalies")
@@ -148,7 +153,7 @@ def anomalies(name: str) -> ResponseReturnValue:
     found = source.history(metric, days, source.estimate(metric, days))
     document = {**days.query, **found.to_dict()}
     tag = etag(form, document)
-    return unchanged(tag) or represent(form, lambda: document, tag=tag)
+    return unchanged(tag) or represent(form, to_json(document), tag=tag)
 
 
 @api.route("/metrics/<name>/trend", methods=["GET", "POST"])
@@ -171,18 +176,14 @@ def trend(name: str) -> ResponseReturnValue:
         return same
     found = source.trend_at(metric, days, by, candidates, level=asked.level)
 
-    def document() -> dict[str, Any]:
-        told = found.answer.to_dict()
-        for period in told["periods"]:
-            period["values"] = named(period["values"], asked.value)
-        return {**days.query, **told}
-
-    return represent(
-        form,
-        document,
-        lambda: filter_csv(found.answer.to_csv(), asked.value),
-        tag=tag(found.version),
+    final = tag(found.version)
+    text = source.written(
+        periods * len(candidates or metric.values or ()),
+        ("trend", final),
+        *(trend_text, form, found.answer, days.query, asked.value),
+        candidates=candidates,
     )
+    return represent(form, text, tag=final)
 
 
 @api.route("/metrics/<name>/comparison", methods=["GET", "POST"])
@@ -217,20 +218,16 @@ def comparison(name: str) -> ResponseReturnValue:
     old, new = (
         source.estimate_at(metric, days, candidates, level=asked.level) for days in (earlier, later)
     )
-    found = compare(old.answer, new.answer)
+    found = compared(old.answer, new.answer, candidates)
 
-    def document() -> dict[str, Any]:
-        told = found.to_dict()
-        for key, days in (("before", earlier), ("after", later)):
-            told[key] = {**days.query, **told[key]}
-        return {**told, "values": named(told["values"], asked.value)}
-
-    return represent(
-        form,
-        document,
-        lambda: filter_csv(found.to_csv(), asked.value),
-        tag=tag(old.version, new.version),
+    final, head = tag(old.version, new.version), {"before": earlier.query, "after": later.query}
+    text = source.written(
+        len(found.values),
+        ("comparison", final),
+        *(comparison_text, form, found, head, asked.value),
+        candidates=candidates,
     )
+    return represent(form, text, tag=final)
 
 
 @api.get("/metrics/<name>/privacy")
@@ -241,9 +238,10 @@ def metric_privacy(name: str) -> ResponseReturnValue:
     form = form_of(asked.format, "json")
     cap = source.registry.lifetime_epsilon
     tag = etag(form, metric, cap, asked.household)
-    return unchanged(tag) or represent(
-        form, guarantee(metric, cap, asked.household).to_dict, tag=tag
-    )
+    if same := unchanged(tag):
+        return same
+    document = guarantee(metric, cap, asked.household).to_dict()
+    return represent(form, to_json(document), tag=tag)
 
 
 @api.get("/privacy")
@@ -256,7 +254,9 @@ def privacy() -> ResponseReturnValue:
     for each in registry:
         require("read:metrics", each)
     tag = etag(form, list(registry), registry.lifetime_epsilon, asked.household)
-    return unchanged(tag) or represent(form, together(registry, asked.household).to_dict, tag=tag)
+    if same := unchanged(tag):
+        return same
+    return represent(form, to_json(together(registry, asked.household).to_dict()), tag=tag)
 
 
 @api.get("/plan")
@@ -271,7 +271,9 @@ def plan() -> ResponseReturnValue:
     numbers = {
         name: number for name, number in msgspec.structs.asdict(asked).items() if name != "format"
     }
-    return represent(form, planning.plan(**numbers).to_dict, tag=tag)
+    source = current_source()
+    text = source.written(asked.size, ("plan", tag), plan_text, numbers)
+    return represent(form, text, tag=tag)
 
 
 @api.route("/<path:unknown>")
