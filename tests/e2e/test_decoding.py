@@ -85,7 +85,7 @@ def test_a_million_strings_are_waited_for(
     browser = open_browser(False)
     browser.get(f"{page}/login?token={TOKEN}&next=/metric/site")
     source = browser.page_source
-    assert "is being calculated" in source
+    assert "Calculating the result" in source
     assert "seconds so far" in source
 
     def leading(browser: Chrome) -> bool:

@@ -38,7 +38,7 @@ PLAIN = {
     r"\beven guess": "50/50 guess",
     r"noisy memor(y|ies)": "memo, or permanent randomized response",
     r"keys of memories": "keys of memos",
-    r"nobody's (business|news|string)": "say what is meant",
+    r"nobody's (news|string)": "say what is meant",
     r"behind the app's back": "background threads",
     r"crowd of one mind": "devices with the same value",
     r"cry wolf": "false alarm",

@@ -89,9 +89,9 @@ def _lines(guarantee: Guarantee) -> Iterator[tuple[str, Bound]]:
     if guarantee.memory is not None:
         yield "all reports of one value, for ever", guarantee.memory.memo
         if guarantee.memory.values is not None:
-            memories = f"{guarantee.memory.cells:,} memories"
+            memos = f"{guarantee.memory.cells:,} memos"
             yield (
-                f"of all values, but not of the times of change ({memories})",
+                f"of all values, but not of the times of change ({memos})",
                 (guarantee.memory.values),
             )
         yield "each report, whatever came before", guarantee.each
