@@ -295,15 +295,18 @@ def test_a_second_flood_is_seen_once_the_first_is_left_out(
 
 def test_a_chart_elsewhere_carries_the_alarm(store: Store, registry: Registry) -> None:
     """A frame says that its shares cannot be relied on, and one of the rest keeps the day out."""
-    settings = Settings(dashboard_token=TOKEN, dashboard_frame_ancestors="https://wiki.example")
+    here = "https://deniable.example"
+    settings = Settings(
+        dashboard_token=TOKEN, dashboard_frame_ancestors="https://wiki.example", public_url=here
+    )
     app = create_app(settings, store=store, registry=registry, clock=lambda: NOW)
     client = app.test_client()
-    client.post("/login", data={"token": TOKEN})
+    client.post("/login", data={"token": TOKEN}, base_url=here)
     for query, alarmed in (("", True), (f"?without={FLOOD}", False)):
-        page = client.get(f"/metric/browser{query}").text
+        page = client.get(f"/metric/browser{query}", base_url=here).text
         found = re.search(r'&lt;iframe src="([^"]+)"', html.unescape(page).replace("<", "&lt;"))
         assert found is not None
-        frame = told(client.get(found[1].replace("&amp;", "&")).text)
+        frame = told(client.get(found[1].replace("&amp;", "&"), base_url=here).text)
         assert ("Do not rely on these shares." in frame) is alarmed
         assert ("chrome leads" in frame) is not alarmed
         assert ("Left out: 12 Nov 2026." in frame) is not alarmed
