@@ -322,6 +322,33 @@ def test_retry_after_is_a_minimum_for_all(waiting: Client, collector: Any, clock
     assert len(collector.bodies) == 3
 
 
+def test_retry_after_holds_the_thread_too(waiting: Client, collector: Any, clock: Any) -> None:
+    """In the background nothing is sent, and nothing is due, before the time that the collector
+    asked for, even where backoff would end at once."""
+    waiting._device.bits = lambda count: 0
+    collector.replies = [Reply(503, retry_after="120")]
+    assert not waiting.flush()
+    assert pause(waiting) == (clock.now + 120, clock.now + 120)
+    assert waiting._device.seconds_to_send() == 120
+    clock.now += 119
+    assert waiting._device.take(urgent=False) is None
+    clock.now += 1
+    assert waiting._device.take(urgent=False) is not None
+
+
+def test_backoff_may_be_longer_than_retry_after(
+    waiting: Client, collector: Any, clock: Any
+) -> None:
+    """The thread waits for the longer one of the two, flush for what was asked."""
+    waiting._device.bits = lambda count: (1 << count) - 1
+    collector.replies = [Reply(503)] * 9 + [Reply(503, retry_after="120")]
+    for _ in range(10):
+        assert not waiting.flush()
+    until, asked = pause(waiting)
+    assert asked == clock.now + 120
+    assert until == pytest.approx(clock.now + FIRST_BACKOFF * 2**9)
+
+
 def test_a_clock_set_back_does_not_hold_for_years(
     waiting: Client, collector: Any, clock: Any
 ) -> None:

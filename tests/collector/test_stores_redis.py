@@ -355,6 +355,21 @@ def test_ids_leave_by_themselves(redis_server, scheme, new_id, noon):
         assert len(client.keys("generations:{0}:ids:*")) == 3 + len(["seed"])
 
 
+def test_a_generation_lives_for_the_last_of_its_ids(redis_server, scheme, new_id, noon):
+    """Where a clock had jumped ahead, the first id of a generation came long before its time: ids
+    that come later, by clocks that are right, prolong its life, and none shortens it."""
+    start = ids.generation_at(noon) * ids.PERIOD
+    with (
+        opened(redis_server, "prolonged") as store,
+        closing(redis.Redis.from_url(redis_server.url)) as client,
+    ):
+        store.publish({"m": [scheme]})
+        for part, left in ((0.99, 4.01), (0.01, 4.99), (0.5, 4.99)):
+            store.fold(commit(scheme, new_id()), start + part * ids.PERIOD)
+            found = client.ttl(f"prolonged:{{0}}:ids:{ids.generation_at(noon)}")
+            assert found == pytest.approx(left * ids.PERIOD, abs=30)
+
+
 def test_ids_move_to_deeper_levels(redis_server, scheme, new_id, noon, monkeypatch):
     """When a level holds enough ids the next one takes them; ids of all levels are known, with
     eight bytes for each."""

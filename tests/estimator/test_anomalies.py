@@ -161,6 +161,47 @@ def test_memory_over_windows_raises_no_alarm() -> None:
     assert naive == 100
 
 
+@pytest.mark.parametrize("counts", [(900, 1100), (950, 1000, 1050), (500, 540, 480, 470, 510)])
+def test_uneven_rows_have_the_p_value_of_pearson(counts: tuple[int, ...]) -> None:
+    """The figure of the rows is Pearson's test of equal numbers, with one degree of freedom less
+    than there are rows."""
+    mechanism = CountMeanSketch("city", len(counts), UnaryEncoding.symmetric(128, 2.0))
+    rows = tuple(TallyRow(n, np.zeros(128, np.int64)) for n in counts)
+    tally = Tally("", "", ("2027-01-04",), rows)
+    (found,) = [each for each in figures(tally, mechanism, *nothing()) if each.name == "rows"]
+    expected = stats.chisquare(counts)
+    assert found.observed == pytest.approx(expected.statistic, rel=1e-9)
+    assert found.p_value == pytest.approx(expected.pvalue, rel=1e-9)
+    assert found.expected == len(counts) - 1
+
+
+@pytest.mark.parametrize("repeats", [1.0, 3.0])
+@pytest.mark.parametrize("rows", [2, 3, 5])
+def test_the_ones_of_rows_have_the_p_value_of_chi_square(rows: int, repeats: float) -> None:
+    """Each row's ones are compared with those that the mechanism makes in it on average, which is
+    known and not fitted: as many degrees of freedom as there are rows with ten reports or more."""
+    channel = UnaryEncoding.symmetric(128, 2.0)
+    mechanism = CountMeanSketch("city", rows + 1, channel)
+    p, q = float(channel.p), float(channel.q)
+    each, variance = p + 127 * q, repeats * (p * (1 - p) + 127 * q * (1 - q))
+    reports = [1000 + 10 * place for place in range(rows)]
+    moved = [0.5 + 0.9 * place for place in range(rows)]
+    statistic, built = 0.0, []
+    for n, away in zip(reports, moved, strict=True):
+        ones = round(n * each + away * np.sqrt(n * variance))
+        statistic += (ones - n * each) ** 2 / (n * variance)
+        cells = np.zeros(128, np.int64)
+        cells[:] = ones // 128
+        cells[0] += ones % 128
+        built.append(TallyRow(n, cells))
+    built.append(TallyRow(9, np.full(128, 9)))
+    tally = Tally("", "", ("2027-01-04",), tuple(built))
+    found = {each.name: each for each in figures(tally, mechanism, *nothing(), repeats)}
+    assert found["row_ones"].observed == pytest.approx(statistic, rel=1e-9)
+    assert found["row_ones"].p_value == pytest.approx(stats.chi2.sf(statistic, rows), rel=1e-6)
+    assert found["row_ones"].expected == rows
+
+
 def nothing() -> tuple[Any, Noise]:
     return np.zeros(0), Noise.none(0)
 

@@ -7,6 +7,7 @@ import io
 import json
 import re
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from deniable_collector.stores.base import Store
 from deniable_estimator.comparison import NO_CHANGE, compare, has_memory, points
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.estimate import Estimate, estimate
+from deniable_estimator.intervals import Noise
 from deniable_estimator.sampling import sample_tally
 
 VALUES = tuple(f"v{i}" for i in range(50))
@@ -46,6 +48,32 @@ def test_each_interval_holds_the_change_as_often_as_it_says() -> None:
         )
         held.append((found.low <= truth) & (truth <= found.high))
     assert 0.94 < np.mean(held) < 0.96
+
+
+def counted(yes: int, n: int, window: str = "2026-11-16") -> Estimate:
+    """An estimate of two values from n reports without noise: its interval is Wilson's."""
+    share = np.array([yes / n, 1 - yes / n])
+    noise = Noise.of(Fraction(1), Fraction(0), n, 2)
+    known = drawn([0.5, 0.5], 100, np.random.default_rng(0), window)
+    return replace(known, share=share, noise=noise, std_error=np.sqrt(share * (1 - share) / n))
+
+
+@pytest.mark.parametrize(
+    ("after", "before", "low", "high"),
+    [
+        ((56, 70), (48, 80), 0.0524, 0.3339),
+        ((9, 10), (3, 10), 0.1705, 0.8090),
+        ((5, 56), (0, 29), -0.0381, 0.1926),
+    ],
+)
+def test_the_interval_is_newcombes(
+    after: tuple[int, int], before: tuple[int, int], low: float, high: float
+) -> None:
+    """Each end takes the end of the old interval on its own side, as in the examples of Newcombe's
+    paper (Table II, method 10, to the four digits printed there)."""
+    found = compare(counted(*before), counted(*after, "2026-11-17"))
+    assert (found.low[0], found.high[0]) == pytest.approx((low, high), abs=5.1e-5)
+    assert (found.low[1], found.high[1]) == pytest.approx((-high, -low), abs=5.1e-5)
 
 
 def test_together_hardly_any_change_is_imagined() -> None:
