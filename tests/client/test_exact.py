@@ -54,7 +54,7 @@ def test_exp_has_sixty_digits() -> None:
 
 @given(epsilons, st.sampled_from([80, 84, 100]))
 def test_log_of_a_little_more_is_the_next_float(epsilon: float, digits: int) -> None:
-    """A ratio that is above e**epsilon by less than the calculation resolves is not rounded down."""
+    """A ratio above e**epsilon by less than the calculation resolves is not rounded down."""
     with localcontext() as context:
         context.prec = 140
         more = Fraction(Decimal(epsilon).exp() * (1 + Decimal(f"1e-{digits}")))

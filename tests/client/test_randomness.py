@@ -274,8 +274,8 @@ def test_keyed_bits_are_hmac_in_counter_mode() -> None:
 
 
 def test_flips_draw_blocks_that_are_nearly_always_enough() -> None:
-    """The first block has three planes more than the binary digits of the size, later ones four,
-    none goes beyond the last bit of a threshold, and where no threshold has one nothing is drawn."""
+    """The first block has three planes more than the size has binary digits, later ones have four,
+    none goes beyond the last bit of a threshold, and without such a bit nothing is drawn."""
     counts, bits = asked(lambda count: 0)
     assert flips(0b1011, 4, 0, 0, bits) == 0
     assert counts == [0]
