@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+MUTANTS_PIP := $(VENV)-mutants/bin/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
 .PHONY: help demo dist test mutants lint format audit bench docs screenshots texts clean
@@ -74,6 +75,6 @@ $(VENV)/.dev: $(VENV)/.runtime
 $(VENV)-mutants/.made: pyproject.toml constraints.txt
 	@echo "Making the environment in $(VENV)-mutants ..."
 	@$(PYTHON) -m venv $(VENV)-mutants
-	@$(VENV)-mutants/bin/python -m pip --disable-pip-version-check --quiet install -c constraints.txt \
-	  -e '.[all]' --group mutants
+	@$(MUTANTS_PIP) install -c constraints.txt --upgrade pip
+	@$(MUTANTS_PIP) install -c constraints.txt -e '.[all]' --group mutants
 	@touch $@

@@ -172,7 +172,7 @@ def equivalents(path: str) -> set[tuple[str, str]]:
 
 def changed_lines(base: str) -> dict[str, set[int]]:
     """The lines of each file that differ from a commit, as `git diff` numbers them now."""
-    command = ["git", "-C", str(ROOT), "diff", "--unified=0", "--no-renames", base, "--", "*.py"]
+    command = ["git", "-C", str(ROOT), "diff", "--unified=0", "--no-renames", base]
     found: dict[str, set[int]] = {}
     path = ""
     for line in subprocess.run(
