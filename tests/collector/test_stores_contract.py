@@ -152,6 +152,19 @@ def test_an_id_from_a_clock_ahead_is_seen(store, make, new_id, noon):
     assert store.fold(make([batch], {0: 1}), noon) == {batch}
 
 
+@pytest.mark.parametrize("apart", [-2, -1, 1, 2])
+def test_generations_are_asked_and_kept_apart(store, make, new_id, noon, apart):
+    """Thousands of ids of one generation and of another fall into the same slots: each is seen
+    from the other, by clocks that are two generations apart, and none takes the place of one."""
+    first, second, third = ([new_id() for _ in range(1_500)] for _ in range(3))
+    assert not store.fold(make(first, {0: 1}), noon)
+    assert not store.fold(make(second, {0: 1}), noon + apart * PERIOD)
+    assert not store.fold(make(third, {0: 1}), noon)
+    for moment in (noon, noon + apart * PERIOD):
+        for batches in (first, second, third):
+            assert store.fold(make(batches, {0: 1}), moment) == set(batches)
+
+
 def test_a_clock_that_jumped_ahead_forgets_nothing(store, scheme, make, new_id, noon):
     """A collector's clock that is two generations ahead for a while, in which many commits come,
     drops no id that a retry may still bring when it is set right."""

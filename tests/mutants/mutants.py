@@ -16,7 +16,9 @@ from .operators import OPERATORS
 
 __all__ = ["Mutant", "mutants_of", "shuffled", "statement_lines", "written"]
 
-_SPARED = re.compile(r"TYPE_CHECKING|lru_cache|strict=True|^\s*@|^\s*raise \w|^__all__|stacklevel")
+_SPARED = re.compile(
+    r"TYPE_CHECKING|lru_cache|strict=True|^\s*@|^\s*raise \w|^__all__|stacklevel|def .*\*,|^\s*\*,$"
+)
 """Lines where a fault changes nothing that a test should look at: imports for the type checker,
 sizes of caches, assertions on lengths, decorators, and the words of errors."""
 
