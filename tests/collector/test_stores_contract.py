@@ -157,8 +157,8 @@ def test_generations_are_asked_and_kept_apart(store, make, new_id, noon, apart):
     """Thousands of ids of one generation and of another fall into the same slots: each is seen
     from the other, by clocks that are two generations apart, and none takes the place of one."""
     first, second, third = ([new_id() for _ in range(1_500)] for _ in range(3))
-    assert not store.fold(make(first, {0: 1}), noon)
-    assert not store.fold(make(second, {0: 1}), noon + apart * PERIOD)
+    assert not store.fold(make(first, {0: 1}), noon + apart * PERIOD)
+    assert not store.fold(make(second, {0: 1}), noon)
     assert not store.fold(make(third, {0: 1}), noon)
     for moment in (noon, noon + apart * PERIOD):
         for batches in (first, second, third):
