@@ -21,6 +21,7 @@ MOMENTS = [
 def test_moments_of_one_lifetime_meet(moment: float, apart: float) -> None:
     """Whoever looks for an id up to a lifetime after it came, or before it by a clock that is
     behind, looks into its generation; new ids go into the first of those that are asked."""
+    assert ID_LIFETIME + 86_400 == 2 * ids.PERIOD
     later = moment + apart * ID_LIFETIME
     mine, others = ids.generation_at(moment), ids.generations_at(moment)
     assert others[0] == mine

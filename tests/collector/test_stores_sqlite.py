@@ -86,6 +86,39 @@ def test_readers_do_not_make_a_file(store, path):
     assert not path.exists()
 
 
+def test_a_slot_has_a_place_in_its_generation(store, path, new_id, noon, one):
+    """A slot's row is numbered by its generation and by its hexadecimal digits after a 1, and
+    holds the tags of its ids side by side: stores that exist are read so."""
+    batches = [new_id() for _ in range(40)]
+    store.fold(one(*batches), noon)
+    with closing(sqlite3.connect(path)) as connection:
+        ((seed,),) = connection.execute("SELECT seed FROM secrets").fetchall()
+        rows = dict(connection.execute("SELECT place, tags FROM ids"))
+    expected = {}
+    for batch in batches:
+        name = ids.name([batch], seed)
+        place = ids.generation_at(noon) * 2**40 + int("1" + name.slots[:3], 16)
+        expected[place] = expected.get(place, b"") + name.tags
+    assert rows == expected
+
+
+@pytest.mark.parametrize("real", [False, True])
+def test_a_tag_counts_at_its_own_place_alone(store, path, new_id, noon, one, real):
+    """Bytes of two tags side by side that happen to read as a third are not taken for it, before
+    the real one or without it."""
+    store.fold(one(new_id()), noon)
+    batch = new_id()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        ((seed,),) = connection.execute("SELECT seed FROM secrets").fetchall()
+        name = ids.name([batch], seed)
+        place = ids.generation_at(noon) * 2**40 + int("1" + name.slots[:3], 16)
+        across = b"\0" * 3 + name.tags + b"\0" * 5
+        tags = across + (name.tags if real else b"")
+        connection.execute("INSERT OR REPLACE INTO ids VALUES (?, ?)", (place, tags))
+    assert store.fold(one(batch), noon) == ({batch} if real else set())
+    assert store.fold(one(batch), noon) == {batch}
+
+
 def test_ids_are_pruned_as_others_come(store, path, new_id, noon, one):
     """Ids of generations that nobody asks any more leave the file as commits arrive, a few at a
     time, and the others stay."""
