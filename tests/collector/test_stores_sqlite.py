@@ -13,6 +13,7 @@ from deniable_collector.stores import sqlite_file as module
 from deniable_collector.stores.base import ID_LIFETIME, Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.stores.sqlite import SqliteStore
 from deniable_collector.stores.sqlite_migrations import MIGRATIONS
+from deniable_collector.stores.sqlite_pages import _PAGE
 
 WINDOW = "2026-11-20"
 
@@ -84,6 +85,37 @@ def test_readers_do_not_make_a_file(store, path):
         with pytest.raises(StoreError, match="correct the path"):
             read()
     assert not path.exists()
+
+
+@pytest.mark.parametrize("rows", [1, _PAGE - 1, _PAGE, _PAGE + 1, 2 * _PAGE])
+def test_reports_are_the_first_counters_of_a_tally(store, shelf, new_id, noon, rows):
+    """The reports of a window are summed over all rows and over nothing else, wherever they end
+    within a page."""
+    scheme = shelf(*[3] * rows)
+    store.publish({"m": [scheme]})
+    tally = TallyKey("m", scheme.fingerprint, WINDOW)
+    named = {0, rows // 2, rows - 1}
+    cells = {TallyRowKey(tally, row): Increment(3, 5, (0, 2), (2, 3)) for row in named}
+    store.fold(Commit((new_id(),), cells), noon)
+    assert store.reports("m", scheme.fingerprint, [WINDOW, "2026-11-19"]) == {
+        WINDOW: 5 * len(named),
+        "2026-11-19": 0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("count", "each"), [(1, 4), (2**32 - 1, 4), (2**32, 8), (2**53 - 2, 8)], ids=str
+)
+def test_counters_take_eight_bytes_where_they_must(store, path, scheme, new_id, noon, count, each):
+    """Counters have four bytes up to 2**32 - 1; a page whose highest is above has eight."""
+    store.publish({"m": [scheme]})
+    key = TallyRowKey(TallyKey("m", scheme.fingerprint, WINDOW), 0)
+    for part in (count - count // 2, count // 2):
+        store.fold(Commit((new_id(),), {key: Increment(8, 1, (1,), (part,))}), noon)
+    with closing(sqlite3.connect(path)) as connection:
+        ((length,),) = connection.execute("SELECT length(counters) FROM pages").fetchall()
+    assert length == 9 * each  # the row's reports come before its 8 columns
+    assert int(store.tally("m", scheme.fingerprint, [WINDOW]).rows[0].cells[1]) == count
 
 
 def test_a_slot_has_a_place_in_its_generation(store, path, new_id, noon, one):
