@@ -91,6 +91,9 @@ def test_a_commit_is_in_the_tally(store, scheme, make, new_id, noon):
     assert store.fold(make([new_id()], {1: 3, 7: 2}, reports=4), noon) == frozenset()
     assert store.fold(make([new_id()], {1: 1, 2: 5}, reports=6), noon) == frozenset()
     assert read(store, scheme) == [(10, {1: 4, 2: 5, 7: 2})]
+    (row,) = store.tally("m", scheme.fingerprint, [WINDOW]).rows
+    assert row.cells.dtype == np.int64
+    assert type(row.reports) is int
 
 
 def test_a_seen_id_keeps_the_whole_commit_out(store, scheme, make, new_id, noon):

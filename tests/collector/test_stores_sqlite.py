@@ -52,6 +52,17 @@ def test_commits_are_synced(store, path):
     assert connection.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
 
 
+def test_closing_leaves_one_file(path, scheme, new_id, noon):
+    """A store that is closed, the last of its file, leaves no log beside it."""
+    store = SqliteStore(path)
+    store.publish({"m": [scheme]})
+    key = TallyRowKey(TallyKey("m", scheme.fingerprint, WINDOW), 0)
+    store.fold(Commit((new_id(),), {key: Increment(8, 1, (1,), (1,))}), noon)
+    assert path.with_name("store.db-wal").exists()
+    store.close()
+    assert [each.name for each in path.parent.glob("store.db*")] == ["store.db"]
+
+
 def test_a_transaction_that_cannot_be_undone(store, one, scheme, noon):
     """A connection that can neither commit nor roll back is given up: nothing of the commit is
     kept, and the next one is taken."""
