@@ -104,6 +104,26 @@ def test_a_change_is_told_in_words() -> None:
     assert same.describe(0).startswith(NO_CHANGE)
 
 
+def test_both_ends_are_told_in_the_direction_of_the_change() -> None:
+    """The end nearer to no change comes first, and both have the digits that half of the interval
+    leaves; the two estimates keep their places."""
+    rng = np.random.default_rng(9)
+    before, after = drawn([0.2, 0.8], 5000, rng), drawn([0.4, 0.6], 5000, rng, "2026-11-17")
+    found = compare(before, after)
+    assert found.before is before
+    assert found.after is after
+    changed = {
+        "difference": np.array([0.03, -0.03]),
+        "low": np.array([0.01, -0.05]),
+        "high": np.array([0.05, -0.01]),
+    }
+    told = replace(found, **changed)
+    assert told.describe(0) == "up 3.0 points, 95 % CI 1.0 to 5.0"
+    assert told.describe(1) == "down 3.0 points, 95 % CI 1.0 to 5.0"
+    narrow = replace(found, **{name: column / 100 for name, column in changed.items()})
+    assert narrow.describe(1) == "down 0.030 points, 95 % CI 0.010 to 0.050"
+
+
 def test_an_end_beside_zero_is_not_zero() -> None:
     """A change that barely is one is not told with an interval that seems to begin at zero."""
     rng = np.random.default_rng(8)
@@ -176,6 +196,7 @@ def test_a_metric_that_ever_had_memory_has_it(store: Store) -> None:
     """The noise of fresh reports is independent; memos are not, even if they are history."""
     fresh = Registry.parse(MEMOIZED)["m"]
     remembering = Registry.parse(MEMOIZED + 'longitudinal = "memoize"\n')["m"]
+    assert not has_memory(store, fresh)
     store.publish({"m": [fresh.scheme]})
     assert not has_memory(store, fresh)
     assert has_memory(store, remembering)
@@ -186,7 +207,8 @@ def test_a_metric_that_ever_had_memory_has_it(store: Store) -> None:
 @pytest.mark.parametrize(
     ("difference", "spread", "text"),
     [(0.0214, 0.01, "2.1"), (-0.0214, 0.01, "\N{MINUS SIGN}2.1"), (-0.0001, 0.01, "0.0"),
-     (0.02141, 0.0001, "2.141")],
+     (0.02141, 0.0001, "2.141"), (0.02141234, 1e-7, "2.1412"), (0.02141, 0.00099, "2.141"),
+     (0.02141, 0.001, "2.1"), (0.02141, 0.0, "2.1")],
 )  # fmt: skip
 def test_points_have_the_digits_that_they_deserve(
     difference: float, spread: float, text: str
