@@ -7,7 +7,6 @@ import io
 import json
 import re
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -53,7 +52,8 @@ def test_each_interval_holds_the_change_as_often_as_it_says() -> None:
 def counted(yes: int, n: int, window: str = "2026-11-16") -> Estimate:
     """An estimate of two values from n reports without noise: its interval is Wilson's."""
     share = np.array([yes / n, 1 - yes / n])
-    noise = Noise.of(Fraction(1), Fraction(0), n, 2)
+    each = np.full(2, 1 / n)
+    noise = Noise(np.zeros(2), each, each, each)
     known = drawn([0.5, 0.5], 100, np.random.default_rng(0), window)
     return replace(known, share=share, noise=noise, std_error=np.sqrt(share * (1 - share) / n))
 

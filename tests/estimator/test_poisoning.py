@@ -20,11 +20,14 @@ from deniable.mechanisms import (
     MEMOIZED_STRING_DESIGNS,
     STRING_DESIGNS,
     BasicRappor,
+    Bloom,
     HadamardResponse,
     HashedProjectiveGeometry,
     Mechanism,
+    OneTimeRappor,
     Packing,
     ProjectiveGeometry,
+    Rappor,
     Rounds,
     SubsetSelection,
     UnaryEncoding,
@@ -96,6 +99,28 @@ def test_known_figures() -> None:
     assert direct == pytest.approx(0.01 * (1 - 0.2) + 0.01 * (100 - 5) / (e - 1), rel=1e-9)
     unary = gain(UnaryEncoding.optimized(100, 1.0), share=0.2, targets=5)
     assert unary == pytest.approx(0.01 * (2 * 5 - 0.2) + 2 * 0.01 * 5 / (e - 1), rel=1e-9)
+
+
+@pytest.mark.parametrize("targets", [1, 3])
+def test_filters_of_one_hash_pull_as_far_in_both_directions(targets: int) -> None:
+    """Of strings that set one bit each, the best fake sets their bits and no other and shows
+    1 / (p11 - p01) of each, and the worst sets all others and shows as much below zero."""
+    permanent = Rappor(Bloom("city", 2, 16, 1), Rounds.tuned(1.0, 3.0))
+    once = OneTimeRappor(Bloom("city", 2, 16, 1), ONE // 2)
+    for mechanism, p11, p01 in (
+        (permanent, permanent.rounds.p11, permanent.rounds.p01),
+        (once, once.p, 1 - once.p),
+    ):
+        assert pull(mechanism, targets).most == targets / (p11 - p01)
+        assert pull(mechanism, targets).least == -targets / (p11 - p01)
+
+
+def test_one_percent_that_nobody_has_is_the_default() -> None:
+    """Gain and loss are those of one target that no honest device has, by 1 % of the reports."""
+    mechanism = SubsetSelection.design(10, 1.0)
+    most, least = pull(mechanism)
+    assert gain(mechanism) == pytest.approx(0.01 * float(most))
+    assert loss(mechanism) == pytest.approx(-0.01 * float(least))
 
 
 def test_a_small_epsilon_is_a_weak_shield() -> None:
