@@ -190,14 +190,14 @@ def test_half_width() -> None:
 def test_devices_are_whole_and_enough() -> None:
     """The devices that a plan asks for are the reports over the sample rate, rounded up, at the
     share of an even spread if no other is given."""
-    made, chosen = plan(10, 1.0, 1000, sample_rate=0.3), design("auto", 10, 1.0)
+    made, chosen = plan(10, 1.0, 1000, sample_rate=0.7), design("auto", 10, 1.0)
     assert made.share == 0.1
-    assert made.to_dict() == plan(10, 1.0, 1000, sample_rate=0.3, share=0.1).to_dict()
+    assert made.to_dict() == plan(10, 1.0, 1000, sample_rate=0.7, share=0.1).to_dict()
     for told, reports in (
         (made.devices_to_detect, reports_to_detect(chosen, 10, 0.1)),
         (made.devices_for_half_width, reports_for_half_width(chosen, 0.1, 0.01)),
     ):
-        assert told - 1 < reports / 0.3 < told
+        assert told - 1 < reports / 0.7 < told
 
 
 def test_hopeless_plans_say_so() -> None:
