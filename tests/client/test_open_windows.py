@@ -130,7 +130,8 @@ def test_a_clock_that_jumps_back_gets_no_second_answer(
 def test_what_is_older_than_memory_is_refused(
     make_client: MakeClient, clock: Any, collector: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Pruned windows are refused although their rows are gone; newer ones are not."""
+    """Pruned windows are refused although their rows are gone, and no value of theirs is kept;
+    newer ones are not."""
     monkeypatch.setattr(open_windows, "KEPT_WINDOWS", 5)
     client = make_client()
     for _ in range(12):
@@ -143,6 +144,12 @@ def test_what_is_older_than_memory_is_refused(
     for _ in range(29):
         client.record("dark_mode", True)
         client.flush()
+        with client._state.transaction() as connection:
+            values = "SELECT metric, window FROM open_values"
+            opened = "SELECT metric, window FROM windows WHERE state = 'open'"
+            assert (
+                connection.execute(values).fetchall() == connection.execute(opened).fetchall() == []
+            )
         clock.days(1)
     client.flush()
     windows = [report["window"] for report in collector.reports]

@@ -18,6 +18,7 @@ from deniable_collector.stores.base import Store
 from deniable_estimator.comparison import NO_CHANGE, compare, has_memory, points
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.estimate import Estimate, estimate
+from deniable_estimator.intervals import Noise
 from deniable_estimator.sampling import sample_tally
 
 VALUES = tuple(f"v{i}" for i in range(50))
@@ -49,6 +50,33 @@ def test_each_interval_holds_the_change_as_often_as_it_says() -> None:
     assert 0.94 < np.mean(held) < 0.96
 
 
+def counted(yes: int, n: int, window: str = "2026-11-16") -> Estimate:
+    """An estimate of two values from n reports without noise: its interval is Wilson's."""
+    share = np.array([yes / n, 1 - yes / n])
+    each = np.full(2, 1 / n)
+    noise = Noise(np.zeros(2), each, each, each)
+    known = drawn([0.5, 0.5], 100, np.random.default_rng(0), window)
+    return replace(known, share=share, noise=noise, std_error=np.sqrt(share * (1 - share) / n))
+
+
+@pytest.mark.parametrize(
+    ("after", "before", "low", "high"),
+    [
+        ((56, 70), (48, 80), 0.0524, 0.3339),
+        ((9, 10), (3, 10), 0.1705, 0.8090),
+        ((5, 56), (0, 29), -0.0381, 0.1926),
+    ],
+)
+def test_the_interval_is_newcombes(
+    after: tuple[int, int], before: tuple[int, int], low: float, high: float
+) -> None:
+    """Each end takes the end of the old interval on its own side, as in the examples of Newcombe's
+    paper (Table II, method 10, to the four digits printed there)."""
+    found = compare(counted(*before), counted(*after, "2026-11-17"))
+    assert (found.low[0], found.high[0]) == pytest.approx((low, high), abs=5.1e-5)
+    assert (found.low[1], found.high[1]) == pytest.approx((-high, -low), abs=5.1e-5)
+
+
 def test_together_hardly_any_change_is_imagined() -> None:
     """Where nothing changes, none of 20 values is said to have changed in 95 % of cases or a
     little more: 400 repetitions, seed 2; a rate of 5 % exceeds 9.5 % with probability below 1e-4,
@@ -76,6 +104,28 @@ def test_a_change_is_told_in_words() -> None:
     same = compare(low, drawn([0.2, 0.8], 500, rng, "2026-11-17"))
     assert not same.changed.any()
     assert same.describe(0).startswith(NO_CHANGE)
+
+
+def test_both_ends_are_told_in_the_direction_of_the_change() -> None:
+    """The change and both ends of its interval are told, each once, with the digits that half of
+    the interval leaves; the two estimates keep their places."""
+    rng = np.random.default_rng(9)
+    before, after = drawn([0.2, 0.8], 5000, rng), drawn([0.4, 0.6], 5000, rng, "2026-11-17")
+    found = compare(before, after)
+    assert found.before is before
+    assert found.after is after
+    changed = {
+        "difference": np.array([0.03, -0.03]),
+        "low": np.array([0.01, -0.05]),
+        "high": np.array([0.05, -0.01]),
+    }
+    told = replace(found, **changed)
+    narrow = replace(found, **{name: column / 100 for name, column in changed.items()})
+    for known, numbers in ((told, ["1.0", "3.0", "5.0"]), (narrow, ["0.010", "0.030", "0.050"])):
+        for place, way in enumerate(("up", "down")):
+            text = known.describe(place)
+            assert text.startswith(f"{way} {numbers[1]} points")
+            assert sorted(re.findall(r"\d+\.\d+", text)) == numbers
 
 
 def test_an_end_beside_zero_is_not_zero() -> None:
@@ -161,6 +211,7 @@ def test_a_metric_that_ever_had_memory_has_it(store: Store) -> None:
     """The noise of fresh reports is independent; memos are not, even if they are history."""
     fresh = Registry.parse(MEMOIZED)["m"]
     remembering = Registry.parse(MEMOIZED + 'longitudinal = "memoize"\n')["m"]
+    assert not has_memory(store, fresh)
     store.publish({"m": [fresh.scheme]})
     assert not has_memory(store, fresh)
     assert has_memory(store, remembering)
@@ -171,7 +222,8 @@ def test_a_metric_that_ever_had_memory_has_it(store: Store) -> None:
 @pytest.mark.parametrize(
     ("difference", "spread", "text"),
     [(0.0214, 0.01, "2.1"), (-0.0214, 0.01, "\N{MINUS SIGN}2.1"), (-0.0001, 0.01, "0.0"),
-     (0.02141, 0.0001, "2.141")],
+     (0.02141, 0.0001, "2.141"), (0.02141234, 1e-7, "2.1412"), (0.02141, 0.00099, "2.141"),
+     (0.02141, 0.001, "2.1"), (0.02141, 0.0, "2.1")],
 )  # fmt: skip
 def test_points_have_the_digits_that_they_deserve(
     difference: float, spread: float, text: str

@@ -167,6 +167,54 @@ def test_an_answer_that_has_not_changed_is_not_sent_again(
     assert changed.json["n"] == 41_000
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/v1/metrics?q=anybody",
+        f"{BROWSER}/estimate",
+        f"{BROWSER}/trend",
+        f"{BROWSER}/trend?by=week",
+        f"{BROWSER}/comparison?before_from=2026-10-01&before_to=2026-10-12",
+        f"{BROWSER}/comparison?from=2026-11-15&to=2026-11-20",
+    ],
+)
+def test_midnight_changes_the_tag_of_the_last_days(
+    store: Store, registry: Registry, path: str
+) -> None:
+    """The days that an answer is about are part of its tag: those of the days up to now are asked
+    for again on the next day, although no report has come; those of named days are not."""
+    fill(store, registry, "browser", [0.35, 0.64, 0.01, 0.0], 20_000, "2026-11-10")
+    now = [NOW]
+    app = create_app(
+        Settings(dashboard_token=TOKEN), store=store, registry=registry, clock=lambda: now[0]
+    )
+    program = app.test_client()
+    first = program.get(path, headers=HEADERS)
+    assert first.status_code == 200
+    known = {**HEADERS, "If-None-Match": first.headers["ETag"]}
+    assert program.get(path, headers=known).status_code == 304
+    now[0] += 86_400
+    second = program.get(path, headers=known)
+    if "to=2026-11-20" in path:
+        assert second.status_code == 304
+        return
+    assert second.status_code == 200
+    assert second.json != first.json
+
+
+def test_the_compared_days_are_part_of_the_tag(program: FlaskClient) -> None:
+    """Two comparisons of the same tallies over other days are two answers."""
+    tags = {
+        program.get(
+            f"{BROWSER}/comparison?from={first}&to=2026-11-20&before_from={start}&before_to={end}"
+        ).headers["ETag"]
+        for first in ("2026-11-14", "2026-11-15")
+        for start in ("2026-11-08", "2026-11-09")
+        for end in ("2026-11-10", "2026-11-11")
+    }
+    assert len(tags) == 8
+
+
 def test_a_changed_declaration_changes_the_tag(store: Store) -> None:
     """The registry is part of the answer, and so are settings: both are part of the tag."""
     tags = set()
