@@ -181,7 +181,8 @@ class Estimate(Basis):
         scores = far_scores(self.share, self.noise, slack)
         family = int(np.isfinite(self.share).sum())
         found: NDArray[np.bool_] = beyond & (
-            scores > NormalDist().inv_cdf(1 - self.alarm_level / family)
+            # From below, as a level may be so small that 1 minus it is 1.
+            scores > -NormalDist().inv_cdf(max(self.alarm_level / family, 5e-324))
         )
         return found
 
