@@ -120,8 +120,9 @@ def test_both_ends_are_told_in_the_direction_of_the_change() -> None:
         "high": np.array([0.05, -0.01]),
     }
     told = replace(found, **changed)
-    narrow = replace(found, **{name: column / 100 for name, column in changed.items()})
-    for known, numbers in ((told, ["1.0", "3.0", "5.0"]), (narrow, ["0.010", "0.030", "0.050"])):
+    numbers_of = {1: ["1.0", "3.0", "5.0"], 40: ["0.025", "0.075", "0.125"]}
+    for part, numbers in numbers_of.items():
+        known = replace(told, **{name: column / part for name, column in changed.items()})
         for place, way in enumerate(("up", "down")):
             text = known.describe(place)
             assert text.startswith(f"{way} {numbers[1]} points")
