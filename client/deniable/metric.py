@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -12,7 +11,7 @@ from deniable import windows
 from deniable.errors import MetricError
 from deniable.mechanisms import AUTO, Mechanism, design, design_memoized, design_string
 from deniable.scheme import Scheme
-from deniable.value_list import value_text
+from deniable.value_list import normal_form, value_text
 
 __all__ = [
     "AGGREGATES",
@@ -122,7 +121,7 @@ class Metric:
             except ValueError as error:
                 message = f"the string {error}; clean it before you record it"
                 raise MetricError(self.name, message) from None
-        text = unicodedata.normalize("NFC", value)
+        text = normal_form(value)
         if text in self._index:
             return text
         if self.other is not None:
@@ -136,7 +135,7 @@ class Metric:
 
     def declares(self, value: Value) -> bool:
         """Whether a category lists a recorded text."""
-        return isinstance(value, str) and unicodedata.normalize("NFC", value) in self._index
+        return isinstance(value, str) and normal_form(value) in self._index
 
     def item(self, text: str) -> int | str:
         """What the mechanism randomizes: a normalized value's index, or the text itself.

@@ -16,7 +16,14 @@ from pathlib import Path
 
 from deniable.errors import ValueListError
 
-__all__ = ["MAX_VALUE_BYTES", "parse_values", "read_values", "value_text", "value_texts"]
+__all__ = [
+    "MAX_VALUE_BYTES",
+    "normal_form",
+    "parse_values",
+    "read_values",
+    "value_text",
+    "value_texts",
+]
 
 MAX_VALUE_BYTES = 1024
 """The longest value, in UTF-8 bytes: room for a web address, and for 256 letters of any script."""
@@ -36,15 +43,20 @@ _BROKEN = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 """Control characters but the line break, and halves of surrogate pairs."""
 
 
+def normal_form(text: str) -> str | None:
+    """The text in normal form C; None of a text that is too long for a value in any form."""
+    return None if len(text) > _HOPELESS else unicodedata.normalize("NFC", text)
+
+
 def value_text(text: str) -> str:
     """The normal form of a text that is a value.
 
     Raises:
         ValueError: the text cannot be a value; the message says why, and does not repeat it.
     """
-    if len(text) > _HOPELESS:
+    value = normal_form(text)
+    if value is None:
         raise ValueError(_TOO_LONG)
-    value = unicodedata.normalize("NFC", text)
     broken = _BROKEN.search(value)
     if broken and broken[0] >= "\ud800":
         raise ValueError("is not valid Unicode")
