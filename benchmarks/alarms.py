@@ -1,6 +1,6 @@
 """How often fakes of one day are noticed among 28 days, beside the sum of the days.
 
-    python benchmarks/floods.py [--pages 40]
+    python benchmarks/alarms.py [--pages 40]
 
 A page shows 28 days and compares them with up to 28 days before. A day has 20,000 honest devices,
 12 values at epsilon 1, shares falling as 1/rank; fakes all push one value, and fill their reports
