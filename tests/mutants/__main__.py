@@ -27,8 +27,9 @@ ROOT = HERE.parents[1]
 LEAST_KILLED = 0.9
 """Of the mutants that are not equivalent, in every module."""
 
-FEW = 30
-"""Fewer mutants than this, tried in a hurry, say too little of a module to fail it."""
+CHANCE = 0.001
+"""A hurried sample fails a module only if so few are noticed at most this often by chance, where
+the tests notice LEAST_KILLED of all of its mutants."""
 
 
 LONGEST = 1800.0
@@ -68,6 +69,16 @@ class Result:
         return self.noticed / judged if judged else 1.0
 
     @property
+    def by_chance(self) -> float:
+        """How often so few or fewer of the mutants tried are noticed, if LEAST_KILLED of all are:
+        the lower tail of a binomial distribution."""
+        judged = self.tried - self.verdicts["equivalent"]
+        return math.fsum(
+            math.comb(judged, count) * LEAST_KILLED**count * (1 - LEAST_KILLED) ** (judged - count)
+            for count in range(self.noticed + 1)
+        )
+
+    @property
     def row(self) -> str:
         """As a line of the report's table."""
         counts = (self.mutants, self.tried, self.noticed, self.verdicts["survived"])
@@ -99,8 +110,8 @@ def main(
 ) -> None:
     """Judge the core, or those MODULES whose paths hold one of these words.
 
-    Ends with 1 if a module's tests notice fewer than 90 % of its mutants. With --seconds, a module
-    of which fewer than 30 could be tried does not fail.
+    Ends with 1 if a module's tests notice fewer than 90 % of its mutants. With --seconds, only if
+    they surely do: the mutants that there was time for are a sample.
     """
     settings = tomllib.loads((HERE / "modules.toml").read_text(encoding="utf-8"))
     lines = {} if changed is None else changed_lines(changed)
@@ -128,8 +139,11 @@ def main(
     for result in results:
         print(result.row)
     print(Result.of(results).row)
-    least = 1 if seconds is None else FEW
-    weak = [each for each in results if each.killed < LEAST_KILLED and each.tried >= least]
+    weak = [
+        each
+        for each in results
+        if each.killed < LEAST_KILLED and (seconds is None or each.by_chance <= CHANCE)
+    ]
     for each in weak:
         print(f"{each.path}: fewer than {LEAST_KILLED:.0%} of the mutants are noticed")
     sys.exit(1 if weak else 0)
