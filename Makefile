@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+MUTANTS_PIP := $(VENV)-mutants/bin/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo dist test lint format audit bench docs screenshots texts clean
+.PHONY: help demo dist test mutants lint format audit bench docs screenshots texts clean
 
 help: ## Show this help
 	@echo "deniable: telemetry with plausible deniability"
@@ -22,6 +23,9 @@ dist: $(BIN)/python ## A wheel in dist/, for apps and servers to install
 
 test: $(VENV)/.dev ## All tests
 	$(BIN)/python -m pytest $(PYTEST)
+
+mutants: $(VENV)-mutants/.made ## Faults put into the core one at a time: do tests notice? MODULE=ledger for one
+	$(VENV)-mutants/bin/python -m tests.mutants $(MODULE) $(MUTANTS)
 
 lint: $(VENV)/.dev ## Style, imports and types
 	$(BIN)/ruff check .
@@ -48,7 +52,7 @@ texts: $(VENV)/.runtime ## Gather the texts to translate, and bring the catalogu
 	$(BIN)/python -m deniable_estimator.dashboard.texts
 
 clean: ## Remove the environment and all caches
-	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-mutants dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(BIN)/python:
 	@echo "Making the environment in $(VENV) ..."
@@ -65,4 +69,12 @@ $(VENV)/.runtime: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.dev: $(VENV)/.runtime
 	@echo "Installing what the tests and checks need ..."
 	@$(PIP) install -c constraints.txt --group dev
+	@touch $@
+
+# An environment of its own: the tester brings a database layer and a version control library.
+$(VENV)-mutants/.made: pyproject.toml constraints.txt
+	@echo "Making the environment in $(VENV)-mutants ..."
+	@$(PYTHON) -m venv $(VENV)-mutants
+	@$(MUTANTS_PIP) install -c constraints.txt --upgrade pip
+	@$(MUTANTS_PIP) install -c constraints.txt -e '.[all]' --group mutants
 	@touch $@

@@ -44,7 +44,7 @@ PICTURES = (
     # The last: the choice of a language is remembered. It takes a font with Chinese letters.
     ("dashboard-chinese", "/metric/browser?lang=zh-Hans", 1200, None, "light", 1),
 )
-TOKEN = secrets.token_hex(16)
+TOKEN = secrets.token_urlsafe(32)
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -15,10 +16,10 @@ import numpy as np
 from deniable import Metric, Registry
 from deniable_collector.stores import Store, open_store
 from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
-from deniable_collector.tally import Tally
+from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.sampling import sample_tally
 
-__all__ = ["build"]
+__all__ = ["FLOODED", "build"]
 
 REGISTRY = """
 schema = 1
@@ -86,6 +87,8 @@ lifetime_epsilon = 8.0
 tags = ["quality"]
 """
 DAYS = 75
+FLOODED = 65
+"""So many days ago fakes said that dark mode is on: what an alarm looks like, far from today."""
 CROWD = 400_000
 CROWDS = {"language": 40_000}
 """So few that rare languages cannot be told from noise."""
@@ -118,7 +121,7 @@ def _report(
     store: Store, registry: Registry, day: date, progress: float, rng: np.random.Generator
 ) -> None:
     """One day's answers; `progress` runs from 0 to 1 while tastes drift."""
-    step = 1.0 if progress > 0.72 else 0.0
+    step = min(1.0, max(0.0, (progress - 0.6) / 0.3))
     wave = 0.01 * np.sin(progress * 20)
     english = 0.60 + 0.03 * progress
     rest = np.arange(2, 22) ** -1.1
@@ -134,6 +137,9 @@ def _report(
         if name == "search_engine" and progress < 0.8:
             continue
         tally = _tally(metric, np.array(weights), day, rng)
+        if name == "dark_mode" and progress == 1 - FLOODED / DAYS:
+            (row,) = tally.rows
+            tally = replace(tally, rows=(row + TallyRow(6000, np.array([6000, 0])),))
         increments = {}
         for number, row in enumerate(tally.rows):
             columns = np.flatnonzero(row.cells)

@@ -16,7 +16,14 @@ from pathlib import Path
 
 from deniable.errors import ValueListError
 
-__all__ = ["MAX_VALUE_BYTES", "parse_values", "read_values", "value_text", "value_texts"]
+__all__ = [
+    "MAX_VALUE_BYTES",
+    "normal_form",
+    "parse_values",
+    "read_values",
+    "value_text",
+    "value_texts",
+]
 
 MAX_VALUE_BYTES = 1024
 """The longest value, in UTF-8 bytes: room for a web address, and for 256 letters of any script."""
@@ -24,10 +31,21 @@ MAX_VALUE_BYTES = 1024
 _SURELY = MAX_VALUE_BYTES // 4
 """A text with so many letters is never too long: a letter has at most four bytes."""
 
+_HOPELESS = 2 * MAX_VALUE_BYTES
+"""So many letters are too long in any form. To bring them into normal form could take hours: that
+takes the square of a run of combining marks."""
+
 _NONE = "holds no value; write one on each line"
+
+_TOO_LONG = f"is longer than {MAX_VALUE_BYTES} bytes"
 
 _BROKEN = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 """Control characters but the line break, and halves of surrogate pairs."""
+
+
+def normal_form(text: str) -> str | None:
+    """The text in normal form C; None of a text that is too long for a value in any form."""
+    return None if len(text) > _HOPELESS else unicodedata.normalize("NFC", text)
 
 
 def value_text(text: str) -> str:
@@ -36,7 +54,9 @@ def value_text(text: str) -> str:
     Raises:
         ValueError: the text cannot be a value; the message says why, and does not repeat it.
     """
-    value = unicodedata.normalize("NFC", text)
+    value = normal_form(text)
+    if value is None:
+        raise ValueError(_TOO_LONG)
     broken = _BROKEN.search(value)
     if broken and broken[0] >= "\ud800":
         raise ValueError("is not valid Unicode")
@@ -45,7 +65,7 @@ def value_text(text: str) -> str:
     if not value or value.isspace():
         raise ValueError("is blank")
     if _long(value):
-        raise ValueError(f"is longer than {MAX_VALUE_BYTES} bytes")
+        raise ValueError(_TOO_LONG)
     return value
 
 
@@ -58,6 +78,9 @@ def value_texts(texts: Sequence[str], source: str) -> list[str]:
     """
     if not texts:
         raise ValueListError(source, None, _NONE)
+    for number, text in enumerate(texts, 1):
+        if len(text) > _HOPELESS:
+            raise ValueListError(source, number, f"{_TOO_LONG}; remove it")
     joined = unicodedata.normalize("NFC", "\n".join(texts))
     values = joined.split("\n")
     distinct = set(values)

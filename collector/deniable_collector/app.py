@@ -102,8 +102,8 @@ def _add_routes(app: Flask, reception: Reception) -> None:
             address = request.remote_addr or ""
             reception.admission.admit(address, authorization, key, forwarded=forwarded)
         media_type = framing.media_type(request.headers.get("Content-Type", ""))
-        limit = reception.limit(media_type)
         encoding = framing.token(request.headers.get("Content-Encoding", ""))
+        limit = reception.limit(media_type, encoding)
         body = read_body(_Source(), encoding, limit, reception.compressed_limit)
         batch = reception.read(media_type, body)
         (receipt,) = reception.intake.take([batch])

@@ -175,7 +175,8 @@ class Collector:
         grown = 0
         try:
             if encoding:
-                limits = self._reception.limit(media_type), self._reception.compressed_limit
+                limit = self._reception.limit(media_type, encoding)
+                limits = limit, self._reception.compressed_limit
                 body = await run(self._readers, read_body, io.BytesIO(body), encoding, *limits)
                 # What waits for its commit is as large as this, however little was sent.
                 grown = len(body)

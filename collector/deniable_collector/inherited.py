@@ -79,7 +79,7 @@ def _read() -> Inherited:
 def mistakes_of(error: Exception) -> tuple[str, ...]:
     """What is wrong, in one sentence each."""
     if isinstance(error, RegistryError):
-        # Its folder is nobody's business: /readyz may be public.
+        # Without its folder: /readyz may be public.
         name = Path(error.source).name
         return tuple(each.describe(name) for each in error.problems)
     if isinstance(error, SettingsError):

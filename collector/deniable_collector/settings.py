@@ -173,7 +173,7 @@ class Settings:
     """
 
     others: ClassVar[re.Pattern[str]] = re.compile(
-        "DASHBOARD_.*|API_TOKENS|FAKES|ALARM_LEVEL|CANDIDATES_DIR|DISABLED|INGEST_KEY|REQUIRE_ALL"
+        "DASHBOARD_.*|PUBLIC_URL|API_TOKENS|FAKES|ALARM_LEVEL|CANDIDATES_DIR|DISABLED|INGEST_KEY|REQUIRE_ALL"
     )
 
     registry: str = _setting("metrics.toml", one_path, "path of the registry")
@@ -213,10 +213,13 @@ class Settings:
     max_body: int = _setting(
         1 << 20,
         _size,
-        "largest body of JSON; compressed, a body of either type may have a sixteenth of that",
+        "largest body of JSON, and of either type once it is decompressed; compressed it may "
+        "have a sixteenth",
     )
     max_reports: int = _setting(1000, _whole(1, 1_000_000), "most reports in one batch of JSON")
-    max_binary_body: int = _setting(1 << 22, _size, "largest body of a binary batch, decompressed")
+    max_binary_body: int = _setting(
+        1 << 22, _size, "largest body of a binary batch that is not compressed"
+    )
     max_binary_reports: int = _setting(
         100_000, _whole(1, 1_000_000), "most reports in one binary batch"
     )

@@ -6,6 +6,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 from contextlib import suppress
 from typing import Any, ClassVar
 
@@ -31,6 +32,9 @@ __all__ = ["EventLoopWorker", "ThreadWorker"]
 _YOUNG = 20_000
 """How many objects must be allocated (minus those freed) before the garbage collector runs."""
 
+_SWITCH_SECONDS = 0.001
+"""How long a thread may calculate while another one waits."""
+
 
 class EventLoopWorker(UvicornWorker):  # type: ignore[misc]  # it brings no types
     """uvloop and httptools, no access log, and no forwarded headers, which the app handles."""
@@ -53,6 +57,9 @@ class EventLoopWorker(UvicornWorker):  # type: ignore[misc]  # it brings no type
         gc.collect()
         gc.freeze()
         gc.set_threshold(_YOUNG, 10, 10)
+        # A large body is read in a thread. While it holds the interpreter's lock, commits and the
+        # event loop would wait 5 ms each time that they want it back, many times for one batch.
+        sys.setswitchinterval(_SWITCH_SECONDS)
         super().run()
 
     async def callback_notify(self) -> None:

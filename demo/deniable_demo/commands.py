@@ -72,7 +72,7 @@ def _run(once: bool, as_json: bool, devices: int, port: int) -> None:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="deniable-demo-"))
         store_url = f"sqlite:///{folder}/tallies.db"
         endpoint = stack.enter_context(services.collector(_REGISTRY, store_url))
-        token = secrets.token_urlsafe(16)
+        token = secrets.token_urlsafe(32)
         page = None
         if not once:
             page = stack.enter_context(services.dashboard(_REGISTRY, store_url, port, token))

@@ -34,12 +34,14 @@ def caveats(
     `devices` is how many the intervals take to have sent the n reports (see `Basis`).
     """
     if n == 0:
-        return (message("no reports: nothing can be said yet"),)
+        return (message("no reports yet"),)
     family = len(noise.a)
     critical = critical_value(1 - level, family)
     warnings = []
     if n < _FEW:
-        warnings.append(message("only {n} reports: far too few to speak for a crowd", n=n))
+        warnings.append(
+            message("only {n} reports: too few to draw conclusions about all devices", n=n)
+        )
     smallest = critical * float(noise.null_error.min())
     if smallest > USABLE_SHARE:
         warnings.append(
@@ -65,8 +67,8 @@ def footnotes(n: int, windows: Sequence[str], *, devices: float, complete: bool)
         told.append(
             message(
                 "rests on {n:,} reports from {windows} windows, in which the same devices may have "
-                "reported again: the intervals are of the share among all devices, and take these "
-                "reports for those of {devices:,.0f} devices",
+                "reported again: the intervals are for the share among all devices, and count "
+                "these reports as {devices:,.0f} devices",
                 n=n,
                 windows=len(windows),
                 devices=devices,

@@ -20,13 +20,16 @@ from __future__ import annotations
 import csv
 import io
 import math
+from collections import Counter
 from dataclasses import dataclass
+from datetime import date
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable import Metric
+from deniable import Metric, windows
 from deniable.mechanisms import Memoizing
 from deniable_collector.stores.base import Store
 from deniable_estimator.errors import EstimateError
@@ -34,7 +37,7 @@ from deniable_estimator.estimate import Estimate
 from deniable_estimator.intervals import FloatArray, score_interval
 from deniable_estimator.messages import message, sentence
 
-__all__ = ["NO_CHANGE", "Comparison", "compare", "has_memory", "plain", "points"]
+__all__ = ["NO_CHANGE", "Comparison", "compare", "has_memory", "plain", "points", "signed"]
 
 NO_CHANGE = message("no change that can be told from noise")
 
@@ -47,7 +50,7 @@ class Comparison:
     after: Estimate
     level: float
     together: bool
-    """Whether all intervals hold at once with probability `level`, or each by itself."""
+    """Whether `changed` is corrected for the number of values."""
     values: tuple[str, ...]
     share_before: FloatArray
     share_after: FloatArray
@@ -55,15 +58,13 @@ class Comparison:
     std_error: FloatArray
     low: FloatArray
     high: FloatArray
-
-    @property
-    def changed(self) -> NDArray[np.bool_]:
-        """Which values' intervals do not hold zero."""
-        changed: NDArray[np.bool_] = (self.low > 0) | (self.high < 0)
-        return changed
+    """Each interval holds by itself."""
+    changed: NDArray[np.bool_]
+    """Which values have changed by more than noise: their intervals do not hold zero, also when
+    they are widened for the number of values (Bonferroni), if `together`."""
 
     def describe(self, place: int) -> str:
-        """The change of one value in words: "up 2.1 points, 95 % CI 0.4 to 3.8"."""
+        """The change of one value in words: "up 2.1 points (95 % CI +0.4 to +3.8)"."""
         difference, low, high = (
             float(column[place]) for column in (self.difference, self.low, self.high)
         )
@@ -71,23 +72,33 @@ class Comparison:
             return message("the change is unknown: one of the two has no answers")
         spread = (high - low) / 2
         level = self.level * 100
-        if not self.changed[place]:
-            return message(
-                "{no_change} ({level:g} % CI {low} to {high} points)",
-                no_change=NO_CHANGE,
-                level=level,
-                low=points(low, spread),
-                high=points(high, spread),
-            )
-        way, nearest, farthest = (_UP, low, high) if difference > 0 else (_DOWN, -high, -low)
-        # An end just beside zero must not be rounded to it: the interval does not hold zero.
-        near = points(nearest, min(spread, nearest))
-        return message(
-            way,
-            change=points(abs(difference), spread),
-            level=level,
-            low=near,
-            high=points(farthest, spread),
+        ends = {"level": level, "low": self.ends(place)[0], "high": self.ends(place)[1]}
+        if self.changed[place]:
+            way = _UP if difference > 0 else _DOWN
+            return message(way, change=points(abs(difference), spread), **ends)
+        if low > 0 or high < 0:
+            return message(_UNCERTAIN, no_change=NO_CHANGE, count=len(self.values), **ends)
+        return message(_NONE, no_change=NO_CHANGE, **ends)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to bear in mind about it."""
+        if _weekdays(self.before) == _weekdays(self.after):
+            return ()
+        return (
+            message(
+                "the two periods do not hold the same weekdays, which alone can change a share"
+            ),
+        )
+
+    def ends(self, place: int) -> tuple[str, str]:
+        """The ends of one value's interval in points, with their signs."""
+        low, high = float(self.low[place]), float(self.high[place])
+        spread = (high - low) / 2
+        # An end just beside zero must not be rounded to it if the interval does not hold zero.
+        return (
+            signed(low, min(spread, low) if low > 0 else spread),
+            signed(high, min(spread, -high) if high < 0 else spread),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -98,6 +109,7 @@ class Comparison:
             "together": self.together,
             "before": _period(self.before),
             "after": _period(self.after),
+            "notes": list(self.notes),
             "values": [dict(zip(_COLUMNS, row, strict=True)) for row in self._rows()],
         }
 
@@ -127,8 +139,12 @@ class Comparison:
         return list(zip(self.values, *map(plain, columns), strict=True))
 
 
-_UP = sentence("up {change} points, {level:g} % CI {low} to {high}")
-_DOWN = sentence("down {change} points, {level:g} % CI {low} to {high}")
+_UP = sentence("up {change} points ({level:g} % CI {low} to {high})")
+_DOWN = sentence("down {change} points ({level:g} % CI {low} to {high})")
+_NONE = sentence("{no_change} ({level:g} % CI {low} to {high} points)")
+_UNCERTAIN = sentence(
+    "{no_change} ({level:g} % CI {low} to {high} points; not significant among {count} values)"
+)
 
 _COLUMNS = ("value", "before", "after", "difference", "std_error", "low", "high", "changed")
 _BASIS_COLUMNS = tuple(
@@ -140,8 +156,8 @@ def compare(before: Estimate, after: Estimate, *, together: bool = True) -> Comp
     """The change from `before` to `after` of every value that both know, in the order of `after`.
 
     The noise of their reports must be drawn independently: one metric without memory
-    (`has_memory`) over different windows. With `together`, intervals are widened for the number of
-    values, by Bonferroni.
+    (`has_memory`) over different windows. With `together`, what counts as changed is corrected
+    for the number of values.
 
     Raises:
         EstimateError: they are of different metrics or levels, or share a window.
@@ -160,10 +176,11 @@ def compare(before: Estimate, after: Estimate, *, together: bool = True) -> Comp
     values = tuple(value for value in after.values if value in known)
     # Of two values in a complete list, one mirrors the other.
     family = 1 if after.complete and len(values) == 2 else max(1, len(values))
-    level = 1 - (1 - after.level) / family if together else after.level
-    old, old_low, old_high, old_variance = _at(before, values, level)
-    new, new_low, new_high, new_variance = _at(after, values, level)
-    difference = new - old
+    old, _, _, old_variance = _at(before, values, after.level)
+    new, _, _, new_variance = _at(after, values, after.level)
+    low, high = least, most = _interval(before, after, values, after.level)
+    if together and family > 1:
+        least, most = _interval(before, after, values, 1 - (1 - after.level) / family)
     return Comparison(
         before=before,
         after=after,
@@ -172,10 +189,11 @@ def compare(before: Estimate, after: Estimate, *, together: bool = True) -> Comp
         values=values,
         share_before=old,
         share_after=new,
-        difference=difference,
+        difference=new - old,
         std_error=np.sqrt(old_variance + new_variance),
-        low=difference - np.hypot(new - new_low, old_high - old),
-        high=difference + np.hypot(new_high - new, old - old_low),
+        low=low,
+        high=high,
+        changed=(least > 0) | (most < 0),
     )
 
 
@@ -199,9 +217,27 @@ def points(difference: float, spread: float) -> str:
     return (text.lstrip("-") if float(text) == 0 else text).replace("-", "\N{MINUS SIGN}")
 
 
+def signed(difference: float, spread: float) -> str:
+    """The same with its sign, also if that is a plus."""
+    text = points(difference, spread)
+    return f"+{text}" if difference > 0 and text.strip("0.") else text
+
+
 def plain(column: NDArray[Any]) -> list[Any]:
     """Python's own numbers, with None for NaN."""
     return [None if isinstance(x, float) and not math.isfinite(x) else x for x in column.tolist()]
+
+
+def _interval(
+    before: Estimate, after: Estimate, values: tuple[str, ...], level: float
+) -> tuple[FloatArray, FloatArray]:
+    """The ends of the intervals of the differences (see above)."""
+    old, old_low, old_high, _ = _at(before, values, level)
+    new, new_low, new_high, _ = _at(after, values, level)
+    return (
+        new - old - np.hypot(new - new_low, old_high - old),
+        new - old + np.hypot(new_high - new, old - old_low),
+    )
 
 
 def _at(
@@ -217,6 +253,13 @@ def _at(
     index = {value: place for place, value in enumerate(estimate.values)}
     places = [index[value] for value in values]
     return share[places], low[places], high[places], variance[places]
+
+
+def _weekdays(estimate: Estimate) -> dict[int, Fraction]:
+    """The part of its windows that each weekday has; nothing where windows are longer."""
+    days = [each for each in estimate.windows if windows.kind_of(each) == "day"]
+    found = Counter(date.fromisoformat(each).weekday() for each in days)
+    return {weekday: Fraction(count, len(days)) for weekday, count in found.items()}
 
 
 def _period(estimate: Estimate) -> dict[str, Any]:

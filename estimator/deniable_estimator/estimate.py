@@ -9,18 +9,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, date, datetime
 from functools import cached_property
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable import Scheme, windows
-from deniable.mechanisms import Memoizing
+from deniable.mechanisms import Mechanism, Memoizing
 from deniable_collector.tally import Tally
 from deniable_estimator.anomalies import ALARM_LEVEL, Figure, Verdict, figures
 from deniable_estimator.caveats import caveats, footnotes
 from deniable_estimator.cohorts import decode_cohorts, fits
 from deniable_estimator.decoders import asked_values, supported
+from deniable_estimator.decoders.support import Items, Support
 from deniable_estimator.finding import Finding
 from deniable_estimator.intervals import FloatArray, Noise, debias, score_interval
 from deniable_estimator.memoized import kept_noise
@@ -28,7 +30,7 @@ from deniable_estimator.messages import message
 from deniable_estimator.normalization import normalize
 from deniable_estimator.participation import Participation
 from deniable_estimator.poisoning import FAKES, Exposure
-from deniable_estimator.significance import Adjustment, adjust_p
+from deniable_estimator.significance import Adjustment, adjust_p, far_scores
 
 __all__ = ["BASIS_COLUMNS", "COLUMNS", "Basis", "Estimate", "estimate", "infer"]
 
@@ -44,11 +46,16 @@ COLUMNS = (
     "moved",
     "gain",
     "loss",
+    "impossible",
 )
 """The fields of an Estimate for each value, in the order of its table, CSV and JSON."""
 
 BASIS_COLUMNS = ("n", "devices", "first", "last")
 """What each line of its CSV says after that: what the line rests on, and its days."""
+
+
+_COLLISIONS = 0.01
+"""By so much other strings may move the share of a candidate beyond what its noise says."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,6 +169,24 @@ class Estimate(Basis):
         return detected
 
     @cached_property
+    def impossible(self) -> NDArray[np.bool_]:
+        """Which shares lie so far below 0 or above 1 that honest devices bring any of them there
+        at most as often as `alarm_level` says."""
+        with np.errstate(invalid="ignore"):
+            beyond: NDArray[np.bool_] = (self.high < 0) | (self.low > 1)
+        if not beyond.any():
+            return beyond
+        # Strings that are not asked for can take a little from others.
+        slack = 0.0 if self.complete else _COLLISIONS
+        scores = far_scores(self.share, self.noise, slack)
+        family = int(np.isfinite(self.share).sum())
+        found: NDArray[np.bool_] = beyond & (
+            # From below, as a level may be so small that 1 minus it is 1.
+            scores > -NormalDist().inv_cdf(max(self.alarm_level / family, 5e-324))
+        )
+        return found
+
+    @cached_property
     def order(self) -> NDArray[np.intp]:
         """The indices of the values, the largest share first. Cached, because sorting a million is
         slow."""
@@ -169,13 +194,19 @@ class Estimate(Basis):
 
     @cached_property
     def standing(self) -> NDArray[np.intp]:
-        """The places of the detected values, the largest first."""
-        return self.order[self.detected[self.order]]
+        """The places of the detected values, the largest first, without impossible ones."""
+        return self.order[(self.detected & ~self.impossible)[self.order]]
 
     @cached_property
     def below(self) -> NDArray[np.intp]:
         """The indices of the values that are not distinguishable from noise, the largest first."""
-        return self.order[~self.detected[self.order]]
+        return self.order[~(self.detected | self.impossible)[self.order]]
+
+    @property
+    def strange(self) -> NDArray[np.intp]:
+        """The indices of the values with impossible shares, those furthest out first."""
+        places = np.flatnonzero(self.impossible)
+        return places[np.argsort(-np.abs(self.share[places] - 0.5), kind="stable")]
 
     @property
     def moved(self) -> NDArray[np.bool_]:
@@ -275,11 +306,8 @@ def estimate(
     if fits(mechanism, items):
         found = decode_cohorts(tally, mechanism, items, level, repeats)
     else:
-        support = supported(tally, mechanism, items)
+        support, share, noise = direct_shares(tally, mechanism, items)
         reports = support.reports
-        with np.errstate(divide="ignore", invalid="ignore"):
-            share = debias(support.counts, reports, mechanism.p, mechanism.q)
-        noise = Noise.of(mechanism.p, mechanism.q, reports, len(values))
         noise = replace(noise, kept=kept_noise(mechanism, tally.reports, repeats))
         found = Finding.of(share, noise, support.ghosts)
     exposure = Exposure.of(mechanism, found.share, tally.reports, reports)
@@ -287,6 +315,16 @@ def estimate(
     kept = repeats if isinstance(mechanism, Memoizing) else 1.0
     seen = figures(tally, mechanism, found.share, found.noise, kept)
     return infer(basis, values, found, exposure, seen, level, adjust)
+
+
+def direct_shares(
+    tally: Tally, mechanism: Mechanism[Any], items: Items
+) -> tuple[Support, FloatArray, Noise]:
+    """What supports each item, its unbiased share, and the noise of reports of as many devices."""
+    support = supported(tally, mechanism, items)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = debias(support.counts, support.reports, mechanism.p, mechanism.q)
+    return support, share, Noise.of(mechanism.p, mechanism.q, support.reports, len(share))
 
 
 def infer(

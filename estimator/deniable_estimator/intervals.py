@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from statistics import NormalDist
 from typing import Any, Self, TypeAlias, overload
 
@@ -42,7 +43,18 @@ def debias(counts: Any, reports: Any, p: Fraction, q: Fraction) -> Any:
     rate = counts / reports
     if isinstance(rate, Fraction):
         return (rate - q) / (p - q)
-    return (rate - float(q)) / float(p - q)
+    return (rate - float(q)) / _of_one_report(p, q)[0]
+
+
+@lru_cache(maxsize=1024)
+def _of_one_report(p: Fraction, q: Fraction) -> tuple[float, float, float, float]:
+    """p - q, and a, b and step of one report."""
+    return (
+        float(p - q),
+        float(q * (1 - q) / (p - q) ** 2),
+        float((1 - 2 * q) / (p - q)),
+        float(1 / (p - q)),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,12 +76,8 @@ class Noise:
         """The noise of `size` values under one scheme; infinite without reports."""
         n = np.broadcast_to(np.asarray(reports, np.float64), (size,))
         each = np.divide(1.0, n, out=np.zeros(size), where=n > 0)
-        return cls(
-            np.where(n > 0, float(q * (1 - q) / (p - q) ** 2) * each, np.inf),
-            float((1 - 2 * q) / (p - q)) * each,
-            each,
-            float(1 / (p - q)) * each,
-        )
+        _, a, b, step = _of_one_report(p, q)
+        return cls(np.where(n > 0, a * each, np.inf), b * each, each, step * each)
 
     @classmethod
     def none(cls, size: int) -> Self:

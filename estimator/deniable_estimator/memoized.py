@@ -30,10 +30,10 @@ from deniable.mechanisms import (
 )
 from deniable_estimator.intervals import Noise
 
-__all__ = ["kept_noise", "memo_channel", "worth"]
+__all__ = ["kept_noise", "memo_channel", "report_weight"]
 
 _SHARES = 1000
-"""Steps of the grid of shares over which `worth` takes the minimum."""
+"""Steps of the grid of shares over which `report_weight` takes the minimum."""
 
 
 def memo_channel(mechanism: Memoizing[Any]) -> tuple[Fraction, Fraction]:
@@ -48,7 +48,7 @@ def memo_channel(mechanism: Memoizing[Any]) -> tuple[Fraction, Fraction]:
     if isinstance(mechanism, (BasicRappor, Rappor)):
         flipped = Fraction(mechanism.rounds.f, 2 << 53)
         return 1 - flipped, flipped
-    raise TypeError(f"the memos of {mechanism.name} are not defined here: add them")
+    raise TypeError(f"the memos of {mechanism.name} are not known here: add them")
 
 
 def kept_noise(mechanism: Mechanism[Any], reports: int, repeats: float) -> Noise | None:
@@ -64,7 +64,7 @@ def kept_noise(mechanism: Mechanism[Any], reports: int, repeats: float) -> Noise
     return Noise.of(*channel, reports, 1).weighted(np.full(1, math.sqrt(repeats - 1)))
 
 
-def worth(mechanism: Memoizing[Any], p: float, q: float, repeats: float) -> float:
+def report_weight(mechanism: Memoizing[Any], p: float, q: float, repeats: float) -> float:
     """The weight of one report, at most 1, in reports of different devices.
 
     p and q are those of a column. The weight is for the share at which memos matter most, so it

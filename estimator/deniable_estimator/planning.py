@@ -31,7 +31,7 @@ from deniable.mechanisms.choice import loss
 from deniable_estimator.memoized import memo_channel
 from deniable_estimator.poisoning import FAKES, gain
 
-__all__ = ["Lifetime", "Memory", "Plan", "plan"]
+__all__ = ["Lifetime", "MemoryPlan", "Plan", "plan"]
 
 _SALT = "plan"
 """For mechanisms over strings, which hash with the name of their metric."""
@@ -49,7 +49,7 @@ class Lifetime:
 
 
 @dataclass(frozen=True)
-class Memory:
+class MemoryPlan:
     """For memoized noise: what reports reveal, and their accuracy over time."""
 
     lifetime_epsilon: float
@@ -101,7 +101,7 @@ class Plan:
     """The most that they add to the share of any one value."""
     lifetime: Lifetime | None
     """None with memos: a device reports in any number of windows."""
-    memory: Memory | None = None
+    memory: MemoryPlan | None = None
     """None if each report has fresh noise."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def plan(
     lifetime, memory = None, None
     if isinstance(chosen, Memoizing):
         assert lifetime_epsilon is not None
-        memory = Memory(
+        memory = MemoryPlan(
             lifetime_epsilon,
             chosen.lifetime_epsilon,
             chosen.fresh_epsilon,

@@ -40,7 +40,6 @@ from deniable.mechanisms import (
     SubsetSelection,
     UnaryEncoding,
 )
-from deniable.mechanisms.projective_geometry import points
 from deniable_estimator.intervals import FloatArray
 
 __all__ = ["FAKES", "Exposure", "Pull", "gain", "loss", "pull"]
@@ -139,15 +138,30 @@ def _supported(mechanism: FrequencyOracle[Any], targets: int) -> tuple[int, int]
         k, size = mechanism.k, mechanism.size
         return max(0, targets - (size - k)), min(targets, k)
     if isinstance(mechanism, ProjectiveGeometry):
-        near = points(mechanism.order, mechanism.dimension - 1)
-        return max(0, targets - (mechanism.messages - near)), min(targets, near)
+        fewest, most = _in_planes(mechanism.order, mechanism.dimension, mechanism.size)
+        return max(0, targets - (mechanism.size - fewest)), min(targets, most)
     if isinstance(mechanism, HadamardResponse):
-        # Column 0 supports every value; any other one half of the rows, of which the row of
-        # ones belongs to no value.
-        half = mechanism.order // 2
-        return max(0, targets - half), targets
+        # Column 0 supports every value. Any other one has -1 in half of the rows, and one has
+        # it in all rows from order / 2 on, which all belong to values.
+        return max(0, targets - mechanism.order // 2), targets
     assert mechanism.size is None or isinstance(mechanism, (UnaryEncoding, BasicRappor))
     return 0, targets
+
+
+def _in_planes(order: int, dimension: int, size: int) -> tuple[int, int]:
+    """The fewest and the most of the first `size` points that one hyperplane holds.
+
+    The first order**(dimension - 1) points have a leading 1. One hyperplane holds none of them,
+    and all points after them; any other one holds order**(dimension - 2) of them, and of the
+    points after them what a hyperplane of their space holds.
+    """
+    if dimension == 1:
+        return 0, 0  # a hyperplane of a single point is empty
+    leading, each = order ** (dimension - 1), order ** (dimension - 2)
+    if size <= leading:
+        return 0, min(size, each)
+    fewest, most = _in_planes(order, dimension - 1, size - leading)
+    return min(size - leading, each + fewest), each + most
 
 
 def _of_filters(bloom: Bloom, p11: Fraction, p01: Fraction) -> tuple[Fraction, Fraction]:

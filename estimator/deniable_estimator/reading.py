@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import lru_cache
 from typing import Any
@@ -33,20 +33,21 @@ def read(
     last: date | None = None,
     candidates: Sequence[str] | None = None,
     *,
+    without: Collection[str] = (),
     level: float = 0.95,
     adjust: Adjustment = "storey",
 ) -> Estimate:
     """The metric's estimate over every stored window that touches the days first to last.
 
-    Without a first or last day the range is open on that side. Where nothing was
-    reported, the estimate has n = 0.
+    Without a first or last day the range is open on that side. The windows `without` are left
+    out. Where nothing was reported, the estimate has n = 0.
 
     Raises:
         MetricError: the registry declares no such metric.
         EstimateError: the range ends before it begins, or a candidate cannot be estimated.
         StoreUnavailable: the store cannot answer now.
     """
-    asked = select(store, registry, metric, first, last, candidates).read()
+    asked = select(store, registry, metric, first, last, candidates, without).read()
     return asked.estimate(level=level, adjust=adjust)
 
 
@@ -113,6 +114,20 @@ class Selection:
     metric: Metric
     chosen: tuple[_Chosen, ...]
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """All windows that would be read, the oldest first."""
+        labels = {label for each in self.chosen for label in each.windows}
+        return tuple(sorted(labels, key=windows.start))
+
+    def within(self, labels: Collection[str]) -> Selection:
+        """The same of these windows alone."""
+        chosen = (
+            replace(each, windows=tuple(label for label in each.windows if label in labels))
+            for each in self.chosen
+        )
+        return replace(self, chosen=tuple(chosen))
+
     def version(self) -> tuple[object, ...]:
         """Plain values that differ when what would be read differs, at one round trip for each
         scheme with windows; candidates are not among them."""
@@ -162,6 +177,7 @@ def select(
     first: date | None = None,
     last: date | None = None,
     candidates: Sequence[str] | None = None,
+    without: Collection[str] = (),
 ) -> Selection:
     """The selection of tallies for `read`, with the same errors."""
     declared = find_metric(registry, metric)
@@ -176,7 +192,11 @@ def select(
         if fingerprint != current:
             asked = _answerable(candidates, scheme)
         if asked is None or asked:
-            within = tuple(label for label in labels if _within(label, declared, first, last))
+            within = tuple(
+                label
+                for label in labels
+                if label not in without and _within(label, declared, first, last)
+            )
             budget = _budget(registry, declared, scheme)
             chosen.append(_Chosen(scheme, fingerprint in published, within, asked, budget))
     return Selection(store, declared, tuple(chosen))

@@ -22,6 +22,7 @@ MOST_ROWS = 40
 """How many values a table shows; CSV and JSON have all of them."""
 
 _WIDTH = 20
+_NAMED = 5
 _REPLACED = "\N{REPLACEMENT CHARACTER}"
 
 
@@ -38,6 +39,11 @@ def estimate_view(estimate: Estimate, truth: FloatArray | None = None) -> Render
             note = "Dim: not distinguishable from a value that nobody has."
             parts.append(Text(note, style="dim"))
         parts.append(Text(_budget(estimate.fakes, estimate.budget), style="dim"))
+    if estimate.impossible.any():
+        names = ", ".join(_printable(estimate.values[at]) for at in estimate.strange[:_NAMED])
+        more = ", ..." if len(estimate.strange) > _NAMED else ""
+        text = f"Impossible: {names}{more}. No honest crowd has such a share; do not rely on it."
+        parts.append(Text(text, style="bold red"))
     parts += [Text(f"Note: {warning}.", style="yellow") for warning in estimate.warnings]
     parts += _alarms(estimate)
     return Group(*parts)
@@ -86,7 +92,7 @@ def history_view(history: History) -> RenderableType:
     if not history.anomalous:
         return Group(table, Text("Nothing here is unlike honest reports.", style="green"))
     advice = (
-        "Leave such windows out of what you decide by (--from, --to), and find out why: fakes, a "
+        "Leave such windows out of what you decide by (--without), and find out why: fakes, a "
         "faulty app, or an event. Do not correct the shares."
     )
     return Group(table, Text(advice, style="red"))
@@ -117,7 +123,7 @@ def _table(estimate: Estimate, shown: NDArray[np.intp], truth: FloatArray | None
     total = "sums to" if estimate.complete else "at most"
     table.add_column(f"normalized\n({total}\n100 %)", justify="right", no_wrap=True)
     table.add_column("adjusted\np", justify="right", no_wrap=True)
-    detected, moved = estimate.detected, estimate.moved
+    detected, moved, impossible = estimate.detected, estimate.moved, estimate.impossible
     for i in shown:
         share, low, high = estimate.share[i], estimate.low[i], estimate.high[i]
         cells = [Text(_printable(estimate.values[i]))]
@@ -130,7 +136,7 @@ def _table(estimate: Estimate, shown: NDArray[np.intp], truth: FloatArray | None
             Text(_percent(estimate.normalized[i]) + ("*" if moved[i] else " ")),
             Text(f"{estimate.p_adjusted[i]:.2g}"),
         ]
-        table.add_row(*cells, style=None if detected[i] else "dim")
+        table.add_row(*cells, style="bold red" if impossible[i] else None if detected[i] else "dim")
     if moved[shown].any():
         table.caption = "* moved by more than its standard error"
         table.caption_justify = "left"

@@ -20,7 +20,15 @@ from numpy.typing import NDArray
 from deniable.forecast import FEW_SUPPORTERS
 from deniable_estimator.intervals import FloatArray, Noise
 
-__all__ = ["Adjustment", "adjust_p", "low_scores", "normal_score", "p_values", "share_p_values"]
+__all__ = [
+    "Adjustment",
+    "adjust_p",
+    "far_scores",
+    "low_scores",
+    "normal_score",
+    "p_values",
+    "share_p_values",
+]
 
 Adjustment: TypeAlias = Literal["storey", "bonferroni"]
 """Storey's step-up test bounds the expected share of false discoveries, which suits lists;
@@ -98,6 +106,17 @@ def low_scores(share: FloatArray, noise: Noise) -> FloatArray:
     If it is truly larger, it is as low as that less often.
     """
     return normal_score((share + noise.step / 2) / noise.null_error, noise.skewness)
+
+
+def far_scores(share: FloatArray, noise: Noise, slack: float = 0.0) -> FloatArray:
+    """How far each share lies beyond 0 or 1, by more than `slack`, as a standard normal deviate,
+    shape (d,), if it is truly 0 or 1."""
+    below = -low_scores(share + slack, noise)
+    at_one = np.sqrt(noise.at(np.ones(1)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        above = (share - slack - noise.step / 2 - 1) / at_one
+    scores: FloatArray = np.fmax(below, above)
+    return scores
 
 
 def normal_score(z: FloatArray, skewness: FloatArray) -> FloatArray:

@@ -2,17 +2,21 @@
 
 Windows are grouped by adding their tallies. This requires that each window is in one group: days
 can be grouped into weeks and months, but weeks not into months.
+
+A day is compared with the same weekday a week before, and a week with the week before: most
+metrics are different on weekends, which is no change. A period that is not whole is not compared
+at all.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import UTC, date, datetime
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
-from itertools import pairwise
 from typing import Any, TypeAlias
 
 from deniable import Metric, Registry, windows
@@ -50,13 +54,15 @@ class Period:
     first: date
     last: date
     partial: bool
-    """Whether the trend's range holds only some of its days."""
+    """Whether it has not ended, or the trend's range holds only some of its days."""
     estimate: Estimate | None
     """None without reports."""
     since: str | None = None
-    """The period that `change` looks back to: the one before that has answers."""
+    """The period that `change` looks back to: the same weekday a week before; of weeks and
+    months, the whole one before that has answers."""
     change: Comparison | None = None
-    """Each interval holds by itself. None for the first, and for a metric with memory."""
+    """Not corrected for their number. None for a metric with memory, for a partial period and
+    where there are no answers to compare with."""
 
     @property
     def n(self) -> int:
@@ -75,6 +81,8 @@ class Trend:
     """Whether devices report from memos. Then periods are not independent, and changes have no
     interval."""
     periods: tuple[Period, ...]
+    grouped: bool = False
+    """Whether the windows of the metric are shorter than the periods."""
 
     @property
     def answered(self) -> tuple[Period, ...]:
@@ -88,16 +96,16 @@ class Trend:
         if self.memory:
             notes.append(
                 message(
-                    "devices repeat their remembered answers, so the periods are not "
-                    "independent: no interval of a change can be given"
+                    "devices report from memos, so the periods are not independent, and changes "
+                    "have no interval"
                 )
             )
         changes = sum(period.change is not None for period in self.periods)
         if changes > 1:
             notes.append(
                 message(
-                    "each interval holds by itself: of {changes} changes about {chance:.2g} "
-                    "would look real even if nothing had changed",
+                    "the {changes} changes are not corrected for multiple comparisons: expect "
+                    "about {chance:.2g} false positives",
                     changes=changes,
                     chance=changes * (1 - self.level),
                 )
@@ -112,7 +120,15 @@ class Trend:
                 )
             )
         if any(period.partial for period in self.answered):
-            notes.append(message("a partial period holds only some of its days"))
+            notes.append(
+                message("a partial period holds only some of its days, and is compared with none")
+            )
+        if self.by == "month" and self.grouped and changes:
+            notes.append(
+                message(
+                    "months differ in how many weekends they hold, which alone can change a share"
+                )
+            )
         return tuple(notes)
 
     def to_dict(self) -> dict[str, Any]:
@@ -159,15 +175,19 @@ def trend(
     candidates: Sequence[str] | None = None,
     *,
     by: windows.Kind | None = None,
+    now: float | None = None,
     level: float = 0.95,
+    without: Collection[str] = (),
     point: Point | None = None,
     progress: Progress | None = None,
 ) -> Trend:
     """The metric's estimate in each period that touches the days first to last.
 
     Without a first or last day the range begins or ends with the windows that are stored.
-    `by` is the metric's own window if not given. `point` answers for the days first to last,
-    if not `read` itself; `progress` is told how many periods are done, of how many.
+    `by` is the metric's own window if not given. `now` is POSIX time in seconds, the clock's if
+    not given. The windows `without` are left out. `point` answers for the days first to last, if
+    not `read` itself, and leaves them out too; `progress` is told how many periods are done, of
+    how many.
 
     Raises:
         MetricError: the registry declares no such metric.
@@ -189,10 +209,10 @@ def trend(
             )
         )
     check_days(first, last)
-    memory = has_memory(store, declared)
-    stored = _stored(store, declared)
+    memory, grouped = has_memory(store, declared), by != declared.window
+    stored = set(_stored(store, declared)).difference(without)
     if not stored:
-        return Trend(metric, by, level, memory, ())
+        return Trend(metric, by, level, memory, (), grouped)
     first = first or min(map(_first_day, stored))
     last = max(first, last or max(map(_last_day, stored)))
     count = _count(by, first, last)
@@ -207,13 +227,19 @@ def trend(
         )
         raise EstimateError(message(too_many, count=count, most=MOST_PERIODS))
     labels = windows.span(by, first, last)
-    point = point or partial(read, store, registry, metric, candidates=candidates, level=level)
-    filled = {windows.window_at(by, windows.start(label)) for label in stored}.intersection(labels)
+    # The first days are compared with those of the week before.
+    earlier = [] if memory or by != "day" else _week_before(first)
+    point = point or partial(
+        read, store, registry, metric, candidates=candidates, level=level, without=without
+    )
+    filled = {windows.window_at(by, windows.start(label)) for label in stored}.intersection(
+        earlier + labels
+    )
+    now = time.time() if now is None else now
     periods: list[Period] = []
     done = 0
-    for label in labels:
+    for label in earlier + labels:
         begins, ends = _first_day(label), _last_day(label)
-        grouped = by != declared.window
         if grouped:
             begins, ends = max(begins, first), min(ends, last)
         estimate = None
@@ -224,25 +250,33 @@ def trend(
             done += 1
         cut = grouped and (begins, ends) != (_first_day(label), _last_day(label))
         answered = estimate if estimate and estimate.n else None
-        periods.append(Period(label, begins, ends, cut, answered))
-    return Trend(metric, by, level, memory, tuple(periods if memory else _compared(periods)))
+        periods.append(Period(label, begins, ends, cut or windows.end(label) > now, answered))
+    if not memory:
+        periods = _compared(periods, by)
+    return Trend(metric, by, level, memory, tuple(periods[len(earlier) :]), grouped)
 
 
-def _compared(periods: Sequence[Period]) -> list[Period]:
-    """The same periods, each with its change since the one before that has answers."""
-    answered = [period for period in periods if period.estimate]
-    changes = {}
-    for before, after in pairwise(answered):
-        assert before.estimate is not None
-        assert after.estimate is not None
-        change = compare(before.estimate, after.estimate, together=False)
-        changes[after.label] = (before.label, change)
-    return [
-        Period(each.label, each.first, each.last, each.partial, each.estimate, *changes[each.label])
-        if each.label in changes
-        else each
-        for each in periods
-    ]
+def _week_before(first: date) -> list[str]:
+    """The seven days before this one; as many of them as the calendar has."""
+    count = min(7, first.toordinal() - 1)
+    return [(first - timedelta(days=ago)).isoformat() for ago in range(count, 0, -1)]
+
+
+def _compared(periods: Sequence[Period], by: windows.Kind) -> list[Period]:
+    """The same periods, each with its change since the one that it is compared with."""
+    found, whole = [], [each for each in periods if each.estimate and not each.partial]
+    days = {each.first: each for each in whole}
+    previous = dict(zip([each.label for each in whole[1:]], whole, strict=False))
+    for period in periods:
+        earlier = previous.get(period.label)
+        if by == "day":
+            earlier = days.get(date.fromordinal(max(1, period.first.toordinal() - 7)))
+        if period in whole and earlier and earlier.estimate and period.estimate:
+            change = compare(earlier.estimate, period.estimate, together=False)
+            if by != "week" or not change.notes:
+                period = replace(period, since=earlier.label, change=change)
+        found.append(period)
+    return found
 
 
 def _count(by: windows.Kind, first: date, last: date) -> int:

@@ -47,7 +47,8 @@ def trend_view(trend: Trend, value: str) -> RenderableType:
         table.add_column(name, justify="right", no_wrap=True)
     top = max(float(period.estimate.high[place]) for period, place in shown if period.estimate)
     table.add_column(f"\n0{points(top, 1):>19}", no_wrap=True)
-    table.add_column("change since the one before", overflow="fold")
+    change = "since a week before" if trend.by == "day" else "since the one before"
+    table.add_column(f"change {change}", overflow="fold")
     for period, place in shown:
         table.add_row(*_cells(period, place, value, top))
     notes = [Text(f"Note: {note}.", style="yellow") for note in trend.notes]

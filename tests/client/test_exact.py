@@ -41,6 +41,26 @@ def test_log_is_the_smallest_float_above(ratio: Fraction) -> None:
     assert Decimal(math.nextafter(bound, -math.inf)) < true
 
 
+def test_exp_has_sixty_digits() -> None:
+    """Thresholds are computed from exactly these digits, which another implementation must find:
+    e and its root rounded to 60 digits, and one step down."""
+    known = {
+        1.0: "2.71828182845904523536028747135266249775724709369995957496696",
+        0.5: "1.64872127070012814684865078781416357165377610071014801157507",
+    }
+    for exponent, digits in known.items():
+        assert exp_below(exponent) == Fraction(digits)
+
+
+@given(epsilons, st.sampled_from([80, 84, 100]))
+def test_log_of_a_little_more_is_the_next_float(epsilon: float, digits: int) -> None:
+    """A ratio above e**epsilon by less than the calculation resolves is not rounded down."""
+    with localcontext() as context:
+        context.prec = 140
+        more = Fraction(Decimal(epsilon).exp() * (1 + Decimal(f"1e-{digits}")))
+    assert log_above(more) == math.nextafter(epsilon, math.inf)
+
+
 def test_log_of_one() -> None:
     """Equal likelihoods reveal nothing at all."""
     assert log_above(Fraction(1)) == 0.0

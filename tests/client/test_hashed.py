@@ -105,3 +105,16 @@ def test_impossible_tables_are_refused(salt: str, rows: int) -> None:
     """No salt, a salt that could run into the text, no rows, or too many cells."""
     with pytest.raises(SchemeError, match=r"salt|cells"):
         CohortLocalHashing(salt, rows, SubsetSelection.design(4, 1.0, k=1))
+
+
+@pytest.mark.parametrize("width", [4, 64, 1000, 1 << 20])
+def test_the_most_rows_are_those_of_the_largest_tally(width: int) -> None:
+    """From one row on, up to 65,536 and up to 2**23 cells in all."""
+    channel = SubsetSelection.design(width, 1.0, k=1)
+    most = min(1 << 16, (1 << 23) // width)
+    for rows in (1, most):
+        mechanism = CohortLocalHashing("city", rows, channel)
+        assert len(mechanism.rows) == mechanism.hashes == rows
+    for rows in (0, most + 1):
+        with pytest.raises(SchemeError, match="cells in all"):
+            CohortLocalHashing("city", rows, channel)

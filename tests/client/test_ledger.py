@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import sqlite3
 from collections.abc import Callable
 from fractions import Fraction
@@ -93,6 +94,32 @@ def test_the_registry_caps_all_metrics_together(tmp_path: Path, registry: Regist
     state.close()
 
 
+def test_the_last_bit_of_a_cap_may_be_spent(tmp_path: Path, registry: Registry) -> None:
+    """Both limits are inclusive: what is left counts down to the answer that spends them exactly,
+    and a cap that is smaller by the least there is allows one answer fewer."""
+    browser = registry["browser"]
+    cost = browser.scheme.mechanism.epsilon
+    exact = dataclasses.replace(registry, lifetime_epsilon=2 * cost)
+    less = dataclasses.replace(registry, lifetime_epsilon=math.nextafter(2 * cost, 0))
+    own = dataclasses.replace(browser, lifetime_epsilon=4 * cost)
+    state = State(tmp_path)
+    with state.transaction() as connection:
+        ledger = Ledger(connection)
+        found = []
+        for _ in range(4):
+            limits = ((browser, exact), (browser, less), (own, registry))
+            found.append([(ledger.left(*each), ledger.allows(*each)) for each in limits])
+            ledger.charge(browser)
+        assert not ledger.allows(own, registry)
+    state.close()
+    assert found == [
+        [(2, True), (1, True), (4, True)],
+        [(1, True), (0, False), (3, True)],
+        [(0, False), (0, False), (2, True)],
+        [(0, False), (0, False), (1, True)],
+    ]
+
+
 @pytest.mark.parametrize(
     "damage",
     [
@@ -152,3 +179,36 @@ def test_what_was_charged_for_memos_is_kept(tmp_path: Path) -> None:
             assert ledger.spent() == turn * Fraction(mechanism.fresh_epsilon)
             ledger.charge(registry["a"])
         state.close()
+
+
+def test_memos_are_charged_once_in_a_transaction(tmp_path: Path) -> None:
+    """A second answer in the transaction of the first finds its memos charged; with memory no
+    number ends the answers, unless a cap does, which counts the fresh noise."""
+    registry = Registry.parse(
+        'schema = 1\napp = "example"\n[metrics.a]\ntype = "boolean"\ndescription = "M."\n'
+        'owner = "a"\nexpires = 2030-01-01\nepsilon = 1.0\nlifetime_epsilon = 2.0\n'
+        'longitudinal = "memoize"\n'
+    )
+    metric = registry["a"]
+    mechanism = metric.scheme.mechanism
+    assert isinstance(mechanism, Memoizing)
+    capped = dataclasses.replace(registry, lifetime_epsilon=8 * mechanism.fresh_epsilon)
+    state = State(tmp_path)
+    with state.transaction() as connection:
+        ledger = Ledger(connection)
+        assert ledger.left(metric, registry) is None
+        assert ledger.left(metric, capped) == 8
+        connection.execute("INSERT INTO memo_keys VALUES ('a', x'00')")
+        for _ in range(3):
+            ledger.charge(metric)
+        assert ledger.memos("a") == Fraction(mechanism.lifetime_epsilon)
+        assert (ledger.answers("a"), ledger.metrics()) == (3, ["a"])
+        assert ledger.spent("a") == 3 * Fraction(mechanism.fresh_epsilon)
+        assert ledger.allows(metric, registry)
+        assert ledger.left(metric, capped) == 5
+    with state.transaction() as connection:
+        connection.execute("DELETE FROM memo_keys")
+        ledger = Ledger(connection)
+        assert not ledger.allows(metric, registry)
+        assert ledger.left(metric, registry) == 0
+    state.close()

@@ -134,6 +134,23 @@ def test_probabilities_sum_to_one(mechanism: Mechanism[Any], items: list[Any]) -
 
 
 @small
+def test_every_bit_comes_from_the_source_that_is_given(
+    mechanism: Mechanism[Any], items: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A report is a function of the value and of the bits: the system is asked for no others."""
+
+    def refused(size: int) -> bytes:
+        raise AssertionError("the operating system was asked")
+
+    monkeypatch.setattr("os.urandom", refused)
+    twice = [
+        [mechanism.randomize(item, bits) for item in items for _ in range(20)]
+        for bits in (random.Random(21).getrandbits, random.Random(21).getrandbits)
+    ]
+    assert twice[0] == twice[1]
+
+
+@small
 def test_largest_likelihood_ratio_is_the_odds(mechanism: Mechanism[Any], items: list[Any]) -> None:
     """No report tells two values apart by more than `odds`, and some report does by that much."""
     worst = Fraction(0)
@@ -219,6 +236,42 @@ def test_rebuild_checks_every_parameter(mechanism: Mechanism[Any], items: list[A
                 rebuild(mechanism.name, good | {name: wrong})
     with pytest.raises(SchemeError, match="surplus"):
         rebuild(mechanism.name, good | {"surplus": 1})
+
+
+CELLS, CHANCE, ROWS = (2, 1 << 23), (1, (1 << 53) - 1), (1, 1 << 16)
+BITS, HASHES = (2, 1 << 12), (1, 64)
+SUBSETS = {"size": CELLS, "k": (1, 1 << 23)}
+BOUNDS: dict[str, dict[str, tuple[int, int]]] = {
+    "subset_selection": {**SUBSETS, "threshold": CHANCE},
+    "projective_geometry": {"size": CELLS, "q": CELLS, "t": (2, 24), "threshold": CHANCE},
+    "unary_encoding": {"size": (2, 1 << 16), "one": CHANCE, "zero": CHANCE},
+    "hadamard_response": {"size": CELLS, "threshold": CHANCE},
+    "memoized_subset_selection": {**SUBSETS, "memo": CHANCE, "fresh": CHANCE},
+    "basic_rappor": {"size": BITS, "f": CHANCE, "p": CHANCE, "q": CHANCE},
+    "rappor": {"cohorts": ROWS, "k": BITS, "h": HASHES, "f": CHANCE, "p": CHANCE, "q": CHANCE},
+    "one_time_rappor": {"cohorts": ROWS, "k": BITS, "h": HASHES, "f": CHANCE},
+}
+for hashed, channel in (
+    ("hashed_projective_geometry", "projective_geometry"),
+    ("cohort_local_hashing", "subset_selection"),
+    ("count_mean_sketch", "unary_encoding"),
+    ("hadamard_count_mean_sketch", "hadamard_response"),
+    ("memoized_local_hashing", "memoized_subset_selection"),
+):
+    BOUNDS[hashed] = {"rows": ROWS, **BOUNDS[channel]}
+
+
+@small
+def test_parameters_have_known_bounds(mechanism: Mechanism[Any], items: list[Any]) -> None:
+    """What lies just outside is refused, and the message names the bounds: they bound the work
+    that a scheme from elsewhere can cause."""
+    good = mechanism.parameters()
+    assert {name for name in good if name != "salt"} == BOUNDS[mechanism.name].keys()
+    for name, (lowest, highest) in BOUNDS[mechanism.name].items():
+        told = f"{name} must be an integer from {lowest} to {highest}, not"
+        for wrong in (lowest - 1, highest + 1):
+            with pytest.raises(SchemeError, match=told):
+                rebuild(mechanism.name, good | {name: wrong})
 
 
 @closed

@@ -95,6 +95,33 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, int]]:
     return seen
 
 
+def test_a_key_is_256_bits_of_the_source(tmp_path: Path, registry: Registry) -> None:
+    """The key of a metric is the first that is drawn for its first report, all 256 bits of it,
+    and is not drawn again."""
+    source = random.Random(31)
+    first = random.Random(31).getrandbits(256)
+    counts: list[int] = []
+
+    def bits(count: int) -> int:
+        counts.append(count)
+        return source.getrandbits(count)
+
+    metric = registry["browser"]
+    mechanism = metric.scheme.mechanism
+    assert isinstance(mechanism, Memoizing)
+    state = State(tmp_path)
+    with state.transaction() as connection:
+        memo_module.recall(connection, metric, mechanism, 1, bits)
+        assert memo_module.has_key(connection, "browser")
+        assert not memo_module.has_key(connection, "town")
+        assert counts[0] == 256
+        assert counts.count(256) == 1
+        memo_module.recall(connection, metric, mechanism, 1, bits)
+        assert counts.count(256) == 1
+    assert keys_of(state) == {"browser": first.to_bytes(32, "little")}
+    state.close()
+
+
 def test_a_value_meets_the_same_memo_for_ever(
     make_client: MakeClient, clock: Any, collector: Any, drawn: list[Any]
 ) -> None:

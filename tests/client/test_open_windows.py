@@ -6,6 +6,7 @@ import dataclasses
 import random
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -131,7 +132,8 @@ def test_a_clock_that_jumps_back_gets_no_second_answer(
 def test_what_is_older_than_memory_is_refused(
     make_client: MakeClient, clock: Any, collector: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Pruned windows are refused although their rows are gone; newer ones are not."""
+    """Pruned windows are refused although their rows are gone, and no value of theirs is kept;
+    newer ones are not."""
     monkeypatch.setattr(open_windows, "KEPT_WINDOWS", 5)
     client = make_client()
     for _ in range(12):
@@ -144,6 +146,12 @@ def test_what_is_older_than_memory_is_refused(
     for _ in range(29):
         client.record("dark_mode", True)
         client.flush()
+        with client._state.transaction() as connection:
+            values = "SELECT metric, window FROM open_values"
+            opened = "SELECT metric, window FROM windows WHERE state = 'open'"
+            assert (
+                connection.execute(values).fetchall() == connection.execute(opened).fetchall() == []
+            )
         clock.days(1)
     client.flush()
     windows = [report["window"] for report in collector.reports]
@@ -199,3 +207,34 @@ def test_an_older_process_leaves_a_newer_ones_metric_alone(
     assert older.flush()
     assert newer.flush()
     assert sorted(report["metric"] for report in collector.reports) == ["browser", "dark_mode"]
+
+
+def test_windows_that_were_passed_over_are_forgotten_as_well(
+    make_client: MakeClient, registry: Registry, clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A device that hardly ever answers remembers no more windows than another."""
+    monkeypatch.setattr(open_windows, "KEPT_WINDOWS", 5)
+    client = make_client(registry=changed(registry, "dark_mode", sample_rate=1e-9))
+    for _ in range(12):
+        client.record("dark_mode", True)
+        client.flush()
+        clock.days(1)
+    with client._state.transaction() as connection:
+        states = connection.execute("SELECT state FROM windows").fetchall()
+        assert states == [("passed",)] * 5
+        assert connection.execute("SELECT count(*) FROM horizons").fetchone() == (1,)
+
+
+def test_the_reservoir_draws_from_the_source_of_the_device(
+    make_client: MakeClient, registry: Registry, tmp_path: Path
+) -> None:
+    """Of two records the second is kept where the bits are 0, and the first where they are 1."""
+    for drawn, kept in ((0, "false"), (1, "true")):
+        client = make_client(
+            registry=changed(registry, "dark_mode", aggregate="any"),
+            state_dir=tmp_path / kept,
+            bits=lambda count, drawn=drawn: drawn if count == 1 else 0,
+        )
+        client.record("dark_mode", True)
+        client.record("dark_mode", False)
+        assert held(client) == [(kept, 2)]

@@ -322,6 +322,33 @@ def test_retry_after_is_a_minimum_for_all(waiting: Client, collector: Any, clock
     assert len(collector.bodies) == 3
 
 
+def test_retry_after_holds_the_thread_too(waiting: Client, collector: Any, clock: Any) -> None:
+    """In the background nothing is sent, and nothing is due, before the time that the collector
+    asked for, even where backoff would end at once."""
+    waiting._device.bits = lambda count: 0
+    collector.replies = [Reply(503, retry_after="120")]
+    assert not waiting.flush()
+    assert pause(waiting) == (clock.now + 120, clock.now + 120)
+    assert waiting._device.seconds_to_send() == 120
+    clock.now += 119
+    assert waiting._device.take(urgent=False) is None
+    clock.now += 1
+    assert waiting._device.take(urgent=False) is not None
+
+
+def test_backoff_may_be_longer_than_retry_after(
+    waiting: Client, collector: Any, clock: Any
+) -> None:
+    """The thread waits for the longer one of the two, flush for what was asked."""
+    waiting._device.bits = lambda count: (1 << count) - 1
+    collector.replies = [Reply(503)] * 9 + [Reply(503, retry_after="120")]
+    for _ in range(10):
+        assert not waiting.flush()
+    until, asked = pause(waiting)
+    assert asked == clock.now + 120
+    assert until == pytest.approx(clock.now + FIRST_BACKOFF * 2**9)
+
+
 def test_a_clock_set_back_does_not_hold_for_years(
     waiting: Client, collector: Any, clock: Any
 ) -> None:
@@ -424,3 +451,52 @@ def test_without_an_endpoint_reports_wait(
     assert status(client) == [("queued", None)]
     assert make_client().flush()
     assert len(collector.reports) == 1
+
+
+def test_bounds_of_an_outbox() -> None:
+    """What a device keeps: the sizes of a batch, a queue and a history, and seconds of a lease."""
+    assert (outbox.BATCH_REPORTS, outbox.QUEUED_REPORTS, outbox.HISTORY_REPORTS) == (
+        100,
+        2000,
+        1000,
+    )
+    assert outbox.LEASE_SECONDS == 60
+
+
+@pytest.mark.parametrize(("spare", "kept"), [(0, True), (-1, False)])
+def test_a_long_definition_is_not_kept(
+    make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, spare: int, kept: bool
+) -> None:
+    """The scheme of a report is kept for its owner up to so many bytes: 65,536."""
+    assert outbox._LARGEST_DEFINITION == 1 << 16
+    client = make_client()
+    definition = client.registry["browser"].scheme.canonical().decode()
+    monkeypatch.setattr(outbox, "_LARGEST_DEFINITION", len(definition) + spare)
+    fill(client, 1)
+    (entry,) = client._device.entries()
+    assert entry.description == client.registry["browser"].description
+    assert entry.definition == (definition if kept else None)
+
+
+def test_clearing_and_withdrawing_leave_what_they_say(waiting: Client, collector: Any) -> None:
+    """Withdrawing forgets batches and reports that were not sent, except that those of a batch
+    without an answer stay listed; clearing leaves no row of batch, report or scheme."""
+    collector.replies = [TransportError("down")]
+    assert not waiting.flush()
+    fill(waiting, 3)
+
+    def rows() -> dict[str, int]:
+        with waiting._state.transaction() as connection:
+            return {
+                table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+                for table in ("batches", "reports", "schemes")
+            }
+
+    assert rows() == {"batches": 1, "reports": 4, "schemes": 1}
+    with waiting._state.transaction() as connection:
+        outbox.withdraw(connection)
+    assert rows() == {"batches": 0, "reports": 1, "schemes": 1}
+    assert status(waiting) == [("unanswered", None)]
+    with waiting._state.transaction() as connection:
+        outbox.clear(connection)
+    assert rows() == {"batches": 0, "reports": 0, "schemes": 0}

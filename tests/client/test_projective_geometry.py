@@ -37,6 +37,24 @@ def test_every_point_has_one_vector(order: int, dimension: int) -> None:
         space.coordinates(space.messages)
 
 
+@pytest.mark.parametrize(("order", "dimension"), [(2, 18), (3, 13), (5, 8), (17, 4), (257, 3)])
+def test_points_of_large_spaces_have_their_digits(order: int, dimension: int) -> None:
+    """Index and vector belong together as the docstring says, by digits taken one at a time, for
+    the ends of every block and points in between."""
+    space = whole(order, dimension)
+    first = 0
+    for lead in range(dimension):
+        tail = dimension - 1 - lead
+        for rest in {0, 1 % order**tail, order**tail // 3, order**tail * 5 // 7, order**tail - 1}:
+            digits = [rest // order**place % order for place in range(tail - 1, -1, -1)]
+            vector = [0] * lead + [1, *digits]
+            assert space.coordinates(first + rest) == vector
+            scaled = [(order - 1) * number % order for number in vector]
+            assert space._index(vector) == space._index(scaled) == first + rest
+        first += order**tail
+    assert first == space.messages
+
+
 @pytest.mark.parametrize(("order", "dimension"), SPACES)
 def test_support_is_the_hyperplane(order: int, dimension: int) -> None:
     """A value is supported by exactly the points orthogonal to it, each listed once, in order."""
@@ -103,6 +121,25 @@ def test_design_has_the_least_variance(size: int, epsilon: float) -> None:
     space = ProjectiveGeometry.design(size, epsilon)
     chosen = float(total_variance(space.p, space.q, size))
     assert chosen <= min(map(variance, primes)) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("least", "most"), [(6, 60), (100, 1100), (1000, 1400), (5000, 5200)])
+@pytest.mark.parametrize("epsilon", [0.5, 2.5, 6.0])
+def test_the_ends_of_the_range_are_among_the_spaces(least: int, most: int, epsilon: float) -> None:
+    """Whether few points or many cost least, the space is the best of all that need no dimension
+    more than `least` points do."""
+    primes = [number for number in range(2, most) if all(number % k for k in range(2, number))]
+    sizes = [
+        points(order, dimension)
+        for order in primes
+        for dimension in range(2, 12)
+        if least <= points(order, dimension) <= most and points(order, dimension - 1) < least
+    ]
+    for sign, wanted in ((1, min(sizes)), (-1, max(sizes))):
+        found = ProjectiveGeometry.best(
+            epsilon, least, most, lambda space, sign=sign: Fraction(sign * space.messages)
+        )
+        assert found.messages == wanted
 
 
 def test_formulas() -> None:

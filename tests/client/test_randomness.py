@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import itertools
 import math
 import random
@@ -12,7 +14,8 @@ from fractions import Fraction
 import pytest
 from scipy import stats
 
-from deniable.randomness import PRECISION, below, coin, flips, subset, system_bits
+from deniable import randomness
+from deniable.randomness import PRECISION, below, coin, flips, keyed_bits, subset, system_bits
 
 ONE = 1 << PRECISION
 
@@ -219,3 +222,107 @@ def test_no_subset_is_larger_than_its_set(size: int, count: int) -> None:
     """A count outside 0..size is refused."""
     with pytest.raises(ValueError, match="cannot choose"):
         subset(size, count)
+
+
+def asked(bits: Callable[[int], int]) -> tuple[list[int], Callable[[int], int]]:
+    """The same source, and a list of how many bits it is asked for."""
+    counts: list[int] = []
+
+    def counted(count: int) -> int:
+        counts.append(count)
+        return bits(count)
+
+    return counts, counted
+
+
+def test_thresholds_are_out_of_53_bits() -> None:
+    """A coin draws 53 bits, as thresholds in schemes and vectors count on."""
+    counts, bits = asked(lambda count: 2**52 - 1)
+    assert coin(2**52, bits)
+    assert not coin(2**52 - 1, bits)
+    assert counts == [53, 53]
+    assert PRECISION == 53
+
+
+@pytest.mark.parametrize(("bound", "width"), [(1, 0), (2, 1), (3, 2), (4, 2), (5, 3), (8, 3)])
+def test_below_draws_no_more_bits_than_it_needs(bound: int, width: int) -> None:
+    """A bound of 2**w takes w bits, so that nothing is drawn again."""
+    counts, bits = asked(lambda count: 0)
+    assert below(bound, bits) == 0
+    assert counts == [width]
+
+
+def test_keyed_bits_are_hmac_in_counter_mode() -> None:
+    """Each call takes whole blocks of HMAC-SHA-512 over label, zero byte and a counter of four
+    bytes from 1, and reads as many bytes as it needs, the lowest first, without the bits that are
+    too many."""
+    key = bytes(range(32))
+    blocks = [
+        hmac.digest(key, b"a label\0" + number.to_bytes(4, "big"), hashlib.sha512)
+        for number in range(1, 6)
+    ]
+    draw = keyed_bits(key, "a label")
+    assert draw(13) == int.from_bytes(blocks[0][:2], "little") >> 3
+    assert draw(512) == int.from_bytes(blocks[1], "little")
+    assert draw(0) == 0
+    assert draw(1017) == int.from_bytes((blocks[2] + blocks[3])[:128], "little") >> 7
+    assert draw(8) == blocks[4][0]
+    again, other = keyed_bits(key, "a label"), keyed_bits(key, "another")
+    assert again(64) == int.from_bytes(blocks[0][:8], "little") != other(64)
+    with pytest.raises(UnicodeEncodeError):
+        keyed_bits(key, "\xe9")
+
+
+def test_flips_draw_blocks_that_are_nearly_always_enough() -> None:
+    """The first block has three planes more than the size has binary digits, later ones have four,
+    none goes beyond the last bit of a threshold, and without such a bit nothing is drawn."""
+    counts, bits = asked(lambda count: 0)
+    assert flips(0b1011, 4, 0, 0, bits) == 0
+    assert counts == [0]
+    counts, bits = asked(lambda count: 0)
+    # Zeros are decided at the first bit that is 1 in both thresholds: here the very last one.
+    assert flips(0b1011, 4, 1, 1, bits) == 0b1111
+    assert [count // 4 for count in counts] == [6] + [4] * 11 + [3]
+    counts, bits = asked(lambda count: 0)
+    assert flips(0b1011, 4, ONE >> 2, ONE >> 1, bits) == 0b1111
+    assert [count // 4 for count in counts] == [2]
+
+
+@pytest.mark.parametrize(("size", "count"), [(4096, 1024), (1000, 499), (600, 40)])
+def test_a_dense_subset_is_scattered_a_little_thin(size: int, count: int) -> None:
+    """Scattering sets each position with the 256th part below the share less one standard
+    deviation, so that correcting takes about sqrt(size) draws: 300 scatterings, seed 15, a normal
+    test at alpha = 1e-6 for each of three sizes."""
+    share = count / size
+    aim = math.floor(256 * (share - math.sqrt(share * (1 - share) / size))) / 256
+    counts, bits = asked(seeded(15))
+    placed = sum(randomness._scatter(size, count, bits).bit_count() for _ in range(300))
+    z = (placed - 300 * size * aim) / math.sqrt(300 * size * aim * (1 - aim))
+    assert abs(z) < stats.norm.isf(1e-6 / 2)
+    assert counts == [8 * size] * 300
+
+
+@pytest.mark.parametrize(
+    ("size", "count", "first"),
+    [
+        (1000, 35, 32 * (35 * 1024 // 1000 + 8)),
+        (1000, 36, 8000),
+        (1000, 965, 32 * (35 * 1024 // 1000 + 8)),
+        (1000, 500, 8000),
+        (65, 32, 32 * (32 * 128 // 65 + 8)),
+    ],
+)
+def test_sparse_subsets_are_drawn_position_by_position(size: int, count: int, first: int) -> None:
+    """Up to 32 positions and one of 256, counted from the nearer end, are drawn as words of 32
+    bits, enough for them with some to spare; more are scattered first."""
+    counts, bits = asked(seeded(16))
+    assert subset(size, count, bits).bit_count() == count
+    assert counts[0] == first
+    assert len(counts) <= 3
+
+
+def test_words_that_are_no_position_are_passed_over() -> None:
+    """Only the low bits of a word count, and those that are too large choose nothing."""
+    words = [0xFFFFFF00 | 7, 5, 0xABCDEF06, 2, 2, 0]
+    stream = sum(word << 32 * place for place, word in enumerate(words))
+    assert subset(7, 3, lambda count: stream) == 0b1100100

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from datetime import date
 from pathlib import Path
 
@@ -267,3 +268,16 @@ def test_a_mechanism_for_strings_takes_the_texts_of_a_list() -> None:
     assert [plain.item(value) for value in ("a", "b")] == [0, 1] == list(plain.scheme.items)
     with pytest.raises(SchemeError, match="domain is open"):
         Registry.parse(memoized("string"))["m"].scheme.items  # noqa: B018
+
+
+def test_a_hopeless_text_is_no_declared_value_at_once() -> None:
+    """A text whose normal form would take minutes to find is refused, or is `other`, by its length:
+    `record` never stalls an app."""
+    marks = "a" + "\u0301\u0316" * 200_000
+    begun = time.process_time()
+    with pytest.raises(MetricError, match="not one of its declared values"):
+        Registry.parse(category(["a", "b"]))["m"].normalize(marks)
+    metric = Registry.parse(category(["a", "other"]))["m"]
+    assert metric.normalize(marks) == "other"
+    assert not metric.declares(marks)
+    assert time.process_time() - begun < 1

@@ -12,12 +12,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from deniable import Client, Registry, StateError, TransportError
+from deniable import Client, Registry, StateError, TransportError, integrity
 from deniable.state import FILE_NAME, State, default_directory
 
 MakeClient = Callable[..., Client]
@@ -315,3 +316,67 @@ def test_a_flipped_bit_never_answers_a_window_twice(
         assert all(len(each) == 1 for each in seen.values()), (place, seen)
         assert all(len(each) == 1 for each in ids.values()), (place, ids)
     assert failed > 0.7 * len(flips) > 120
+
+
+MEMOIZED = ONE_METRIC.replace("1000.0", "4.0") + 'longitudinal = "memoize"\n'
+
+
+def test_every_column_is_under_the_checksum(
+    make_client: MakeClient, clock: Any, collector: Any, tmp_path: Path
+) -> None:
+    """A row of any table in which a column has changed by itself is damage, and so is a row that
+    is gone: the file fails closed, so a ledger without its memos is not read as nothing spent."""
+    client = make_client(registry=Registry.parse(MEMOIZED), on_trouble=None)
+    for value, clicks in (("b", 1), ("c", 1), ("d", 0)):
+        client.record("m", value)
+        clock.days(clicks)
+        client._write()
+    collector.replies = [TransportError("down")]
+    client.flush()
+    with client._state.transaction() as connection:
+        connection.execute("INSERT INTO horizons VALUES ('m', 1.0)")
+    client.close()
+    path = tmp_path / "state" / FILE_NAME
+    whole = path.read_bytes()
+    with closing(sqlite3.connect(path)) as connection:
+        tables = [
+            name
+            for (name,) in connection.execute(
+                "SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE TABLE%'"
+            )
+        ]
+        columns = {
+            table: [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+            for table in tables
+            if table != "integrity"
+        }
+    assert {"ledger", "ledger_memos", "memo_keys", "open_values", "batches"} <= columns.keys()
+    another = {"state": "'passed'", "answers": "answers + 1"}
+    for table, names in columns.items():
+        changes = [f"UPDATE {table} SET {name} = {another.get(name, '7')}" for name in names]
+        for change in (*changes, f"DELETE FROM {table}"):
+            path.write_bytes(whole)
+            with closing(sqlite3.connect(path)) as connection, connection:
+                # The triggers leave the checksum as it was.
+                connection.create_function("checksum_after", -1, lambda checksum, *row: checksum)
+                connection.execute("PRAGMA trusted_schema = ON")
+                connection.execute("PRAGMA ignore_check_constraints = ON")
+                assert connection.execute(change.replace("UPDATE", "UPDATE OR REPLACE")).rowcount
+            state = State(tmp_path / "state", "example")
+            with pytest.raises(StateError, match="damaged") as caught, state.transaction():
+                pass
+            assert caught.value.damaged
+            state.close()
+
+
+def test_the_checksum_of_files_that_exist_stays() -> None:
+    """A row's checksum is the same in every version, or files would seem damaged after an upgrade:
+    eight bytes of BLAKE2b of its ASCII form, lowest first, as a signed number."""
+    known = {
+        ("ledger", "m", "s", "0x1p+0", 3): 2_730_181_320_157_245_883,
+        ("\xf8", None, b"x"): -581_643_736_846_531_550,
+    }
+    for row, checksum in known.items():
+        assert integrity._moved(0, *row) == checksum
+        assert integrity._moved(5, *row) == 5 ^ checksum
+        assert integrity._moved(checksum, *row) == 0

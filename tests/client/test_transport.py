@@ -258,6 +258,23 @@ def test_all_else_may_be_retried(status: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("header", "wait"), [(None, None), ("60", 60.0), (formatdate(1_000_090, usegmt=True), 90.0)]
+)
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_problem_that_passes_says_when_to_try_again(
+    status: int, header: str | None, wait: float | None
+) -> None:
+    """A problem of the collector that is not the batch's keeps the wait that was asked for, in
+    seconds or up to a moment, and is the collector's own."""
+    body = b'{"type": "urn:deniable:problem:store-unavailable"}'
+    with pytest.raises(TransportError, match=f"store-unavailable .status {status}") as caught:
+        read_reply(Reply(status, body, header), "b", lambda: 1_000_000.0)
+    assert not caught.value.final
+    assert not caught.value.foreign
+    assert caught.value.retry_after == wait
+
+
+@pytest.mark.parametrize(
     ("header", "seconds"),
     [
         (None, None),

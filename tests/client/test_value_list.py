@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import unicodedata
 from contextlib import suppress
 from pathlib import Path
@@ -172,6 +173,20 @@ def test_the_longest_value_passes(file: Path) -> None:
     """The limit itself is allowed."""
     file.write_text("x" * MAX_VALUE_BYTES)
     assert read_values(file) == ["x" * MAX_VALUE_BYTES]
+    # In normal form, that is: nothing shrinks more than these three letters, to two bytes.
+    assert value_text("U\u0308\u0304" * (MAX_VALUE_BYTES // 2)) == "\u01d5" * (MAX_VALUE_BYTES // 2)
+
+
+def test_a_hopeless_text_is_refused_at_once() -> None:
+    """A text whose normal form would take minutes to find (combining marks out of order, which
+    are sorted one by one) is refused by its length, alone and in a list."""
+    marks = "a" + "\u0301\u0316" * 200_000
+    begun = time.process_time()
+    with pytest.raises(ValueError, match="longer than 1024 bytes"):
+        value_text(marks)
+    with pytest.raises(ValueListError, match="line 2: is longer than 1024 bytes; remove it"):
+        parse_values(f"a\n{marks}".encode(), "The list")
+    assert time.process_time() - begun < 1
 
 
 def test_a_file_that_is_not_there(file: Path) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from deniable import WireError
 from deniable.mechanisms import Packing, Report, Row
 from deniable.wire import (
+    LATEST,
     Answer,
     check_batch_id,
     encode_batch,
@@ -111,3 +112,16 @@ def test_bad_batch_ids(text: object) -> None:
     with pytest.raises(WireError) as caught:
         check_batch_id(text)
     assert caught.value.reason == "bad_batch_id"
+
+
+def test_ids_and_times_are_those_of_the_protocol() -> None:
+    """An id is 128 bits of the source as 32 digits, and reports are taken for six days."""
+    counts: list[int] = []
+
+    def bits(count: int) -> int:
+        counts.append(count)
+        return 0xABC
+
+    assert new_batch_id(bits) == "abc".rjust(32, "0")
+    assert counts == [128]
+    assert LATEST == 6 * 24 * 60 * 60

@@ -630,7 +630,7 @@ class Rig:
         batch = self.reception.glance(body.media_type, body.encoding, body.data)
         if batch is not None:
             return batch
-        limit = self.reception.limit(body.media_type)
+        limit = self.reception.limit(body.media_type, body.encoding)
         limits = limit, self.reception.compressed_limit
         plain = read_body(io.BytesIO(body.data), body.encoding, *limits)
         return self.reception.read(body.media_type, plain)

@@ -17,7 +17,7 @@ import pytest
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
 from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.upkeep import importing
-from deniable_collector.upkeep.archive import ArchiveError, Selection, check, export
+from deniable_collector.upkeep.archive import ArchiveError, TallySelection, check, export
 from deniable_collector.upkeep.importing import load
 
 STORES = ["sqlite", "redis", "cluster"]
@@ -175,7 +175,7 @@ def test_half_an_import_is_completed(filled, target, tmp_path, noon, monkeypatch
 
     with pytest.raises(StoreUnavailable):
         load(path, Breaking(), noon)
-    load(path, target, noon, Selection(frozenset({"n"})))
+    load(path, target, noon, TallySelection(frozenset({"n"})))
     outcome = load(path, target, noon)
     assert outcome.rows + outcome.known_rows == contents.rows
     assert outcome.known_rows >= broken
@@ -186,7 +186,7 @@ def test_some_tallies_of_a_store(filled, target, tmp_path, noon):
     """Metrics and windows can be chosen, when a file is written and when it is read."""
     all_of_it, some = tmp_path / "all.gz", tmp_path / "some.gz"
     # From 2026-11-02 00:00 UTC to the 20th, 00:00.
-    selection = Selection(frozenset({"m"}), 1_793_577_600.0, 1_795_132_800.0)
+    selection = TallySelection(frozenset({"m"}), 1_793_577_600.0, 1_795_132_800.0)
     wanted = {
         key: value
         for key, value in everything(filled).items()
@@ -201,7 +201,7 @@ def test_some_tallies_of_a_store(filled, target, tmp_path, noon):
         load(all_of_it, third, noon, selection)
         assert everything(third) == wanted
         with pytest.raises(ArchiveError, match="no metric nobody"):
-            load(all_of_it, third, noon, Selection(frozenset({"nobody"})))
+            load(all_of_it, third, noon, TallySelection(frozenset({"nobody"})))
 
 
 def test_an_empty_store(target, tmp_path, noon):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from deniable import WireError
 from deniable.mechanisms import Packing, Report, Row
+from deniable_collector.batches import binary
 from deniable_collector.batches.binary import Layout, decode, encode, sum_records
 from deniable_collector.batches.folding import merged
 
@@ -179,3 +180,15 @@ def test_rows_of_many_and_few(skew):
         for number in set(named)
     }
     assert sums_of(sum_records(decode(body), Layout(rows))) == truth
+
+
+@pytest.mark.parametrize(
+    ("numbers", "size"),
+    [(1, 1), (2, 1), (256, 1), (257, 2), (65_536, 2), (65_537, 3), (1 << 24, 3), (1 << 23, 3)],
+)
+def test_numbers_take_no_more_bytes_than_they_need(numbers, size):
+    """A number below `numbers` has so many bytes, in a list of columns as by itself."""
+    assert binary._bytes_for(numbers) == size
+    row = Row(numbers, Packing.LIST, 1)
+    assert binary._column_bytes(row) == size
+    assert binary._pack(row, 1 << (numbers - 1)) == (numbers - 1).to_bytes(size, "little")

@@ -28,7 +28,7 @@ from deniable_collector.stores import open_store
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
-from floods.bodies import BINARY, JSON, good, hostile, tables
+from floods.bodies import BINARY, JSON, Body, good, hostile, tables
 
 MOST = 3.0
 """Times the CPU of the largest good body."""
@@ -43,7 +43,7 @@ def reception(registry, noon, tmp_path):
 
 def answer(reception, body, data):
     """What the collector answers to one body, from its bytes to the bytes of the answer."""
-    limits = reception.limit(body.media_type), reception.compressed_limit
+    limits = reception.limit(body.media_type, body.encoding), reception.compressed_limit
     try:
         plain = read_body(io.BytesIO(data), body.encoding, *limits)
         (receipt,) = reception.intake.take([reception.read(body.media_type, plain)])
@@ -118,6 +118,17 @@ def test_a_compressed_body_is_short(reception, registry):
         assert found.status == 413
         assert b"body-too-large" in found.body
         assert b"65536 bytes: send it plain" in found.body
+
+
+def test_a_compressed_body_grows_to_a_bound(reception):
+    """Decompressed, a body of either type may have DENIABLE_MAX_BODY: a few kilobytes cannot take
+    the memory and the time of the largest binary batch, which is sent plain."""
+    for kind in (JSON, BINARY):
+        for size, words in ((1 << 20, b"not-json malformed-batch"), ((1 << 20) + 1, b"too-large")):
+            body = Body(kind, "gzip", None)
+            found = answer(reception, body, gzip.compress(bytes(size)))
+            code = json.loads(found.body)["type"].rpartition(":")[2].encode()
+            assert code in words or words in code
 
 
 def test_an_answer_names_a_hundred(reception, registry):

@@ -101,7 +101,7 @@ def test_drop_warns_of_windows_that_take_reports(filled, run, scheme, new_id):
     today = windows.window_at("day", 4_070_908_800.0)
     key = TallyRowKey(TallyKey("browser", scheme.fingerprint, today), 0)
     filled.fold(Commit((new_id(),), {key: Increment(5, 1, (1,), (1,))}), 4_070_908_800.0)
-    assert "begin again at zero" in run("drop", "--before", "2100-01-01", "--yes").stderr
+    assert "start again at zero" in run("drop", "--before", "2100-01-01", "--yes").stderr
 
 
 def test_export_and_import(filled, run, home, tmp_path, scheme):

@@ -17,6 +17,7 @@ from deniable_collector.stores import driver as module
 from deniable_collector.stores import redis as redis_store
 from deniable_collector.stores.base import (
     ID_RETENTION,
+    MAX_CELL,
     Commit,
     Increment,
     TallyKey,
@@ -355,6 +356,21 @@ def test_ids_leave_by_themselves(redis_server, scheme, new_id, noon):
         assert len(client.keys("generations:{0}:ids:*")) == 3 + len(["seed"])
 
 
+def test_a_generation_lives_for_the_last_of_its_ids(redis_server, scheme, new_id, noon):
+    """Where a clock had jumped ahead, the first id of a generation came long before its time: ids
+    that come later, by clocks that are right, prolong its life, and none shortens it."""
+    start = ids.generation_at(noon) * ids.PERIOD
+    with (
+        opened(redis_server, "prolonged") as store,
+        closing(redis.Redis.from_url(redis_server.url)) as client,
+    ):
+        store.publish({"m": [scheme]})
+        for part, left in ((0.99, 4.01), (0.01, 4.99), (0.5, 4.99)):
+            store.fold(commit(scheme, new_id()), start + part * ids.PERIOD)
+            found = client.ttl(f"prolonged:{{0}}:ids:{ids.generation_at(noon)}")
+            assert found == pytest.approx(left * ids.PERIOD, abs=30)
+
+
 def test_ids_move_to_deeper_levels(redis_server, scheme, new_id, noon, monkeypatch):
     """When a level holds enough ids the next one takes them; ids of all levels are known, with
     eight bytes for each."""
@@ -365,15 +381,87 @@ def test_ids_move_to_deeper_levels(redis_server, scheme, new_id, noon, monkeypat
         closing(redis.Redis.from_url(redis_server.url)) as client,
     ):
         store.publish({"m": [scheme]})
-        for first in range(0, len(batches), 250):
-            assert not store.fold(Commit(tuple(batches[first : first + 250]), {}), noon)
+        expected = Counter()
+        for first in range(0, len(batches), 128):
+            some = tuple(batches[first : first + 128])
+            expected[3 + ids.level_of(first)] += ids.TAG * len(some)
+            assert not store.fold(Commit(some, {}), noon)
         slots = client.hgetall(f"levels:{{0}}:ids:{ids.generation_at(noon)}")
         assert int(slots.pop(b"n")) == len(batches)
-        assert Counter(map(len, slots)).keys() == {3, 4, 5}
+        held = Counter()
+        for slot, tags in slots.items():
+            held[len(slot)] += len(tags)
+        assert held == expected
+        assert held.keys() == {3, 4, 5}
         assert sum(map(len, slots.values())) == ids.TAG * len(batches)
         for first in range(0, len(batches), 1_000):
             some = batches[first : first + 1_000]
             assert store.fold(Commit((new_id(), *some), {}), noon) == set(some)
+
+
+def test_a_tag_counts_at_its_own_place_alone(redis_server, scheme, new_id, noon):
+    """Bytes of two tags side by side that happen to read as a third are not taken for it, before
+    the real one or without it."""
+    with (
+        opened(redis_server, "aligned") as store,
+        closing(redis.Redis.from_url(redis_server.url)) as client,
+    ):
+        store.publish({"m": [scheme]})
+        store.fold(commit(scheme, new_id()), noon)
+        seed = client.get("aligned:{0}:ids:seed")
+        key = f"aligned:{{0}}:ids:{ids.generation_at(noon)}"
+        for real in (False, True):
+            batch = new_id()
+            name = ids.name([batch], seed)
+            across = b"\0" * 3 + name.tags + b"\0" * 5
+            client.hset(key, name.slots[:3], across + (name.tags if real else b""))
+            assert store.fold(commit(scheme, batch), noon) == ({batch} if real else set())
+            assert store.fold(commit(scheme, batch), noon) == {batch}
+
+
+def test_each_tally_of_a_commit_has_its_own_stamp(redis_server, shelf, new_id, noon):
+    """Stamps do not tell which tallies a commit raised together, added in place or swapped."""
+    small, large = shelf(8), shelf(8, 8, 8)
+    with (
+        opened(redis_server, "stamps") as store,
+        closing(redis.Redis.from_url(redis_server.url)) as client,
+    ):
+        store.publish({"m": [small], "o": [large]})
+        keys = [TallyKey("m", small.fingerprint, "2026-11-20")]
+        keys += [TallyKey("o", large.fingerprint, f"2026-11-{day}") for day in (18, 19, 20)]
+        found = []
+        for count in (1, 1 << 33):
+            increment = Increment(8, 1, (1,), (count,))
+            rows = {TallyRowKey(key, 0): increment for key in keys}
+            assert not store.fold(Commit((new_id(),), rows), noon)
+            found += [client.getrange(f"stamps:{{0}}:tally:{':'.join(key)}", 0, 7) for key in keys]
+        assert len(set(found)) == 2 * len(keys)
+
+
+@pytest.mark.parametrize("order", [("m", "o"), ("o", "m")])
+def test_the_tally_that_is_full_is_named(redis_server, scheme, new_id, noon, order):
+    """Of two tallies in a commit the error names the one that would exceed the highest counter,
+    and neither is changed."""
+    with opened(redis_server, f"full-{order[0]}") as store:
+        store.publish({"m": [scheme], "o": [scheme]})
+
+        def both(counts):
+            keys = [TallyKey(name, scheme.fingerprint, "2026-11-20") for name in order]
+            rows = {
+                TallyRowKey(key, 0): Increment(8, 1, (1,), (count,))
+                for key, count in zip(keys, counts, strict=True)
+            }
+            return Commit((new_id(),), rows)
+
+        store.fold(both((1, MAX_CELL - 5)), noon)
+        before = [store.tally(name, scheme.fingerprint, ["2026-11-20"]) for name in order]
+        for more in (6, 1 << 40):
+            with pytest.raises(StoreError, match=rf"\b{order[1]}\b"):
+                store.fold(both((more, more)), noon)
+        after = [store.tally(name, scheme.fingerprint, ["2026-11-20"]) for name in order]
+        for old, new in zip(before, after, strict=True):
+            assert old.reports == new.reports
+            assert np.array_equal(old.rows[0].cells, new.rows[0].cells)
 
 
 def test_stores_agree_on_the_seed_of_ids(own_server, scheme, new_id, noon):

@@ -15,6 +15,7 @@ from deniable_collector.stores import sqlite_file as module
 from deniable_collector.stores.base import ID_LIFETIME, Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.stores.sqlite import SqliteStore
 from deniable_collector.stores.sqlite_migrations import MIGRATIONS
+from deniable_collector.stores.sqlite_pages import _PAGE
 
 WINDOW = "2026-11-20"
 
@@ -53,6 +54,17 @@ def test_commits_are_synced(store, path):
     assert connection.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
 
 
+def test_closing_leaves_one_file(path, scheme, new_id, noon):
+    """A store that is closed, the last of its file, leaves no log beside it."""
+    store = SqliteStore(path)
+    store.publish({"m": [scheme]})
+    key = TallyRowKey(TallyKey("m", scheme.fingerprint, WINDOW), 0)
+    store.fold(Commit((new_id(),), {key: Increment(8, 1, (1,), (1,))}), noon)
+    assert path.with_name("store.db-wal").exists()
+    store.close()
+    assert [each.name for each in path.parent.glob("store.db*")] == ["store.db"]
+
+
 def test_a_transaction_that_cannot_be_undone(store, one, scheme, noon):
     """A connection that can neither commit nor roll back is given up: nothing of the commit is
     kept, and the next one is taken."""
@@ -86,6 +98,70 @@ def test_readers_do_not_make_a_file(store, path):
         with pytest.raises(StoreError, match="correct the path"):
             read()
     assert not path.exists()
+
+
+@pytest.mark.parametrize("rows", [1, _PAGE - 1, _PAGE, _PAGE + 1, 2 * _PAGE])
+def test_reports_are_the_first_counters_of_a_tally(store, shelf, new_id, noon, rows):
+    """The reports of a window are summed over all rows and over nothing else, wherever they end
+    within a page."""
+    scheme = shelf(*[3] * rows)
+    store.publish({"m": [scheme]})
+    tally = TallyKey("m", scheme.fingerprint, WINDOW)
+    named = {0, rows // 2, rows - 1}
+    cells = {TallyRowKey(tally, row): Increment(3, 5, (0, 2), (2, 3)) for row in named}
+    store.fold(Commit((new_id(),), cells), noon)
+    assert store.reports("m", scheme.fingerprint, [WINDOW, "2026-11-19"]) == {
+        WINDOW: 5 * len(named),
+        "2026-11-19": 0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("count", "each"), [(1, 4), (2**32 - 1, 4), (2**32, 8), (2**53 - 2, 8)], ids=str
+)
+def test_counters_take_eight_bytes_where_they_must(store, path, scheme, new_id, noon, count, each):
+    """Counters have four bytes up to 2**32 - 1; a page whose highest is above has eight."""
+    store.publish({"m": [scheme]})
+    key = TallyRowKey(TallyKey("m", scheme.fingerprint, WINDOW), 0)
+    for part in (count - count // 2, count // 2):
+        store.fold(Commit((new_id(),), {key: Increment(8, 1, (1,), (part,))}), noon)
+    with closing(sqlite3.connect(path)) as connection:
+        ((length,),) = connection.execute("SELECT length(counters) FROM pages").fetchall()
+    assert length == 9 * each  # the row's reports come before its 8 columns
+    assert int(store.tally("m", scheme.fingerprint, [WINDOW]).rows[0].cells[1]) == count
+
+
+def test_a_slot_has_a_place_in_its_generation(store, path, new_id, noon, one):
+    """A slot's row is numbered by its generation and by its hexadecimal digits after a 1, and
+    holds the tags of its ids side by side: stores that exist are read so."""
+    batches = [new_id() for _ in range(40)]
+    store.fold(one(*batches), noon)
+    with closing(sqlite3.connect(path)) as connection:
+        ((seed,),) = connection.execute("SELECT seed FROM secrets").fetchall()
+        rows = dict(connection.execute("SELECT place, tags FROM ids"))
+    expected = {}
+    for batch in batches:
+        name = ids.name([batch], seed)
+        place = ids.generation_at(noon) * 2**40 + int("1" + name.slots[:3], 16)
+        expected[place] = expected.get(place, b"") + name.tags
+    assert rows == expected
+
+
+@pytest.mark.parametrize("real", [False, True])
+def test_a_tag_counts_at_its_own_place_alone(store, path, new_id, noon, one, real):
+    """Bytes of two tags side by side that happen to read as a third are not taken for it, before
+    the real one or without it."""
+    store.fold(one(new_id()), noon)
+    batch = new_id()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        ((seed,),) = connection.execute("SELECT seed FROM secrets").fetchall()
+        name = ids.name([batch], seed)
+        place = ids.generation_at(noon) * 2**40 + int("1" + name.slots[:3], 16)
+        across = b"\0" * 3 + name.tags + b"\0" * 5
+        tags = across + (name.tags if real else b"")
+        connection.execute("INSERT OR REPLACE INTO ids VALUES (?, ?)", (place, tags))
+    assert store.fold(one(batch), noon) == ({batch} if real else set())
+    assert store.fold(one(batch), noon) == {batch}
 
 
 def test_ids_are_pruned_as_others_come(store, path, new_id, noon, one):

@@ -138,7 +138,7 @@ def dashboard_page(
     return find
 
 
-SHOWCASE_TOKEN = "a token of the tests"
+SHOWCASE_TOKEN = "Vq3mS0x-8JtYc_1rKfWz5LbNpH2eGdUa"
 
 
 @pytest.fixture
@@ -157,8 +157,8 @@ def showcase_page(
         showcase.build(tmp_path),
         DENIABLE_DASHBOARD_TOKEN=SHOWCASE_TOKEN,
         DENIABLE_DASHBOARD_LOGIN_LINK="1",
-        DENIABLE_DASHBOARD_BIND="127.0.0.1:0",
     )
+    environ.setdefault("DENIABLE_DASHBOARD_BIND", "127.0.0.1:0")
     environ.setdefault("DENIABLE_DASHBOARD_FRAME_ANCESTORS", "https://wiki.acme.example")
     del sys.modules["showcase"]
     return dashboard_page()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,9 @@ from .conftest import SHOWCASE_TOKEN
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
+
+FLOOD = datetime.now(UTC).date() - timedelta(days=65)
+"""The day of fakes in `docs/showcase.py`."""
 
 PAGES = (
     "/",
@@ -30,11 +34,14 @@ PAGES = (
     "/metric/browser/compare",
     "/metric/language/compare",
     "/metric/browser/compare?from=soon",
+    f"/metric/dark_mode?from={FLOOD}",
+    f"/metric/dark_mode?from={FLOOD}&without={FLOOD}",
     "/plan",
     "/plan?size=one",
     "/metric/browsr",
 )
-"""Overview, metrics with a trend, comparisons, the planner, and pages about mistakes."""
+"""Overview, metrics with a trend and with an alarm, comparisons, the planner, and pages about
+mistakes."""
 
 OPEN_ALL = "document.querySelectorAll('details').forEach(each => { each.open = true; })"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -47,6 +48,10 @@ def site(environ: dict[str, str]) -> Iterator[Site]:
     thread = threading.Thread(target=site.server.serve_forever, daemon=True)
     thread.start()
     environ["DENIABLE_DASHBOARD_FRAME_ANCESTORS"] = site.named
+    # Links name the dashboard by this setting, so its port must be known before it starts.
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        bind = f"127.0.0.1:{free.getsockname()[1]}"
+    environ.update(DENIABLE_DASHBOARD_BIND=bind, DENIABLE_PUBLIC_URL=f"http://{bind}")
     yield site
     site.server.shutdown()
     site.server.server_close()

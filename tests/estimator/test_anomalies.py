@@ -161,6 +161,103 @@ def test_memory_over_windows_raises_no_alarm() -> None:
     assert naive == 100
 
 
+@pytest.mark.parametrize("counts", [(900, 1100), (950, 1000, 1050), (500, 540, 480, 470, 510)])
+def test_uneven_rows_have_the_p_value_of_pearson(counts: tuple[int, ...]) -> None:
+    """The figure of the rows is Pearson's test of equal numbers, with one degree of freedom less
+    than there are rows."""
+    mechanism = CountMeanSketch("city", len(counts), UnaryEncoding.symmetric(128, 2.0))
+    rows = tuple(TallyRow(n, np.zeros(128, np.int64)) for n in counts)
+    tally = Tally("", "", ("2027-01-04",), rows)
+    (found,) = [each for each in figures(tally, mechanism, *nothing()) if each.name == "rows"]
+    expected = stats.chisquare(counts)
+    assert found.observed == pytest.approx(expected.statistic, rel=1e-9)
+    assert found.p_value == pytest.approx(expected.pvalue, rel=1e-9)
+    assert found.expected == len(counts) - 1
+
+
+@pytest.mark.parametrize("repeats", [1.0, 3.0])
+@pytest.mark.parametrize("rows", [2, 3, 5])
+def test_the_ones_of_rows_have_the_p_value_of_chi_square(rows: int, repeats: float) -> None:
+    """Each row's ones are compared with those that the mechanism makes in it on average, which is
+    known and not fitted: as many degrees of freedom as there are rows with ten reports or more."""
+    channel = UnaryEncoding.symmetric(128, 2.0)
+    mechanism = CountMeanSketch("city", rows + 1, channel)
+    p, q = float(channel.p), float(channel.q)
+    each, variance = p + 127 * q, repeats * (p * (1 - p) + 127 * q * (1 - q))
+    reports = [1000 + 10 * place for place in range(rows)]
+    moved = [0.5 + 0.9 * place for place in range(rows)]
+    statistic, built = 0.0, []
+    for n, away in zip(reports, moved, strict=True):
+        ones = round(n * each + away * np.sqrt(n * variance))
+        statistic += (ones - n * each) ** 2 / (n * variance)
+        cells = np.zeros(128, np.int64)
+        cells[:] = ones // 128
+        cells[0] += ones % 128
+        built.append(TallyRow(n, cells))
+    built.append(TallyRow(9, np.full(128, 9)))
+    tally = Tally("", "", ("2027-01-04",), tuple(built))
+    found = {each.name: each for each in figures(tally, mechanism, *nothing(), repeats)}
+    assert found["row_ones"].observed == pytest.approx(statistic, rel=1e-9)
+    assert found["row_ones"].p_value == pytest.approx(stats.chi2.sf(statistic, rows), rel=1e-6)
+    assert found["row_ones"].expected == rows
+
+
+def alike(size: int, skewness: float = 0.0) -> Noise:
+    """The noise of so many values whose standard error is .1."""
+    return Noise(
+        *(np.full(size, number) for number in (0.01, 0.1 * skewness, 1e-4, 0.001)),
+    )
+
+
+@pytest.mark.parametrize(("size", "names"), [(3, {"lowest"}), (4, {"lowest", "low"})])
+def test_few_values_are_not_counted(size: int, names: set[str]) -> None:
+    """Of fewer than four values not even all below zero by so much would be an alarm."""
+    mechanism = SubsetSelection.design(size, 1.0, 1)
+    tally = Tally("", "", ("2027-01-04",), (TallyRow(1000, np.full(size, 1000 // size)),))
+    share = np.full(size, -0.15)
+    found = {each.name: each for each in figures(tally, mechanism, share, alike(size))}
+    assert found.keys() == names
+    assert found["lowest"].observed == -0.15
+    assert found["lowest"].p_value == pytest.approx(size * stats.norm.sf(1.495), rel=1e-9)
+    if "low" in found:
+        chance = stats.norm.sf(1)
+        assert found["low"].p_value == pytest.approx(chance**4, rel=1e-9)
+        assert (found["low"].observed, found["low"].expected) == pytest.approx((4, 4 * chance))
+
+
+@pytest.mark.parametrize(("skewness", "told"), [(0.49, True), (0.51, False), (-0.51, False)])
+def test_skewed_tails_are_not_judged(skewness: float, told: bool) -> None:
+    """Above a skewness of a half the lower tail is not what it seems, and nothing is said of it."""
+    mechanism = SubsetSelection.design(5, 1.0, 1)
+    tally = Tally("", "", ("2027-01-04",), (TallyRow(1000, np.full(5, 200)),))
+    names = {each.name for each in figures(tally, mechanism, np.zeros(5), alike(5, skewness))}
+    assert ("lowest" in names) is told
+
+
+def test_hashes_that_meet_leave_room_for_fewer_ones() -> None:
+    """Where a string sets two bits in each of 64 rows, they may meet in one. Between what no
+    meeting makes and what more meetings than one in a million crowds has make, nothing is strange;
+    the room is that of the expected number of meetings, six times its root and ten more."""
+    mechanism = MEMOIZED_STRING_DESIGNS["rappor_chromium"]("city", 3.0, 5.0)
+    bloom = mechanism.bloom
+    p11, p01 = float(mechanism.p), float(mechanism.rounds.p01)
+    most = bloom.h * p11 + (bloom.k - bloom.h) * p01
+    meetings = bloom.cohorts * bloom.h * (bloom.h - 1) / 2 / bloom.k
+    part = min(1.0, (meetings + 6 * meetings**0.5 + 10) / bloom.cohorts)
+    least = most - part * bloom.h * (p11 - p01)
+    assert part < 1
+    for ones, expected in ((most + 0.01, most), (most - 0.01, most - 0.01), (least - 0.01, least)):
+        reports = 100_000
+        total = round(ones * reports)
+        cells = np.full(bloom.k, total // bloom.k)
+        cells[0] += total % bloom.k
+        rows = tuple(TallyRow(reports, cells) for _ in range(bloom.cohorts))
+        tally = Tally("", "", ("2027-01-04",), rows)
+        (found,) = [each for each in figures(tally, mechanism, *nothing()) if each.name == "ones"]
+        assert found.observed == pytest.approx(ones, abs=1e-5)
+        assert found.expected == pytest.approx(expected, abs=1e-5)
+
+
 def nothing() -> tuple[Any, Noise]:
     return np.zeros(0), Noise.none(0)
 

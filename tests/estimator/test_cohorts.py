@@ -229,7 +229,7 @@ def test_no_reports(mechanism: Mechanism[Any]) -> None:
     assert np.isnan(found.share).all()
     assert np.isnan(found.std_error).all()
     assert not found.detected.any()
-    assert found.warnings == ("no reports: nothing can be said yet",)
+    assert found.warnings == ("no reports yet",)
     json.dumps(found.to_dict(), allow_nan=False)
 
 

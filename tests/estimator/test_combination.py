@@ -140,6 +140,43 @@ def test_values_that_some_schemes_lack(
     assert any(warning.endswith("some schemes only: opera") for warning in both.warnings)
 
 
+def test_devices_vary_together_where_both_schemes_know_a_value(
+    make_scheme: Callable[..., Scheme], make_tally: Callable[..., Tally]
+) -> None:
+    """Over two windows that the same devices may be in, a value that one scheme lacks takes nothing
+    of what is added to those that both know."""
+    both_know = make_scheme(2, 1.0, values=["a", "b"])
+    three = make_scheme(3, 4.0, values=["a", "b", "c"])
+    first = estimate(make_tally(both_know, 5000, [3000, 2000]), both_know)
+    second = estimate(make_tally(three, 2000, [1300, 600, 300], ["2026-11-17"]), three)
+    found = combine([first, second])
+    assert found.values == ("a", "b", "c")
+    known = found.share[:2]
+    own = np.array([first.noise.at(known), second.noise.at(found.share)[:2]])
+    common = known * (1 - known) / 5000
+    weights = 1 / (own - common)
+    weights /= weights.sum(axis=0)
+    variance = (weights**2 * own).sum(axis=0) + 2 * weights.prod(axis=0) * common
+    assert found.std_error[:2] == pytest.approx(np.sqrt(variance), rel=1e-3)
+    assert found.std_error[2] == pytest.approx(second.std_error[2], rel=1e-3)
+
+
+@pytest.mark.parametrize(("lacking", "named"), [(5, "c, d, e, f, g"), (6, "c, d, e, f, g, ...")])
+def test_five_values_are_named_that_some_schemes_lack(
+    make_scheme: Callable[..., Scheme], make_tally: Callable[..., Tally], lacking: int, named: str
+) -> None:
+    """The warning counts them all and names the first five."""
+    names = list("abcdefgh"[: 2 + lacking])
+    new, old = make_scheme(len(names), 1.0, 1, names), make_scheme(2, 1.0, values=["a", "b"])
+    parts = [
+        estimate(make_tally(new, 1000, [1000 // len(names)] * len(names)), new),
+        estimate(make_tally(old, 1000, [400, 600]), old),
+    ]
+    (warning,) = [each for each in combine(parts).warnings if "some schemes only" in each]
+    assert f"; {lacking} of them" in warning
+    assert warning.endswith(f"some schemes only: {named}")
+
+
 def test_empty_estimates_do_not_count(
     make_scheme: Callable[..., Scheme], make_tally: Callable[..., Tally]
 ) -> None:

@@ -48,6 +48,14 @@ def test_estimate_as_table(ask: Callable[..., Result]) -> None:
 
 
 @pytest.mark.usefixtures("reported")
+def test_estimate_without_a_window(ask: Callable[..., Result]) -> None:
+    """A window that is left out counts nothing, and one that is none is refused."""
+    assert ask("browser", "--without", "2026-11-16").exit_code == NO_DATA
+    assert ask("browser", "--without", "2026-11-17", "--without", "2026-11-18").exit_code == 0
+    assert ask("browser", "--without", "16 November").exit_code == 2
+
+
+@pytest.mark.usefixtures("reported")
 def test_estimate_as_json(ask: Callable[..., Result]) -> None:
     """--json prints the estimate and nothing else."""
     result = ask("browser", "--json", "--from", "2026-11-16", "--to", "2026-11-16")

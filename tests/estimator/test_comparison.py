@@ -7,6 +7,7 @@ import io
 import json
 import re
 from dataclasses import replace
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from deniable_collector.stores.base import Store
 from deniable_estimator.comparison import NO_CHANGE, compare, has_memory, points
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.estimate import Estimate, estimate
+from deniable_estimator.intervals import Noise
 from deniable_estimator.sampling import sample_tally
 
 VALUES = tuple(f"v{i}" for i in range(50))
@@ -48,10 +50,37 @@ def test_each_interval_holds_the_change_as_often_as_it_says() -> None:
     assert 0.94 < np.mean(held) < 0.96
 
 
+def counted(yes: int, n: int, window: str = "2026-11-16") -> Estimate:
+    """An estimate of two values from n reports without noise: its interval is Wilson's."""
+    share = np.array([yes / n, 1 - yes / n])
+    each = np.full(2, 1 / n)
+    noise = Noise(np.zeros(2), each, each, each)
+    known = drawn([0.5, 0.5], 100, np.random.default_rng(0), window)
+    return replace(known, share=share, noise=noise, std_error=np.sqrt(share * (1 - share) / n))
+
+
+@pytest.mark.parametrize(
+    ("after", "before", "low", "high"),
+    [
+        ((56, 70), (48, 80), 0.0524, 0.3339),
+        ((9, 10), (3, 10), 0.1705, 0.8090),
+        ((5, 56), (0, 29), -0.0381, 0.1926),
+    ],
+)
+def test_the_interval_is_newcombes(
+    after: tuple[int, int], before: tuple[int, int], low: float, high: float
+) -> None:
+    """Each end takes the end of the old interval on its own side, as in the examples of Newcombe's
+    paper (Table II, method 10, to the four digits printed there)."""
+    found = compare(counted(*before), counted(*after, "2026-11-17"))
+    assert (found.low[0], found.high[0]) == pytest.approx((low, high), abs=5.1e-5)
+    assert (found.low[1], found.high[1]) == pytest.approx((-high, -low), abs=5.1e-5)
+
+
 def test_together_hardly_any_change_is_imagined() -> None:
-    """Where nothing changes, all 20 intervals hold zero at once in 95 % of cases or a little
-    more: 400 repetitions, seed 2; a rate of 5 % exceeds 9.5 % with probability below 1e-4,
-    and the intervals are not so wide that no false alarm is ever seen."""
+    """Where nothing changes, none of 20 values is said to have changed in 95 % of cases or a
+    little more: 400 repetitions, seed 2; a rate of 5 % exceeds 9.5 % with probability below 1e-4,
+    and the correction is not so large that no false alarm is ever seen."""
     rng = np.random.default_rng(2)
     shares = [0.05] * 20
     alarms = [
@@ -62,18 +91,42 @@ def test_together_hardly_any_change_is_imagined() -> None:
 
 
 def test_a_change_is_told_in_words() -> None:
-    """A large change has its direction and interval, with both ends counted that way."""
+    """A large change has its direction, and its interval with the signs of all tables."""
     rng = np.random.default_rng(3)
     low, high = drawn([0.2, 0.8], 50_000, rng), drawn([0.5, 0.5], 50_000, rng, "2026-11-17")
     up = compare(low, high)
     assert up.changed.all()
-    assert up.describe(0).startswith("up ")
-    assert "95 % CI" in up.describe(0)
-    assert "\N{MINUS SIGN}" not in up.describe(1)
-    assert up.describe(1).startswith("down ")
+    assert re.fullmatch(r"up 29\.\d points \(95 % CI \+28\.\d to \+30\.\d\)", up.describe(0))
+    minus = "\N{MINUS SIGN}"
+    assert re.fullmatch(
+        rf"down 29\.\d points \(95 % CI {minus}30\.\d to {minus}28\.\d\)", up.describe(1)
+    )
     same = compare(low, drawn([0.2, 0.8], 500, rng, "2026-11-17"))
     assert not same.changed.any()
     assert same.describe(0).startswith(NO_CHANGE)
+
+
+def test_both_ends_are_told_in_the_direction_of_the_change() -> None:
+    """The change and both ends of its interval are told, each once, with the digits that half of
+    the interval leaves; the two estimates keep their places."""
+    rng = np.random.default_rng(9)
+    before, after = drawn([0.2, 0.8], 5000, rng), drawn([0.4, 0.6], 5000, rng, "2026-11-17")
+    found = compare(before, after)
+    assert found.before is before
+    assert found.after is after
+    changed = {
+        "difference": np.array([0.03, -0.03]),
+        "low": np.array([0.01, -0.05]),
+        "high": np.array([0.05, -0.01]),
+    }
+    told = replace(found, **changed)
+    numbers_of = {1: ["1.0", "3.0", "5.0"], 40: ["0.025", "0.075", "0.125"]}
+    for part, numbers in numbers_of.items():
+        known = replace(told, **{name: column / part for name, column in changed.items()})
+        for place, way in enumerate(("up", "down")):
+            text = known.describe(place)
+            assert text.startswith(f"{way} {numbers[1]} points")
+            assert sorted(re.findall(r"\d+\.\d+", text)) == numbers
 
 
 def test_an_end_beside_zero_is_not_zero() -> None:
@@ -81,16 +134,27 @@ def test_an_end_beside_zero_is_not_zero() -> None:
     rng = np.random.default_rng(8)
     before, after = drawn([0.2, 0.8], 5000, rng), drawn([0.4, 0.6], 5000, rng, "2026-11-17")
     barely = replace(compare(before, after), low=np.array([0.0004, -0.3]))
-    assert re.search(r"95 % CI 0\.04\d* to \d+\.\d$", barely.describe(0))
+    assert re.search(r"95 % CI \+0\.04\d* to \+\d+\.\d\)$", barely.describe(0))
 
 
 def test_of_two_values_one_is_tested() -> None:
-    """The halves of a boolean mirror each other, so their intervals need no widening."""
+    """The halves of a boolean mirror each other, so they count as one; of more values what has
+    changed is corrected for their number, and said so where the interval alone would say yes."""
     rng = np.random.default_rng(4)
-    before, after = drawn([0.2, 0.8], 5000, rng), drawn([0.3, 0.7], 5000, rng, "2026-11-17")
-    assert compare(before, after).low == pytest.approx(compare(before, after, together=False).low)
-    before, after = drawn([0.2] * 5, 5000, rng), drawn([0.2] * 5, 5000, rng, "2026-11-17")
-    assert (compare(before, after).low < compare(before, after, together=False).low).all()
+    described = []
+    for size in [2, 5] * 20:
+        old, new = [1 / size] * size, [1 / size + 0.05, 1 / size - 0.05, *[1 / size] * (size - 2)]
+        before, after = drawn(old, 5000, rng), drawn(new, 5000, rng, "2026-11-17")
+        alone, both = compare(before, after, together=False), compare(before, after)
+        assert (alone.low == both.low).all()
+        assert (alone.high == both.high).all()
+        z = NormalDist().inv_cdf(1 - 0.025 / (1 if size == 2 else size))
+        assert (both.changed == (abs(both.difference) > z * both.std_error)).all()
+        borderline = alone.changed & ~both.changed
+        assert size == 5 or not borderline.any()
+        described += [both.describe(int(place)) for place in np.flatnonzero(borderline)]
+    assert described
+    assert all(each.endswith("points; not significant among 5 values)") for each in described)
 
 
 def test_values_are_matched_by_name() -> None:
@@ -148,6 +212,7 @@ def test_a_metric_that_ever_had_memory_has_it(store: Store) -> None:
     """The noise of fresh reports is independent; memos are not, even if they are history."""
     fresh = Registry.parse(MEMOIZED)["m"]
     remembering = Registry.parse(MEMOIZED + 'longitudinal = "memoize"\n')["m"]
+    assert not has_memory(store, fresh)
     store.publish({"m": [fresh.scheme]})
     assert not has_memory(store, fresh)
     assert has_memory(store, remembering)
@@ -158,7 +223,8 @@ def test_a_metric_that_ever_had_memory_has_it(store: Store) -> None:
 @pytest.mark.parametrize(
     ("difference", "spread", "text"),
     [(0.0214, 0.01, "2.1"), (-0.0214, 0.01, "\N{MINUS SIGN}2.1"), (-0.0001, 0.01, "0.0"),
-     (0.02141, 0.0001, "2.141")],
+     (0.02141, 0.0001, "2.141"), (0.02141234, 1e-7, "2.1412"), (0.02141, 0.00099, "2.141"),
+     (0.02141, 0.001, "2.1"), (0.02141, 0.0, "2.1")],
 )  # fmt: skip
 def test_points_have_the_digits_that_they_deserve(
     difference: float, spread: float, text: str

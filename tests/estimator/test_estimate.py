@@ -137,10 +137,10 @@ def test_no_reports_is_an_answer(scheme: Scheme) -> None:
     assert np.isnan(answer.share).all()
     assert not answer.detected.any()
     assert not answer.moved.any()
-    assert answer.warnings == ("no reports: nothing can be said yet",)
+    assert answer.warnings == ("no reports yet",)
     text = json.dumps(answer.to_dict(), allow_nan=False)
     assert json.loads(text)["values"][0]["share"] is None
-    assert answer.to_csv().splitlines()[1] == "a,,,,,,,False,,False,,,0,0,,"
+    assert answer.to_csv().splitlines()[1] == "a,,,,,,,False,,False,,,False,0,0,,"
 
 
 def test_json_round_trip(answer: Estimate) -> None:

@@ -174,6 +174,49 @@ def test_critical_values_of_chi_square(freedom: int) -> None:
     assert hashed._critical(freedom) == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.parametrize("rows", [2, 3, 4, 8])
+@pytest.mark.parametrize("unused", [0, 3])
+def test_rows_that_disagree_by_a_little_more_than_chance_make_a_ghost(
+    rows: int, unused: int
+) -> None:
+    """The chi-square statistic of equal rates in the rows is compared with the quantile for one
+    degree of freedom less than there are rows in use: a candidate 2 % above it is a ghost, one
+    2 % below it is not."""
+    limit = stats.chi2.isf(hashed.GHOST_LEVEL, rows - 1)
+    reports, rate = np.full(rows, 1e8), 0.3
+    away = np.array([1.0] + [-1 / (rows - 1)] * (rows - 1))
+    scale = np.sqrt(limit * rate * (1 - rate) / 1e8 / (away**2).sum())
+    counts = np.stack(
+        [reports * (rate + part * scale * away) for part in (np.sqrt(0.98), np.sqrt(1.02))], axis=1
+    )
+    counts = np.concatenate([counts, np.zeros((unused, 2))])
+    used = np.concatenate([np.stack([reports] * 2, axis=1), np.zeros((unused, 2))])
+    assert hashed._ghosts(counts.round().astype(np.int64), used.astype(np.int64)).tolist() == [
+        False,
+        True,
+    ]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 8])
+def test_the_weaker_half_of_the_rows_must_show_a_string(rows: int) -> None:
+    """A string is surely there if the weaker half of its rows together lies more than five standard
+    errors above what others support: each candidate by itself, rows without reports aside, and
+    however strong the other rows are."""
+    q, n = 0.25, 1_000_000
+    half = max(1, rows // 2)
+    error = np.sqrt(q * (1 - q) * n)
+    scores = np.full((rows + 2, 5), 50.0)
+    for place, away in enumerate((4.9, 5.1)):
+        scores[:half, place] = away / np.sqrt(half)
+        scores[rows - half : rows, 2 + place] = away / np.sqrt(half)
+    scores[0, 4] = -400.0
+    reports = np.full(scores.shape, n)
+    reports[rows:] = 0
+    counts = np.where(reports > 0, np.round(q * n + scores * error), 0).astype(np.int64)
+    found = hashed._surely_there(counts, reports.astype(np.int64), q)
+    assert found.tolist() == [False, True, False, True, False]
+
+
 def test_coverage_and_false_discoveries() -> None:
     """Over 40 tallies with fresh salts, intervals cover and discoveries are mostly true.
 

@@ -154,3 +154,45 @@ def test_noise_adds_and_scales_with_what_is_kept() -> None:
             total = (one.weighted(weight) + two.weighted(1 - weight)).at(share)
             expected = one.at(share) * weight**2 + two.at(share) * (1 - weight) ** 2
             assert total == pytest.approx(expected)
+
+
+def test_skewness_adds_what_devices_keep() -> None:
+    """The third moment of a share that is truly 0 is that of its reports, a b, and what is kept
+    adds its own and three times that of both together (law of total cumulance)."""
+    each = Noise(*(np.array([number]) for number in (0.04, 0.3, 0.001, 0.1)))
+    kept = Noise(*(np.array([number]) for number in (0.05, 0.2, 0.001, 0.1)))
+    assert each.skewness == pytest.approx(0.04 * 0.3 / 0.2**3)
+    both = replace(each, kept=kept)
+    assert both.null_error == pytest.approx(0.3)
+    assert both.skewness == pytest.approx((0.012 + 0.05 * (3 * 0.3 + 0.2)) / 0.3**3)
+
+
+def test_noise_of_a_sum_and_of_a_part() -> None:
+    """Variances of independent estimates add up, those of what is kept as well, a weight counts
+    squared, and the larger step stands; an infinite variance of no weight is none."""
+    one = Noise(*(np.array([number, np.inf]) for number in (1.0, 2.0, 3.0, 4.0)))
+    two = Noise(*(np.array([number, 1.0]) for number in (5.0, 7.0, 9.0, 2.0)))
+    total = replace(one, kept=two) + replace(two, kept=one)
+    assert [float(each[0]) for each in (total.a, total.b, total.c, total.step)] == [6, 9, 12, 4]
+    assert total.kept is not None
+    assert float(total.kept.a[0]) == 6
+    for pair in ((replace(one, kept=two), one), (one, replace(one, kept=two))):
+        alone = pair[0] + pair[1]
+        assert alone.kept is two
+    half = replace(two, kept=two).weighted(np.array([0.5, 0.0]))
+    for part in (half, half.kept):
+        assert part is not None
+        found = [float(each[0]) for each in (part.a, part.b, part.c, part.step)]
+        assert found == [1.25, 1.75, 2.25, 1.0]
+    none = Noise(np.array([np.inf]), *(np.array([1.0]) for _ in range(3)))
+    assert none.weighted(np.array([0.0])).a.tolist() == [0.0]
+
+
+def test_the_variance_of_a_share_is_a_quadratic_and_never_negative() -> None:
+    """a + b f - c f**2 with what is kept on top, each of them 0 where it would be below."""
+    each = Noise(*(np.array([number]) for number in (1.0, 2.0, 4.0, 0.0)))
+    assert each.at(np.array([0.5])).tolist() == [1.0]
+    assert each.at(np.array([2.0])).tolist() == [0.0]
+    both = replace(each, kept=each)
+    assert both.at(np.array([0.5])).tolist() == [2.0]
+    assert both.at(np.array([2.0])).tolist() == [0.0]

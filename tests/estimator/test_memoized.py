@@ -34,7 +34,7 @@ from deniable_estimator.decoders import subset_selection
 from deniable_estimator.decoders.hashed import hash_places
 from deniable_estimator.estimate import Estimate, estimate
 from deniable_estimator.intervals import Noise
-from deniable_estimator.memoized import kept_noise, memo_channel, worth
+from deniable_estimator.memoized import kept_noise, memo_channel, report_weight
 from deniable_estimator.participation import Participation
 from deniable_estimator.reading import read
 
@@ -124,12 +124,12 @@ def test_worth_is_cautious_for_every_share() -> None:
     mechanism = MemoizedSubsetSelection.design(4, 1.0, 3.0, k=1)
     share = np.linspace(0, 1, 101)
     exact = repeated(mechanism, 1000, 8.0).at(share)
-    weight = worth(mechanism, float(mechanism.p), float(mechanism.q), 8.0)
+    weight = report_weight(mechanism, float(mechanism.p), float(mechanism.q), 8.0)
     cautious = Noise.of(mechanism.p, mechanism.q, 1000, 101).at(share) / weight
     ratio = cautious / exact
     assert ratio.min() == pytest.approx(1, abs=1e-3)
     assert ratio.min() >= 1 - 1e-9
-    assert worth(mechanism, float(mechanism.p), float(mechanism.q), 1.0) == 1
+    assert report_weight(mechanism, float(mechanism.p), float(mechanism.q), 1.0) == 1
 
 
 def _windows(
@@ -248,7 +248,7 @@ def test_the_caveat_counts_devices() -> None:
     row = _windows(mechanism, np.full(8, 5000), 10, np.random.default_rng(1))
     many = estimate(Tally("m", scheme.fingerprint, DAYS, (row,)), scheme)
     assert "400,000 reports from 10 windows" in many.warnings[0]
-    assert "those of 40,000 devices" in many.warnings[0]
+    assert "as 40,000 devices" in many.warnings[0]
     assert many.devices == many.to_dict()["devices"] == 40_000
     one = estimate(Tally("m", scheme.fingerprint, DAYS[:1], (row,)), scheme)
     assert one.warnings == ()

@@ -135,6 +135,20 @@ def test_schemes_of_other_devices_vary_apart() -> None:
     assert own + together(rich, half, overlap(rich))[0] == pytest.approx(1 / 100)
 
 
+def test_a_common_budget_bounds_a_device_over_schemes() -> None:
+    """Reports that cost four times as much are four times as few: where weights are as the costs
+    are, no mixture lets a device count for more than under one scheme alone."""
+    crowd = {1.0: ["a", "b", "c", "d"], 4.0: ["e", "f", "g", "h"]}
+    parts = [
+        Participation(dict.fromkeys(windows, 100.0), 1.0, 4.0, cost)
+        for cost, windows in crowd.items()
+    ]
+    weights, matrix = np.array([[0.2], [0.8]]), overlap(parts)
+    assert together(parts, weights, matrix) == pytest.approx([0.0], abs=1e-12)
+    endless = [Participation(part.reports) for part in parts]
+    assert together(endless, weights, overlap(endless))[0] > 0.001
+
+
 def test_who_reports_again_is_no_evidence_of_a_value(make_scheme: Callable[..., Scheme]) -> None:
     """Where nobody has a value, nobody has it however often devices report: p-values and what
     looks dishonest stay the same without memory, while intervals widen."""

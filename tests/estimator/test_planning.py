@@ -188,6 +188,19 @@ def test_half_width() -> None:
     assert std_error(mechanism, 0.3, reports - 1) * 1.959964 > 0.01
 
 
+def test_devices_are_whole_and_enough() -> None:
+    """The devices that a plan asks for are the reports over the sample rate, rounded up, at the
+    share of an even spread if no other is given."""
+    made, chosen = plan(10, 1.0, 1000, sample_rate=0.7), design("auto", 10, 1.0)
+    assert made.share == 0.1
+    assert made.to_dict() == plan(10, 1.0, 1000, sample_rate=0.7, share=0.1).to_dict()
+    for told, reports in (
+        (made.devices_to_detect, reports_to_detect(chosen, 10, 0.1)),
+        (made.devices_for_half_width, reports_for_half_width(chosen, 0.1, 0.01)),
+    ):
+        assert told - 1 < reports / 0.7 < told
+
+
 def test_hopeless_plans_say_so() -> None:
     """With ten devices over a thousand values nothing is detectable and there is no signal."""
     mechanism = design("auto", 1000, 1.0)

@@ -20,11 +20,14 @@ from deniable.mechanisms import (
     MEMOIZED_STRING_DESIGNS,
     STRING_DESIGNS,
     BasicRappor,
+    Bloom,
     HadamardResponse,
     HashedProjectiveGeometry,
     Mechanism,
+    OneTimeRappor,
     Packing,
     ProjectiveGeometry,
+    Rappor,
     Rounds,
     SubsetSelection,
     UnaryEncoding,
@@ -46,7 +49,9 @@ SMALL: list[Mechanism[int]] = [
     SubsetSelection.design(2, 1.0, 1),
     ProjectiveGeometry.design(7, 1.0),
     ProjectiveGeometry.best(1.0, 13, 13, lambda space: space.q, size=9),
-    HadamardResponse.design(5, 1.0),
+    ProjectiveGeometry.best(1.0, 13, 13, lambda space: space.q, size=11),
+    ProjectiveGeometry.best(1.0, 15, 15, lambda space: space.q, size=13),
+    *(HadamardResponse.design(size, 1.0) for size in (3, 4, 5, 9, 10)),
     UnaryEncoding.optimized(4, 1.0),
     BasicRappor(4, Rounds(ONE // 4, ONE // 4, ONE * 3 // 4)),
 ]
@@ -64,7 +69,7 @@ def well_formed(mechanism: Mechanism[Any]) -> Iterator[set[int]]:
 
 
 @pytest.mark.parametrize("mechanism", SMALL, ids=lambda each: f"{each.name}-{each.size}")
-@pytest.mark.parametrize("targets", [1, 2, 3])
+@pytest.mark.parametrize("targets", [1, 2, 3, 4, 5, 7])
 def test_no_report_moves_its_targets_further(mechanism: Mechanism[int], targets: int) -> None:
     """The pull is what the best of all well-formed reports shows, exactly: all are tried, on
     all sets of so many targets."""
@@ -75,16 +80,14 @@ def test_no_report_moves_its_targets_further(mechanism: Mechanism[int], targets:
         return
     planes = [{cell.column for cell in mechanism.support(x)} for x in range(mechanism.size)]
     p, q = mechanism.p, mechanism.q
-    shown = [
-        sum(((not columns.isdisjoint(planes[x])) - q) / (p - q) for x in chosen)
+    supported = {
+        sum(not columns.isdisjoint(planes[x]) for x in chosen)
         for columns in well_formed(mechanism)
         for chosen in itertools.combinations(range(mechanism.size), targets)
-    ]
+    }
     found = pull(mechanism, targets)
-    assert found.most == max(shown)
-    assert found.least <= min(shown)
-    if not isinstance(mechanism, (ProjectiveGeometry, HadamardResponse)):
-        assert found.least == min(shown)
+    assert found.most == (max(supported) - targets * q) / (p - q)
+    assert found.least == (min(supported) - targets * q) / (p - q)
 
 
 def test_known_figures() -> None:
@@ -96,6 +99,28 @@ def test_known_figures() -> None:
     assert direct == pytest.approx(0.01 * (1 - 0.2) + 0.01 * (100 - 5) / (e - 1), rel=1e-9)
     unary = gain(UnaryEncoding.optimized(100, 1.0), share=0.2, targets=5)
     assert unary == pytest.approx(0.01 * (2 * 5 - 0.2) + 2 * 0.01 * 5 / (e - 1), rel=1e-9)
+
+
+@pytest.mark.parametrize("targets", [1, 3])
+def test_filters_of_one_hash_pull_as_far_in_both_directions(targets: int) -> None:
+    """Of strings that set one bit each, the best fake sets their bits and no other and shows
+    1 / (p11 - p01) of each, and the worst sets all others and shows as much below zero."""
+    permanent = Rappor(Bloom("city", 2, 16, 1), Rounds.tuned(1.0, 3.0))
+    once = OneTimeRappor(Bloom("city", 2, 16, 1), ONE // 2)
+    for mechanism, p11, p01 in (
+        (permanent, permanent.rounds.p11, permanent.rounds.p01),
+        (once, once.p, 1 - once.p),
+    ):
+        assert pull(mechanism, targets).most == targets / (p11 - p01)
+        assert pull(mechanism, targets).least == -targets / (p11 - p01)
+
+
+def test_one_percent_that_nobody_has_is_the_default() -> None:
+    """Gain and loss are those of one target that no honest device has, by 1 % of the reports."""
+    mechanism = SubsetSelection.design(10, 1.0)
+    most, least = pull(mechanism)
+    assert gain(mechanism) == pytest.approx(0.01 * float(most))
+    assert loss(mechanism) == pytest.approx(-0.01 * float(least))
 
 
 def test_a_small_epsilon_is_a_weak_shield() -> None:

@@ -241,9 +241,9 @@ def test_command_for_a_metric_with_memory(ask: Any) -> None:
     """The text says that times of change are not covered, with an example."""
     text = " ".join(ask("browser").output.split())
     for part in (
-        "not for those times",
-        "reports of two values in turn",
-        "5 memories",
+        "not about the times at which they change",
+        "reports of two alternating values",
+        "5 memos",
         "the times at which a value changes",
         "until the metric expires",
     ):

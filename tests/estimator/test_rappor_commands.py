@@ -83,7 +83,7 @@ def test_the_table_shows_what_is_left(folder: Path) -> None:
     assert "2 detected" in result.stdout
     assert result.stdout.index("firefox") < result.stdout.index("chrome")
     assert result.stdout.index("chrome") < result.stdout.index("edge")
-    assert "too rare to be told from noise" in " ".join(result.stdout.split())
+    assert "too rare to be distinguished from noise" in " ".join(result.stdout.split())
 
 
 def test_the_level_widens_intervals(folder: Path) -> None:
@@ -158,7 +158,7 @@ def test_no_signal_is_an_answer(tmp_path: Path) -> None:
     result = decode(tmp_path, "--json", "--fdr", "0.05", **files)
     assert result.exit_code == 0
     assert not any(row["detected"] for row in answer_of(result)["candidates"])
-    assert "no candidate stands out" in result.stderr
+    assert "no candidate is distinguishable" in result.stderr
 
 
 def test_candidates_that_hash_alike_are_named(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_one_crowded_cohort_is_warned_of(tmp_path: Path) -> None:
         f"s{at},{a + 1},{b + 1}\n" for at, (a, b) in enumerate(rng.integers(0, 8, (20, 2)))
     )
     files = small(tmp_path, "k,h,m,p,q,f\n8,2,1,.25,.75,0\n", "800" + ",300" * 8 + "\n", lines)
-    assert "one cohort cannot tell" in decode(tmp_path, "--json", **files).stderr
+    assert "one cohort cannot distinguish" in decode(tmp_path, "--json", **files).stderr
 
 
 def test_steering_characters_stay_out_of_the_terminal(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from scipy import stats
 
 from deniable import Scheme
 from deniable.mechanisms import SubsetSelection
+from deniable_estimator import significance
 from deniable_estimator.estimate import estimate
 from deniable_estimator.intervals import Noise, debias
 from deniable_estimator.population import zipf_shares
@@ -200,3 +201,29 @@ def test_lists_of_true_values_are_found(make_scheme: Callable[..., Scheme]) -> N
                 plain += int((stats.false_discovery_control(answer.p_value) <= 0.05).sum())
     assert 0.025 < np.mean(false) < 0.065
     assert ours > 1.25 * plain
+
+
+def test_storey_counts_a_half_among_those_that_nobody_has() -> None:
+    """A p-value of exactly 1/2 is none of those rejected: of four values one such makes the part
+    that nobody has all of them, and none the half of them."""
+    with_half = adjust_p(np.array([0.01, 0.5, 0.2, 0.3]), "storey")
+    assert with_half[:2] == pytest.approx([1.1 * 4 * 0.01, 1.0])
+    without = adjust_p(np.array([0.01, 0.49, 0.2, 0.3]), "storey")
+    assert without == pytest.approx(1.1 * 2 * np.array([0.01, 0.49 / 4, 0.2 / 2, 0.3 / 3]))
+
+
+@pytest.mark.parametrize("skewness", [-0.5, -0.3, 0.01, 0.3, 0.5])
+def test_scores_are_those_of_a_gamma(skewness: float) -> None:
+    """A normal deviate that is as far out as under Pearson's type III, to a hundredth, within two
+    standard deviations on either side."""
+    z = np.linspace(-2, 2, 21)
+    exact = stats.norm.isf(stats.pearson3.sf(z, skewness))
+    found = significance.normal_score(z, np.full(21, skewness))
+    assert found == pytest.approx(exact, abs=0.01)
+    assert significance.normal_score(z, np.zeros(21)).tolist() == z.tolist()
+
+
+def test_low_scores_count_half_of_a_report() -> None:
+    """A score below is that of a share moved up by half of what one report moves it."""
+    noise = Noise(*(np.array([number]) for number in (0.04, 0.0, 0.001, 0.1)))
+    assert significance.low_scores(np.array([-0.45]), noise) == pytest.approx([-2.0])

@@ -42,6 +42,8 @@ def test_poisson(count: int, mean: float) -> None:
     assert found == pytest.approx(stats.poisson.sf(count - 1, mean), rel=1e-6)
     assert found >= stats.binom.sf(count - 1, 200_000, mean / 200_000)
     assert poisson_tail(int(mean), mean) == 1.0
+    assert poisson_tail(int(mean) + 1, mean) == 1.0
+    assert poisson_tail(int(mean) + 2, mean) < 1.0
 
 
 @pytest.mark.parametrize(("x", "freedom"), [(1100, 1023), (12, 3), (0.1, 1), (0, 4), (3000, 1023)])

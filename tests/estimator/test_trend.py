@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Callable
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -22,15 +22,26 @@ from deniable_estimator.errors import EstimateError
 from deniable_estimator.estimate import estimate
 from deniable_estimator.trend import MOST_PERIODS, _count, trend
 
-DAYS = {"2026-10-30": 400, "2026-11-16": 300, "2026-11-17": 500, "2026-11-20": 700}
-"""Day -> firefox's support among 1,000 reports. The 16th is a Monday."""
+DAYS = {
+    "2026-10-30": 400,
+    "2026-11-09": 350,
+    "2026-11-10": 450,
+    "2026-11-13": 300,
+    "2026-11-16": 300,
+    "2026-11-17": 500,
+    "2026-11-20": 700,
+}
+"""Day -> firefox's support among 1,000 reports. The 9th and the 16th are Mondays."""
+
+LATER = datetime(2026, 11, 30, tzinfo=UTC).timestamp()
+"""All of these weeks are over."""
 
 
 @pytest.fixture
 def scheme(
     registry: Registry, fill: Callable[[Tally, Scheme], None], make_tally: Callable[..., Tally]
 ) -> Scheme:
-    """The browser metric's, with four days of reports in the store."""
+    """The browser metric's, with seven days of reports in the store."""
     scheme = registry["browser"].scheme
     for day, support in DAYS.items():
         fill(make_tally(scheme, 1000, [support, 1000 - support, 50, 50], (day,)), scheme)
@@ -40,7 +51,7 @@ def scheme(
 @pytest.mark.usefixtures("scheme")
 def test_every_window_is_a_period(store: Store, registry: Registry) -> None:
     """By default the trend runs from the first stored window to the last, gaps included."""
-    found = trend(store, registry, "browser")
+    found = trend(store, registry, "browser", now=LATER)
     assert len(found.periods) == 22
     assert [period.label for period in found.answered] == list(DAYS)
     assert not any(period.partial for period in found.periods)
@@ -50,33 +61,65 @@ def test_a_period_is_the_estimate_of_its_windows(
     store: Store, registry: Registry, scheme: Scheme, make_tally: Callable[..., Tally]
 ) -> None:
     """A week's estimate is that of the sum of its tallies, and its change is the comparison
-    with the week before that has answers."""
-    found = trend(store, registry, "browser", by="week")
-    assert [period.label for period in found.answered] == ["2026-W44", "2026-W47"]
-    week = found.answered[1]
+    with the week before; one of other weekdays is no measure."""
+    sunday = date(2026, 11, 22)
+    found = trend(store, registry, "browser", last=sunday, by="week", now=LATER)
+    assert [period.label for period in found.answered] == ["2026-W44", "2026-W46", "2026-W47"]
+    assert [period.since for period in found.answered] == [None, None, "2026-W46"]
+    week = found.answered[2]
     days = [day for day in DAYS if day >= "2026-11-16"]
     total = estimate(make_tally(scheme, 3000, [1500, 1500, 150, 150], days), scheme)
     assert week.n == 3000
     assert week.estimate is not None
     assert week.estimate.share == pytest.approx(total.share)
-    before = found.answered[0]
-    assert (before.since, before.change) == (None, None)
-    assert week.since == "2026-W44"
+    before = found.answered[1]
     assert week.change is not None
     assert before.estimate is not None
     assert week.change.low == pytest.approx(compare(before.estimate, total, together=False).low)
 
 
 @pytest.mark.usefixtures("scheme")
+def test_a_day_is_compared_with_its_weekday(store: Store, registry: Registry) -> None:
+    """A day's change is that since a week before, also where the range begins in between; a day
+    that has no such day before it has none."""
+    found = trend(store, registry, "browser", date(2026, 11, 17), date(2026, 11, 20), now=LATER)
+    assert [period.label for period in found.periods] == [f"2026-11-{day}" for day in range(17, 21)]
+    assert {period.label: period.since for period in found.answered} == {
+        "2026-11-17": "2026-11-10",
+        "2026-11-20": "2026-11-13",
+    }
+    whole = trend(store, registry, "browser", now=LATER)
+    assert [period.label for period in whole.answered if period.change is None] == [
+        "2026-10-30",
+        "2026-11-09",
+        "2026-11-10",
+        "2026-11-13",
+    ]
+
+
+@pytest.mark.usefixtures("scheme")
+def test_what_is_left_out_counts_nowhere(store: Store, registry: Registry) -> None:
+    """Windows that are left out are no periods with answers, and no part of weeks."""
+    found = trend(store, registry, "browser", without=["2026-11-17"], now=LATER)
+    assert [each.label for each in found.answered] == [d for d in DAYS if d != "2026-11-17"]
+    weeks = trend(store, registry, "browser", by="week", without=["2026-11-17"], now=LATER)
+    assert weeks.answered[-1].n == 2000
+
+
+@pytest.mark.usefixtures("scheme")
 def test_a_group_that_the_range_cuts_is_partial(store: Store, registry: Registry) -> None:
-    """A week of which the range holds some days counts those alone, and is marked."""
-    found = trend(store, registry, "browser", date(2026, 11, 17), date(2026, 11, 22), by="week")
+    """A week of which the range holds some days counts those alone, and is marked; so is one
+    that has not ended."""
+    days = (date(2026, 11, 17), date(2026, 11, 22))
+    found = trend(store, registry, "browser", *days, by="week", now=LATER)
     (week,) = found.periods
     assert week.partial
     assert (week.first, week.last, week.n) == (date(2026, 11, 17), date(2026, 11, 22), 2000)
     assert any("partial" in note for note in found.notes)
-    whole = trend(store, registry, "browser", date(2026, 11, 16), date(2026, 11, 22), by="week")
-    assert [(period.partial, period.n) for period in whole.periods] == [(False, 3000)]
+    days = (date(2026, 11, 16), date(2026, 11, 22))
+    for now, partial in ((LATER, False), (windows.end("2026-11-22") - 1, True)):
+        whole = trend(store, registry, "browser", *days, by="week", now=now)
+        assert [(period.partial, period.n) for period in whole.periods] == [(partial, 3000)]
 
 
 @pytest.mark.usefixtures("scheme")
@@ -140,7 +183,7 @@ def test_the_table_shows_one_value(ask: Callable[..., Result]) -> None:
     assert result.exit_code == 0, result.output
     assert "firefox" in result.output
     assert "up " in result.output
-    assert "about 0.15 would look real" in result.output
+    assert "expect about 0.15 false positives" in " ".join(result.output.split())
     assert "chrome" in ask("browser", "--value", "chrome").output
     unknown = ask("browser", "--value", "lynx")
     assert unknown.exit_code == 1
@@ -153,11 +196,15 @@ def test_the_files_hold_every_value(ask: Callable[..., Result]) -> None:
     document = json.loads(ask("browser", "--json", "--by", "week").stdout)
     assert document["by"] == "week"
     last = document["periods"][-1]
-    assert (last["period"], last["n"], last["since"]) == ("2026-W47", 3000, "2026-W44")
+    assert (last["period"], last["n"], last["partial"]) == ("2026-W47", 3000, True)
+    assert last["since"] is None
     rows = list(csv.DictReader(io.StringIO(ask("browser", "--csv", "--by", "week").stdout)))
-    assert len(rows) == 2 * 4
-    assert float(rows[-1]["change_low"]) == last["values"][-1]["change_low"]
+    assert len(rows) == 3 * 4
     assert rows[0]["change"] == ""
+    days = json.loads(ask("browser", "--json").stdout)["periods"]
+    rows = list(csv.DictReader(io.StringIO(ask("browser", "--csv").stdout)))
+    assert days[-1]["since"] == "2026-11-13"
+    assert float(rows[-1]["change_low"]) == days[-1]["values"][-1]["change_low"]
 
 
 def test_no_data_has_its_own_exit_code(ask: Callable[..., Result]) -> None:

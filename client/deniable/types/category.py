@@ -13,7 +13,7 @@ from deniable.errors import ValueListError
 from deniable.mechanisms import Mechanism
 from deniable.types.base import Table, Value
 from deniable.types.closed import Closed
-from deniable.value_list import read_values, value_text
+from deniable.value_list import normal_form, read_values, value_text
 
 __all__ = ["MAX_VALUES", "Category"]
 
@@ -55,7 +55,7 @@ class Category(Closed):
     def normalize(self, value: Value) -> str:
         if not isinstance(value, str):
             raise ValueError(f"takes a string, not {type(value).__name__}")
-        text = unicodedata.normalize("NFC", value)
+        text = normal_form(value)
         if text in self.places:
             return text
         if self.other is not None:
@@ -73,9 +73,7 @@ class Category(Closed):
 
     def stands_in(self, text: str, value: Value) -> bool:
         return (
-            text == self.other
-            and isinstance(value, str)
-            and unicodedata.normalize("NFC", value) not in self.places
+            text == self.other and isinstance(value, str) and normal_form(value) not in self.places
         )
 
 

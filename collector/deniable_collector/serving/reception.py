@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deniable_collector.batches.batch import Batch
 from deniable_collector.batches.binary import MEDIA_TYPE
-from deniable_collector.batches.bodies import IntakeError
+from deniable_collector.batches.bodies import IntakeError, is_compressed
 from deniable_collector.intake import Intake
 from deniable_collector.serving.admission import Admission
 from deniable_collector.serving.cors import Cors
@@ -27,13 +27,16 @@ class Reception:
         self.admission = Admission.of(settings)
         self.cors = Cors.of(settings)
         self._limits = {JSON: settings.max_body, MEDIA_TYPE: settings.max_binary_body}
+        self._grown_limit = settings.max_body
         self.compressed_limit = settings.max_body // COMPRESSED
         """The most bytes of a body of either type before decompression, if it is compressed."""
 
-    def limit(self, media_type: str) -> int:
+    def limit(self, media_type: str, encoding: str = "") -> int:
         """The most bytes that a body of this type may have, decompressed.
 
-        `media_type` is in lower case and without its parameters.
+        A compressed one may not have more than a body of JSON: a few kilobytes are not to cost as
+        much as a large binary batch, which hardly shrinks and is sent plain. `media_type` is in
+        lower case and without its parameters, `encoding` a Content-Encoding in lower case.
 
         Raises:
             IntakeError: this is not a batch's media type.
@@ -46,7 +49,7 @@ class Reception:
                 "Unsupported Media Type",
                 f"send Content-Type: {JSON}, or {MEDIA_TYPE} for a binary batch",
             )
-        return limit
+        return min(limit, self._grown_limit) if is_compressed(encoding) else limit
 
     def read(self, media_type: str, body: bytes) -> Batch:
         """The batch in a decompressed body.

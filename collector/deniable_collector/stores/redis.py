@@ -35,7 +35,8 @@ from deniable_collector.stores.base import (
     version_of,
 )
 from deniable_collector.stores.definitions import read_scheme, unpublished
-from deniable_collector.stores.driver import Driver, translated
+from deniable_collector.stores.driver import Driver
+from deniable_collector.stores.redis_errors import translated
 from deniable_collector.stores.redis_journal import AppendOnlyFiles
 from deniable_collector.stores.vectors import Addition, Shapes, full, gather, rows_of
 from deniable_collector.tally import Tally

@@ -16,7 +16,8 @@ from typing import Any
 import redis
 
 from deniable_collector.stores.base import StoreError, StoreUnavailable
-from deniable_collector.stores.driver import Driver, translated
+from deniable_collector.stores.driver import Driver
+from deniable_collector.stores.redis_errors import translated
 
 __all__ = ["AppendOnlyFiles"]
 

@@ -33,8 +33,8 @@ __all__ = [
     "Advance",
     "ArchiveError",
     "Contents",
-    "Row",
-    "Selection",
+    "RowLine",
+    "TallySelection",
     "check",
     "export",
     "rows",
@@ -73,7 +73,7 @@ class _Scheme(_Line, tag="scheme"):
     definition: dict[str, Any]
 
 
-class Row(_Line, tag="row"):
+class RowLine(_Line, tag="row"):
     """One row of a tally: its reports, and the counts of all of its columns."""
 
     window: str
@@ -88,11 +88,11 @@ class _End(_Line, tag="end"):
     sha256: str
 
 
-_decoder = msgspec.json.Decoder(_Head | _Scheme | Row | _End)
+_decoder = msgspec.json.Decoder(_Head | _Scheme | RowLine | _End)
 
 
 @dataclass(frozen=True)
-class Selection:
+class TallySelection:
     """Selects tallies by metric (empty: all), and by windows that begin at `since` or later and
     had ended by `before` (POSIX seconds)."""
 
@@ -109,7 +109,7 @@ class Selection:
         )
 
 
-EVERYTHING = Selection()
+EVERYTHING = TallySelection()
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Contents:
 def export(
     store: Store,
     path: Path,
-    selection: Selection = EVERYTHING,
+    selection: TallySelection = EVERYTHING,
     *,
     origin: str = "",
     advance: Advance = lambda share: None,
@@ -155,7 +155,9 @@ def check(path: Path, *, advance: Advance = lambda share: None) -> Contents:
     return _Reader(path, advance).check()
 
 
-def rows(path: Path, *, advance: Advance = lambda share: None) -> Iterator[tuple[str, str, Row]]:
+def rows(
+    path: Path, *, advance: Advance = lambda share: None
+) -> Iterator[tuple[str, str, RowLine]]:
     """All rows of a file that was checked, each with its metric and scheme."""
     return _Reader(path, advance).rows()
 
@@ -167,7 +169,7 @@ class _Writer:
         self._hash = hashlib.sha256()
         self._rows = self._reports = self._tallies = 0
 
-    def write(self, store: Store, selection: Selection, advance: Advance) -> Contents:
+    def write(self, store: Store, selection: TallySelection, advance: Advance) -> Contents:
         self._put(_Head(FORMAT, VERSION, self._origin))
         plan = [
             (metric, scheme, chosen)
@@ -197,7 +199,7 @@ class _Writer:
         tally = store.tally(key.metric, key.scheme, [key.window])
         for number, row in enumerate(tally.rows):
             if row.reports or row.cells.any():
-                self._put(Row(key.window, number, row.reports, row.cells.tolist()))
+                self._put(RowLine(key.window, number, row.reports, row.cells.tolist()))
                 self._rows += 1
         self._reports += tally.reports
         self._tallies += 1
@@ -236,7 +238,7 @@ class _Reader:
                     raise self._damaged()
                 named.add((line.metric, line.scheme))
                 last = ()
-            elif isinstance(line, Row):
+            elif isinstance(line, RowLine):
                 self._check_row(schemes, line)
                 place = (*_order(line.window), line.row)
                 if last and place <= last:
@@ -255,15 +257,15 @@ class _Reader:
                 raise self._damaged()
         raise self._truncated()
 
-    def rows(self) -> Iterator[tuple[str, str, Row]]:
+    def rows(self) -> Iterator[tuple[str, str, RowLine]]:
         metric = scheme = ""
         for line in self._lines():
             if isinstance(line, _Scheme):
                 metric, scheme = line.metric, line.scheme
-            elif isinstance(line, Row):
+            elif isinstance(line, RowLine):
                 yield metric, scheme, line
 
-    def _lines(self) -> Iterator[_Head | _Scheme | Row | _End]:
+    def _lines(self) -> Iterator[_Head | _Scheme | RowLine | _End]:
         size = max(1, self._path.stat().st_size)
         first = True
         with self._path.open("rb") as raw, gzip.GzipFile(fileobj=raw, mode="rb") as file:
@@ -307,7 +309,7 @@ class _Reader:
             )
         return scheme
 
-    def _check_row(self, schemes: list[tuple[str, Scheme]], line: Row) -> None:
+    def _check_row(self, schemes: list[tuple[str, Scheme]], line: RowLine) -> None:
         if not schemes:
             raise self._damaged()
         rows = schemes[-1][1].mechanism.rows

@@ -31,7 +31,7 @@ from deniable_collector.upkeep.tools import (
 )
 
 if TYPE_CHECKING:
-    from deniable_collector.upkeep.archive import Selection
+    from deniable_collector.upkeep.archive import TallySelection
 
 # numpy and rich take longer to import than `deniable --help` should.
 
@@ -66,9 +66,9 @@ def _chosen(command: Callable[_P, _R]) -> Callable[..., _R]:
         before: datetime | None,
         **options: Any,
     ) -> _R:
-        from deniable_collector.upkeep.archive import Selection
+        from deniable_collector.upkeep.archive import TallySelection
 
-        options["selection"] = Selection(
+        options["selection"] = TallySelection(
             frozenset(metrics),
             None if since is None else midnight(since),
             None if before is None else midnight(before),
@@ -179,7 +179,7 @@ def drop(before: datetime, dry_run: bool, address: str | None, yes: bool, as_jso
 @_as_json
 def export_tallies(
     file: Path,
-    selection: Selection,
+    selection: TallySelection,
     origin: str | None,
     force: bool,
     address: str | None,
@@ -213,7 +213,7 @@ def export_tallies(
 @_address
 @_as_json
 def import_tallies(
-    file: Path, selection: Selection, dry_run: bool, address: str | None, as_json: bool
+    file: Path, selection: TallySelection, dry_run: bool, address: str | None, as_json: bool
 ) -> None:
     """Add the tallies of FILE to a store.
 
@@ -249,7 +249,7 @@ def import_tallies(
 @_as_json
 def merge(
     source: str,
-    selection: Selection,
+    selection: TallySelection,
     origin: str | None,
     prefix: str | None,
     address: str | None,

@@ -31,8 +31,8 @@ from deniable_collector.upkeep.archive import (
     Advance,
     ArchiveError,
     Contents,
-    Row,
-    Selection,
+    RowLine,
+    TallySelection,
     check,
     rows,
 )
@@ -59,7 +59,7 @@ def load(
     path: Path,
     store: Store,
     now: float,
-    selection: Selection = EVERYTHING,
+    selection: TallySelection = EVERYTHING,
     *,
     advance: Advance = lambda share: None,
 ) -> Outcome:
@@ -98,10 +98,10 @@ def load(
     return Outcome(contents, added[0], added[1], known[0], known[1])
 
 
-def _groups(found: Iterator[tuple[str, str, Row]]) -> Iterator[tuple[TallyKey, list[Row]]]:
+def _groups(found: Iterator[tuple[str, str, RowLine]]) -> Iterator[tuple[TallyKey, list[RowLine]]]:
     """Neighbouring rows of one tally, as many as are added at once."""
     current: TallyKey | None = None
-    parts: list[Row] = []
+    parts: list[RowLine] = []
     cells = 0
     for metric, scheme, row in found:
         key = TallyKey(metric, scheme, row.window)
@@ -115,12 +115,12 @@ def _groups(found: Iterator[tuple[str, str, Row]]) -> Iterator[tuple[TallyKey, l
         yield cast(TallyKey, current), parts
 
 
-def _batch_id(origin: str, key: TallyKey, parts: list[Row]) -> str:
+def _batch_id(origin: str, key: TallyKey, parts: list[RowLine]) -> str:
     content = msgspec.json.encode((origin, key.metric, key.scheme, parts))
     return hashlib.sha256(content).hexdigest()[:32]
 
 
-def _increment(row: Row) -> Increment:
+def _increment(row: RowLine) -> Increment:
     cells = np.array(row.cells, np.int64)
     columns = np.flatnonzero(cells)
     return Increment(len(cells), row.reports, columns, cells[columns])

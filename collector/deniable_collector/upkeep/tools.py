@@ -19,7 +19,7 @@ from deniable import DeniableError
 if TYPE_CHECKING:
     from deniable_collector.settings import Settings
     from deniable_collector.stores import Store
-    from deniable_collector.upkeep.archive import Contents, Selection
+    from deniable_collector.upkeep.archive import Contents, TallySelection
     from deniable_collector.upkeep.importing import Outcome
 
 # numpy and rich take longer to import than `deniable --help` should.
@@ -124,7 +124,7 @@ def origin_of(address: str, prefix: str | None) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def check_metrics(selection: Selection, known: dict[str, Any]) -> None:
+def check_metrics(selection: TallySelection, known: dict[str, Any]) -> None:
     """Refuse metrics that do not exist."""
     if unknown := sorted(selection.metrics - known.keys()):
         listed = ", ".join(sorted(known)) or "none"

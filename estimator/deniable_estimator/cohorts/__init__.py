@@ -1,9 +1,9 @@
 """Strings that were hashed in public cohorts: their shares by the decoder for cohort tables.
 
-RAPPOR and cohort local hashing, with memory or without, hash strings to so few columns that
-common strings collide with all others in some cohorts. Counting each candidate's supporters
-by itself would add those of its neighbours, an error that no number of reports removes;
-`deniable_estimator.cohorts.decoder` tells the candidates apart instead.
+RAPPOR and cohort local hashing, with or without memos, hash strings to so few columns that
+common strings collide with all others in some cohorts. Counting the support of each candidate
+separately would include its neighbours' support, an error that no number of reports removes. So
+`deniable_estimator.cohorts.decoder` estimates the candidates jointly.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from deniable_estimator.decoders.support import Items
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.finding import Finding
 from deniable_estimator.intervals import Noise
-from deniable_estimator.memoized import kept_noise, worth
+from deniable_estimator.memoized import kept_noise, report_weight
 from deniable_estimator.messages import listed, message
 
 __all__ = ["COHORTS", "decode_cohorts", "fits"]
 
 _MOST_CELLS = 1 << 27
-"""Of all candidates together: half a gigabyte. More cannot be told apart, and are refused:
-counted one by one, thousands would be found for what common strings add to them by chance."""
+"""The limit for all candidates together: half a gigabyte. More are refused, because they cannot be
+estimated jointly; counted one by one, thousands would be found because of hash collisions."""
 
 
 class Channel(NamedTuple):
@@ -53,7 +53,7 @@ class Channel(NamedTuple):
     """Columns that a string sets in each cohort."""
     p11: Fraction
     p01: Fraction
-    """How often a report sets a column that the string sets, and one that it does not."""
+    """How often a report sets a column that the string sets, and one that the string does not."""
     exclusive: bool
     """Whether each report sets exactly one column."""
 
@@ -104,13 +104,13 @@ def decode_cohorts(
 ) -> Finding:
     """Estimate candidates, which are strings, jointly; detection is at 1 - `level`.
 
-    `repeats` is that of `Participation`. There are no ghosts: whoever is not in the joint fit has
-    the p-value that it has beside it.
+    `repeats` is that of `Participation`. There are no ghosts: a candidate outside the joint fit
+    has the p-value of adding it to the fit.
     """
     channel = COHORTS[mechanism.name](mechanism)
     p11, p01 = float(channel.p11), float(channel.p01)
-    # Memory weighs like fewer reports that all say the same.
-    scale = worth(mechanism, p11, p01, repeats) if isinstance(mechanism, Memoizing) else 1.0
+    # Memos have the same effect as fewer reports.
+    scale = report_weight(mechanism, p11, p01, repeats) if isinstance(mechanism, Memoizing) else 1.0
     found = decode(
         np.array([row.cells for row in tally.rows]) * scale,
         np.array([row.reports for row in tally.rows]) * scale,
@@ -122,7 +122,7 @@ def decode_cohorts(
         fdr=1 - level,
         level=level,
     )
-    # Where it is only devices that stay, each report is in another cohort, which does not show.
+    # Without memos a device reports from another cohort each time, which has no effect here.
     kept = None if isinstance(mechanism, Memoizing) else kept_noise(mechanism, found.n, repeats)
     if kept is not None:
         explained = kept.at(np.full(1, found.explained_share))

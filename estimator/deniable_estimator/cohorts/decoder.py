@@ -1,19 +1,19 @@
-"""Shares of candidate strings out of a cohort table: stage-wise generalized least squares.
+"""Shares of candidate strings from a cohort table: stage-wise generalized least squares.
 
 It decodes RAPPOR (Erlingsson, Pihur and Korolova, CCS 2014), cohort local hashing and
 cohort LOLOHA, from counts alone::
 
     E[y] = c + sum_x share_x (X_x - c)
 
-y is the debiased table, X_x is 1 on the cells of candidate x, and c is the density of a
-random filter: strings that are not among the candidates are taken to be spread like
-random filters.
+where y is the debiased table, X_x is 1 on the cells of candidate x, and c is the density of a
+random filter: strings that are not among the candidates are assumed to be spread like random
+filters.
 
-Candidates enter while the residual shows them at a false discovery rate (Benjamini and
-Hochberg, J. R. Stat. Soc. B 1995) over all candidates, are refitted jointly, and leave
-when the joint fit does not bear them out. The reported share is the joint estimate of
-those selected, and for any other candidate the unbiased estimate of adding it alone. Which of
-all candidates are there is decided at the end, by the test of every other list
+Candidates are added while the residual detects them at a false discovery rate (Benjamini and
+Hochberg, J. R. Stat. Soc. B 1995) over all candidates. Then all are fitted jointly, and those
+that the joint fit does not confirm are removed. The reported share is the joint estimate for
+selected candidates, and the unbiased estimate of adding it alone for any other. Which candidates
+are detected is decided at the end, by the same test as for every other list
 (`deniable_estimator.significance`).
 """
 
@@ -45,17 +45,17 @@ __all__ = ["Decoding", "decode"]
 
 _MOST_SELECTED = 600
 _MOST_ENTRIES = 1 << 25
-"""Of the dense design of the selected: 256 MB."""
+"""The limit for the dense design of the selected candidates: 256 MB."""
 _BATCH = 24
 _NEAR_BEST = 0.7
-"""A batch takes candidates this near to its best: weaker ones may be its ghosts, which
-share some of its cells by chance and fade once it is in the fit."""
+"""A round adds candidates this close to its best one. Weaker ones may be its ghosts, which share
+some of its cells by chance and disappear once it is in the fit."""
 _STRICTNESS = 0.8
-"""Selecting and estimating on the same counts lets a few more noise peaks through than
-the level says, so the search runs at this part of it (found by simulation)."""
+"""Selecting and estimating on the same counts lets slightly more noise through than the level
+says, so the search uses this fraction of it (found by simulation)."""
 _SMALL_TABLE = 1024
-"""In a table of so few cells strong strings are most of the residual's variance and hide
-each other, so the search starts from all candidates if the cells are enough for that."""
+"""In a table with so few cells, strong strings are most of the residual's variance and hide each
+other. So the search starts from all candidates, if there are enough cells."""
 _ENOUGH = 0.8
 _MOST_ROUNDS = 60
 
@@ -64,13 +64,13 @@ _MOST_ROUNDS = 60
 class Decoding:
     """The estimates of M candidates, in their order; arrays have shape (M,).
 
-    Shares are unclipped fractions of the crowd. A share is NaN, with an infinite standard
-    error and no p-value, where the counts cannot tell it. `p_value` is one-sided against "nobody
-    has it", not adjusted; `detected` holds a false discovery rate over all candidates.
-    `explained_share` is the sum over those detected, with its standard error; the rest of
-    the crowd holds strings that were not asked for, or are too rare to be told from noise.
-    Candidates that hash alike in every cohort share one estimate, which is of all of them
-    together: `same_as` names the first of them (itself, for a candidate that is alone).
+    Shares are unclipped fractions of all devices. A share is NaN, with an infinite standard error
+    and no p-value, if the counts do not determine it. `p_value` is one-sided for the hypothesis
+    that no device has the string, and not adjusted; `detected` keeps a false discovery rate over
+    all candidates. `explained_share` is the sum over those detected, with its standard error. The
+    other devices have strings that are not candidates, or that are too rare to be distinguished
+    from noise. Candidates with the same hashes in every cohort share one estimate, for all of
+    them together: `same_as` is the index of the first of them (its own, for a single one).
     """
 
     n: int
@@ -95,7 +95,7 @@ class Decoding:
 
     @property
     def unexplained(self) -> tuple[float, float, float]:
-        """The share of the crowd that no detected candidate explains: low, estimate, high."""
+        """The share of devices that no detected candidate explains: low, estimate, high."""
         rest, half = 1 - self.explained_share, self._z * self.explained_error
         return rest - half, rest, rest + half
 
@@ -120,19 +120,19 @@ def decode(
 
     Args:
         counts: shape (m, k), how often each column was set in each cohort.
-        reports: shape (m,), the reports of each cohort; a cohort without any weighs nothing.
-            Both may be scaled alike where reports weigh less than independent ones.
+        reports: shape (m,), the reports of each cohort; a cohort without reports has no weight.
+            Both may be scaled by the same factor if reports are not independent.
         design: the cells of the M candidates.
         p01, p11: probability that a report sets a cell which the true filter leaves, or sets.
-        background: density c of a random filter: 1 - (1 - 1/k)**h. It is 0 where nothing
-            but the candidates can be encoded and no two of them share a cell (basic
-            RAPPOR): each is then estimated by its own cells alone.
+        background: density c of a random filter: 1 - (1 - 1/k)**h. It is 0 if only the
+            candidates can be encoded and no two of them share a cell (basic RAPPOR). Each is
+            then estimated from its own cells.
         exclusive: whether each report sets exactly one column, as in local hashing.
         fdr: false discovery rate of `detected`, over all candidates.
         level: of the intervals.
 
-    The same arguments give the same answer. A round of selection reads m * h numbers for
-    each candidate; a dozen rounds are usual.
+    The same arguments give the same result. A round of selection reads m * h numbers for each
+    candidate; a dozen rounds are usual.
 
     Raises:
         ValueError: shapes that do not fit, or p01 equal to p11.
@@ -140,7 +140,7 @@ def decode(
     if counts.shape != (design.cohorts, design.columns) or reports.shape != counts.shape[:1]:
         raise ValueError(f"counts {counts.shape} and reports {reports.shape} do not fit the design")
     if p01 == p11:
-        raise ValueError("p01 equals p11: such reports hold no information")
+        raise ValueError("p01 equals p11: such reports contain no information")
     same_as = design.same_as
     first = np.flatnonzero(same_as == np.arange(len(design)))
     distinct = design if len(first) == len(design) else design.take(first)
@@ -168,7 +168,7 @@ def decode(
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """Estimates of candidates that all differ; arrays have shape (M,)."""
+    """Estimates of candidates with different hashes; arrays have shape (M,)."""
 
     share: FloatArray
     variance: FloatArray
@@ -178,13 +178,13 @@ class _Found:
 
 
 def _nothing(size: int) -> _Found:
-    """Without a report there is nothing to tell."""
+    """The result without any report."""
     unknown = np.full(size, np.nan)
     return _Found(unknown, np.full(size, np.inf), unknown, np.zeros(size, bool), 0.0)
 
 
 def _apart(table: CohortTable, design: Design, fdr: float) -> _Found:
-    """No two candidates share a cell: each by its own cells."""
+    """For candidates that share no cell: each from its own cells."""
     null = 1 / design.sums(1 / table.variance(np.zeros(design.size)))
     share, variance = np.zeros(len(design)), null
     for _ in range(2):
@@ -197,7 +197,7 @@ def _apart(table: CohortTable, design: Design, fdr: float) -> _Found:
     p = p_values(share / np.sqrt(null))
     detected = adjust_p(p, "storey") <= fdr
     held = share[detected]
-    # Each device holds one string, so that the shares of two are negatively correlated.
+    # Each device has one string, so the shares of two strings are negatively correlated.
     together = (held.sum() ** 2 - (held**2).sum()) * design.columns / table.reports.sum()
     explained = max(0.0, float(variance[detected].sum() - together))
     return _Found(share, variance, p, detected, explained)
@@ -225,19 +225,18 @@ def _together(table: CohortTable, design: Design, fdr: float) -> _Found:
 
 
 def _left_by_search(table: CohortTable, z: FloatArray, fit: Fit, fdr: float) -> float:
-    """The part of the table's degrees of freedom that the search has not used up.
+    """The fraction of the table's degrees of freedom that the search has not used up.
 
-    A string is in the fit if its z exceeds some t, so the search has followed the noise of the
-    strings near t: as if it had fitted, for a string whose z is m on average, t phi(t - m)
-    parameters more (Tibshirani, "Degrees of freedom and model search", Stat. Sinica 2015), in
-    all t times the density at t of the z, shape (M,). If that leaves a part L of the degrees
-    of freedom, then
+    A string is in the fit if its z exceeds some t, so the search has fitted the noise of the
+    strings near t. This counts like t phi(t - m) more parameters for a string whose expected z is
+    m (Tibshirani, "Degrees of freedom and model search", Stat. Sinica 2015), in total t times the
+    density at t of the z, shape (M,). If a fraction L of the degrees of freedom is left, then
 
-    - the residuals hold a part L of the share of each string that is not in the fit: others
-      that share its cells were the more likely to enter.
-    - a fitted share has 1 / L**2 times the variance that the fit knows of: 1 / L, as the
-      residuals that measure the noise are too small, and 1 / L again, as the shares of other
-      strings are too large where they are in the fit, and 0 where they are not.
+    - the residuals contain a fraction L of the share of each string outside the fit, because
+      strings that share its cells were more likely to enter.
+    - a fitted share has 1 / L**2 times the variance that the fit computes: 1 / L because the
+      residuals that measure the noise are too small, and 1 / L again because the shares of other
+      strings are too large if they are in the fit, and 0 if they are not.
     """
     size = len(fit.selected)
     if not size:
@@ -245,13 +244,13 @@ def _left_by_search(table: CohortTable, z: FloatArray, fit: Fit, fdr: float) -> 
     limit = max(0.0, NormalDist().inv_cdf(1 - fdr * size / len(z)))
     below = np.count_nonzero((limit - 1 < z) & (z < limit))
     above = np.count_nonzero((limit <= z) & (z < limit + 1))
-    # The z thin out upwards about exponentially, so the density is their geometric mean.
+    # The density of the z falls about exponentially, so it is their geometric mean.
     used = limit * math.sqrt(below * above)
     return max(1 - used / max(table.live - table.tied - size, 1), 0.5)
 
 
 def _search(table: CohortTable, design: Design, fdr: float) -> Fit:
-    """The candidates that the table shows, by adding from its residual and dropping again."""
+    """Select candidates: add those that the residual detects, then drop those not confirmed."""
     most = min(_MOST_SELECTED, _MOST_ENTRIES // design.size)
     dropped = np.zeros(len(design), np.int64)
     selected = np.empty(0, np.intp)
@@ -280,7 +279,7 @@ def _search(table: CohortTable, design: Design, fdr: float) -> Fit:
 def _prune(
     table: CohortTable, design: Design, fit: Fit, fdr: float, dropped: NDArray[np.int64]
 ) -> Fit:
-    """Drop what the joint fit does not bear out, the weaker half of it at a time.
+    """Drop candidates that the joint fit does not confirm, the weaker half of them at a time.
 
     It counts in `dropped`, so that a candidate that was dropped twice stays out.
     """

@@ -19,7 +19,7 @@ from deniable_estimator.intervals import FloatArray
 __all__ = ["Design"]
 
 _BLOCK = 1 << 15
-"""Cells gathered at a time: what is gathered stays in the processor's cache."""
+"""How many cells are gathered at a time, so that they fit into the processor's cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,8 +27,8 @@ class Design:
     """M candidates over a table of `cohorts` x `columns` cells.
 
     `cells` has shape (M, cohorts * h): the cells of each candidate, cohort by cohort,
-    as cohort * columns + column. Where two hashes of a candidate meet in one cell, the
-    cell stands once, and the other place holds cohorts * columns, a cell that is not there.
+    as cohort * columns + column. If two hashes of a candidate collide in one cell, the cell is
+    listed once, and the other entry is cohorts * columns, a cell that does not exist.
     """
 
     cohorts: int
@@ -89,9 +89,9 @@ class Design:
 
     @cached_property
     def same_as(self) -> NDArray[np.intp]:
-        """The first candidate with the same cells, shape (M,): itself, if it hashes like none.
+        """The first candidate with the same cells, shape (M,): its own index if there is none.
 
-        The counts cannot tell candidates apart that hash alike in every cohort.
+        The counts cannot distinguish candidates with the same hashes in every cohort.
         """
         # A sum of pseudo-random words does not depend on the order of the cells.
         cell = np.arange(1, self.size + 1, dtype=np.uint64)
@@ -102,7 +102,7 @@ class Design:
         _, first, group = np.unique(self.sums(cell), return_index=True, return_inverse=True)
         same = first[group]
         for candidate in np.flatnonzero(same != np.arange(len(self))):
-            # Equal sums of other cells are all but impossible, and would merge two strings.
+            # Equal sums of different cells are practically impossible; they would merge strings.
             ours, theirs = self.cells[candidate], self.cells[same[candidate]]
             if not np.array_equal(np.sort(ours), np.sort(theirs)):
                 same[candidate] = candidate

@@ -1,4 +1,4 @@
-"""Generalized least squares on a cohort table: some candidates jointly, the others singly."""
+"""Generalized least squares on a cohort table: selected candidates jointly, others one by one."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ __all__ = ["Fit", "covariance", "joint_fit", "left_out", "scores", "singly", "sk
 
 _STEPS = 20
 _SETTLED = 1e-3
-"""Of a standard error: smaller steps of the winsorized fit change nothing."""
+"""In standard errors: smaller steps of the winsorized fit do not matter."""
 _BLIND = 1e-6
 _MOST_PRODUCTS = 1 << 24
-"""Beyond so many products the overlap of the candidates with the fit is averaged: it is
-small, and much alike, for all candidates of a table as large as that takes."""
+"""Above so many products the overlap of the candidates with the fit is averaged. In so large a
+table it is small, and similar for all candidates."""
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
     """The joint fit of `selected` candidates, shape (s,).
 
-    `share` and `variance` have shape (s,), the variance without that of who happened to be
-    asked; it is infinite for a share that the others determine. `inverse` is the inverse
+    `share` and `variance` have shape (s,). The variance excludes the sampling of devices, and is
+    infinite for a share that the others determine. `inverse` is the inverse
     of the information, shape (s, s). `expected` is the model's y and `weights` the inverse
     variance of a cell about it, shape (cells,).
     """
@@ -79,16 +79,16 @@ def _solve(
 
 
 def covariance(table: CohortTable, design: Design, fit: Fit, left: float = 1.0) -> FloatArray:
-    """Covariance of the fitted shares, shape (s, s), with that of who happened to be asked.
+    """Covariance of the fitted shares, shape (s, s), including the sampling of devices.
 
     A device's filter sets several cells at once, and those of one cohort sum to h or less,
     so cells of a cohort are not independent where the noise is small. For cells j and l::
 
         N Cov(y_j, y_l) = sum_x share_x X_xj X_xl + u c**2 - E[y_j] E[y_l]
 
-    with u the share that the fit leaves to random filters. Where a report sets exactly one
-    column, the weights hold all of that already. `left` is the part of the degrees of freedom
-    that choosing the candidates has left.
+    where u is the share that the fit leaves to random filters. If a report sets exactly one
+    column, the weights include all of this already. `left` is the fraction of the degrees of
+    freedom that the selection of candidates has left.
     """
     noise = fit.inverse * table.winsor.loss / left**2
     if table.tied:
@@ -116,9 +116,9 @@ def covariance(table: CohortTable, design: Design, fit: Fit, left: float = 1.0) 
 def scores(
     table: CohortTable, design: Design, expected: FloatArray, weights: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """What the residual says of each candidate, shape (M,), and the information behind it.
+    """The score of each candidate from the residual, shape (M,), and its information.
 
-    Their quotient is the share of a candidate alone, with variance loss / information.
+    Their quotient is the share of the candidate alone, with variance loss / information.
     """
     background = table.background
     pull = weights * table.residual(expected, weights)
@@ -128,9 +128,9 @@ def scores(
 
 
 def singly(table: CohortTable, design: Design, fit: Fit) -> tuple[FloatArray, FloatArray]:
-    """Each candidate's share if it alone joined the fit, and its variance, shape (M,).
+    """Each candidate's share if only it joined the fit, and its variance, shape (M,).
 
-    NaN and infinite where the fitted candidates determine it (so also for themselves).
+    NaN and infinite if the fitted candidates determine it (so also for themselves).
     """
     score, information = scores(table, design, fit.expected, fit.weights)
     left = information - _overlap(table, design, fit, information)
@@ -141,10 +141,10 @@ def singly(table: CohortTable, design: Design, fit: Fit) -> tuple[FloatArray, Fl
 
 
 def left_out(table: CohortTable, design: Design, fit: Fit) -> FloatArray:
-    """The z that each fitted candidate would have by `scores` if it alone left the fit, shape (s,).
+    """The z of each fitted candidate by `scores` if only it left the fit, shape (s,).
 
-    What has entered is judged as it was from outside: the fit's own z of a candidate that nobody
-    has are higher, as the residuals that are cut off follow it.
+    A candidate in the fit gets the same test as one outside. The fit's own z of a candidate that
+    no device has are higher, because the winsorized residuals follow it.
     """
     centred = design.take(fit.selected).filters() - table.background
     spread = np.diag(fit.inverse)
@@ -157,11 +157,11 @@ def left_out(table: CohortTable, design: Design, fit: Fit) -> FloatArray:
 
 
 def skewness(table: CohortTable, design: Design, fit: Fit) -> float:
-    """The skewness of the score of a candidate that nobody has, given the table.
+    """The skewness of the score of a candidate that no device has, given the table.
 
-    Such a candidate falls on cells that are uniform in each cohort and independent of the table,
-    so cumulants of its score are sums of those of the cells. Common strings that are in no fit
-    lift few cells by much, and so give all candidates a long upper tail.
+    The cells of such a candidate are uniform in each cohort and independent of the table, so the
+    cumulants of its score are sums of those of the cells. Common strings outside the fit raise
+    few cells by much, which gives all candidates a long upper tail.
     """
     cohorts = (design.cohorts, design.columns)
     pull = (fit.weights * table.residual(fit.expected, fit.weights)).reshape(cohorts)
@@ -173,7 +173,7 @@ def skewness(table: CohortTable, design: Design, fit: Fit) -> float:
 
 
 def _overlap(table: CohortTable, design: Design, fit: Fit, information: FloatArray) -> FloatArray:
-    """The part of each candidate's information that the fitted ones have used up."""
+    """The fraction of each candidate's information that the fitted ones have used up."""
     size = len(fit.selected)
     if size == 0:
         return np.zeros(len(design))

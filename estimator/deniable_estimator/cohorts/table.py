@@ -1,24 +1,24 @@
 """A cohort table as regression data: debiased cells, their weights and their residuals.
 
-A cell (cohort i, column j) that was set in t of N reports estimates y, the share of the
-cohort whose true filter sets it::
+A cell (cohort i, column j) that is set in t of N reports estimates y, the share of the cohort's
+devices whose true filter sets it::
 
     y = (t/N - p01) / (p11 - p01),   Var y = r (1-r) / (N (p11-p01)**2),   r = E[t/N]
 
 where p01 and p11 are the probabilities that a report sets a cell which the true filter
 leaves, or sets.
 
-Where a report sets exactly one column (local hashing) the cells of a cohort share a
-multinomial: N Cov(t/N) = D - r r' with D = diag(r). As r sums to 1, (D - r r') D**-1
-(D - r r') = D - r r': the inverse of D inverts that as well, and residuals sum to 0 in each
-cohort. So least squares may take these cells for independent ones of variance
-r / (N (p11-p01)**2), and each cohort has a degree of freedom less. With r (1-r) intervals
-would be too short, by sqrt(1 - 1/k).
+If a report sets exactly one column (local hashing), the cells of a cohort are multinomial:
+N Cov(t/N) = D - r r' with D = diag(r). Because r sums to 1, (D - r r') D**-1 (D - r r') =
+D - r r': the inverse of D is a generalized inverse, and residuals sum to 0 in each cohort. So
+least squares may treat these cells as independent with variance r / (N (p11-p01)**2), and each
+cohort has one degree of freedom less. With r (1-r) intervals would be too short, by
+sqrt(1 - 1/k).
 
-Strings that a fit leaves out scatter the cells further. That is a second component of
-variance, `spread`, measured from the residuals so that they are as large as they should be
-(Paule and Mandel, J. Res. NBS 1982); and because one common string lifts few cells by much,
-residuals are winsorized (Huber, Robust Statistics, 1981, chapter 7).
+Strings outside the fit increase the variance of the cells. This is a second component of
+variance, `spread`, estimated so that the residuals have the size that they should have (Paule
+and Mandel, J. Res. NBS 1982). Because one common string raises few cells by much, residuals are
+winsorized (Huber, Robust Statistics, 1981, chapter 7).
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class Winsor:
 
     @classmethod
     def for_cells(cls, count: int) -> Self:
-        """For candidates that set `count` cells: 2.5, or more where that would hide a signal.
+        """For candidates that set `count` cells: 2.5, or more if that would hide a signal.
 
-        All cells of a candidate at the limit still make 20 standard deviations.
+        If all cells of a candidate are at the limit, its z is still 20.
         """
         return cls(max(2.5, 20 / math.sqrt(count)))
 
@@ -80,9 +80,9 @@ class Winsor:
 class CohortTable:
     """The cells of a table, cohort by cohort; arrays have shape (m * k,).
 
-    `y` is the debiased share of each cell, `reports` the N behind it. `background` is the
-    density of a random filter, which y has where nothing is known. `tied` is the number of
-    cohorts whose cells sum to 1 whatever is reported: all or none.
+    `y` is the debiased share of each cell, `reports` its N. `background` is the density of a
+    random filter, which is the value of y if nothing is known. `tied` is the number of cohorts
+    whose cells always sum to 1: all or none.
     """
 
     y: FloatArray
@@ -122,8 +122,8 @@ class CohortTable:
     def variance(self, fit: FloatArray) -> FloatArray:
         """Variance of y where the model expects `fit`; infinite without reports.
 
-        It never comes from the raw count: a cell that is high by chance would weigh less,
-        and bias the fit.
+        It never comes from the raw count, because a cell that is high by chance would then have
+        less weight, which would bias the fit.
         """
         n, rate = self._expected(fit)
         noise = rate if self.tied else rate * (1 - rate)
@@ -144,8 +144,8 @@ class CohortTable:
 
     @property
     def _left(self) -> float:
-        """The part of a cell's variance that its residual has. Cells that are tied have residuals
-        that sum to 0: they have as much as there are degrees of freedom."""
+        """The fraction of a cell's variance that its residual has. If cells are tied, residuals sum
+        to 0, so the fraction is that of the degrees of freedom."""
         return 1 - self.tied / max(self.live, 1)
 
     def weights(self, fit: FloatArray, parameters: int) -> FloatArray:
@@ -173,6 +173,6 @@ class CohortTable:
         square = np.divide(self._left, weights, out=np.zeros(len(fit)), where=weights > 0)
         limit = self.winsor.limit * np.sqrt(square)
         cut: FloatArray = np.clip(self.y - fit, -limit, limit)
-        # A cell of few reports has a long tail on one side, and more of that is cut off.
+        # A cell with few reports has a long tail on one side, of which more is cut off.
         skewed = self._third_moment(fit) / np.where(square > 0, square, np.inf)
         return (cut + self.winsor.shift * skewed) / self.winsor.slope

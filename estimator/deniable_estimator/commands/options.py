@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import click
 
-from deniable import DeniableError
+from deniable import DeniableError, WindowError, windows
 from deniable_collector.numeric import Real
 from deniable_collector.options import SettingOption
 
@@ -32,6 +32,7 @@ __all__ = [
     "registry_option",
     "reported",
     "store_option",
+    "without_option",
 ]
 
 _P = ParamSpec("_P")
@@ -54,6 +55,24 @@ store_option = click.option(
 )
 first_day = click.option("--from", "first", type=_day, help="First day (UTC) of the range.")
 last_day = click.option("--to", "last", type=_day, help="Last day (UTC) of the range.")
+
+
+def _labels(_: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
+    for each in texts:
+        try:
+            windows.start(each)
+        except WindowError as error:
+            raise click.BadParameter(str(error), param=option) from None
+    return texts
+
+
+without_option = click.option(
+    "--without",
+    multiple=True,
+    callback=_labels,
+    metavar="WINDOW",
+    help="Leave out this window, like 2026-11-21; may be given several times.",
+)
 candidates_option = click.option(
     "--candidates",
     type=click.Path(path_type=Path),

@@ -32,6 +32,7 @@ from deniable_estimator.commands.options import (
     registry_option,
     reported,
     store_option,
+    without_option,
 )
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ ALARM = 4
 @click.argument("metric")
 @first_day
 @last_day
+@without_option
 @registry_option
 @store_option
 @candidates_option
@@ -67,6 +69,7 @@ def estimate(
     metric: str,
     first: datetime | None,
     last: datetime | None,
+    without: tuple[str, ...],
     registry: Path,
     store: str | None,
     candidates: Path | None,
@@ -93,6 +96,7 @@ def estimate(
             first and first.date(),
             last and last.date(),
             asked,
+            without=without,
             level=level,
             adjust=adjust,
         )
@@ -105,6 +109,7 @@ def estimate(
 @click.argument("metric")
 @first_day
 @last_day
+@without_option
 @click.option(
     "--by",
     type=click.Choice(["day", "week", "month"]),
@@ -125,6 +130,7 @@ def trend(
     metric: str,
     first: datetime | None,
     last: datetime | None,
+    without: tuple[str, ...],
     by: Literal["day", "week", "month"] | None,
     value: str | None,
     registry: Path,
@@ -152,6 +158,7 @@ def trend(
             last and last.date(),
             asked,
             by=by,
+            without=without,
             level=level,
         )
     if form == "json":
@@ -172,6 +179,7 @@ def trend(
 @click.argument("metric")
 @first_day
 @last_day
+@without_option
 @registry_option
 @store_option
 @candidates_option
@@ -182,6 +190,7 @@ def anomalies(
     metric: str,
     first: datetime | None,
     last: datetime | None,
+    without: tuple[str, ...],
     registry: Path,
     store: str | None,
     candidates: Path | None,
@@ -193,7 +202,7 @@ def anomalies(
     Exits with 4 on an alarm.
     """
     from deniable import Registry
-    from deniable_estimator.history import inspect
+    from deniable_estimator.history import Look, inspect
     from deniable_estimator.reading import find_metric
     from deniable_estimator.trend import trend as read_trend
 
@@ -201,7 +210,9 @@ def anomalies(
     asked = read_candidates(find_metric(declared, metric), candidates)
     days = (first and first.date(), last and last.date())
     with _opened(store) as tallies, progress("Looking at each window"):
-        found = inspect(read_trend(tallies, declared, metric, *days, asked), alarm_level)
+        answered = read_trend(tallies, declared, metric, *days, asked, without=without).answered
+        looks = [Look.of(each.label, each.estimate) for each in answered if each.estimate]
+        found = inspect(metric, looks, alarm_level)
     if form == "json":
         click.echo(json.dumps(found.to_dict(), ensure_ascii=False, allow_nan=False))
     elif found.windows:

@@ -1,4 +1,4 @@
-"""The application: what every answer of the dashboard has in common."""
+"""The Flask application: what all responses of the dashboard have in common."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import logging
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from flask import Flask, Response, current_app, jsonify, render_template, request
+from flask import Flask, Response, current_app, jsonify, make_response, render_template, request
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest, HTTPException, InternalServerError, ServiceUnavailable
 from werkzeug.middleware.proxy_fix import ProxyFix
@@ -19,6 +20,8 @@ from deniable_collector.settings import SettingsError
 from deniable_collector.stores import Store, StoreError, StoreUnavailable, store_of
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.access import for_people, guard
+from deniable_estimator.dashboard.access.guesses import Guesses
+from deniable_estimator.dashboard.access.sessions import Sessions
 from deniable_estimator.dashboard.access.tokens import parse_tokens
 from deniable_estimator.dashboard.api import api
 from deniable_estimator.dashboard.api.representations import GZIPPED
@@ -36,20 +39,21 @@ from deniable_estimator.dashboard.settings import Settings
 from deniable_estimator.dashboard.source import Source
 from deniable_estimator.dashboard.uploads import ListNotKept, offer_uploads
 from deniable_estimator.dashboard.waiting import waiting_page, waiting_problem
+from deniable_estimator.dashboard.workers import Closed, TooHeavy, Workers
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.isolation import isolated
 from deniable_estimator.messages import message
 
-__all__ = ["CONTENT_SECURITY_POLICY", "MAX_FORM", "create_app"]
+__all__ = ["CONTENT_SECURITY_POLICY", "MAX_FORM", "close_app", "create_app"]
 
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; "
     "frame-ancestors 'none'; base-uri 'none'"
 )
-"""No script may run at all, not even ours: there is none."""
+"""No script may run at all; the pages have none."""
 
 MAX_FORM = 16 << 10
-"""The most bytes of a form that carries no list: a token, and the address to go on to."""
+"""The largest form without a list: a token, and the address to go to next."""
 
 _UPLOADS = frozenset({"pages.metric_upload", "api.estimate", "api.trend", "api.comparison"})
 
@@ -67,6 +71,10 @@ def create_app(
 ) -> Flask:
     """The WSGI application. What is left out comes from the DENIABLE_* environment.
 
+    Whoever serves it calls `close_app` before the process ends, so that no calculation has to
+    be waited for. It starts processes as `multiprocessing` does: a script that serves it keeps
+    what it does under `if __name__ == "__main__"`.
+
     Raises:
         SettingsError, RegistryError, StoreError: what it was given cannot be used.
     """
@@ -82,15 +90,25 @@ def create_app(
         registry or Registry.load(settings.registry),
         clock,
         Path(settings.candidates_dir) if settings.candidates_dir else None,
-        Decodes(settings.dashboard_cache),
+        Decodes(
+            settings.dashboard_cache,
+            workers=settings.dashboard_workers,
+            most=settings.dashboard_queue,
+            most_of_one=settings.dashboard_queue_of_one,
+        ),
+        Workers(settings.dashboard_workers, settings.dashboard_memory, settings.dashboard_seconds),
         settings.fakes,
         settings.alarm_level,
+        most_strings=settings.dashboard_strings,
     )
     app.before_request(_limit)
     guard(
         app,
         settings.dashboard_token,
         login_link=settings.dashboard_login_link,
+        sessions=_sessions(settings.dashboard_sessions, clock),
+        guesses=Guesses(settings.dashboard_guesses, settings.trusted_proxies),
+        public_url=settings.public_url,
         tokens=parse_tokens(settings.api_tokens),
     )
     offer_uploads(app, clock)
@@ -99,8 +117,10 @@ def create_app(
     app.register_blueprint(planner)
     app.register_blueprint(api)
     app.register_blueprint(pictures)
+    for name in ("pages.metric_page", "pages.metric_upload"):
+        app.view_functions[name] = _with_room(app.view_functions[name])
     origins = tuple(settings.dashboard_frame_ancestors.split())
-    offer_embedding(app, origins, settings.dashboard_embed_days)
+    offer_embedding(app, origins, settings.dashboard_embed_days, settings.public_url)
     app.add_url_rule("/healthz", "healthz", _healthz)
     app.after_request(_protect)
     app.after_request(_compress)
@@ -112,13 +132,17 @@ def create_app(
     app.register_error_handler(StillDecoding, _still_decoding)
     app.register_error_handler(TooManyDecodes, _still_decoding)
     app.register_error_handler(ListNotKept, _not_kept)
+    app.register_error_handler(TooHeavy, _too_heavy)
+    app.register_error_handler(Closed, _closed)
     app.register_error_handler(StoreError, _store_trouble)
     app.register_error_handler(Exception, _failure)
     offer_languages(app)
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.filters.update(
         number=words.number,
+        chance=words.chance,
         day=words.day,
+        days=words.days_of,
         kind=words.kind,
         type=words.type_name,
         too_short=words.too_short,
@@ -138,14 +162,41 @@ def create_app(
     return app
 
 
+def _sessions(path: str, clock: Callable[[], float]) -> Sessions:
+    try:
+        return Sessions(path, clock)
+    except OSError as error:
+        problem = f"DENIABLE_DASHBOARD_SESSIONS cannot be opened as a file: {error.strerror}"
+        raise SettingsError([problem]) from None
+
+
+def close_app(app: Flask) -> None:
+    """End the processes that calculate for an application."""
+    source: Source = app.extensions["deniable_source"]
+    source.workers.close()
+
+
 def _healthz() -> ResponseReturnValue:
     return {"status": "ok"}
 
 
 def _limit() -> None:
-    """Bound what is read of a body by what it is for."""
+    """Limit the size of a body by its purpose."""
     upload = current_app.config["DENIABLE_UPLOAD"]
     request.max_content_length = upload if request.endpoint in _UPLOADS else MAX_FORM
+
+
+def _with_room(view: Callable[..., Any]) -> Callable[..., Any]:
+    """The same view; of pages that list every value, few at a time."""
+
+    def answer(**arguments: str) -> Any:
+        if request.args.get("lines") != "all":
+            return view(**arguments)
+        source: Source = current_app.extensions["deniable_source"]
+        with source.decodes.large():
+            return view(**arguments)
+
+    return answer
 
 
 def _protect(response: Response) -> Response:
@@ -161,8 +212,8 @@ def _protect(response: Response) -> Response:
 
 
 def _compress(response: Response) -> Response:
-    """A long table is mostly repetition. Nothing secret stands in a page beside what was
-    asked for, so its compressed length tells nothing."""
+    """Compress long tables, which are mostly repetition. A page contains no secret beside what was
+    requested, so its compressed length reveals nothing."""
     response.vary.add("Accept-Encoding")
     if (
         request.accept_encodings["gzip"]
@@ -170,7 +221,7 @@ def _compress(response: Response) -> Response:
         and "Content-Encoding" not in response.headers
         and len(response.get_data()) >= _WORTH_COMPRESSING
     ):
-        # No time in its header: the same content is the same bytes, as a strong ETag says.
+        # No time in the gzip header: the same content must give the same bytes (strong ETag).
         response.set_data(gzip.compress(response.get_data(), compresslevel=5, mtime=0))
         response.headers["Content-Encoding"] = "gzip"
         tag, weak = response.get_etag()
@@ -210,20 +261,31 @@ def _error(error: HTTPException) -> ResponseReturnValue:
 
 
 def _cannot(error: DeniableError) -> ResponseReturnValue:
-    """What was asked has no answer; the message says what to ask instead."""
+    """The request has no result; the message says what to request instead."""
     return _error(BadRequest(str(error)))
 
 
 def _bad_list(error: ValueListError) -> ResponseReturnValue:
-    """A list of strings has a mistake, which is told in the language of the page."""
+    """A list of strings has a mistake, which is shown in the language of the page."""
     return _error(BadRequest(list_mistake(error)))
 
 
 def _still_decoding(error: StillDecoding | TooManyDecodes) -> ResponseReturnValue:
-    """A page looks again by itself; it could not send again what was sent with POST."""
+    """A page reloads by itself, but it cannot send a POST again."""
     if isinstance(error, StillDecoding) and request.method != "POST" and for_people(request):
         return waiting_page(error)
-    return _error(waiting_problem(error))
+    response = make_response(_error(waiting_problem(error)))
+    if isinstance(error, TooManyDecodes) and request.method != "POST" and for_people(request):
+        response.headers["Refresh"] = str(error.retry_after)
+    return response
+
+
+def _too_heavy(error: TooHeavy) -> ResponseReturnValue:
+    return _error(Problem(400, "too-heavy", message("Too much at once"), str(error)))
+
+
+def _closed(error: Closed) -> ResponseReturnValue:
+    return _error(ServiceUnavailable(str(error), retry_after=error.retry_after))
 
 
 def _not_kept(error: ListNotKept) -> ResponseReturnValue:
@@ -232,7 +294,7 @@ def _not_kept(error: ListNotKept) -> ResponseReturnValue:
 
 
 def _store_trouble(error: StoreError) -> ResponseReturnValue:
-    """Not reachable, or not there yet: a dashboard may be up before the first collector."""
+    """The store cannot be reached, or does not exist yet before the first collector starts."""
     _log.warning("%s", error)
     wait = int(error.retry_after) if isinstance(error, StoreUnavailable) else None
     return _error(
@@ -247,6 +309,6 @@ def _store_trouble(error: StoreError) -> ResponseReturnValue:
 
 
 def _failure(error: Exception) -> ResponseReturnValue:
-    # The error's own text may hold what was asked for; its kind and place do not.
+    # The error's text may contain parts of the request; its type and place do not.
     _log.error("a page failed: %s", type(error).__name__, exc_info=error)
     return _error(InternalServerError(message("The page could not be made. The log says more.")))

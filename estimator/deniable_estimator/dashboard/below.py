@@ -1,4 +1,4 @@
-"""What the rooms below say in English, as messages: they serve devices and know of no pages."""
+"""Translatable messages for English sentences of the packages below, which know no translation."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _REASONS = (
 
 _MEMO_BOUNDS = (
     sentence(
-        "lifetime_epsilon is what one memo may reveal: it must be above epsilon {epsilon} and at "
+        "lifetime_epsilon limits what one memo reveals: it must be above epsilon {epsilon} and at "
         "most {most}, not {lifetime}"
     ),
 )
@@ -110,6 +110,7 @@ _LIST_MISTAKES = (
     sentence("is blank; remove it"),
     sentence("repeats line {line}; remove one of the two"),
     sentence("is missing; choose a file"),
+    sentence("has more than {most} strings; send fewer, or part of them at a time"),
 )
 
 
@@ -130,12 +131,12 @@ def told_scheme_mistake(mistake: str) -> str:
 
 
 def told_forecast(warning: str) -> str:
-    """What the expected crowd will not see."""
+    """What the expected crowd cannot detect."""
     return recognized(warning, _FORECASTS)
 
 
 def told_http(text: str) -> str:
-    """The name of an HTTP error, or what Werkzeug says of it; other text as it is."""
+    """The name of an HTTP error, or Werkzeug's description; other text unchanged."""
     return message(text) if text in _OF_HTTP else text
 
 

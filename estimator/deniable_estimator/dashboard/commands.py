@@ -24,7 +24,7 @@ __all__ = ["dashboard"]
     "--bind", metavar="HOST:PORT", help="Where to listen (DENIABLE_DASHBOARD_BIND, 127.0.0.1:8090)."
 )
 def dashboard(registry: str | None, store: str | None, bind: str | None) -> None:
-    """Run the dashboard. Settings come from the environment; options win over it.
+    """Run the dashboard. Settings come from the environment; options override it.
 
     The token that lets people in is DENIABLE_DASHBOARD_TOKEN, or stands in the file that
     DENIABLE_DASHBOARD_TOKEN_FILE names. Without one, a new token is made and printed.
@@ -46,7 +46,7 @@ def dashboard(registry: str | None, store: str | None, bind: str | None) -> None
     for told in Settings.strangers(environ):
         click.echo(f"warning: {told}", err=True)
     if not settings.dashboard_token:
-        environ["DENIABLE_DASHBOARD_TOKEN"] = secrets.token_urlsafe(16)
+        environ["DENIABLE_DASHBOARD_TOKEN"] = secrets.token_urlsafe(32)
         click.echo(f"token: {environ['DENIABLE_DASHBOARD_TOKEN']}")
     sys.stdout.flush()
     os.execve(  # noqa: S606  (this very interpreter, and arguments of ours alone)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from flask import Blueprint, render_template, request
 from flask.typing import ResponseReturnValue
@@ -11,18 +10,22 @@ from werkzeug.exceptions import BadRequest
 
 from deniable import Metric, ValueListError
 from deniable_estimator.comparison import Comparison, compare, has_memory
+from deniable_estimator.dashboard.alarms import Alarm, alarm_of, left_out
 from deniable_estimator.dashboard.below import list_mistake
+from deniable_estimator.dashboard.calculations import compared, comparison_text
 from deniable_estimator.dashboard.charts.changes import change_chart, change_headline, change_lines
 from deniable_estimator.dashboard.pages import download, keep_form, listed
 from deniable_estimator.dashboard.privacy import even_guess
 from deniable_estimator.dashboard.ranges import (
     DayRange,
     RangeError,
-    before,
     check_names,
+    earlier_range,
     read_range,
 )
 from deniable_estimator.dashboard.source import Source, current_source, declared_metric
+from deniable_estimator.dashboard.versions import digest_of_candidates
+from deniable_estimator.dashboard.words import impossible
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 
@@ -36,7 +39,8 @@ _TABLE_LINES = 200
 
 @comparing.get("/metric/<name>/compare")
 def comparison_page(name: str) -> ResponseReturnValue:
-    """What has changed between two ranges of days: by default, against as many days before."""
+    """What has changed between two ranges of days: by default, against those before with the same
+    weekdays."""
     comparison, refused = None, None
     try:
         source, metric, earlier, later = _asked(name)
@@ -48,10 +52,20 @@ def comparison_page(name: str) -> ResponseReturnValue:
         source, metric, earlier, later = _periods(name, {})
         obstacle = str(refused)
     known = comparison is not None and bool(comparison.before.n and comparison.after.n)
+    alarms = []
+    if comparison and known:
+        candidates = listed(source, metric)
+        found = (
+            alarm_of(source, metric, later, comparison.after, candidates),
+            alarm_of(source, metric, earlier, comparison.before, candidates),
+        )
+        alarms = [each for each in found if each]
     page = render_template(
         "compare.html",
         refused=refused,
         asked=request.args if refused else _query(earlier, later),
+        alarms=alarms,
+        left_out=[told for each in (later, earlier) if (told := left_out(each))],
         metric=metric,
         earlier=earlier,
         later=later,
@@ -59,7 +73,7 @@ def comparison_page(name: str) -> ResponseReturnValue:
         obstacle=obstacle,
         comparison=comparison,
         folded=change_chart(comparison, _CHART_BARS) if comparison and known else None,
-        headline=change_headline(comparison) if comparison and known else None,
+        headline=_headline(comparison, alarms) if comparison and known else None,
         lines=change_lines(comparison, _TABLE_LINES) if comparison and known else [],
         guess=even_guess(metric),
     )
@@ -72,32 +86,46 @@ def comparison_file(name: str, form: str) -> ResponseReturnValue:
     source, metric, earlier, later = _asked(name)
     if obstacle := _obstacle(source, metric):
         raise BadRequest(obstacle)
-    comparison = _compare(source, metric, earlier, later)
-    if form == "csv":
-        return download(comparison.to_csv(), "text/csv", f"{name}-change.csv")
-    text = json.dumps(comparison.to_dict(), ensure_ascii=False, allow_nan=False)
-    return download(text, "application/json", f"{name}-change.json")
+    candidates = listed(source, metric)
+    old, new = (source.estimate_at(metric, days, candidates) for days in (earlier, later))
+    found, known = compared(old.answer, new.answer, candidates), digest_of_candidates(candidates)
+    text = source.written(
+        len(found.values),
+        ("comparison file", old.version, new.version, known, form),
+        *(comparison_text, form, found, {}),
+        candidates=candidates,
+    )
+    kind = "text/csv" if form == "csv" else "application/json"
+    return download(text, kind, f"{name}-change.{form}")
+
+
+def _headline(comparison: Comparison, alarms: Sequence[Alarm]) -> str:
+    """What has changed, if shares can be relied on."""
+    if alarms:
+        return alarms[0].text_of_changes
+    for period in (comparison.after, comparison.before):
+        if period.impossible.any():
+            return impossible(period)
+    return change_headline(comparison)
 
 
 def _asked(name: str) -> tuple[Source, Metric, DayRange, DayRange]:
     declared_metric(name)
-    check_names(request.args, ("from", "to", "before_from", "before_to"))
+    check_names(request.args, ("from", "to", "without", "before_from", "before_to"))
     return _periods(name, request.args)
 
 
 def _periods(name: str, arguments: Mapping[str, str]) -> tuple[Source, Metric, DayRange, DayRange]:
     source, metric = current_source(), declared_metric(name)
     now = source.clock()
-    later = read_range(arguments, now)
-    earlier = before(later, metric.window)
-    names = ("before_from", "before_to")
-    if given := {key: arguments[key] for key in names if arguments.get(key)}:
-        earlier = read_range({**_query(earlier, later), **given}, now, "before_")
-    return source, metric, earlier, later
+    later = read_range(arguments, now, metric.window)
+    named = arguments.get("before_from"), arguments.get("before_to")
+    return source, metric, earlier_range(later, metric.window, *named, now), later
 
 
 def _query(earlier: DayRange, later: DayRange) -> dict[str, str]:
-    return {**later.query, **{f"before_{key}": text for key, text in earlier.query.items()}}
+    days = {"before_from": earlier.query["from"], "before_to": earlier.query["to"]}
+    return {**later.query, **days}
 
 
 def _obstacle(source: Source, metric: Metric) -> str | None:

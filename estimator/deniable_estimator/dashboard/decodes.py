@@ -6,11 +6,12 @@ of date: it is asked for no more once a tally has changed, and makes room for ot
 
 from __future__ import annotations
 
+import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -18,6 +19,7 @@ from cachetools import LRUCache
 
 from deniable import DeniableError
 from deniable_estimator.estimate import Estimate
+from deniable_estimator.history import History
 from deniable_estimator.messages import message, sentence
 
 __all__ = ["Decodes", "StillDecoding", "TooManyDecodes", "size_of"]
@@ -25,85 +27,119 @@ __all__ = ["Decodes", "StillDecoding", "TooManyDecodes", "size_of"]
 _T = TypeVar("_T")
 
 _WORKERS = 2
-_MOST_JOBS = 16
+_MOST_JOBS = 32
+_MOST_OF_ONE = 8
 _MOST_WAITING = 4
-"""Of the server's eight threads so many may wait long; the others answer at once."""
-_SHORT = 1.0
-"""Seconds that anybody may wait."""
+"""So many of the server's threads may wait long, and as many others for a moment; the rest of
+them (`gunicorn_conf.py`) always answer at once."""
+_MOST_LARGE = 4
+"""So many large pages are written at a time: the server itself does that, in some tenths of a
+second."""
+_MOMENT = 1.0
+"""Seconds."""
+_USUAL = 2.0
+"""Seconds that a job takes, as long as none has been seen."""
+_LONGEST = 600
+"""The most seconds after which to ask again."""
+_LATEST = 0.2
+"""The weight of the latest job in the mean of all."""
 _ABANDONED = 60.0
-"""Seconds after which a job that nobody asks for stops; what it has finished stays known."""
+"""Seconds after which a job stops if nobody requests it; finished parts stay cached."""
 _KEPT = 60.0
-"""Seconds for which a result waits for whoever has asked for it. While reports of the same
-windows keep coming in, a result would else be out of date before it could be shown."""
+"""Seconds for which a result is kept for its reader. Otherwise, while new reports of the same
+windows arrive, a result would be outdated before it could be shown."""
 _PERIODS = sentence(
-    "The answer is being calculated; {done} of {of} periods are done. Ask again for it."
+    "The result is being calculated; {done} of {of} periods are done. Send the request again."
 )
 _SECONDS = sentence(
-    "The answer is being calculated; it has taken {seconds:.0f} s. Ask again for it."
+    "The result is being calculated; it has taken {seconds:.0f} s. Send the request again."
+)
+_ALL = sentence(
+    "Long calculations that wait or are under way: {count}, as many as there may be. Ask again in "
+    "{retry_after} s."
+)
+_YOURS = sentence(
+    "Long calculations of yours that wait or are under way: {count}, as many as one reader may "
+    "have. Ask again in {retry_after} s."
 )
 _TEXT = 100
-"""Bytes that a short string takes, about."""
+"""Approximate bytes of a short string."""
 _ESTIMATE, _WINDOW, _VALUE = 3_000, 100, 140
-"""Bytes of an estimate, and of each of its windows and values: not counted part by part, as that
+_LOOK, _SHARE, _FIGURE = 550, 16, 200
+"""Bytes of an estimate, and of each of its windows and values; of a window that was looked at, of
+each of its shares, and of a figure with its p-value. They are not counted part by part, as that
 took a twentieth of an overview. A test compares them with what is there."""
 
 
 class StillDecoding(DeniableError):
-    """The answer is being calculated: ask again after `retry_after` seconds."""
+    """The result is being calculated: send the request again after `retry_after` seconds."""
 
     retry_after = 2
 
     def __init__(self, done: int, of: int, seconds: float) -> None:
         self.done = done
-        """Periods that are calculated."""
+        """Finished periods."""
         self.of = of
-        """Periods in all; 0 where there is but one step."""
+        """Periods in total; 0 if there is only one step."""
         self.seconds = seconds
-        """For how long it has been going on."""
+        """Seconds since the start."""
         super().__init__(message(_PERIODS if of else _SECONDS, done=done, of=of, seconds=seconds))
 
 
 class TooManyDecodes(DeniableError):
-    """So much is being calculated that no more is begun: ask again after `retry_after` seconds."""
+    """So much is being calculated that no more is begun: ask again after `retry_after` seconds,
+    by when there should be room."""
 
-    retry_after = 10
-
-    def __init__(self) -> None:
-        super().__init__(
-            message(
-                "{count} long calculations are under way. Ask again in a moment.",
-                count=_MOST_JOBS,
-            )
-        )
+    def __init__(self, count: int, retry_after: int, *, yours: bool) -> None:
+        self.count = count
+        self.retry_after = retry_after
+        self.yours = yours
+        """Whether it is the reader who has asked for so much."""
+        super().__init__(message(_YOURS if yours else _ALL, count=count, retry_after=retry_after))
 
 
 class _Abandoned(Exception):
-    """Nobody asks for this job any more."""
+    """Nobody requests this job any more."""
 
 
 @dataclass
 class _Job(Generic[_T]):
+    reader: str
     begun: float
     asked: float
     done: int = 0
     of: int = 0
+    started: float | None = None
     ended: float | None = None
     future: Future[_T] = field(default_factory=Future)
 
 
 class Decodes:
-    """What was calculated, bounded by `capacity` in bytes, and what is being calculated."""
+    """What was calculated, bounded by `capacity` in bytes, and what is being calculated: `workers`
+    jobs at a time, while others wait, up to `most` in all and `most_of_one` of one reader."""
 
-    def __init__(self, capacity: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        capacity: int,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        workers: int = _WORKERS,
+        most: int = _MOST_JOBS,
+        most_of_one: int = _MOST_OF_ONE,
+    ) -> None:
         self._clock = clock
+        self._workers, self._most, self._most_of_one = workers, most, most_of_one
+        self._mean = _USUAL
         self._lock = threading.Lock()
         self._known: LRUCache[bytes, tuple[Any, int]] = LRUCache(
             capacity, getsizeof=lambda entry: entry[1]
         )
         self._coming: dict[bytes, Future[Any]] = {}
         self._jobs: dict[bytes, _Job[Any]] = {}
-        self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="decode")
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="decode")
         self._seats = threading.Semaphore(_MOST_WAITING)
+        self._large = threading.Semaphore(_MOST_LARGE)
+        self._brief_seats = threading.Semaphore(_MOST_WAITING)
 
     @property
     def size(self) -> int:
@@ -138,14 +174,18 @@ class Decodes:
             raise
         with self._lock:
             del self._coming[key]
-            # What is larger than the whole cache is not kept.
+            # A result larger than the whole cache is not cached.
             with suppress(ValueError):
                 self._known[key] = (found, size_of(found))
         future.set_result(found)
         return found
 
     def job(
-        self, name: bytes, work: Callable[[Callable[[int, int], None]], _T], patience: float
+        self,
+        name: bytes,
+        work: Callable[[Callable[[int, int], None]], _T],
+        patience: float,
+        reader: str = "",
     ) -> _T:
         """What `work` returns, which goes on in the background if it takes longer than
         `patience` seconds; ask again under the same name then.
@@ -161,9 +201,8 @@ class Decodes:
             self._sweep(now)
             job = self._jobs.get(name)
             if job is None:
-                if sum(each.ended is None for each in self._jobs.values()) >= _MOST_JOBS:
-                    raise TooManyDecodes
-                job = self._jobs[name] = _Job(now, now)
+                self._admit(reader, now)
+                job = self._jobs[name] = _Job(reader, now, now)
                 self._pool.submit(self._run, name, job, work)
             job.asked = now
         if not self._wait(job, patience):
@@ -175,6 +214,20 @@ class Decodes:
         found: _T = job.future.result()
         return found
 
+    @contextmanager
+    def large(self) -> Iterator[None]:
+        """While a large page is written.
+
+        Raises:
+            TooManyDecodes: as many are being written as may be.
+        """
+        if not self._large.acquire(blocking=False):
+            raise TooManyDecodes(_MOST_LARGE, 1, yours=False)
+        try:
+            yield
+        finally:
+            self._large.release()
+
     def forget(self, name: bytes) -> None:
         """Whoever asked has been given what is known now: what a job of that name finds, or has
         found, must not be given to the next one, who may ask later."""
@@ -182,15 +235,35 @@ class Decodes:
             self._jobs.pop(name, None)
 
     def _wait(self, job: _Job[Any], patience: float) -> bool:
-        """Whether the job is done before patience ends, or all seats for waiting are taken."""
-        seated = patience > _SHORT and self._seats.acquire(blocking=False)
-        try:
-            with suppress(TimeoutError):
-                job.future.exception(patience if seated else min(patience, _SHORT))
-        finally:
-            if seated:
-                self._seats.release()
+        """Whether the job is done before patience ends, or at once where all seats are taken."""
+        for seats, most in ((self._seats, math.inf), (self._brief_seats, _MOMENT)):
+            if (patience > _MOMENT or most == _MOMENT) and seats.acquire(blocking=False):
+                try:
+                    with suppress(TimeoutError):
+                        job.future.exception(min(patience, most))
+                finally:
+                    seats.release()
+                break
         return job.future.done()
+
+    def _admit(self, reader: str, now: float) -> None:
+        """Let a reader begin a job.
+
+        Raises:
+            TooManyDecodes: there are too many that have not ended.
+        """
+        waiting = [each for each in self._jobs.values() if each.ended is None]
+        mine = sum(each.reader == reader for each in waiting)
+        yours = mine >= self._most_of_one
+        if not yours and len(waiting) < self._most:
+            return
+        # What runs now may take longer than what has ended.
+        running = [now - each.started for each in waiting if each.started is not None]
+        usual = max(self._mean, *running, 0)
+        # One has to end: of all, or of the reader's, which are as far apart as they are few.
+        wait = math.ceil(usual * (len(waiting) / mine if yours else 1) / self._workers)
+        count = mine if yours else len(waiting)
+        raise TooManyDecodes(count, min(max(wait, 1), _LONGEST), yours=yours)
 
     def _run(
         self, name: bytes, job: _Job[_T], work: Callable[[Callable[[int, int], None]], _T]
@@ -202,6 +275,7 @@ class Decodes:
                     self._jobs.pop(name, None)
                     raise _Abandoned
 
+        job.started = self._clock()
         try:
             progress(0, 0)
             found = work(progress)
@@ -210,10 +284,11 @@ class Decodes:
             job.future.set_exception(error)
         else:
             job.ended = self._clock()
+            self._mean += _LATEST * (job.ended - job.started - self._mean)
             job.future.set_result(found)
 
     def _sweep(self, now: float) -> None:
-        """Forget results that nobody has come back for."""
+        """Delete results that nobody has requested again."""
         for name, job in list(self._jobs.items()):
             if job.ended is not None and now - max(job.ended, job.asked) > _KEPT:
                 del self._jobs[name]
@@ -223,6 +298,12 @@ def size_of(found: object) -> int:
     """The bytes that an estimate, or a list of strings, takes, about."""
     if isinstance(found, list):
         return 64 + _TEXT * len(found)
+    if isinstance(found, tuple):
+        # One window holds its arrays; several are told by the windows that are known already.
+        (only,) = found if len(found) == 1 else (None,)
+        return 64 + 8 * len(found) + (_LOOK + _SHARE * len(only.share) if only else 0)
+    if isinstance(found, History):
+        return 64 + _FIGURE * found.checks
     if isinstance(found, Estimate):
         # The strings of an estimate are those of the list that it was asked for.
         return _ESTIMATE + _WINDOW * len(found.windows) + _VALUE * len(found.values)

@@ -19,8 +19,10 @@ from flask.typing import ResponseReturnValue
 from itsdangerous import Signer
 
 from deniable import DeniableError, Metric, ValueListError
+from deniable_estimator.dashboard.alarms import alarm_of, left_out
 from deniable_estimator.dashboard.below import list_mistake
 from deniable_estimator.dashboard.charts import bar_chart
+from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.privacy import even_guess
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.view import read_view
@@ -31,18 +33,20 @@ __all__ = ["Embedding", "embed_link", "embedding", "offer_embedding"]
 
 embedding = Blueprint("embedding", __name__)
 
-_VIEW = ("from", "to", "order", "shares")
-"""What of a view a link may name; without days it always shows the last 30."""
+_VIEW = ("from", "to", "without", "order", "shares")
+"""What of a view a link may name; without days it always shows the latest complete windows."""
 _UNSIGNED = ("signature", "lang")
 _BARS = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Embedding:
-    """Who may show charts in frames, and how long a link lives."""
+    """Which sites may embed charts, and how long a link is valid."""
 
     origins: tuple[str, ...]
     days: int
+    public_url: str
+    """Where others reach the dashboard; without it there are no links."""
     signer: Signer
 
     @property
@@ -54,32 +58,35 @@ class Embedding:
         )
 
     def signature(self, name: str, chosen: Iterable[tuple[str, str]]) -> str:
-        """What holds a metric's name and the rest of a link together."""
+        """The signer of a metric's name and the rest of a link."""
         return self.signer.get_signature(_message(name, chosen)).decode()
 
     def holds(self, name: str, chosen: Iterable[tuple[str, str]], signature: str) -> bool:
         return self.signer.verify_signature(_message(name, chosen), signature)
 
 
-def offer_embedding(app: Flask, origins: tuple[str, ...], days: int) -> None:
-    """Let these origins show charts, by links that live so many days."""
+def offer_embedding(app: Flask, origins: tuple[str, ...], days: int, public_url: str) -> None:
+    """Let these origins show charts, by links to `public_url` that live so many days."""
     assert app.secret_key is not None
     signer = Signer(app.secret_key, b"deniable embed", digest_method=sha256)
-    app.extensions["deniable_embedding"] = Embedding(origins, days, signer)
+    app.extensions["deniable_embedding"] = Embedding(origins, days, public_url, signer)
     app.register_blueprint(embedding)
 
 
 def embed_link(metric: Metric, arguments: Mapping[str, str], today: date) -> str | None:
-    """The whole address of a metric's chart in the view of a page; None if that is switched off."""
+    """The whole address of a metric's chart in the view of a page; None if that is switched off.
+
+    It begins as DENIABLE_PUBLIC_URL says, never as the request's Host does: whoever sends the
+    request chooses that.
+    """
     offered = _offered()
-    if not offered.origins:
+    if not (offered.origins and offered.public_url):
         return None
     chosen = {name: arguments[name] for name in _VIEW if arguments.get(name)}
     chosen["until"] = (today + timedelta(days=offered.days)).isoformat()
     signature = offered.signature(metric.name, chosen.items())
-    return url_for(
-        "embedding.embedded", name=metric.name, **chosen, signature=signature, _external=True
-    )
+    path = url_for("embedding.embedded", name=metric.name)
+    return f"{offered.public_url}{path}?{urlencode({**chosen, 'signature': signature})}"
 
 
 @embedding.get("/embed/metric/<name>")
@@ -105,10 +112,15 @@ def embedded(name: str) -> ResponseReturnValue:
         estimate = source.estimate(metric, view.days, source.candidates(metric))
     except ValueListError as error:
         return _refusal(list_mistake(error), 400)
+    except (StillDecoding, TooManyDecodes) as error:
+        busy = _refusal(str(error), 503)
+        busy.headers["Retry-After"] = busy.headers["Refresh"] = str(error.retry_after)
+        return busy
     except DeniableError as error:
         return _refusal(str(error), 400)
-    chart = None
+    chart = alarm = None
     if estimate is not None and estimate.n:
+        alarm = alarm_of(source, metric, view.days, estimate, source.candidates(metric))
         chart = bar_chart(
             estimate,
             limit=_BARS,
@@ -121,6 +133,8 @@ def embedded(name: str) -> ResponseReturnValue:
         view=view,
         estimate=estimate,
         chart=chart,
+        alarm=alarm,
+        left_out=left_out(view.days),
         headline=headline(estimate) if estimate is not None and chart else None,
         guess=even_guess(metric),
         refusal=None,

@@ -6,18 +6,51 @@ gunicorn -c python:deniable_estimator.dashboard.gunicorn_conf \
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
+import tempfile
+import threading
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from deniable_collector.operation.logs import DiscreetLogger
-from deniable_estimator.dashboard.settings import Settings
+from gunicorn.workers.gthread import ThreadWorker  # type: ignore[import-untyped]
 
-bind = Settings.from_env().dashboard_bind
+from deniable_collector.operation.logs import DiscreetLogger
+from deniable_collector.stores import StoreError
+from deniable_estimator.dashboard.overview import cards, read_filters
+from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.snapshot import Snapshot
+from deniable_estimator.dashboard.source import Source
+
+_settings = Settings.from_env()
+_SESSIONS = "DENIABLE_DASHBOARD_SESSIONS"
+_PREFIX = "deniable-sessions-"
+if not _settings.dashboard_sessions:
+    # A file of its own for each start, which all processes of this dashboard are told of.
+    os.environ[_SESSIONS] = str(Path(tempfile.mkdtemp(prefix=_PREFIX)) / "sessions.db")
+
+bind = _settings.dashboard_bind
 # One process: a login link works once, and it alone remembers that; what is being decoded is
 # known to it alone, so that a page that looks again finds its own progress; and there is one
-# cache. Numpy and SQLite calculate outside of Python's lock, so threads do run side by side.
+# cache. What takes long is calculated by processes of its own (`workers.py`). Of the threads eight
+# at most wait for them (`decodes.py`), so that the others always answer at once.
 workers = 1
-threads = 8
-worker_class = "gthread"
+threads = 16
+
+
+class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn brings no types
+    """gunicorn's own, which at SIGTERM also ends the processes that calculate: whoever waits for
+    one is told to ask again, rather than cut off after the grace period."""
+
+    def handle_exit(self, sig: Any, frame: Any) -> None:
+        threading.Thread(target=worker_exit, args=(None, self)).start()
+        super().handle_exit(sig, frame)
+
+
+worker_class = Worker
 logger_class = DiscreetLogger
 accesslog = None
 errorlog = "-"
@@ -29,13 +62,40 @@ control_socket_disable = True
 
 
 def when_ready(server: Any) -> None:
-    """Say where it listens, once it does: with port 0 nobody could know before."""
+    """Print the address once it listens: with port 0 it is not known before."""
     places = ", ".join(str(listener) for listener in server.LISTENERS)
     print(f"deniable dashboard listening at {places}", flush=True)
 
 
 def post_worker_init(worker: Any) -> None:
-    """Compile the templates now, rather than while the first person waits."""
-    templates = worker.app.wsgi().jinja_env
+    """Compile the templates now, rather than while the first person waits, and look at the windows
+    of the overview in the meantime: what has not changed is not looked at again."""
+    # A thread that makes a large page gives way to one that has a word to say five times as soon.
+    sys.setswitchinterval(0.001)
+    application = worker.app.wsgi()
+    source = application.extensions["deniable_source"]
+    threading.Thread(target=_overview, args=(source,), daemon=True).start()
+    templates = application.jinja_env
     for name in templates.list_templates():
         templates.get_template(name)
+
+
+def _overview(source: Source) -> None:
+    # A dashboard may be up before its store.
+    with suppress(StoreError):
+        cards(replace(source, store=Snapshot(source.store)), read_filters({}, source.registry))
+
+
+def on_exit(server: Any) -> None:
+    """Forget who had signed in, unless a file of the operator's keeps it."""
+    folder = Path(os.environ.get(_SESSIONS, "")).parent
+    if folder.name.startswith(_PREFIX):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def worker_exit(server: Any, worker: Any) -> None:
+    """End the processes that calculate: at its exit Python would wait for them."""
+    from deniable_estimator.dashboard.app import close_app
+
+    if worker.app.callable is not None:
+        close_app(worker.app.callable)

@@ -1,4 +1,4 @@
-"""Which language a page is in, and how its templates tell their sentences in it.
+"""The language of a page, and the translation of its templates.
 
 A language is chosen by `?lang=` (which a cookie remembers), else by the cookie, else by the
 browser's Accept-Language, else it is English. English is written in the templates and the
@@ -21,6 +21,7 @@ from jinja2 import pass_eval_context
 from jinja2.nodes import EvalContext
 from markupsafe import Markup
 
+from deniable_estimator.dashboard.access import over_tls
 from deniable_estimator.messages import Dated, Language, Message, translated
 
 __all__ = ["ENGLISH", "LANGUAGES", "TRANSLATIONS", "current_language", "offer_languages", "told"]
@@ -32,7 +33,7 @@ ENGLISH = Language("en", "English", gettext.NullTranslations())
 
 _NAMES = {"zh-Hans": "简体中文"}
 _ASKED = {"en": "en", "zh": "zh-Hans"}
-"""What browsers ask for, whatever the region or script -> what they are given."""
+"""The language that a browser requests, without region and script -> ours."""
 
 _PARAMETER = "lang"
 _COOKIE = "deniable_language"
@@ -54,7 +55,7 @@ LANGUAGES: Mapping[str, Language] = {"en": ENGLISH, **{tag: _read(tag) for tag i
 
 
 def offer_languages(app: Flask) -> None:
-    """Tell every page of the application in the language that its request asks for."""
+    """Translate every page of the application into the language of its request."""
     app.after_request(_say_which)
     environment = app.jinja_env
     environment.add_extension("jinja2.ext.i18n")
@@ -72,7 +73,7 @@ def offer_languages(app: Flask) -> None:
 
 
 def current_language() -> Language:
-    """That of the request which is being answered; English outside of any."""
+    """The language of the current request; English outside of a request."""
     if not has_request_context():
         return ENGLISH
     if "language" not in g:
@@ -82,8 +83,8 @@ def current_language() -> Language:
 
 
 def told(text: Any) -> Any:
-    """A message in the language of the page; anything else as it is."""
-    # Most of a page is no message: asking for its language each time took a sixth of an overview.
+    """A message in the language of the page; anything else unchanged."""
+    # Most of a page is not a message; looking up the language each time is slow.
     return translated(text, current_language()) if isinstance(text, (Message, Dated)) else text
 
 
@@ -99,7 +100,7 @@ def _asked() -> Language:
 
 
 def _say_which(response: Response) -> Response:
-    """Say in which language a page is, what that depended on, and remember what was chosen."""
+    """Set the headers for the language of a page, and the cookie for a chosen language."""
     if response.mimetype not in _TRANSLATED or request.endpoint == "static":
         return response
     response.headers["Content-Language"] = current_language().tag
@@ -111,7 +112,7 @@ def _say_which(response: Response) -> Response:
             _COOKIE,
             chosen,
             max_age=_COOKIE_SECONDS,
-            secure=request.is_secure,
+            secure=over_tls(),
             httponly=True,
             samesite="Lax",
         )

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from deniable import Metric, Registry, ValueListError, windows
 from deniable.forecast import forecast
 from deniable.types import Boolean
 from deniable_estimator.dashboard import words
+from deniable_estimator.dashboard.alarms import alarm_of
 from deniable_estimator.dashboard.below import list_mistake, told_forecast
 from deniable_estimator.dashboard.charts import BarChart, bar_chart
 from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.privacy import even_guess
-from deniable_estimator.dashboard.ranges import DayRange
-from deniable_estimator.dashboard.source import Source
+from deniable_estimator.dashboard.ranges import DayRange, read_range
+from deniable_estimator.dashboard.source import PAGE_PATIENCE, Source
 from deniable_estimator.dashboard.words import freshness
 from deniable_estimator.estimate import Estimate
 from deniable_estimator.messages import message
 
-__all__ = ["Card", "Filters", "attention", "metric_card", "read_filters"]
+__all__ = ["Card", "Filters", "attention", "cards", "metric_card", "read_filters"]
 
 _BARS = 5
 _SOON_DAYS = 30
 _STALE_WINDOWS = 3
-"""An answered window is usually followed by the next; after so many without, something is up."""
+"""After so many windows without reports, a card warns that something may be wrong."""
 _SECONDS = {"day": 86_400, "week": 7 * 86_400, "month": 31 * 86_400}
 
 
@@ -33,19 +34,22 @@ class Card:
     """One metric on the overview."""
 
     metric: Metric
+    days: DayRange
     estimate: Estimate | None
+    alarm: str | None
+    """Why its shares are not to be relied on."""
     chart: BarChart | None
     decoding: bool
     """Its strings are still being decoded."""
     freshness: str | None
     notes: list[str]
     guess: str
-    """Out of 100: the most often that an even guess is right after one answer."""
+    """Out of 100: the most often that a 50/50 guess is right after one report."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which metrics are looked for, and what can be chosen from."""
+    """The search and filters, and the choices."""
 
     search: str
     owner: str
@@ -69,7 +73,7 @@ class Filters:
 
 
 def read_filters(arguments: Mapping[str, str], registry: Registry) -> Filters:
-    """The filters that an address asks for."""
+    """The filters of an address."""
     return Filters(
         search=arguments.get("q", "").strip(),
         owner=arguments.get("owner", ""),
@@ -92,13 +96,33 @@ def metric_card(source: Source, metric: Metric, days: DayRange) -> Card:
     limit = 1 if isinstance(metric.type, Boolean) else _BARS
     return Card(
         metric=metric,
+        days=days,
         estimate=estimate,
+        alarm=_alarm(source, metric, days, estimate),
         chart=bar_chart(estimate, limit=limit) if estimate and estimate.n else None,
         decoding=decoding,
         freshness=freshness(newest, source.clock()) if newest else None,
         notes=[*mistakes, *attention(source, metric, estimate)],
         guess=even_guess(metric),
     )
+
+
+def cards(source: Source, filters: Filters) -> list[Card]:
+    """The cards of the metrics that are looked for, over their latest complete windows."""
+    now = source.clock()
+    metrics = [metric for metric in source.registry if filters.admit(metric)]
+    # However many of them have strings to decode, the page waits no longer than any other does.
+    strings = sum(metric.needs_candidates for metric in metrics)
+    quick = replace(source, patience=PAGE_PATIENCE / max(1, strings))
+    return [metric_card(quick, metric, read_range({}, now, metric.window)) for metric in metrics]
+
+
+def _alarm(source: Source, metric: Metric, days: DayRange, estimate: Estimate | None) -> str | None:
+    if alarm := alarm_of(source, metric, days, estimate):
+        return alarm.text
+    if estimate is not None and estimate.impossible.any():
+        return words.impossible(estimate)
+    return None
 
 
 def attention(source: Source, metric: Metric, estimate: Estimate | None) -> list[str]:
@@ -114,7 +138,8 @@ def attention(source: Source, metric: Metric, estimate: Estimate | None) -> list
         silence = source.clock() - windows.end(newest)
         if silence > _STALE_WINDOWS * _SECONDS[metric.window]:
             notes.append(message(words.SILENT, window=newest))
-    if estimate is not None and estimate.n and not estimate.detected.any():
+    shares = estimate is not None and estimate.n and not estimate.impossible.any()
+    if estimate is not None and shares and not estimate.detected.any():
         notes.append(words.NOTHING_STANDS_OUT)
     if warning := forecast(metric):
         notes.append(message(words.FEW_DEVICES, warning=told_forecast(warning)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from urllib.parse import urlencode
@@ -12,31 +11,28 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest
 
 from deniable import Metric, ValueListError
-from deniable.value_list import parse_values
 from deniable_estimator.comparison import compare, has_memory
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.access import for_people
+from deniable_estimator.dashboard.alarms import alarm_of, left_out
 from deniable_estimator.dashboard.below import list_mistake
+from deniable_estimator.dashboard.calculations import estimate_text, trend_text
 from deniable_estimator.dashboard.charts import folded_chart
 from deniable_estimator.dashboard.embedding import embed_link
-from deniable_estimator.dashboard.overview import attention, metric_card, read_filters
+from deniable_estimator.dashboard.overview import attention, cards, read_filters
 from deniable_estimator.dashboard.privacy import privacy_label
-from deniable_estimator.dashboard.ranges import RangeError, before, check_names, presets, read_range
-from deniable_estimator.dashboard.source import (
-    PAGE_PATIENCE,
-    Source,
-    current_source,
-    declared_metric,
-)
+from deniable_estimator.dashboard.ranges import RangeError, before, check_names, presets
+from deniable_estimator.dashboard.source import Source, current_source, declared_metric
 from deniable_estimator.dashboard.table import table
 from deniable_estimator.dashboard.timeline import grouping, timeline
 from deniable_estimator.dashboard.uploads import forget_list, keep_list, kept_list
+from deniable_estimator.dashboard.versions import digest_of_candidates
 from deniable_estimator.dashboard.view import NAMES, View, read_view
 from deniable_estimator.dashboard.words import freshness, headline
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.estimate import Estimate
-from deniable_estimator.messages import message
-from deniable_estimator.trend import GROUPS, Trend
+from deniable_estimator.messages import message, spaced
+from deniable_estimator.trend import GROUPS
 
 __all__ = ["asked_view", "download", "keep_form", "listed", "pages"]
 
@@ -45,34 +41,31 @@ pages = Blueprint("pages", __name__)
 _CHART_BARS = 40
 _NOISE_BARS = 20
 _TABLE_LINES = 100
-"""What a page of 100 KB has room for; all are a click away."""
+"""How many values fit into a page of 100 KB; a link lists all."""
+_TYPES = {"csv": "text/csv", "json": "application/json"}
 _ALL_LINES = 10_000
-"""Of longer lists the files alone hold every value."""
+"""For longer lists, only the files contain every value."""
 
 
 @pages.get("/")
 def overview() -> ResponseReturnValue:
-    """All metrics, or those that were looked for, with their last 30 days."""
+    """All metrics, or those that were looked for, with their latest complete windows."""
     source, mistake = current_source(), None
     try:
         check_names(request.args, ("q", "owner", "tag"))
     except RangeError as error:
         mistake = keep_form(error)
-    days = read_range({}, source.clock())
     filters = read_filters(request.args, source.registry)
-    metrics = [metric for metric in source.registry if filters.admit(metric)]
-    # However many of them have strings to decode, the page waits no longer than any other does.
-    strings = sum(metric.needs_candidates for metric in metrics)
-    quick = replace(source, patience=PAGE_PATIENCE / max(1, strings))
-    cards = [metric_card(quick, metric, days) for metric in metrics]
+    found = cards(source, filters)
+    ranges = {card.days for card in found}
     page = render_template(
         "overview.html",
         mistake=mistake,
-        cards=cards,
-        days=days,
+        cards=found,
+        days=ranges.pop() if len(ranges) == 1 else None,
         filters=filters,
         total=len(source.registry),
-        waiting=bool(cards) and all(source.newest(each) is None for each in source.registry),
+        waiting=bool(found) and all(source.newest(each) is None for each in source.registry),
     )
     return page, 200 if mistake is None else 400
 
@@ -90,7 +83,7 @@ def metric_page(name: str) -> ResponseReturnValue:
         return _page(source, metric, view, candidates, mistake=mistake)
     except (RangeError, EstimateError) as error:
         source, metric = current_source(), declared_metric(name)
-        view = read_view({}, metric, source.clock())
+        view = read_view({}, metric, source.clock()).of_list(kept_list(metric))
         return _page(source, metric, view, None, refused=keep_form(error)), 400
 
 
@@ -114,7 +107,7 @@ def metric_upload(name: str) -> ResponseReturnValue:
         if file is None or not file.filename:
             raise ValueListError("The list", None, "is missing; choose a file")
         sent = file.stream.read()
-        parse_values(sent, "Your list")
+        source.sent(sent, "Your list")
     except ValueListError as error:
         return _page(source, metric, view, None, mistake=list_mistake(error)), 400
     keep_list(metric, sent)
@@ -147,6 +140,7 @@ def _page(
     # Decoding strings takes about a second each time: their trend waits until it is asked for.
     quick = not metric.needs_candidates
     over_time = answered is not None and (quick or view.by is not None)
+    alarm = alarm_of(source, metric, view.days, answered, candidates)
     newest = source.newest(metric)
     now = source.clock()
     folded = lines = None
@@ -168,14 +162,21 @@ def _page(
         folded=folded,
         lines=lines,
         all_lines=_ALL_LINES,
-        headline=headline(answered) if answered else None,
-        since=_since(source, metric, view, answered) if answered and quick else None,
-        timeline=timeline(source, metric, view, answered) if answered and over_time else None,
+        alarm=alarm,
+        left_out=left_out(view.days),
+        headline=(alarm.text if alarm else headline(answered)) if answered else None,
+        alarming=bool(alarm or (answered and answered.impossible.any())),
+        since=_since(source, metric, view, answered)
+        if answered and quick and not alarm and not answered.impossible.any()
+        else None,
+        timeline=timeline(source, metric, view, answered, alarm)
+        if answered and over_time
+        else None,
         over_time=over_time,
         by=view.by or grouping(metric, view.days),
         groups=GROUPS[metric.window],
         label=privacy_label(metric, source.registry.lifetime_epsilon),
-        presets=presets(now),
+        presets=presets(now, metric.window),
         newest=newest,
         freshness=freshness(newest, now) if newest else None,
         notes=_notes(source, metric, estimate),
@@ -190,7 +191,8 @@ def _page(
 @pages.get("/metric/<name>.<any(csv, json):form>")
 def metric_file(name: str, form: str) -> ResponseReturnValue:
     """The estimate as a file."""
-    return _estimate_file(_estimate(*asked_view(name)), form)
+    source, metric, view = asked_view(name)
+    return _estimate_file(source, metric, view, _candidates(source, metric), form)
 
 
 @pages.get("/metric/<name>/trend.<any(csv, json):form>")
@@ -198,12 +200,15 @@ def trend_file(name: str, form: str) -> ResponseReturnValue:
     """The trend of every value as a file."""
     source, metric, view = asked_view(name)
     candidates = _candidates(source, metric)
-    found: Trend = source.trend(
-        metric, view.days, view.by or grouping(metric, view.days), candidates
+    by = view.by or grouping(metric, view.days)
+    found = source.trend_at(metric, view.days, by, candidates)
+    text = source.written(
+        len(found.answer.periods) * len(candidates or metric.values),
+        ("trend file", found.version, digest_of_candidates(candidates), form),
+        *(trend_text, form, found.answer, {}),
+        candidates=candidates,
     )
-    if form == "csv":
-        return download(found.to_csv(), "text/csv", f"{name}-trend.csv")
-    return _json(found.to_dict(), f"{name}-trend.json")
+    return download(text, _TYPES[form], f"{name}-trend.{form}")
 
 
 def keep_form(error: RangeError | EstimateError, *fields: str) -> RangeError:
@@ -256,27 +261,32 @@ def _candidates(source: Source, metric: Metric) -> Sequence[str] | None:
     return candidates
 
 
-def _estimate(source: Source, metric: Metric, view: View) -> Estimate:
-    estimate = source.estimate(metric, view.days, _candidates(source, metric))
-    assert estimate is not None
-    return estimate
-
-
 def _since(source: Source, metric: Metric, view: View, estimate: Estimate) -> str | None:
-    """The change of the leading value against as many days before; None without answers there."""
+    """The change of the leading value against the days before with the same weekdays; None
+    without answers there."""
     if has_memory(source.store, metric):
         return None
-    earlier = source.estimate(metric, before(view.days, metric.window))
+    days = before(view.days, metric.window)
+    earlier = source.estimate(metric, days)
     if earlier is None or not earlier.n:
         return None
-    found = compare(earlier, estimate, together=False)
+    if alarm := alarm_of(source, metric, days, earlier):
+        return message(
+            "Not compared with {period}: {which} is anomalous.",
+            period=words.days_of(days),
+            which=alarm.which,
+        )
+    if earlier.impossible.any():
+        return None
+    found = compare(earlier, estimate)
     value = estimate.values[int(estimate.share.argmax())]
     if estimate.values == ("true", "false"):
         value = "true"
     if value not in found.values:
         return None
     told = found.describe(found.values.index(value))
-    return words.since(view.days.days, value, told)
+    notes = (message("{what}.", what=each) for each in found.notes)
+    return spaced((words.since(days, value, told), *notes))
 
 
 def _notes(source: Source, metric: Metric, estimate: Estimate | None) -> list[str]:
@@ -285,15 +295,17 @@ def _notes(source: Source, metric: Metric, estimate: Estimate | None) -> list[st
     return [*notes, *attention(source, metric, estimate)]
 
 
-def _estimate_file(estimate: Estimate, form: str) -> Response:
-    if form == "csv":
-        return download(estimate.to_csv(), "text/csv", f"{estimate.metric}.csv")
-    return _json(estimate.to_dict(), f"{estimate.metric}.json")
-
-
-def _json(document: dict[str, object], filename: str) -> Response:
-    text = json.dumps(document, ensure_ascii=False, allow_nan=False)
-    return download(text, "application/json", filename)
+def _estimate_file(
+    source: Source, metric: Metric, view: View, candidates: Sequence[str] | None, form: str
+) -> Response:
+    found = source.estimate_at(metric, view.days, candidates)
+    text = source.written(
+        len(found.answer.values),
+        ("estimate file", found.version, digest_of_candidates(candidates), form),
+        *(estimate_text, form, found.answer, {}),
+        candidates=candidates,
+    )
+    return download(text, _TYPES[form], f"{metric.name}.{form}")
 
 
 def download(text: str, mimetype: str, filename: str) -> Response:

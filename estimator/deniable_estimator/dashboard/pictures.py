@@ -1,5 +1,4 @@
-"""The chart and the trend of a metric as pictures that stand by themselves: SVG, and PNG for
-where SVG cannot be shown."""
+"""The chart and the trend of a metric as self-contained pictures: SVG and PNG."""
 
 from __future__ import annotations
 
@@ -11,6 +10,7 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest
 
 from deniable import Metric
+from deniable_estimator.dashboard.alarms import alarm_of, left_out
 from deniable_estimator.dashboard.charts import bar_chart
 from deniable_estimator.dashboard.pages import asked_view, listed
 from deniable_estimator.dashboard.source import Source
@@ -24,8 +24,8 @@ __all__ = ["FONT", "MAX_SCALE", "pictures", "png"]
 pictures = Blueprint("pictures", __name__)
 
 FONT = Path(__file__).parent / "fonts" / "DejaVuSans.ttf"
-"""Brought along, so that text is text on a machine without fonts. Letters that it lacks are
-taken from the fonts that the machine has."""
+"""Bundled, so that text can be drawn on a machine without fonts. Letters that it lacks come from
+the fonts of the machine."""
 
 MAX_SCALE = 4
 """Pixels of a PNG for each of the SVG's: at 4 the tallest picture takes 80 MB to draw."""
@@ -44,7 +44,15 @@ def metric_picture(name: str, form: str) -> ResponseReturnValue:
         declared_order=view.order == "declared",
         normalized=view.shares == "normalized",
     )
-    text = render_template("picture.svg", metric=metric, chart=chart, estimate=estimate, view=view)
+    text = render_template(
+        "picture.svg",
+        metric=metric,
+        chart=chart,
+        estimate=estimate,
+        view=view,
+        alarm=alarm_of(source, metric, view.days, estimate, listed(source, metric)),
+        left_out=left_out(view.days),
+    )
     return _picture(text, name, form)
 
 
@@ -54,12 +62,19 @@ def trend_picture(name: str, form: str) -> ResponseReturnValue:
     source, metric, view = asked_view(name, "scale")
     estimate = _estimate(source, metric, view)
     view.check_value(estimate.values)
-    found = timeline(source, metric, view, estimate)
+    alarm = alarm_of(source, metric, view.days, estimate, listed(source, metric))
+    found = timeline(source, metric, view, estimate, alarm)
     if found is None:
         raise BadRequest(
             message("A trend needs answers from two periods at least; these days hold fewer.")
         )
-    text = render_template("picture_trend.svg", metric=metric, timeline=found, estimate=estimate)
+    text = render_template(
+        "picture_trend.svg",
+        metric=metric,
+        timeline=found,
+        estimate=estimate,
+        left_out=left_out(view.days),
+    )
     return _picture(text, f"{name}-trend", form)
 
 

@@ -1,4 +1,4 @@
-"""The planner: what a metric would be able to see, before it is declared."""
+"""The planner: what a metric can detect, before it is declared."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ from deniable.types import Category
 from deniable_estimator.dashboard.below import told_mechanism, told_reason, told_scheme_mistake
 from deniable_estimator.dashboard.charts import BarChart, bar_chart
 from deniable_estimator.dashboard.charts.reach import ReachChart, reach_chart, share_text
+from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.pages import keep_form
 from deniable_estimator.dashboard.privacy import PrivacyLabel, label_of
 from deniable_estimator.dashboard.ranges import RangeError, check_names
+from deniable_estimator.dashboard.source import current_source
+from deniable_estimator.dashboard.versions import digest
 from deniable_estimator.dashboard.words import number
 from deniable_estimator.estimate import Estimate, estimate
 from deniable_estimator.messages import message, sentence
@@ -34,10 +37,12 @@ planner = Blueprint("planner", __name__)
 
 _LARGEST_SIZE = 10_000
 """The planner's own limit: an example over longer lists would take seconds."""
+_LIGHT_SIZE = 100
+"""Of longer lists the example is calculated in another process."""
 _MOST_DEVICES = 10**10
 _BARS = 12
 _SHARE = 0.01
-"""The share of interest: few people ask for less."""
+"""The default share of interest."""
 _SEED = 1
 """The same numbers give the same example, so that a link shows the same page."""
 
@@ -55,7 +60,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the numbers lead to."""
+    """The results for the numbers."""
 
     plan: Plan
     verdict: str
@@ -63,7 +68,7 @@ class Outcome:
     """Name, figure, explanation."""
     reach: ReachChart
     example: BarChart | None
-    """None if nobody happens to answer."""
+    """None if no simulated device reports."""
     estimate: Estimate
     found: str
     toml: str
@@ -77,12 +82,13 @@ _FIELDS = (
         *("10", 2, _LARGEST_SIZE, True),
     ),
     (
-        *("epsilon", message("Epsilon of an answer"), message("What one answer may reveal")),
-        *("1", 0, MAX_EPSILON, False),
+        *("epsilon", message("Epsilon per report")),
+        *(message("The limit on what one report reveals"), "1", 0, MAX_EPSILON, False),
     ),
     (
-        *("lifetime_epsilon", message("Epsilon of a lifetime")),
-        *(message("What all answers of a device may reveal together"), "8", 0, 10_000, False),
+        *("lifetime_epsilon", message("Lifetime epsilon")),
+        *(message("The limit on what all reports of a device reveal together"),),
+        *("8", 0, 10_000, False),
     ),
     (
         *("devices", message("Devices"), message("How many run the app")),
@@ -90,7 +96,7 @@ _FIELDS = (
     ),
     (
         *("sample_rate", message("Sample rate")),
-        *(message("The chance that a device answers in a window"), "0.1", 0, 1, False),
+        *(message("The probability that a device reports in a window"), "0.1", 0, 1, False),
     ),
 )
 
@@ -101,7 +107,7 @@ _NUMBER = sentence("Write a number above {lowest:g} up to {highest:,}.")
 
 @planner.get("/plan")
 def planner_page() -> ResponseReturnValue:
-    """The form and, if its numbers make sense, what they lead to."""
+    """The form and, if its numbers are valid, the results."""
     fields, numbers = _read(request.args)
     memoize = "memoize" in request.args
     outcome, mistake = None, None
@@ -111,7 +117,9 @@ def planner_page() -> ResponseReturnValue:
         numbers, mistake = None, str(keep_form(error))
     if numbers is not None:
         try:
-            outcome = _outcome(numbers, memoize)
+            outcome = _calculated(numbers, memoize)
+        except (StillDecoding, TooManyDecodes):
+            raise
         except DeniableError as error:
             # Only the memory of the devices can be impossible here, and its bound is at fault.
             fields = _marked(fields, "lifetime_epsilon", told_scheme_mistake(str(error)))
@@ -152,6 +160,13 @@ def _marked(fields: Sequence[Field], name: str, mistake: str) -> list[Field]:
     return [replace(each, mistake=mistake) if each.name == name else each for each in fields]
 
 
+def _calculated(numbers: Mapping[str, float], memoize: bool) -> Outcome:
+    if numbers["size"] <= _LIGHT_SIZE:
+        return _outcome(numbers, memoize)
+    key = digest("planner", *sorted(numbers.items()), memoize)
+    return current_source().calculate(key, _outcome, numbers, memoize)
+
+
 def _outcome(numbers: Mapping[str, float], memoize: bool) -> Outcome:
     size, devices = int(numbers["size"]), int(numbers["devices"])
     epsilon, rate = numbers["epsilon"], numbers["sample_rate"]
@@ -184,7 +199,7 @@ def _verdict(made: Plan) -> str:
     if made.detectable_share is None or not made.usable:
         return message("No usable signal: with so few answers noise hides even large shares.")
     return message(
-        "Shares of {share} or more stand out from the noise.",
+        "Shares of {share} or more are detectable.",
         share=share_text(made.detectable_share),
     )
 
@@ -262,7 +277,7 @@ def _over_time(made: Plan) -> Iterator[tuple[str, str, str]]:
 def _example(
     mechanism: Mechanism[Any], size: int, devices: int, rate: float
 ) -> tuple[Estimate, BarChart | None, str]:
-    """One window's answers of an invented crowd, whose shares fall as 1 / rank."""
+    """One window's reports of simulated devices, whose shares are proportional to 1 / rank."""
     rng = np.random.default_rng(_SEED)
     values = tuple(message("value {rank}", rank=rank) for rank in range(1, size + 1))
     scheme = Scheme("category", mechanism, values)

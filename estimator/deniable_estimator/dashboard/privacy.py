@@ -1,4 +1,4 @@
-"""The privacy label: what one answer, a year's and all answers of a device can reveal, as text."""
+"""The privacy label: what one report, a year of reports and all reports can reveal, as text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from deniable_estimator.privacy.words import chance, factor, pace, rounded_up
 __all__ = ["Exact", "Figures", "PrivacyLabel", "even_guess", "label_of", "privacy_label"]
 
 _BELIEFS = (1, 10, 50, 90)
-"""Out of 100: beliefs before an answer, of which the label says what becomes of them."""
+"""Out of 100: beliefs before a report, for which the label shows the beliefs after it."""
 
 _DIGITS = 6
 
@@ -25,9 +25,9 @@ class Figures:
 
     epsilon: str
     factor: str
-    """The most by which the odds between two values are multiplied."""
+    """The largest factor by which the odds between two values change."""
     guess: str
-    """Out of 100: the most often that an even guess is right afterwards."""
+    """Out of 100: the most often that a 50/50 guess is right afterwards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,20 +51,20 @@ class PrivacyLabel:
     one: Figures
     """One answer."""
     each: Figures
-    """What every answer adds where there are several."""
+    """What every report adds if there are several."""
     year: Figures
     """The answers of a typical year."""
     year_answers: str
     worst_year: Figures
-    """The answers of a year in which every coin says yes."""
+    """The reports of a year in which the device takes part in every window."""
     most_answers: int
     answers: int | None
-    """How many answers the lifetime budget allows; None where nothing but expiry ends them."""
+    """How many reports the lifetime budget allows; None if only expiry ends them."""
     lifetime: Figures | None
     memo: Figures | None
-    """With memory: all answers with the same value."""
+    """With memos: all reports of one value."""
     pace: str
-    """How soon a device that always has something to say has spent its budget."""
+    """How soon a device that has a value in every window has spent its budget."""
     beliefs: tuple[tuple[int, str], ...]
     """Out of 100: what was believed before one answer, and at most after it."""
     learned: dict[str, str]
@@ -74,7 +74,7 @@ class PrivacyLabel:
 
 @lru_cache(maxsize=1024)
 def even_guess(metric: Metric) -> str:
-    """Out of 100: the most often that an even guess is right after one answer. It is all that an
+    """Out of 100: the most often that a 50/50 guess is right after one report. It is all that an
     overview tells of a label, and takes a tenth of its time."""
     return chance(Bound.of(Fraction(metric.scheme.mechanism.epsilon)))
 
@@ -87,7 +87,7 @@ def privacy_label(metric: Metric, cap: float | None = None) -> PrivacyLabel:
 
 
 def label_of(metric: Metric, cap: float | None = None) -> PrivacyLabel:
-    """The same of a metric that nobody may ask for again, so that it is not remembered."""
+    """The label of a metric that is not declared, which is not cached."""
     given = guarantee(metric, cap)
     return PrivacyLabel(
         one=_figures(given.report),
@@ -111,7 +111,7 @@ def _figures(bound: Bound) -> Figures:
 
 
 def _after(before: int, bound: Bound) -> str:
-    """What a belief of so many in 100 becomes at most: its odds grow by e**epsilon at most."""
+    """The largest belief after a report, in 100: the odds grow by e**epsilon at most."""
     odds = bound.odds * Fraction(before, 100 - before)
     return rounded_up(100 * odds / (odds + 1), 1)
 

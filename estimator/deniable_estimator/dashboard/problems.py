@@ -1,4 +1,4 @@
-"""Errors that programs can tell apart: a problem document (RFC 9457) with a type of its own."""
+"""Errors for programs: problem documents (RFC 9457), each with its own type."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Problem(HTTPException):
         return self.title
 
     def get_headers(self, *args: Any, **kwargs: Any) -> list[tuple[str, str]]:
-        """With Retry-After, where waiting helps."""
+        """The headers, with Retry-After if waiting helps."""
         headers = super().get_headers(*args, **kwargs)
         if self.retry_after is not None:
             headers.append(("Retry-After", str(self.retry_after)))

@@ -1,30 +1,34 @@
-"""The days that a page looks at: read from its address, or the last 30."""
+"""The days that a page looks at: read from its address, or the latest complete windows."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 
-from deniable import DeniableError, windows
-from deniable_estimator.messages import alternatives, message
+from deniable import DeniableError, WindowError, windows
+from deniable_estimator.messages import alternatives, counted, message
 
 __all__ = [
-    "DEFAULT_DAYS",
     "DayRange",
     "Preset",
     "RangeError",
     "before",
     "check_names",
+    "earlier_range",
     "is_day",
     "presets",
     "read_range",
 ]
 
-DEFAULT_DAYS = 30
-_PRESETS = (7, 30, 90, 365)
+_PRESETS = (7, 28, 91, 364)
+"""Whole weeks, so that the days before them hold the same weekdays."""
+_DEFAULT_DAYS = 28
+_MONTHS = (1, 3, 12)
+_DEFAULT_MONTHS = 3
 _LONGEST = 3660
+_MOST_LEFT_OUT = 100
 
 
 class RangeError(DeniableError):
@@ -41,6 +45,8 @@ class DayRange:
 
     first: date
     last: date
+    without: tuple[str, ...] = ()
+    """Windows that are left out; those outside of the days do no harm."""
 
     @property
     def days(self) -> int:
@@ -49,7 +55,21 @@ class DayRange:
     @property
     def query(self) -> dict[str, str]:
         """The range as an address carries it."""
-        return {"from": self.first.isoformat(), "to": self.last.isoformat()}
+        left_out = {"without": ",".join(self.without)} if self.without else {}
+        return {"from": self.first.isoformat(), "to": self.last.isoformat(), **left_out}
+
+    def touches(self, label: str) -> bool:
+        """Whether a window lies in these days, or some of it does."""
+        return _first_day(label) <= self.last and _last_day(label) >= self.first
+
+    def reaching_back(self, count: int, kind: windows.Kind) -> DayRange:
+        """The same with so many windows of that kind before it; months are taken for long ones."""
+        days = count * {"day": 1, "week": 7, "month": 31}[kind]
+        return replace(self, first=date.fromordinal(max(1, self.first.toordinal() - days)))
+
+    def leaving_out(self, *labels: str) -> DayRange:
+        """The same days without these windows either."""
+        return replace(self, without=tuple(sorted({*self.without, *labels})))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,43 +105,50 @@ def check_names(arguments: Iterable[str], known: Collection[str]) -> None:
         )
 
 
-def read_range(arguments: Mapping[str, str], now: float, prefix: str = "") -> DayRange:
-    """The range named by `from` and `to`; what is left out ends today, or lasts 30 days.
+def read_range(
+    arguments: Mapping[str, str], now: float, kind: windows.Kind = "day", prefix: str = ""
+) -> DayRange:
+    """The range named by `from`, `to` and `without`.
 
-    `now` is POSIX time in seconds; `prefix` stands before both names.
+    What is left out ends with the last complete window of that kind, and lasts 28 days, or three
+    months where windows are months. `now` is POSIX time in seconds; `prefix` stands before the
+    first two names.
 
     Raises:
-        RangeError: no date, an end before its beginning, or over ten years.
+        RangeError: no date, an end before its beginning, over ten years, or no window to leave
+            out.
     """
-    begin, end = f"{prefix}from", f"{prefix}to"
-    first = _day(arguments.get(begin), begin)
-    last = _day(arguments.get(end), end) or _today(now)
+    from_, to = f"{prefix}from", f"{prefix}to"
+    begin, end = _day(arguments.get(from_), from_), _day(arguments.get(to), to)
+    last = end or _last_complete(now, kind)
+    if end is None and begin is not None and begin > last:
+        last = _today(now)
     try:
-        first = first or last - timedelta(days=DEFAULT_DAYS - 1)
-    except OverflowError:
+        first = begin or _back(last, kind, _DEFAULT_DAYS, _DEFAULT_MONTHS)
+    except (OverflowError, ValueError):
         first = last
-    chosen = DayRange(first, last)
+    chosen = DayRange(first, last, _left_out(arguments.get("without", ""), kind))
     if chosen.days < 1:
         raise RangeError(
             message(
                 "“{end}” ({last}) lies before “{begin}” ({first}). Swap the two dates.",
-                end=end,
+                end=to,
                 last=last,
-                begin=begin,
+                begin=from_,
                 first=first,
             ),
-            begin,
-            end,
+            from_,
+            to,
         )
     if chosen.days > _LONGEST:
         raise RangeError(
             message(
                 "From “{begin}” to “{end}” is longer than ten years. Choose a shorter range.",
-                begin=begin,
-                end=end,
+                begin=from_,
+                end=to,
             ),
-            begin,
-            end,
+            from_,
+            to,
         )
     return chosen
 
@@ -137,27 +164,105 @@ def is_day(text: str) -> bool:
         return False
 
 
-def presets(now: float) -> list[Preset]:
-    """Ranges that end today."""
-    today = _today(now)
+def presets(now: float, kind: windows.Kind = "day") -> list[Preset]:
+    """Ranges that end with the last complete window of that kind."""
+    last = _last_complete(now, kind)
+    if kind == "month":
+        return [
+            Preset(
+                counted("{count} month", "{count} months", months),
+                DayRange(_back(last, kind, 0, months), last),
+            )
+            for months in _MONTHS
+        ]
     return [
-        Preset(
-            message("{days} days", days=days) if days < 365 else message("1 year"),
-            DayRange(today - timedelta(days=days - 1), today),
-        )
+        Preset(message("{days} days", days=days), DayRange(last - timedelta(days=days - 1), last))
         for days in _PRESETS
     ]
 
 
 def before(days: DayRange, kind: windows.Kind) -> DayRange:
-    """As many days just before these, sharing no window of that kind with them."""
-    noon = datetime(days.first.year, days.first.month, days.first.day, 12, tzinfo=UTC).timestamp()
-    begins = windows.start(windows.window_at(kind, noon))
-    last = datetime.fromtimestamp(begins - 1, UTC).date()
+    """The latest days before these that hold the same weekdays and share no window of that kind
+    with them: as many whole weeks back as it takes, or as many months.
+
+    What is left out of these days is left out of the others as `_left_out_alike` says.
+    """
     try:
-        return DayRange(last - timedelta(days=days.days - 1), last)
-    except OverflowError:
-        return DayRange(last, last)
+        touched = len(windows.span(kind, days.first, days.last))
+        if kind == "month":
+            last = days.first.replace(day=1) - timedelta(days=1)
+            return DayRange(_back(last, kind, 0, touched), last, days.without)
+        back = timedelta(weeks=touched if kind == "week" else -(-days.days // 7))
+        return _left_out_alike(DayRange(days.first - back, days.last - back), days, kind)
+    except (OverflowError, ValueError):
+        return DayRange(date.min, date.min)
+
+
+def earlier_range(
+    days: DayRange, kind: windows.Kind, first: str | None, last: str | None, now: float
+) -> DayRange:
+    """The days that these are compared with: those `before`, or from `first` to `last`, which an
+    address calls `before_from` and `before_to`.
+
+    Raises:
+        RangeError: they cannot be read.
+    """
+    earlier = before(days, kind)
+    if not (first or last):
+        return earlier
+    asked = {
+        "before_from": first or earlier.query["from"],
+        "before_to": last or earlier.query["to"],
+    }
+    return _left_out_alike(read_range(asked, now, kind, "before_"), days, kind)
+
+
+def _left_out_alike(earlier: DayRange, days: DayRange, kind: windows.Kind) -> DayRange:
+    """The earlier days without what is left out of the others. Where both hold the same weekdays,
+    single days that are left out of one leave out the same day of the other."""
+    back = days.first - earlier.first
+    gone = []
+    if kind == "day" and earlier.days == days.days and back.days % 7 == 0:
+        gone = [date.fromisoformat(each) - back for each in days.without if days.touches(each)]
+    return earlier.leaving_out(*days.without, *(each.isoformat() for each in gone))
+
+
+def _back(last: date, kind: windows.Kind, days: int, months: int) -> date:
+    """The first of so many days that end with this one, or of so many months.
+
+    Raises:
+        OverflowError, ValueError: it lies before the year 1.
+    """
+    if kind != "month":
+        return last - timedelta(days=days - 1)
+    count = 12 * last.year + last.month - months
+    return date(count // 12, count % 12 + 1, 1)
+
+
+def _left_out(text: str, kind: windows.Kind) -> tuple[str, ...]:
+    labels = {each.strip() for each in text.split(",") if each.strip()}
+    try:
+        known = {windows.kind_of(each) for each in labels} <= {kind}
+        for each in labels:
+            windows.start(each)
+    except WindowError:
+        known = False
+    if not known:
+        examples = {"day": "2026-11-21", "week": "2026-W47", "month": "2026-11"}
+        raise RangeError(
+            message(
+                "“without” names the windows to leave out, divided by commas. Write each like "
+                "{example}.",
+                example=examples[kind],
+            ),
+            "without",
+        )
+    if len(labels) > _MOST_LEFT_OUT:
+        raise RangeError(
+            message("“without” can leave out {most} windows at most.", most=_MOST_LEFT_OUT),
+            "without",
+        )
+    return tuple(sorted(labels))
 
 
 def _day(text: str | None, name: str) -> date | None:
@@ -172,6 +277,19 @@ def _day(text: str | None, name: str) -> date | None:
             ),
             name,
         ) from None
+
+
+def _last_complete(now: float, kind: windows.Kind) -> date:
+    """The last day of the last window of that kind that has ended."""
+    return _first_day(windows.window_at(kind, now)) - timedelta(days=1)
+
+
+def _first_day(label: str) -> date:
+    return datetime.fromtimestamp(windows.start(label), UTC).date()
+
+
+def _last_day(label: str) -> date:
+    return datetime.fromtimestamp(windows.end(label) - 1, UTC).date()
 
 
 def _today(now: float) -> date:

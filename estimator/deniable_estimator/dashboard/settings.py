@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -11,23 +12,43 @@ import deniable_collector.settings
 from deniable_collector.settings import parse_bind
 from deniable_estimator.anomalies import ALARM_LEVEL
 from deniable_estimator.dashboard.access.tokens import parse_tokens
+from deniable_estimator.dashboard.versions import MOST_STRINGS
 from deniable_estimator.poisoning import FAKES
 
-__all__ = ["MIN_TOKEN_LENGTH", "Settings"]
+__all__ = ["Settings"]
 
-MIN_TOKEN_LENGTH = 16
-"""A signed session cookie lets its holder test guesses of the token without asking us, so
-a token must be out of reach of guessing."""
+_HARD = 25
+"""A token must be as hard to guess as so many random decimal digits, by the estimate of zxcvbn.
+Who has a cookie, or the link of a chart, can test guesses without asking the dashboard, as both
+are signed with a key that is derived from the token."""
+
+_JUDGED = 64
+"""So many characters of it are looked at."""
+
+_MAKE = "python3 -c 'import secrets; print(secrets.token_urlsafe(32))'"
 
 _UNITS = {"": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
 
 
 def _token(value: str) -> str:
-    if len(value) < MIN_TOKEN_LENGTH:
-        raise ValueError(
-            f"must have at least {MIN_TOKEN_LENGTH} characters: make one with "
-            "`openssl rand -hex 16`"
-        )
+    # It brings lists of words, which only this needs.
+    from zxcvbn import zxcvbn  # type: ignore[import-untyped]
+
+    # Its work grows with the square of the length, and what follows can only make it harder.
+    if zxcvbn(value[:_JUDGED])["guesses_log10"] < _HARD:
+        raise ValueError(f"can be guessed: make a random one with `{_MAKE}`")
+    return value
+
+
+def _rate(value: str) -> str:
+    if not re.fullmatch(r"[1-9][0-9]{0,5}/(?:second|minute|hour|day)", value):
+        raise ValueError("must be a number for each second, minute, hour or day, like 10/minute")
+    return value
+
+
+def _public(value: str) -> str:
+    if not re.fullmatch(r"https?://(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?", value):
+        raise ValueError("must be an address without a path, like https://deniable.acme.example")
     return value
 
 
@@ -44,6 +65,22 @@ def _bytes(value: str) -> int:
     return size
 
 
+def _whole(lowest: int, highest: int) -> Callable[[str], int]:
+    def parse(value: str) -> int:
+        if not re.fullmatch(r"[0-9]{1,9}", value) or not lowest <= int(value) <= highest:
+            raise ValueError(f"must be a whole number from {lowest} to {highest}")
+        return int(value)
+
+    return parse
+
+
+def _memory(value: str) -> int:
+    size = _bytes(value)
+    if size < 1 << 29:
+        raise ValueError("must be at least 512 MiB: less is not enough to begin with")
+    return size
+
+
 def _tokens(value: str) -> str:
     parse_tokens(value)
     return value
@@ -51,7 +88,7 @@ def _tokens(value: str) -> str:
 
 def _origins(value: str) -> str:
     origins = value.replace(",", " ").split()
-    # No wildcard: a host that anybody can name is anybody's.
+    # No wildcard, because anybody could own a matching host.
     if not all(re.fullmatch(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?", each) for each in origins):
         raise ValueError("must be origins like https://wiki.acme.example, with spaces between")
     return " ".join(origins)
@@ -92,6 +129,27 @@ class Settings(deniable_collector.settings.Settings):
         default=False,
         metadata={"parse": _switch, "help": "1: /login?token=... signs in, once"},
     )
+    dashboard_sessions: str = field(
+        default="",
+        metadata={
+            "parse": str,
+            "help": "a file that keeps who has signed in; none: until the dashboard stops",
+        },
+    )
+    dashboard_guesses: str = field(
+        default="10/minute",
+        metadata={
+            "parse": _rate,
+            "help": "most wrong tokens from a network (/24, /48); then none is looked at",
+        },
+    )
+    public_url: str = field(
+        default="",
+        metadata={
+            "parse": _public,
+            "help": "where people reach the dashboard, like https://deniable.acme.example",
+        },
+    )
     dashboard_upload: int = field(
         default=2 << 20,
         metadata={"parse": _bytes, "help": "largest list of candidates that can be sent, in bytes"},
@@ -99,6 +157,42 @@ class Settings(deniable_collector.settings.Settings):
     dashboard_cache: int = field(
         default=256 << 20,
         metadata={"parse": _bytes, "help": "bytes of memory for estimates that were calculated"},
+    )
+    dashboard_strings: int = field(
+        default=MOST_STRINGS,
+        metadata={
+            "parse": _whole(1, 1_000_000),
+            "help": "most strings in a list of candidates that is sent",
+        },
+    )
+    dashboard_workers: int = field(
+        default=2, metadata={"parse": _whole(1, 64), "help": "processes for long calculations"}
+    )
+    dashboard_memory: int = field(
+        # The most that any mechanism takes for as many strings as it can decode, and a fifth more.
+        default=3 << 29,
+        metadata={"parse": _memory, "help": "most memory of each of these processes, in bytes"},
+    )
+    dashboard_seconds: int = field(
+        default=120,
+        metadata={
+            "parse": _whole(1, 3600),
+            "help": "most seconds of CPU time for one list in one period, one plan or one file",
+        },
+    )
+    dashboard_queue: int = field(
+        default=32,
+        metadata={
+            "parse": _whole(1, 1000),
+            "help": "most long calculations that wait or run; beyond that it answers 503",
+        },
+    )
+    dashboard_queue_of_one: int = field(
+        default=8,
+        metadata={
+            "parse": _whole(1, 1000),
+            "help": "most of these of one reader: a token of the API, or a browser's session",
+        },
     )
     api_tokens: str = field(
         default="",

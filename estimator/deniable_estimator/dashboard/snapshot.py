@@ -16,7 +16,7 @@ __all__ = ["Snapshot"]
 
 
 class Snapshot(Store):
-    """Reads through to another store, and remembers its schemes and windows."""
+    """Forwards to another store, and caches its schemes and windows."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -63,7 +63,7 @@ class Snapshot(Store):
         raise self._refusal()
 
     def close(self) -> None:
-        """Nothing: the store outlives its snapshots."""
+        """Does nothing: the store outlives its snapshots."""
 
     @staticmethod
     def _refusal() -> StoreError:

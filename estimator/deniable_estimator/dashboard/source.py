@@ -1,28 +1,38 @@
-"""Where the pages get their facts: the store, the registry, the clock and lists of candidates."""
+"""The data of the pages: the store, the registry, the clock and lists of candidates."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 from flask import current_app, g, request
 from werkzeug.exceptions import NotFound
 
-from deniable import Metric, Registry, windows
-from deniable.value_list import read_values
+from deniable import Metric, Registry, ValueListError, windows
+from deniable.value_list import parse_values, read_values, value_texts
 from deniable_collector.stores.base import Store
 from deniable_estimator.anomalies import ALARM_LEVEL
-from deniable_estimator.dashboard.access import for_people
+from deniable_estimator.dashboard.access import for_people, reader_of
+from deniable_estimator.dashboard.calculations import LIGHT, decoded
 from deniable_estimator.dashboard.decodes import Decodes
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.snapshot import Snapshot
-from deniable_estimator.dashboard.versions import Listed, digest, digest_of_candidates
+from deniable_estimator.dashboard.versions import (
+    MOST_STRINGS,
+    Listed,
+    digest,
+    digest_of_bytes,
+    digest_of_candidates,
+)
+from deniable_estimator.dashboard.workers import Workers
 from deniable_estimator.estimate import Estimate
+from deniable_estimator.history import LONGEST_HISTORY, History, Look, inspect, look
 from deniable_estimator.messages import message
 from deniable_estimator.poisoning import FAKES
 from deniable_estimator.reading import Selection, select
@@ -32,21 +42,25 @@ from deniable_estimator.trend import Point, Progress, Trend, trend
 __all__ = ["Source", "Versioned", "current_source", "declared_metric"]
 
 PAGE_PATIENCE = 1.0
-"""Seconds: a page that shows how far it has come is better than a blank one."""
+"""Seconds that a page waits before it shows the progress instead."""
 
 FILE_PATIENCE = 25.0
 """Seconds that programs, files and sent forms wait: shorter than proxies do."""
+
+_SECONDS: dict[windows.Kind, int] = {"day": 86_400, "week": 7 * 86_400, "month": 31 * 86_400}
+_LIGHT_SIZE = 1 << 15
+"""A longer list is read in another process: to bring some texts into normal form takes long."""
 
 _T = TypeVar("_T")
 
 
 class _Unknown(Exception):
-    """It would have to be calculated."""
+    """The result is not cached."""
 
 
 @dataclass(frozen=True)
 class Versioned(Generic[_T]):
-    """An answer, and the digest of the tallies that it rests on."""
+    """A result, and the digest of the tallies that it is based on."""
 
     answer: _T
     version: bytes
@@ -61,17 +75,22 @@ class _Work(Protocol[_T]):
 
 @dataclass(frozen=True)
 class Source:
-    """Where the pages get their facts."""
+    """The data of the pages."""
 
     store: Store
     registry: Registry
     clock: Callable[[], float]
     candidates_folder: Path | None
     decodes: Decodes
+    workers: Workers
     fakes: float = FAKES
     alarm_level: float = ALARM_LEVEL
     patience: float = PAGE_PATIENCE
-    """Seconds to wait for strings to be decoded before `StillDecoding` is raised."""
+    """Seconds to wait for a long calculation before `StillDecoding` is raised."""
+    most_strings: int = MOST_STRINGS
+    """The most strings in a list that a reader sends."""
+    reader: str = ""
+    """Who asks, for the limit on what one reader may ask for at a time."""
 
     @property
     def today(self) -> date:
@@ -92,7 +111,69 @@ class Source:
             return None
         status = path.stat()
         key = digest("list", metric.name, status.st_ino, status.st_size, status.st_mtime_ns)
-        return self.decodes.get(key, lambda: Listed(read_values(path)))
+        return self.decodes.get(key, lambda: Listed(read_values(path), str(path)))
+
+    def sent(self, listed: bytes | Sequence[str], name: str) -> Sequence[str]:
+        """The strings that a reader has sent: lines of text, or a list of texts.
+
+        Raises:
+            ValueListError: the list, which the error calls `name`, has a mistake.
+            StillDecoding, TooManyDecodes: it takes longer than one may wait.
+        """
+        if isinstance(listed, bytes):
+            count, size = len(listed.removesuffix(b"\n").split(b"\n")), len(listed)
+        else:
+            count, size = len(listed), sum(map(len, listed))
+        if count > self.most_strings:
+            raise ValueListError(
+                name,
+                None,
+                f"has more than {self.most_strings:,} strings; send fewer, or part of them at a "
+                "time",
+            )
+        text = isinstance(listed, bytes)
+        parse = parse_values if text else value_texts
+        if count <= LIGHT and size <= _LIGHT_SIZE:
+            return parse(listed, name)  # type: ignore[arg-type]
+        whole = listed
+        if not isinstance(whole, bytes):
+            whole = "\n".join(whole).encode("utf-8", "surrogatepass")
+        key = digest("sent", name, text, count, digest_of_bytes(whole))
+        return self.decodes.get(key, lambda: Listed(self.calculate(key, parse, listed, name)))
+
+    def calculate(
+        self,
+        key: bytes,
+        function: Callable[..., _T],
+        *arguments: object,
+        candidates: Sequence[str] | None = None,
+    ) -> _T:
+        """What the function returns, in another process, as `Workers.run` says. Whoever asks
+        under the same key meanwhile is given the same.
+
+        Raises:
+            StillDecoding, TooManyDecodes: it takes longer than one may wait.
+            TooHeavy: it takes more than one may have.
+        """
+        strings = candidates if isinstance(candidates, Listed) else None
+
+        def work(progress: Progress) -> _T:
+            return self.workers.run(function, *arguments, strings=strings)
+
+        return self.decodes.job(key, work, self.patience, self.reader)
+
+    def written(
+        self,
+        lines: int,
+        key: tuple[object, ...],
+        function: Callable[..., str],
+        *arguments: object,
+        candidates: Sequence[str] | None = None,
+    ) -> str:
+        """A file of so many lines that the function writes: if they are many, by `calculate`."""
+        if lines <= LIGHT:
+            return function(*arguments)
+        return self.calculate(digest("written", *key), function, *arguments, candidates=candidates)
 
     def estimate(
         self, metric: Metric, days: DayRange, candidates: Sequence[str] | None = None
@@ -153,23 +234,24 @@ class Source:
             versions: list[bytes] = []
 
             def point(first: date, last: date) -> Estimate:
-                within = DayRange(first, last)
+                within = DayRange(first, last, days.without)
                 found = self._point(metric, within, candidates, asked, level, "storey", known=known)
                 versions.append(found.version)
                 return found.answer
 
             answer = self._trend(metric, days, by, candidates, level, point, progress)
-            return Versioned(answer, digest(answer.memory, *versions))
+            return Versioned(answer, _version(answer, versions))
 
         return self._at_leisure(metric, work, "trend", days, asked, by, level)
 
     def _at_leisure(self, metric: Metric, work: _Work[_T], *asked: object) -> Versioned[_T]:
-        """What `work` finds: of strings in the background, as decoding them may take long.
+        """What `work` finds: of strings, and of long lists of values, in the background, as that
+        may take long.
 
         Raises:
             StillDecoding, TooManyDecodes: it takes longer than one may wait.
         """
-        if not metric.needs_candidates:
+        if not metric.needs_candidates and len(metric.values) <= LIGHT:
             return work()
         job = digest(metric.name, metric.scheme.fingerprint, *asked)
         # What is known is not kept waiting by long calculations of something else.
@@ -177,7 +259,7 @@ class Source:
             found = work(known=True)
             self.decodes.forget(job)
             return found
-        return self.decodes.job(job, work, self.patience)
+        return self.decodes.job(job, work, self.patience, self.reader)
 
     def version(
         self, metric: Metric, days: DayRange, candidates: Sequence[str] | None = None
@@ -196,10 +278,57 @@ class Source:
         versions: list[bytes] = []
 
         def point(first: date, last: date) -> None:
-            versions.append(self.version(metric, DayRange(first, last), candidates))
+            within = DayRange(first, last, days.without)
+            versions.append(self.version(metric, within, candidates))
 
         found = self._trend(metric, days, by, candidates, 0.95, point, None)
-        return digest(found.memory, *versions)
+        return _version(found, versions)
+
+    def history(
+        self,
+        metric: Metric,
+        days: DayRange,
+        estimate: Estimate | None = None,
+        candidates: Sequence[str] | None = None,
+    ) -> History:
+        """What is strange in the windows of these days, each against those before it, and in
+        their `estimate`, which is that of these candidates.
+
+        Strings are not decoded for it.
+        """
+        reach = days.reaching_back(LONGEST_HISTORY, metric.window)
+        selection = self._select(metric, reach, None)
+        asked = digest_of_candidates(candidates), estimate is None, days, self.alarm_level
+        key = digest("history", *selection.version(), *asked)
+
+        def work() -> History:
+            return inspect(
+                metric.name,
+                tuple(self._looks(selection, metric)),
+                self.alarm_level,
+                shown={label for label in selection.labels if days.touches(label)},
+                whole=estimate.verdict.figures if estimate else (),
+            )
+
+        return self.decodes.get(key, work)
+
+    def _looks(self, selection: Selection, metric: Metric) -> Iterator[Look]:
+        """What is looked at in each window. Seven at a time: where none of them has changed, one
+        question to the store says so."""
+        week = 7 * _SECONDS[metric.window]
+        for _, labels in groupby(selection.labels, lambda label: windows.start(label) // week):
+            yield from self._known_looks(selection.within(frozenset(labels)))
+
+    def _known_looks(self, selection: Selection) -> tuple[Look, ...]:
+        def work() -> tuple[Look, ...]:
+            labels = selection.labels
+            if len(labels) > 1:
+                each = (self._known_looks(selection.within({label})) for label in labels)
+                return tuple(chain.from_iterable(each))
+            found = look(labels[0], selection.read())
+            return () if found is None else (found,)
+
+        return self.decodes.get(digest("looks", *selection.version()), work)
 
     def reports(self, metric: Metric, days: DayRange) -> int:
         """How many reports of these days there are."""
@@ -211,7 +340,7 @@ class Source:
         self, metric: Metric, days: DayRange, candidates: Sequence[str] | None
     ) -> Selection:
         first, last = days.first, days.last
-        return select(self.store, self.registry, metric.name, first, last, candidates)
+        return select(self.store, self.registry, metric.name, first, last, candidates, days.without)
 
     def _trend(
         self,
@@ -231,6 +360,7 @@ class Source:
             days.last,
             candidates,
             by=by,
+            now=self.clock(),
             level=level,
             point=point,
             progress=progress,
@@ -263,7 +393,14 @@ class Source:
             return Versioned(found, version)
 
         def work() -> Estimate:
-            answer = selection.read().estimate(level=level, adjust=adjust)
+            question = selection.read()
+            if len(candidates or metric.values) <= LIGHT:
+                answer = decoded(question, level, adjust)
+            else:
+                strings = candidates if isinstance(candidates, Listed) else None
+                answer = self.workers.run(
+                    decoded, question, level, adjust, strings, strings=strings
+                )
             return replace(answer, fakes=self.fakes, alarm_level=self.alarm_level)
 
         return Versioned(self.decodes.get(key, work), version)
@@ -277,15 +414,23 @@ class Source:
         return max(labels, default=None)
 
 
+def _version(answer: Trend, versions: Sequence[bytes]) -> bytes:
+    """That of a trend: of its estimates, and of which periods are over by now."""
+    partial = [each.partial for each in answer.periods]
+    return digest(answer.memory, partial, *versions)
+
+
 def current_source() -> Source:
-    """That of the application which answers, as this request sees it."""
+    """The source of the current application, for this request."""
     if "source" not in g:
         source: Source = current_app.extensions["deniable_source"]
         # A chart in a frame is made of one answer: it cannot look again.
         whole = request.method not in ("GET", "HEAD") or request.endpoint == "embedding.embedded"
         at_once = for_people(request) and not whole
         patience = PAGE_PATIENCE if at_once else FILE_PATIENCE
-        g.source = replace(source, store=Snapshot(source.store), patience=patience)
+        g.source = replace(
+            source, store=Snapshot(source.store), patience=patience, reader=reader_of(request)
+        )
     seen: Source = g.source
     return seen
 

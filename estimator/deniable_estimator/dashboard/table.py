@@ -26,6 +26,7 @@ class Line:
     normalized: str
     noise: bool
     moved: bool
+    impossible: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Lines:
 
     standing: tuple[Line, ...]
     noise: tuple[Line, ...]
-    """What cannot be told from noise, if it is folded away."""
+    """The values that cannot be told from noise, if they are folded away."""
     hidden: int
     """How many values cannot be told from noise, listed or not, if they are folded away."""
     more: int
@@ -44,11 +45,11 @@ class Lines:
 def table(estimate: Estimate, limit: int, *, declared_order: bool = False) -> Lines:
     """The `limit` largest values, the largest first or as they are declared (a boolean always).
 
-    Those that cannot be told from noise come after the others; where none can be told from
-    it, they all stand.
+    Impossible ones come first, and those that cannot be told from noise after all others; where
+    none can be told from it, they all stand.
     """
     boolean = estimate.values == ("true", "false")
-    standing, noise = estimate.standing, estimate.below
+    standing, noise = np.concatenate((estimate.strange, estimate.standing)), estimate.below
     if boolean or not len(standing):
         standing, noise = estimate.order, estimate.order[:0]
     shown = standing[:limit]
@@ -74,8 +75,9 @@ def _lines(estimate: Estimate, places: NDArray[np.intp]) -> tuple[Line, ...]:
             estimate.std_error,
             estimate.p_adjusted,
             estimate.normalized,
-            ~estimate.detected,
+            ~(estimate.detected | estimate.impossible),
             estimate.moved,
+            estimate.impossible,
         )
     )
     values = [estimate.values[place] for place in places.tolist()]
@@ -92,6 +94,7 @@ def _line(
     normalized: float,
     noise: bool,
     moved: bool,
+    impossible: bool,
 ) -> Line:
     spread = (high - low) / 2
     return Line(
@@ -104,4 +107,5 @@ def _line(
         normalized=percent(normalized, spread),
         noise=noise,
         moved=moved,
+        impossible=impossible,
     )

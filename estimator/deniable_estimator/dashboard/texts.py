@@ -1,9 +1,9 @@
-"""Gather what there is to translate, and bring the catalogues up to date with it.
+"""Collects the texts to translate, and updates the catalogues.
 
 python -m deniable_estimator.dashboard.texts
 
-What is no longer said leaves a catalogue; what is new comes in without a translation, which a
-test then asks for.
+Texts that are no longer used are removed from a catalogue. New ones are added without a
+translation, and a test fails until there is one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from deniable_estimator.dashboard.language import LANGUAGES, TRANSLATIONS
 __all__ = ["brought_up_to_date", "files", "template"]
 
 _ROOT = Path(__file__).parents[1]
-"""Where texts are looked for."""
+"""The folder in which texts are searched."""
 
 
 def _of_python(
@@ -63,7 +63,7 @@ _KEYWORDS = {
 
 
 def template() -> Catalog:
-    """All texts in English, each with the files that say it."""
+    """All English texts, each with the files that contain it."""
     found = Catalog(project="deniable", charset="utf-8")
     texts = extract_from_dir(_ROOT, _METHODS, _OPTIONS, keywords=_KEYWORDS)
     for filename, _, text, _, context in sorted(texts, key=lambda each: (each[0], each[1])):
@@ -72,7 +72,7 @@ def template() -> Catalog:
         if known is None or (place, 1) not in known.locations:
             added = found.add(text, None, [(place, 1)], context=context)
             if place.endswith(".py"):
-                # A percent sign in a sentence of braces is nothing but one.
+                # In a sentence with braces, a percent sign is only a percent sign.
                 added.flags.discard("python-format")
     return found
 
@@ -93,14 +93,14 @@ def brought_up_to_date(tag: str, texts: Catalog) -> Catalog:
 
 
 def written(catalog: Catalog, *, header: bool = True) -> bytes:
-    """The catalogue as a file holds it."""
+    """The catalogue as the content of its file."""
     file = io.BytesIO()
     write_po(file, catalog, width=100, omit_header=not header, include_lineno=False)
     return file.getvalue()
 
 
 def files() -> Iterator[tuple[Path, bytes]]:
-    """Every catalogue with what it should hold."""
+    """Every catalogue with the content that it should have."""
     texts = template()
     yield TRANSLATIONS / "messages.pot", written(texts, header=False)
     for tag in LANGUAGES:
@@ -110,7 +110,7 @@ def files() -> Iterator[tuple[Path, bytes]]:
 
 
 def main() -> None:
-    """Write the catalogues anew, and say what is missing in them."""
+    """Write the catalogues, and print how many translations are missing."""
     for path, content in files():
         path.write_bytes(content)
     for tag in LANGUAGES:

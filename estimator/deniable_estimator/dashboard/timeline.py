@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from deniable import Metric, windows
+from deniable_estimator.dashboard.alarms import Alarm
 from deniable_estimator.dashboard.charts.trend import TrendChart, trend_chart
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.source import Source
@@ -17,8 +18,7 @@ from deniable_estimator.trend import GROUPS, Period, Trend
 
 __all__ = ["Choice", "Step", "Timeline", "grouping", "timeline"]
 
-_AGAINST = sentence("{period} against {since}: {change}.")
-_SO_FAR = sentence("{period} so far against {since}: {change}.")
+_AGAINST = sentence("{period} vs {since}: {change}.")
 
 _HEIGHT = 220
 _SMALL_HEIGHT = 44
@@ -38,6 +38,7 @@ class Step:
     high: str
     change: str
     changed: bool
+    alarmed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Choice:
     value: str
     share: str
     chart: TrendChart
-    query: Mapping[str, str]
+    query: Mapping[str, str | None]
     """The view in which it is chosen."""
 
 
@@ -65,6 +66,11 @@ class Timeline:
     steps: tuple[Step, ...]
     """The newest first."""
 
+    @property
+    def alarmed(self) -> bool:
+        """Whether any of the periods raises an alarm."""
+        return any(step.alarmed for step in self.steps)
+
 
 def grouping(metric: Metric, days: DayRange) -> windows.Kind:
     """The finest grouping that a chart of so many days has room for."""
@@ -77,27 +83,35 @@ def timeline(
     metric: Metric,
     view: View,
     estimate: Estimate,
+    alarm: Alarm | None,
 ) -> Timeline | None:
-    """The trend of the chosen value, or of the leading one; None without two answered periods."""
+    """The trend of the chosen value, or of the leading one; None without two answered periods.
+
+    Periods with windows that raise the alarm are marked, and nothing is said of their changes.
+    """
     shown = _shown(estimate, view.value)
     value = view.value if view.value in shown else shown[0]
     asked = None if metric.values == ("true", "false") else shown
     found = source.trend(metric, view.days, view.by or grouping(metric, view.days), asked)
     if len(found.answered) < 2:
         return None
-    chart = trend_chart(found, value, height=_HEIGHT, name="trend")
+    labels = [each.label for each in found.answered]
+    alarmed = frozenset(each for each in labels if alarm and alarm.of_period(each))
+    chart = trend_chart(found, value, height=_HEIGHT, name="trend", alarmed=alarmed)
     if chart is None:
         return None
     choices = []
     for place, each in enumerate(shown if len(shown) > 1 else ()):
-        small = trend_chart(found, each, height=_SMALL_HEIGHT, name=f"trend-{place}")
+        small = trend_chart(
+            found, each, height=_SMALL_HEIGHT, name=f"trend-{place}", alarmed=alarmed
+        )
         if small is not None:
             choices.append(Choice(each, _share(estimate, each), small, view.choosing(each)))
-    steps = [step for period in reversed(found.answered) if (step := _step(period, value))]
+    steps = [step for period in reversed(found.answered) if (step := _step(period, value, alarmed))]
     return Timeline(
         trend=found,
         value=value,
-        newest=_newest(found.answered, value),
+        newest=_newest(found.answered, value, alarmed),
         chart=chart,
         choices=tuple(choices),
         steps=tuple(steps),
@@ -120,21 +134,23 @@ def _share(estimate: Estimate, value: str) -> str:
     return percent(float(estimate.share[place]), spread)
 
 
-def _newest(answered: Sequence[Period], value: str) -> str:
-    newest = answered[-1]
-    change = newest.change
-    if change is None or newest.since is None or value not in change.values:
-        return ""
-    told = change.describe(change.values.index(value))
-    return message(
-        _SO_FAR if newest.partial else _AGAINST,
-        period=window(newest.label),
-        since=window(newest.since),
-        change=told,
-    )
+def _newest(answered: Sequence[Period], value: str, alarmed: frozenset[str]) -> str:
+    """The newest change that there is, as a sentence."""
+    for period in reversed(answered):
+        change = period.change
+        if alarmed.intersection((period.label, period.since)):
+            continue
+        if change is not None and period.since is not None and value in change.values:
+            return message(
+                _AGAINST,
+                period=window(period.label),
+                since=window(period.since),
+                change=change.describe(change.values.index(value)),
+            )
+    return ""
 
 
-def _step(period: Period, value: str) -> Step | None:
+def _step(period: Period, value: str, alarmed: frozenset[str]) -> Step | None:
     estimate, change = period.estimate, period.change
     if estimate is None or value not in estimate.values:
         return None
@@ -144,7 +160,9 @@ def _step(period: Period, value: str) -> Step | None:
     )
     spread = (high - low) / 2
     told, changed = "", False
-    if change is not None and value in change.values:
+    if alarmed.intersection((period.label, period.since)):
+        told = message("not compared: anomalous") if change else ""
+    elif change is not None and value in change.values:
         index = change.values.index(value)
         told, changed = change.describe(index), bool(change.changed[index])
     return Step(
@@ -157,4 +175,5 @@ def _step(period: Period, value: str) -> Step | None:
         high=percent(high, spread),
         change=told,
         changed=changed,
+        alarmed=period.label in alarmed,
     )

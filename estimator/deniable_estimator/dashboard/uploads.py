@@ -17,7 +17,7 @@ import os
 import secrets
 import stat
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
@@ -25,7 +25,7 @@ from pathlib import Path
 from flask import Flask, current_app, g, request, session
 
 from deniable import DeniableError, Metric
-from deniable.value_list import parse_values
+from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.messages import message
 
 __all__ = [
@@ -93,14 +93,7 @@ class Uploads:
             with self._alone():
                 path.unlink(missing_ok=True)
                 self._make_room(path.name[:_NAME], len(listed))
-                # Nobody else is in here, and a reader that comes too early finds no list yet.
-                fresh = path.with_suffix(".new")
-                fresh.unlink(missing_ok=True)
-                handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-                with os.fdopen(handle, "wb") as file:
-                    file.write(listed)
-                self._touch(fresh)
-                fresh.replace(path)
+                self._write(path, listed)
         except OSError as error:
             raise ListNotKept(
                 message(
@@ -142,6 +135,20 @@ class Uploads:
             for changed, _, path in self._lists():
                 if now - changed > KEPT_SECONDS:
                     path.unlink(missing_ok=True)
+
+    def _write(self, path: Path, listed: bytes) -> None:
+        """Write a list beside its place first, so that nobody reads the half of it."""
+        fresh = path.with_suffix(".new")
+        fresh.unlink(missing_ok=True)
+        try:
+            handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(handle, "wb") as file:
+                file.write(listed)
+            self._touch(fresh)
+            fresh.replace(path)
+        except OSError:
+            fresh.unlink(missing_ok=True)
+            raise
 
     def _path(self, key: str, metric: str) -> Path:
         whose = sha256(key.encode()).hexdigest()[:_NAME]
@@ -219,15 +226,15 @@ def keep_list(metric: Metric, listed: bytes) -> None:
     _uploads().keep(session[_KEY], metric.name, listed)
 
 
-def kept_list(metric: Metric) -> list[str] | None:
+def kept_list(metric: Metric) -> Sequence[str] | None:
     """The strings that the session of this request has sent for a metric."""
     key = session.get(_KEY)
     if not metric.needs_candidates or request.authorization or not isinstance(key, str):
         return None
-    known: dict[str, list[str] | None] = g.setdefault("kept_lists", {})
+    known: dict[str, Sequence[str] | None] = g.setdefault("kept_lists", {})
     if metric.name not in known:
         sent = _uploads().find(key, metric.name)
-        known[metric.name] = None if sent is None else parse_values(sent, "Your list")
+        known[metric.name] = None if sent is None else current_source().sent(sent, "Your list")
     return known[metric.name]
 
 

@@ -1,4 +1,4 @@
-"""What a reader of a metric's page has chosen, as its address carries it: a link is the view."""
+"""The choices of a reader on a metric's page, which are all in its address."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Order = Literal["share", "declared"]
 Shares = Literal["unbiased", "normalized"]
 Length = Literal["some", "all"]
 
-NAMES = ("from", "to", "by", "value", "line", "order", "shares", "lines")
+NAMES = ("from", "to", "without", "by", "value", "line", "order", "shares", "lines")
 """The parameters of a view."""
 
 _T = TypeVar("_T", bound=str)
@@ -25,7 +25,7 @@ _T = TypeVar("_T", bound=str)
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The days, and how their answers are shown."""
+    """The days, and how their estimate is shown."""
 
     days: DayRange
     by: windows.Kind | None
@@ -41,8 +41,8 @@ class View:
     own: Sequence[str] | None = None
     """The reader's own list of strings, if these are shown."""
 
-    def query(self, **changes: str) -> dict[str, str]:
-        """The view as an address carries it, with some choices changed."""
+    def query(self, **changes: str | None) -> dict[str, str | None]:
+        """The view as an address carries it, with some choices changed, or left away by None."""
         chosen = {
             "by": self.by,
             "value": self.value if self.own is None else None,
@@ -54,7 +54,7 @@ class View:
         kept = {name: text for name, text in chosen.items() if text is not None}
         return {**self.days.query, **kept, **changes}
 
-    def choosing(self, value: str) -> dict[str, str]:
+    def choosing(self, value: str) -> dict[str, str | None]:
         """The view with the trend of a value, as an address carries it."""
         if self.own is None:
             return self.query(value=value)
@@ -105,14 +105,14 @@ class View:
 
 
 def read_view(arguments: Mapping[str, str], metric: Metric, now: float) -> View:
-    """The view that an address asks for.
+    """The view of an address.
 
     Raises:
         RangeError: it asks for days that cannot be shown, or for a choice that there is not.
     """
     by = arguments.get("by") or None
     return View(
-        days=read_range(arguments, now),
+        days=read_range(arguments, now, metric.window),
         by=None if by is None else _one_of(by, "by", GROUPS[metric.window]),
         value=arguments.get("value") or None,
         line=arguments.get("line") or None,

@@ -1,4 +1,4 @@
-"""What is answered while strings are being decoded: a page that comes back by itself, or a problem.
+"""The response while strings are being decoded: a page that reloads by itself, or a problem.
 
 A program is not given 202: it would take the body for the table that it has asked for.
 """
@@ -15,7 +15,7 @@ __all__ = ["waiting_page", "waiting_problem"]
 
 
 def waiting_page(error: StillDecoding) -> Response:
-    """How far it has come, on a page that reloads itself."""
+    """The progress, on a page that reloads by itself."""
     page = make_response(render_template("decoding.html", progress=error), 202)
     page.headers["Refresh"] = str(error.retry_after)
     return page

@@ -8,8 +8,9 @@ from datetime import UTC, date, datetime
 
 from deniable import windows
 from deniable_estimator.comparison import points
+from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.estimate import Estimate
-from deniable_estimator.messages import Dated, counted, message, sentence
+from deniable_estimator.messages import Dated, counted, listed, message, sentence
 
 __all__ = [
     "EXPIRED",
@@ -17,11 +18,14 @@ __all__ = [
     "FEW_DEVICES",
     "NOTHING_STANDS_OUT",
     "SILENT",
+    "chance",
     "changes_below_noise",
     "day",
+    "days_of",
     "error",
     "freshness",
     "headline",
+    "impossible",
     "kind",
     "number",
     "p_value",
@@ -46,6 +50,7 @@ NOTHING_STANDS_OUT = message(
 FEW_DEVICES = sentence("Few devices are expected: {warning}.")
 
 _UNKNOWN = message("unknown")
+_NAMED = 3
 _KINDS = {"day": message("day"), "week": message("week"), "month": message("month")}
 _TYPES = {
     "boolean": message("boolean"),
@@ -57,17 +62,17 @@ _TOO_SHORT = {
     "week": message("A trend needs answers from two weeks at least; these days hold fewer."),
     "month": message("A trend needs answers from two months at least; these days hold fewer."),
 }
-_SINCE_YES = sentence("Against the {days} days before, the share that says yes: {change}.")
-_SINCE = sentence("Against the {days} days before, {value}: {change}.")
+_SINCE_YES = sentence("Yes vs {period}: {change}.")
+_SINCE = sentence("{value} vs {period}: {change}.")
 
 
 def number(count: int) -> str:
-    """A whole number with thousands marked."""
+    """A whole number with thousands separators."""
     return f"{count:,}"
 
 
 def percent(share: float, spread: float) -> str:
-    """A share in percent, with no more digits than its uncertainty (`spread`, a share) leaves."""
+    """A share in percent, with as many digits as its uncertainty (`spread`, a share) allows."""
     if not math.isfinite(share):
         return _UNKNOWN
     return points(share, spread) + "%"
@@ -79,6 +84,11 @@ def error(size: float) -> str:
         return _UNKNOWN
     decimals = 1 if size <= 0 else max(1, 1 - math.floor(math.log10(size * 100)))
     return f"{size * 100:.{decimals}f}%"
+
+
+def chance(p: float) -> str:
+    """A small p-value in a sentence: "p = 3e-06"."""
+    return "p < 1e-15" if p < 1e-15 else f"p = {p:.1g}"
 
 
 def p_value(p: float) -> str:
@@ -114,8 +124,8 @@ def freshness(label: str, now: float) -> str:
     if days <= 0:
         return message("still open")
     if days == 1:
-        return message("up to yesterday")
-    return message("up to {days} days ago", days=days)
+        return message("yesterday")
+    return message("{days} days ago", days=days)
 
 
 def period(labels: Sequence[str]) -> str:
@@ -146,19 +156,30 @@ def changes_below_noise(count: int) -> str:
     )
 
 
-def since(days: int, value: str, change: str) -> str:
-    """How a value has changed against as many days before; "true" is that of a boolean."""
+def since(earlier: DayRange, value: str, change: str) -> str:
+    """How a value has changed against earlier days; "true" is that of a boolean."""
     if value == "true":
-        return message(_SINCE_YES, days=days, change=change)
-    return message(_SINCE, days=days, value=value, change=change)
+        return message(_SINCE_YES, period=days_of(earlier), change=change)
+    return message(_SINCE, period=days_of(earlier), value=value, change=change)
+
+
+def days_of(days: DayRange) -> str:
+    """A range of days for people."""
+    if days.days == 1:
+        return day(days.first)
+    return message("{first} to {last}", first=day(days.first), last=day(days.last))
 
 
 def headline(estimate: Estimate) -> str:
-    """What the estimate says, in a sentence: which value leads, and whether the lead is real.
+    """The estimate in a sentence: which value leads, and whether the lead is significant.
+
+    Where shares are impossible, none leads.
 
     Two intervals that do not overlap at `level` differ by more than the noise; the check
     errs on the cautious side.
     """
+    if estimate.impossible.any():
+        return impossible(estimate)
     order = estimate.order
     first = order[0]
     spread = float(estimate.high[first] - estimate.low[first]) / 2
@@ -196,8 +217,20 @@ def headline(estimate: Estimate) -> str:
     )
 
 
+def impossible(estimate: Estimate) -> str:
+    """Which shares of an estimate are impossible, in a sentence; there must be some."""
+    told = []
+    boolean = estimate.values == ("true", "false")
+    for place in (0,) if boolean else estimate.strange[:_NAMED]:
+        spread = float(estimate.high[place] - estimate.low[place]) / 2
+        share = percent(float(estimate.share[place]), spread)
+        template = sentence("{share} say yes") if boolean else sentence("{share} for {value}")
+        told.append(message(template, share=share, value=estimate.values[place]))
+    return message("Impossible: {which}. Do not rely on these shares.", which=listed(told))
+
+
 def day(date: date) -> str:
-    """A date without a doubt about which number is the month."""
+    """A date in which the month cannot be confused with the day."""
     return Dated.of(f"{date.day} {date:%b %Y}", date, "yMMMd")
 
 

@@ -63,9 +63,9 @@ def asked_values(
     into normal form C, as devices do it.
 
     Raises:
-        EstimateError: the tally is not the scheme's; a candidate cannot be a value
-            (`deniable.value_list`), is there twice or is not in the domain; or the domain is
-            open and there are no candidates.
+        EstimateError: the tally does not belong to the scheme; a candidate cannot be a value
+            (`deniable.value_list`), is listed twice or is not in the domain; or the metric is
+            a string and there are no candidates.
     """
     _check_tally(tally, scheme)
     if candidates is not None:

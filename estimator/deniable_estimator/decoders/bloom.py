@@ -1,7 +1,7 @@
 """RAPPOR's filters: tallies drawn from their exact distribution.
 
-Every bit of every report has coins of its own, given the filter of the device's string in
-its cohort. So each cell is the sum of two binomials, independent of all other cells.
+Given the filter of the device's string in its cohort, every bit of every report is independent.
+So each cell is the sum of two binomials, independent of all other cells.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def sample_rows(
         bits = np.sort([next(columns) for _ in range(bloom.h)], axis=0)
         true = np.zeros(bloom.k, np.int64)
         for number, each in enumerate(bits):
-            # Hashes that meet in one bit set it once.
+            # Hashes that collide in one bit set it once.
             fresh = np.ones(len(here), bool) if number == 0 else each != bits[number - 1]
             np.add.at(true, each[fresh], here[fresh])
         devices = int(here.sum())

@@ -1,8 +1,8 @@
 """Hadamard response: the support of every value by one fast Walsh-Hadamard transform, and
 tallies drawn from their exact distribution.
 
-A report supports x where the row of x has +1, so with n reports and T = H C the
-transform of the counts, the support of x is (n + T[row of x]) / 2, in integers.
+A report supports x if the row of x has +1 in its column. So with n reports and the transform of
+the counts T = H C, the support of x is (n + T[row of x]) / 2, in integers.
 """
 
 from __future__ import annotations
@@ -70,6 +70,6 @@ def sample_rows(
 ) -> tuple[TallyRow, ...]:
     """The tally of a crowd in which `counts[x]` devices have value x, shape (size,).
 
-    `items` is every value, in order, and is not looked at.
+    `items` is every value, in order, and is ignored.
     """
     return (sample_points(_Rows(mechanism), counts, rng),)

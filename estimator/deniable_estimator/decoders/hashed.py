@@ -1,21 +1,21 @@
 """Hashed strings: the support of candidates summed over the rows of their hash tables, and
 tallies drawn from their exact distribution.
 
-In row i a candidate has the support S_i of the place it hashes to, out of n_i reports; the sum
+In row i a candidate has the support S_i of the column it hashes to, out of n_i reports. The sum
 over rows, out of n, is the statistic of a pure protocol with the mechanism's p and q.
 
-With few rows, collisions are seen and left out. A candidate is *frequent* when it is clearly
-there even without the row that speaks best of it. Whoever shares a place with another
-frequent candidate in some row is estimated from its other rows. A frequent string that is no
-candidate still makes *ghosts*, which look frequent in one row alone; they are told by
-the disagreement of their rows' own estimates f_i, whose variances are v / n_i::
+With few rows, collisions can be recognized and left out. A candidate is *frequent* if it is
+clearly detected even without its best row. A candidate that collides with another frequent one
+in some row is estimated from its other rows. A frequent string that is not a candidate still
+makes *ghosts*, which look frequent in one row only. They are recognized by the disagreement of
+their rows' estimates f_i, whose variances are v / n_i::
 
     X = sum of n_i (f_i - f)**2 / v,  v = r (1-r) / (p-q)**2 at the common estimate f
 
-which has a chi-square distribution with one degree less than there are rows, if all rows
-speak of one share. A collision makes it huge. But common strings meet others too, and with enough
-reports the rows of each of them disagree. So a candidate that even the weaker half of its
-rows shows is no ghost: nobody's string would have to meet others in most of its rows.
+which has a chi-square distribution with (rows - 1) degrees of freedom, if all rows have the same
+share. A collision makes it huge. But common strings collide with others too, and with enough
+reports the rows of each of them disagree. So a candidate that is detected even in the weaker
+half of its rows is not a ghost: a string that no device has would need collisions in most rows.
 """
 
 from __future__ import annotations
@@ -59,15 +59,15 @@ __all__ = [
 _Counts = NDArray[np.int64]
 
 GHOST_LEVEL = 1e-3
-"""How often a string without collisions is taken for a ghost."""
+"""The probability that a string without collisions is called a ghost."""
 
 _FREQUENT = 3.0
-"""Standard errors of the null that make a candidate frequent. A candidate wrongly called
-frequent costs a few others one of their rows, which is little."""
+"""A candidate is frequent above so many standard errors of the null hypothesis. If one is wrongly
+called frequent, a few others lose one of their rows, which matters little."""
 
 _SURE = 5.0
-"""Standard errors of the null at which the weaker half of the rows shows that a candidate is there.
-Where the rows are four, a string of 20 standard errors has 13 in the weaker two."""
+"""The weaker half of the rows detects a candidate above so many standard errors. With four rows, a
+string of 20 standard errors has 13 in the weaker two."""
 
 _TABLES: dict[type[Mechanism[int]], Callable[[_Counts, Any], _Counts]] = {
     ProjectiveGeometry: lambda cells, channel: projective_geometry.space_support(
@@ -133,7 +133,7 @@ def decode_few_rows(tally: Tally, mechanism: Hashed, items: Items) -> Support:
             for place in places
         ]
     )
-    # A candidate whose rows are all shared is left as it is: the rows' disagreement will tell.
+    # A candidate that collides in all rows is left as it is; its rows will disagree.
     used = ~shared | shared.all(axis=0)
     reports = np.where(used, reports, 0)
     counts = np.where(used, counts, 0)
@@ -148,8 +148,8 @@ def _without_frequent(
 ) -> NDArray[np.float64]:
     """The support over all rows, (rows, d) -> (d,), as if collisions had not been left out.
 
-    q counts on a 1/w chance to meet any other string. A candidate that is known not to
-    meet the frequent ones lacks (q - channel.q) of the share that they have in all.
+    q includes a collision with any other string with probability 1/w. A candidate that is known
+    not to collide with the frequent ones lacks (q - channel.q) times their total share.
     """
     total = reports.sum(axis=0)
     supported: NDArray[np.float64] = counts.sum(axis=0).astype(np.float64)
@@ -162,7 +162,7 @@ def _without_frequent(
 
 
 def _frequent(counts: _Counts, reports: _Counts, q: float) -> NDArray[np.bool_]:
-    """Which candidates are there by all rows but the best one; (rows, d) and (rows, 1) -> (d,)."""
+    """Which candidates are detected without their best row; (rows, d) and (rows, 1) -> (d,)."""
     excess = counts - q * reports
     with np.errstate(divide="ignore", invalid="ignore"):
         best = np.nan_to_num(excess / np.sqrt(reports)).argmax(axis=0)
@@ -188,7 +188,7 @@ def _ghosts(counts: _Counts, reports: _Counts) -> NDArray[np.bool_]:
 
 
 def _surely_there(counts: _Counts, reports: _Counts, q: float) -> NDArray[np.bool_]:
-    """Which candidates the weaker half of their rows shows; arrays as for `_ghosts`."""
+    """Which candidates the weaker half of their rows detects; arrays as for `_ghosts`."""
     with np.errstate(divide="ignore", invalid="ignore"):
         z = (counts - q * reports) / np.sqrt(q * (1 - q) * reports)
     z = np.sort(np.where(reports > 0, z, np.inf), axis=0)
@@ -199,7 +199,7 @@ def _surely_there(counts: _Counts, reports: _Counts, q: float) -> NDArray[np.boo
 
 
 def _critical(freedom: int) -> float:
-    """What a chi-square number exceeds with probability GHOST_LEVEL, by bisection."""
+    """The value that a chi-square number exceeds with probability GHOST_LEVEL, by bisection."""
     low, high = 0.0, 100.0 + 10.0 * freedom
     for _ in range(60):
         middle = (low + high) / 2

@@ -1,13 +1,13 @@
 """Tallies of mechanisms that report one point, drawn from their exact distribution.
 
 Such a mechanism reports a uniform point of the plane (the support) of the true value with
-probability p, otherwise a uniform point outside of it. Taken apart differently: with
-probability a it reports a uniform point of all K, whatever the value, and otherwise one of
-the plane's s points, where a / K = (1 - p) / (K - s).
+probability p, otherwise a uniform point outside of it. Equivalently: with probability a it
+reports a uniform point of all K, whatever the value, and otherwise one of the plane's s points,
+where a / K = (1 - p) / (K - s).
 
-The first part is one multinomial. The points of a value that many devices hold are one
-multinomial over its plane; those of all other devices are drawn one by one, which costs
-more for each of them, but needs no list of the plane's points.
+The first part is one multinomial. For a value that many devices have, the points are one
+multinomial over its plane. For all other devices they are drawn one by one, which is slower per
+device but needs no list of the plane's points.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["Planes", "sample_points"]
 _Counts = NDArray[np.int64]
 
 _MANY = 0.125
-"""So many devices per point of a plane make listing its points cheaper than single draws."""
+"""Above so many devices per point of a plane, listing its points is cheaper than single draws."""
 
 _CHUNK = 1 << 18
 """Points that are drawn at a time, to bound memory."""

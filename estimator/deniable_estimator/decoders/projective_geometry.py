@@ -41,10 +41,10 @@ __all__ = ["MAX_REPORTS", "decode", "sample_rows", "space_support"]
 _Counts = NDArray[np.int64]
 
 MAX_REPORTS = 1 << 40
-"""The most reports of one row that are decoded: beyond, rounding might err."""
+"""The most reports of one row that can be decoded; above it, rounding might be wrong."""
 
 _BLOCK = 1 << 18
-"""Cells that are gathered at a time, to bound the memory beside the tables."""
+"""Cells that are gathered at a time, to bound the memory in addition to the tables."""
 
 _TABLE = 1 << 18
 """The largest table of multiples, by which vectors are multiplied several digits at a time."""
@@ -222,6 +222,6 @@ def sample_rows(
 ) -> tuple[TallyRow, ...]:
     """The tally of a crowd in which `counts[x]` devices have value x, shape (size,).
 
-    `items` is every value, in order, and is not looked at.
+    `items` is every value, in order, and is ignored.
     """
     return (sample_points(_Space(mechanism), counts, rng),)

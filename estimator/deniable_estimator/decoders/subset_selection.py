@@ -1,19 +1,18 @@
 """Tallies of subset selection, drawn from their exact joint distribution, for any crowd.
 
-A device with value x reports a uniform k-set that holds x with probability p, else one
-that does not. The same channel, taken apart differently: with probability
-a = (1-p) d / (d-k) it reports a uniform k-set of all d columns, whatever its value, and
-otherwise x with a uniform (k-1)-set of the other columns. For k = 1 that leaves one
-multinomial and the values themselves.
+A device with value x reports a uniform k-set that contains x with probability p, else one that
+does not. Equivalently: with probability a = (1-p) d / (d-k) it reports a uniform k-set of all d
+columns, whatever its value, and otherwise x with a uniform (k-1)-set of the other columns. For
+k = 1 this gives one multinomial and the values themselves.
 
-For k > 1 the columns are passed one after another, and all that is kept of a crowd is how
-many devices still have r columns to place, for each r: each of them places one here
-with probability r / (columns left for it), independently. So a tally costs d vectors of at most k
-binomials, however many devices report. A device whose own column lies ahead does not
-count that column among those left; at column x, the devices with value x change over.
-Until there the paths of all devices had the same law, whatever their value, so given how
-many are in each state, those with value x are a uniform sample of them: multivariate
-hypergeometric. Probabilities are rounded to float64, nothing else is.
+For k > 1 the columns are processed one after another. The state is how many devices still have
+r columns to place, for each r. Each of them places one in the current column with probability
+r / (columns left for it), independently. So a tally costs d vectors of at most k binomials,
+however many devices report. The own column of a device does not count among its columns left
+until it is reached; at column x, the devices with value x change their group. Before that, all
+devices had the same distribution, whatever their value. So given the states, the devices with
+value x are a uniform sample: multivariate hypergeometric. Only probabilities are rounded, to
+float64.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ __all__ = ["sample_rows"]
 _Counts = NDArray[np.int64]
 
 _CROWD = 500_000_000
-"""numpy draws hypergeometric numbers from fewer than 10**9 devices at a time."""
+"""numpy can draw hypergeometric numbers only for fewer than 10**9 devices at a time."""
 
 
 def sample_rows(
@@ -43,8 +42,8 @@ def sample_rows(
 ) -> tuple[TallyRow, ...]:
     """The tally of a crowd in which `counts[x]` devices have value x, shape (size,).
 
-    `items` is every value, in order, and is not looked at. One report of a memo has the
-    same distribution as one without memory.
+    `items` is every value, in order, and is ignored. One report from a memo has the
+    same distribution as one without.
     """
     size, k = mechanism.size, mechanism.k
     blind = (1 - mechanism.p) * size / (size - k)
@@ -89,7 +88,7 @@ def _others(k: int, counts: _Counts, rng: np.random.Generator) -> _Counts:
 
 
 def _place(open_sets: _Counts, left: int, rng: np.random.Generator) -> int:
-    """Let each set take this column or not, `left` columns being left for it; how many do.
+    """Let each set take this column or not, with `left` columns left. Returns how many do.
 
     `open_sets[r]` sets have r columns still to place; it is updated in place.
     """

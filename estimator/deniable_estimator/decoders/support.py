@@ -1,4 +1,4 @@
-"""What a decoder hands to the estimator: how many reports support each value."""
+"""The result of a decoder: how many reports support each value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from deniable_collector.tally import Tally
 __all__ = ["Decoder", "Items", "Support"]
 
 Items: TypeAlias = Sequence[Any] | NDArray[np.int64]
-"""What the mechanism randomizes, one for each value asked for: int64 indices into a closed
+"""What the mechanism randomizes, one for each requested value: int64 indices into a closed
 domain, or strings."""
 
 
@@ -23,10 +23,10 @@ class Support(NamedTuple):
     counts: NDArray[Any]
     """Shape (d,), integers or floats: reports that support each value."""
     reports: int | NDArray[np.int64]
-    """Out of how many: one number for all values, or shape (d,)."""
+    """The number of reports: one number for all values, or shape (d,)."""
     ghosts: NDArray[np.bool_] | None = None
-    """Shape (d,): values whose support is an accident of hashing, as far as the decoder
-    can tell (its tables disagree); they are estimated and never called detected."""
+    """Shape (d,): values whose support seems to come from hash collisions, because the tables
+    disagree; they are estimated but never called detected."""
 
 
 Decoder: TypeAlias = Callable[[Tally, Any, Items], Support]

@@ -1,6 +1,6 @@
 """Unary encoding: tallies drawn from their exact distribution.
 
-Every bit of every report has a coin of its own, so each column is the sum of two
+Every bit of every report is randomized independently, so each column is the sum of two
 binomials, independent of all other columns.
 """
 
@@ -24,7 +24,7 @@ def sample_rows(
 ) -> tuple[TallyRow, ...]:
     """The tally of a crowd in which `counts[x]` devices have value x, shape (size,).
 
-    `items` is every value, in order, and is not looked at.
+    `items` is every value, in order, and is ignored.
     """
     devices = int(counts.sum())
     cells = rng.binomial(counts, float(mechanism.p))

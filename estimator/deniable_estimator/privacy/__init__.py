@@ -1,13 +1,13 @@
 """The guarantee as numbers: what the reports of a device can reveal, computed from its mechanism.
 
-A report with odds factor e**epsilon multiplies anybody's odds between two values by at
-most that, whatever they know besides, so that an even guess becomes right with
-probability at most odds / (odds + 1). Reports of one device compose by addition of
-their epsilons, over windows and metrics alike, and so do those of g devices that hold
-the same value: a household (Dwork and Roth, "The Algorithmic Foundations of Differential
-Privacy", 2014, sections 2.3 and 3.5). With memory see `deniable.mechanisms.Memoizing`.
+A report with odds factor e**epsilon multiplies anybody's odds between two values by at most that
+factor, whatever else they know. So a 50/50 guess becomes right with probability at most
+odds / (odds + 1). The epsilons of all reports of a device add up, over windows and metrics, and
+so do those of g devices with the same value, a household (Dwork and Roth, "The Algorithmic
+Foundations of Differential Privacy", 2014, sections 2.3 and 3.5). For memos see
+`deniable.mechanisms.Memoizing`.
 
-Every figure is rounded against us.
+Every figure is rounded up.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ WINDOWS_A_YEAR = {"day": 365.25, "week": 365.25 / 7, "month": 12.0}
 _MOST_WINDOWS_A_YEAR = {"day": 366, "week": 53, "month": 12}
 
 BEYOND = 10_000.0
-"""From this epsilon on nobody needs the digits of odds, and decimals overflow in the end."""
+"""From this epsilon on the digits of the odds do not matter, and decimals would overflow."""
 
 _NOT_COVERED = (
     "that a device takes part, when, and from which address",
     "a budget that begins anew: the app is reinstalled, its state removed, or a backup restored",
     "what is true of the whole crowd: it may tell about people whose device never answered",
 )
-"""What no mechanism of this kind protects."""
+"""What no local mechanism protects."""
 
 _CHANGES = (
     "the times at which a value changes: against them stands only the bound for reports of "
@@ -66,13 +66,13 @@ def _odds(epsilon: float) -> Fraction:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The most that something reveals: it multiplies odds between two values by e**epsilon."""
+    """An upper bound: the odds between two values change by a factor of e**epsilon at most."""
 
     epsilon: float
 
     @classmethod
     def of(cls, epsilon: Fraction | float) -> Bound:
-        """That of an exact epsilon, rounded up to a float."""
+        """The bound for an exact epsilon, rounded up to a float."""
         nearest = float(epsilon)
         return cls(nearest if nearest >= epsilon else math.nextafter(nearest, math.inf))
 
@@ -83,7 +83,7 @@ class Bound:
 
     @property
     def belief(self) -> Fraction:
-        """How often an even guess is right at most, afterwards: from 1/2 to 1."""
+        """How often a 50/50 guess is right at most afterwards: from 1/2 to 1."""
         if self.epsilon > BEYOND:
             return Fraction(1)
         return self.odds / (self.odds + 1)
@@ -97,13 +97,13 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An example of what changes show: two values in turn, against one that stays."""
+    """An example of what changes reveal: two alternating values, compared with one that stays."""
 
     reports: int
     epsilon: float
-    """So much at least do these reports tell the two histories apart."""
+    """A lower bound of the epsilon with which these reports distinguish the two histories."""
     memos: Bound
-    """What the memos of both values would bound, if the bound of memos covered changes."""
+    """The bound from the memos of both values, which would be valid if it covered changes."""
 
     def to_dict(self) -> dict[str, Any]:
         return {"reports": self.reports, "epsilon": self.epsilon, "memos": self.memos.to_dict()}
@@ -111,14 +111,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What memory adds to the guarantee."""
+    """The guarantee for memoized noise."""
 
     memo: Bound
     """All reports of one value together, however many, given the times of change."""
     cells: int | None
-    """How many memos a device can have at most; None where strings set no limit."""
+    """How many memos a device can have at most; None if strings set no limit."""
     values: Bound | None
-    """All reports of a device, given the times at which its values change: of all its memos."""
+    """All reports of a device, given the times at which its values change: all its memos."""
     change: Change | None
 
     def to_dict(self) -> dict[str, Any]:
@@ -146,20 +146,20 @@ class Guarantee:
     report: Bound
     """One report of each device."""
     each: Bound
-    """What every report adds where there are several: more than `report` with memory."""
+    """What every report adds if there are several: with memos, more than `report`."""
     typical_answers: float
-    """Of one device in a year, on average, if it has something to say in every window."""
+    """One device in a year, on average, if it has a value in every window."""
     typical_year: Bound
     most_answers: int
-    """Of one device in a year, if every coin says yes."""
+    """One device in a year, if it takes part in every window."""
     worst_year: Bound
     answers: int | None
-    """Of one device in its life; None where only the metric's expiry ends them."""
+    """One device in its lifetime; None if only the metric's expiry ends the reports."""
     lifetime: Bound | None
     memory: Memory | None
 
     def to_dict(self) -> dict[str, Any]:
-        """The guarantee as JSON can carry it, under its fields' names, with who learns what."""
+        """The guarantee for JSON, under its fields' names, with who learns what."""
         return {
             "metric": self.metric,
             "description": self.description,
@@ -192,11 +192,11 @@ class Together:
     typical_year: Bound
     worst_year: Bound
     cap: float | None
-    """The registry's own `lifetime_epsilon`, of one device."""
+    """The registry's own `lifetime_epsilon`, for one device."""
     lifetime: Bound | None
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON can carry it, under its fields' names."""
+        """The guarantee for JSON, under its fields' names."""
         return {
             "household": self.household,
             "metrics": [each.to_dict() for each in self.metrics],
@@ -217,7 +217,7 @@ def guarantee(metric: Metric, cap: float | None = None, household: int = 1) -> G
     if household < 1:
         raise ValueError(f"a household has at least one device, not {household}")
     mechanism = metric.scheme.mechanism
-    # What the device's ledger counts for each answer, and where it stops.
+    # What the device's ledger charges for each report, and where it stops.
     if isinstance(mechanism, Memoizing):
         memory = _memory(metric, mechanism, household)
         cost, own = Fraction(mechanism.fresh_epsilon), None
@@ -304,7 +304,7 @@ def learned_by(*, remembers: bool) -> dict[str, str]:
 
 
 def not_covered(*, remembers: bool) -> tuple[str, ...]:
-    """What the guarantee says nothing about."""
+    """What the guarantee does not cover."""
     return (*_NOT_COVERED, _CHANGES) if remembers else _NOT_COVERED
 
 

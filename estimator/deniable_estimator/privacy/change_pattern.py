@@ -1,11 +1,11 @@
-"""How clearly a device with memory shows that its value changes: a computed example.
+"""How clearly memoized reports reveal that a value changes: a computed example.
 
-Two histories of T reports: one value all the time, and two values in turn. The first draws
-one memo, the second two. Of the event that all odd reports look like the one value and
-all even ones like the other, the probability under each history is known exactly, and the
-logarithm of their quotient is a loss that no bound of the histories can be below. It
-grows with T without end, so "as many memos as were drawn times the epsilon of one", which
-is often given for such systems, bounds values given the times of change, and not these.
+Compare two histories of T reports: one value all the time, and two values alternating. The first
+uses one memo, the second two. Consider the event that all odd reports look like one value and
+all even ones like the other. Its probability under each history is known exactly, and the
+logarithm of their quotient is a lower bound for the epsilon between the histories. It grows with
+T without end. So "the number of memos times the epsilon of one", which is often stated for such
+systems, bounds what is revealed about values given the times of change, but not about the times.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ONE = 1 << PRECISION
 
 
 def reports_that_show(mechanism: Memoizing[Any], epsilon: float) -> int | None:
-    """The fewest reports, in even number, whose alternation loses more than `epsilon`.
+    """The smallest even number of alternating reports that reveal more than `epsilon`.
 
     None if not even 65,536 do.
     """
@@ -53,7 +53,7 @@ def reports_that_show(mechanism: Memoizing[Any], epsilon: float) -> int | None:
 def alternation_loss(mechanism: Memoizing[Any], reports: int) -> float:
     """ln of how much likelier the event is if two values alternate than if one stays.
 
-    `reports` is even. With hashing, of two values that do not collide in the device's cohort.
+    `reports` is even. With hashing, the two values do not collide in the device's cohort.
     """
     if isinstance(mechanism, MemoizedLocalHashing):
         mechanism = mechanism.channel
@@ -67,7 +67,7 @@ def alternation_loss(mechanism: Memoizing[Any], reports: int) -> float:
 
 
 def _of_sets(mechanism: MemoizedSubsetSelection, half: int) -> float:
-    """Odd reports are all one set with the first value in it, even ones one with the second."""
+    """Odd reports are all one set with the first value, even ones all one set with the second."""
     size, k = mechanism.size, mechanism.k
     p1, q1 = float(mechanism.permanent.p), float(mechanism.permanent.q)
     shared = max(0, 2 * k - size)
@@ -85,7 +85,7 @@ def _of_sets(mechanism: MemoizedSubsetSelection, half: int) -> float:
 def _of_bits(rounds: Rounds, size: int, hashes: int, half: int) -> float:
     """Each bit is 1 in all odd reports and 0 in all even ones, or the other way round.
 
-    Bits have noise of their own, so that the losses of all of them add up.
+    Bits have independent noise, so their losses add up.
     """
     flipped = rounds.f / (2 * _ONE)
     one = {0: math.log(rounds.p / _ONE), 1: math.log(rounds.q / _ONE)}

@@ -1,4 +1,4 @@
-"""A guarantee as a terminal shows it: tables with a picture of each bound, and plain words."""
+"""A guarantee in a terminal: tables with a bar for each bound, and an explanation in words."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def together_view(together: Together) -> RenderableType:
     table.add_column("metric", overflow="fold")
     for heading in ("one report", "a typical year", "the worst year", "a lifetime"):
         table.add_column(f"{heading}\nepsilon", justify="right")
-    table.add_column("even guess right\nin a typical year", justify="right")
+    table.add_column("50/50 guess right\nin a typical year", justify="right")
     for each in together.metrics:
         table.add_row(
             Text(each.metric + ("*" if each.memory else "")),
@@ -89,12 +89,12 @@ def _lines(guarantee: Guarantee) -> Iterator[tuple[str, Bound]]:
     if guarantee.memory is not None:
         yield "all reports of one value, for ever", guarantee.memory.memo
         if guarantee.memory.values is not None:
-            memories = f"{guarantee.memory.cells:,} memories"
+            memos = f"{guarantee.memory.cells:,} memos"
             yield (
-                f"of all values, but not of the times of change ({memories})",
+                f"of all values, but not of the times of change ({memos})",
                 (guarantee.memory.values),
             )
-        yield "every further report, of any history", guarantee.each
+        yield "each report, whatever came before", guarantee.each
     typical = rounded_up(guarantee.typical_answers, 1).removesuffix(".0")
     yield f"a typical year ({_answers(typical)})", guarantee.typical_year
     yield f"the worst year ({_answers(f'{guarantee.most_answers:,}')})", guarantee.worst_year
@@ -104,35 +104,35 @@ def _lines(guarantee: Guarantee) -> Iterator[tuple[str, Bound]]:
 
 def _words(guarantee: Guarantee) -> Iterator[str]:
     yield (
-        "Whoever sees one report, and knows everything else, can shift their odds between any two "
-        f"values by a factor of at most {factor(guarantee.report)}: of a fifty-fifty guess they "
-        f"are then right at most {chance(guarantee.report)} times in 100."
+        "Whoever sees one report, and knows everything else, can change their odds between any two "
+        f"values by a factor of at most {factor(guarantee.report)}: a 50/50 guess then is right at "
+        f"most {chance(guarantee.report)} times in 100."
     )
     memory = guarantee.memory
     if memory is None:
         yield (
-            "Every answer is noise drawn anew. The epsilons add up over answers, whatever the "
-            "values were and whenever they changed, until the lifetime is spent: then the "
-            f"device stops for good. {pace(guarantee)}"
+            "Every report has new noise. The epsilons of all reports add up, whatever the values "
+            "were and whenever they changed. When lifetime_epsilon is spent, the device stops for "
+            f"good. {pace(guarantee)}"
         )
         return
     yield (
-        "The device keeps one noisy memory of each value and adds fresh noise to it for each "
-        "report. All reports of a value together, however many, reveal no more than its memory: "
-        f"a factor of at most {factor(memory.memo)}. {_cells_in_words(guarantee)}"
+        "The device keeps one permanent randomized response (memo) for each value, and adds fresh "
+        "noise for each report. All reports of a value together, however many, reveal no more "
+        f"than its memo: a factor of at most {factor(memory.memo)}. {_cells_in_words(guarantee)}"
     )
     yield (
-        "This holds for values, given the times at which they change, and not for those times. "
-        f"For any history whatever, T reports reveal at most T times epsilon "
+        "This bounds what is revealed about values, but not about the times at which they change. "
+        f"For any history, T reports reveal at most T times epsilon "
         f"{rounded_up(guarantee.each.epsilon, 3)}. {pace(guarantee)}"
     )
     if memory.change is not None:
         change = memory.change
         yield (
-            f"An example: {change.reports} reports of two values in turn, against {change.reports} "
-            f"of one value that stays. The memories of one device bound two values by epsilon "
-            f"{rounded_up(change.memos.epsilon, 3)}, but these reports tell the two histories "
-            f"apart with {_down(change.epsilon)}."
+            f"An example: {change.reports} reports of two alternating values, compared with "
+            f"{change.reports} of one value that stays. The memos of two values have epsilon "
+            f"{rounded_up(change.memos.epsilon, 3)} together, but these reports distinguish the "
+            f"two histories with {_down(change.epsilon)}."
         )
     yield (
         'With longitudinal = "fresh" and a sample_rate, lifetime_epsilon bounds everything, '
@@ -145,14 +145,14 @@ def _cells_in_words(guarantee: Guarantee) -> str:
     assert memory is not None
     epsilon = rounded_up(memory.memo.epsilon, 3)
     if memory.cells is None:
-        return f"It has a memory for every value it meets, of epsilon {epsilon} each."
-    return f"It has up to {memory.cells:,} such memories, of epsilon {epsilon} each."
+        return f"It has a memo for every value, of epsilon {epsilon} each."
+    return f"It has up to {memory.cells:,} memos, of epsilon {epsilon} each."
 
 
 def _total_words(together: Together) -> Iterator[str]:
     yield (
-        "All metrics are asked of the same device, so their epsilons add up: this bounds what is "
-        "revealed of all its values at once."
+        "All metrics are reported by the same device, so their epsilons add up: this bounds what "
+        "is revealed about all its values together."
     )
     if together.cap is not None:
         yield (
@@ -161,13 +161,13 @@ def _total_words(together: Together) -> Iterator[str]:
         )
     if any(each.memory for each in together.metrics):
         yield (
-            "* with memory: the figures bound any history; `deniable privacy METRIC` has the bound "
-            "of a value."
+            "* with memos: the figures bound any history; `deniable privacy METRIC` has the bound "
+            "for one value."
         )
     if together.lifetime is None:
         yield (
-            "No number bounds a lifetime: metrics with memory answer until they expire. A "
-            "lifetime_epsilon at the top of the registry would end them."
+            "There is no bound for a lifetime, because metrics with memos report until they "
+            "expire. A lifetime_epsilon at the top of the registry would end them."
         )
     yield "Not covered: " + "; ".join(not_covered(remembers=False)) + "."
 
@@ -183,7 +183,7 @@ def _bounds() -> Table:
     table.add_column("of what", overflow="fold")
     table.add_column("epsilon", justify="right")
     table.add_column("odds shift by", justify="right")
-    table.add_column("even guess right", justify="right")
+    table.add_column("50/50 guess right", justify="right")
     table.add_column(f"{'50 %':<{_WIDTH - 5}}100 %", no_wrap=True)
     return table
 
@@ -198,7 +198,7 @@ def _cells(bound: Bound) -> tuple[str, str, str, Text]:
 
 
 def _picture(bound: Bound) -> Text:
-    """How far a belief moves from an even guess, of the way to certainty."""
+    """How far a belief moves from a 50/50 guess towards certainty, as a fraction."""
     filled = math.ceil((2 * bound.belief - 1) * _WIDTH)
     bar = Text("█" * filled, style="red" if bound.belief > 0.95 else "cyan")
     return bar.append("░" * (_WIDTH - filled), style="dim")
@@ -213,7 +213,7 @@ def _answers(count: str) -> str:
 
 
 def _down(epsilon: float) -> str:
-    """Of what is at least so large."""
+    """A lower bound as text."""
     return f"{math.floor(epsilon * 1000) / 1000:.3f}"
 
 

@@ -1,4 +1,4 @@
-"""The figures of a guarantee as people read them, never below what they stand for."""
+"""The figures of a guarantee as text, never rounded below their value."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def rounded_up(value: Fraction | float, digits: int) -> str:
 
 
 def factor(bound: Bound) -> str:
-    """By how much odds are multiplied at most."""
+    """The factor by which odds change at most."""
     if bound.epsilon > BEYOND or (odds := bound.odds) >= _LONGEST:
         return f"10^{math.ceil(bound.epsilon / math.log(10))}"
     return rounded_up(odds, 2 if odds < 100 else 0)
 
 
 def chance(bound: Bound) -> str:
-    """How often an even guess is right, out of 100, with more decimals where it would read 100."""
+    """How often a 50/50 guess is right, out of 100, with more decimals if it would read 100."""
     chance = 100 * bound.belief
     for digits in (1, 2, 3):
         if math.ceil(chance * 10**digits) < 100 * 10**digits:
@@ -39,7 +39,7 @@ def chance(bound: Bound) -> str:
 
 
 def pace(guarantee: Guarantee) -> str:
-    """How soon a device that always has something to say has given all its answers."""
+    """How soon a device that has a value in every window has sent all its reports."""
     words = _PACES[guarantee.window]
     rate, answers = guarantee.sample_rate, guarantee.answers
     if answers is None:
@@ -54,7 +54,7 @@ def pace(guarantee: Guarantee) -> str:
 
 
 class _Pace(NamedTuple):
-    """What is said of windows of one kind: a language may need other words for each."""
+    """The sentences for windows of one kind, because languages differ in them."""
 
     always: str
     sampled: str
@@ -69,11 +69,11 @@ _PACES: dict[str, _Pace] = {
         sentence("A device answers in a random {rate:g}% of its days until the metric expires."),
         sentence("A device that answers every day stops after {answers} days."),
         sentence(
-            "A device is asked in a random {rate:g}% of its days, so its budget lasts about "
+            "A device reports in a random {rate:g}% of its days, so its budget lasts about "
             "{windows:.0f} days."
         ),
         sentence(
-            "A device is asked in a random {rate:g}% of its days, so its budget lasts about "
+            "A device reports in a random {rate:g}% of its days, so its budget lasts about "
             "{years:.0f} years."
         ),
     ),
@@ -82,11 +82,11 @@ _PACES: dict[str, _Pace] = {
         sentence("A device answers in a random {rate:g}% of its weeks until the metric expires."),
         sentence("A device that answers every week stops after {answers} weeks."),
         sentence(
-            "A device is asked in a random {rate:g}% of its weeks, so its budget lasts about "
+            "A device reports in a random {rate:g}% of its weeks, so its budget lasts about "
             "{windows:.0f} weeks."
         ),
         sentence(
-            "A device is asked in a random {rate:g}% of its weeks, so its budget lasts about "
+            "A device reports in a random {rate:g}% of its weeks, so its budget lasts about "
             "{years:.0f} years."
         ),
     ),
@@ -95,11 +95,11 @@ _PACES: dict[str, _Pace] = {
         sentence("A device answers in a random {rate:g}% of its months until the metric expires."),
         sentence("A device that answers every month stops after {answers} months."),
         sentence(
-            "A device is asked in a random {rate:g}% of its months, so its budget lasts about "
+            "A device reports in a random {rate:g}% of its months, so its budget lasts about "
             "{windows:.0f} months."
         ),
         sentence(
-            "A device is asked in a random {rate:g}% of its months, so its budget lasts about "
+            "A device reports in a random {rate:g}% of its months, so its budget lasts about "
             "{years:.0f} years."
         ),
     ),

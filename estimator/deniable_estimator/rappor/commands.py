@@ -1,7 +1,7 @@
 """`deniable rappor`: decode google/rappor's files, and make them.
 
-Exit codes: 0 when there is an answer, 1 when a file is wrong, 2 for a call that makes no
-sense, 3 when nothing has been reported yet.
+Exit codes: 0 for a result, 1 for a mistake in a file, 2 for a wrong call, 3 if nothing has been
+reported yet.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ def rappor() -> None:
     default=0.05,
     show_default=True,
     type=_open_share,
-    help="Of the candidates called detected, the share that may be wrong.",
+    help="The fraction of the detected candidates that may be false.",
 )
 @click.option(
-    "--level", default=0.95, show_default=True, type=_open_share, help="Of the intervals."
+    "--level", default=0.95, show_default=True, type=_open_share, help="The level of the intervals."
 )
 @click.option("--json", "form", flag_value="json", help="Print JSON and nothing else.")
 @click.option("--csv", "form", flag_value="csv", help="Print CSV and nothing else.")
@@ -68,7 +68,7 @@ def rappor() -> None:
 def decode(
     params_file: Path, counts_file: Path, map_file: Path, fdr: float, level: float, form: str | None
 ) -> None:
-    """Estimate which share of the crowd holds each candidate string."""
+    """Estimate the share of devices that have each candidate string."""
     from deniable_estimator.rappor.decoding import decode_files
 
     decoded = decode_files(params_file, counts_file, map_file, fdr=fdr, level=level)
@@ -118,9 +118,9 @@ def hash_(params_file: Path, candidates_file: Path) -> None:
 @click.option("--counts", "form", flag_value="counts", help="Print counts.csv instead of reports.")
 @reported
 def encode(params_file: Path, values_file: Path, form: str) -> None:
-    """Simulate the clients that hold these values, and print their reports.
+    """Simulate clients with these values, and print their reports.
 
-    The columns bloom and prr are what a client keeps to itself: never collect them.
+    The columns bloom and prr are secret to a client: never collect them.
     """
     from deniable_estimator.rappor import encoding
     from deniable_estimator.rappor.counts_file import write_counts

@@ -22,27 +22,27 @@ __all__ = ["Decoded", "decode_counts", "decode_files"]
 _COLUMNS = ("string", "share", "std_error", "low", "high", "p_value", "detected")
 
 _DECIMALS = 10
-"""Far finer than any standard error, and written in half the time of all digits."""
+"""Much smaller than any standard error, and twice as fast to write as all digits."""
 
 
 @dataclass(frozen=True, eq=False)
 class Decoded:
-    """A decoding with the strings that it is about, in the map's order."""
+    """A decoding with its strings, in the order of the map."""
 
     candidates: list[str]
     decoding: Decoding
     crowded: bool
-    """One hashed cohort with more candidates than bits: strings hide behind each other."""
+    """Whether one hashed cohort has more candidates than bits, so that strings hide each other."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a reader of the estimates must know, one sentence each."""
+        """Warnings about the estimates, one sentence each."""
         return tuple(_warnings(self))
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """One row for each candidate: string, share, std_error, low, high, p_value, detected.
 
-        A number that the counts cannot tell is None. Shares are rounded to 1e-10.
+        A number that the counts do not determine is None. Shares are rounded to 1e-10.
         """
         found = self.decoding
         rounded = [
@@ -53,7 +53,7 @@ class Decoded:
         return zip(self.candidates, *columns, found.detected.tolist(), strict=True)
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer as plain data."""
+        """The result as plain data."""
         return {
             "n": self.decoding.n,
             "explained_share": self.decoding.explained_share,
@@ -72,7 +72,7 @@ class Decoded:
         }
 
     def write_json(self, out: IO[str]) -> None:
-        """The answer as one line of JSON."""
+        """The result as one line of JSON."""
         out.write(json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False) + "\n")
 
     def write_csv(self, out: IO[str]) -> None:
@@ -132,19 +132,19 @@ def _warnings(decoded: Decoded) -> Iterator[str]:
         pairs = [f"{names[at]!r} like {names[found.same_as[at]]!r}" for at in alike[:3].tolist()]
         more = f" and {len(alike) - 3:,} more" if len(alike) > 3 else ""
         yield (
-            f"candidates that hash alike in every cohort share one estimate, of all of them "
+            f"candidates with the same hashes in every cohort share one estimate, for all of them "
             f"together: {', '.join(pairs)}{more}"
         )
     unknown = int(np.isnan(found.share).sum())
     if unknown:
         yield (
-            f"{unknown:,} candidates cannot be told from others in so small a table: "
+            f"{unknown:,} candidates cannot be distinguished from others in so small a table: "
             "collect with more cohorts or more bits"
         )
     if decoded.crowded:
         yield (
-            "one cohort cannot tell more candidates than it has bits apart, so more of those "
-            "detected are wrong than asked for: ask for fewer, or collect with more cohorts"
+            "one cohort cannot distinguish more candidates than it has bits, so more of those "
+            "detected are false than --fdr says: use fewer candidates, or collect with more cohorts"
         )
     if not found.detected.any():
-        yield "no candidate stands out from the noise: ask more devices, or for longer"
+        yield "no candidate is distinguishable from noise: collect from more devices, or for longer"

@@ -30,7 +30,7 @@ _ONE = 1 << PRECISION
 
 
 class Reading(NamedTuple):
-    """What one client holds; without a cohort, it has only this one value to report."""
+    """The value of one client; without a cohort, it reports only this one value."""
 
     client: str
     cohort: int | None
@@ -38,7 +38,7 @@ class Reading(NamedTuple):
 
 
 class SimulatedReport(NamedTuple):
-    """One report with what a real client keeps to itself, as bitmaps (bit j: j is set)."""
+    """One report, with what a real client keeps secret, as bitmaps (bit j: j is set)."""
 
     client: str
     cohort: int
@@ -48,7 +48,7 @@ class SimulatedReport(NamedTuple):
 
 
 def read_values(path: Path, params: Params) -> list[Reading]:
-    """Values, one on each line, each of a client of its own; or client,cohort,value as CSV.
+    """Values, one on each line, each of another client; or client,cohort,value as CSV.
 
     The second form begins with that header.
 
@@ -86,7 +86,7 @@ def encode(
     """One report for each reading; a client that has no cohort draws one.
 
     Raises:
-        EstimateError: the hashing of these files cannot serve such parameters.
+        EstimateError: the hashing of these files does not support such parameters.
     """
     check_hashable(params)
     memo: dict[tuple[str, int, str], int] = {}
@@ -114,7 +114,7 @@ def encode(
 
 
 def _answer(ones: int, size: int, if_one: Fraction, if_zero: Fraction, bits: Bits) -> int:
-    """Each bit 1 with the probability for what it is in `ones`; certainty needs no coin."""
+    """Each bit is 1 with the probability for its value in `ones`; 0 and 1 need no randomness."""
     heads, tails = round(if_one * _ONE), round(if_zero * _ONE)
     zeros = ones ^ ((1 << size) - 1)
     certain = (ones if heads == _ONE else 0) | (zeros if tails == _ONE else 0)
@@ -122,7 +122,7 @@ def _answer(ones: int, size: int, if_one: Fraction, if_zero: Fraction, bits: Bit
 
 
 def count(params: Params, reports: Iterable[SimulatedReport]) -> Counts:
-    """Sum reports up: how many each cohort sent, and how often each bit was set."""
+    """Add reports up: how many each cohort sent, and how often each bit was set."""
     bits = np.zeros((params.m, params.k), np.int64)
     sent = np.zeros(params.m, np.int64)
     size = (params.k + 7) // 8

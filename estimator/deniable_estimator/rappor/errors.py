@@ -1,4 +1,4 @@
-"""What is wrong with a RAPPOR file."""
+"""The error for a RAPPOR file."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Which bits a string sets in each cohort, as google/rappor's clients hash it.
 
 The MD5 digest of the cohort (four bytes, big-endian) followed by the string's UTF-8
-gives h hashes: its first h bytes, each modulo k. Hashes may meet in one bit. Such a hash
-spreads strings over filters; it protects nothing, since anybody can compute it.
+gives h hashes: its first h bytes, each modulo k. Hashes may collide in one bit. The hash only
+spreads strings over filters; it hides nothing, because anybody can compute it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def check_hashable(params: Params) -> None:
 
 
 def bloom_bits(value: str, cohort: int, params: Params) -> list[int]:
-    """The h bits, from 0, that a string sets in a cohort; a bit may stand twice."""
+    """The h bits, from 0, that a string sets in a cohort; a bit may be listed twice."""
     digest = hashlib.md5(cohort.to_bytes(4, "big") + value.encode(), usedforsecurity=False)
     return [byte % params.k for byte in digest.digest()[: params.h]]
 
@@ -46,8 +46,8 @@ def bloom_bits(value: str, cohort: int, params: Params) -> list[int]:
 def read_candidates(path: Path) -> list[str]:
     """The strings of a file, one on each line, without the white space around them.
 
-    Blank lines do not count. Strings are hashed as they stand there: their clients hash
-    the bytes they have, so nothing is normalized.
+    Blank lines are ignored. Strings are hashed without normalization, because the clients hash the
+    bytes that they have.
 
     Raises:
         RapporFileError: the file cannot be read, holds no string, or one twice.
@@ -70,7 +70,7 @@ def write_map(params: Params, candidates: Iterable[str], out: IO[str]) -> None:
     """Write map.csv: each candidate, then its h * m positions cohort * k + bit + 1.
 
     Raises:
-        EstimateError: this hashing cannot serve such parameters.
+        EstimateError: this hashing does not support such parameters.
     """
     check_hashable(params)
     lines = csv.writer(out)

@@ -1,9 +1,9 @@
 """The map.csv: each candidate string with the bits that it sets, cohort by cohort.
 
-A line holds the candidate and h * m positions cohort * k + bit + 1: the first h belong to
-cohort 0, and so on, in any order within their cohort; where two hashes meet, the position
-stands twice. Such files reach tens of megabytes, so a plain one is parsed by whole
-arrays; whatever that does not understand is read again line by line.
+A line has the candidate and h * m positions cohort * k + bit + 1: the first h belong to cohort
+0, and so on, in any order within their cohort. If two hashes collide, the position is listed
+twice. Such files have tens of megabytes, so a plain one is parsed as whole arrays. Anything
+else is read again line by line.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from deniable_estimator.rappor.text import decode_text, read_bytes
 __all__ = ["CandidateMap", "read_map"]
 
 _BLOCK = 1 << 17
-"""Bytes parsed at a time: the arrays stay in the processor's cache."""
+"""Bytes parsed at a time, so that the arrays fit into the processor's cache."""
 _COMMA, _NEWLINE = ord(","), ord("\n")
 _QUOTED = re.compile(rb'"(?:[^"]|"")*"')
 _MOST_DIGITS = 8
-"""Of a position: the largest table has that many."""
+"""The most digits of a position, as many as in the largest table."""
 
 
 class CandidateMap(NamedTuple):
     """M candidates in the file's order, and their design.
 
-    `direct` says that each candidate has a bit of its own, the same in every cohort: the
-    identity map of basic RAPPOR, with which no other string can be encoded.
+    `direct` means that each candidate has its own bit, the same in every cohort: the identity map
+    of basic RAPPOR, with which no other string can be encoded.
     """
 
     candidates: list[str]
@@ -45,7 +45,7 @@ class CandidateMap(NamedTuple):
 
 
 class _Lines(NamedTuple):
-    """What stands in the file: candidates, positions of shape (M, h * m), line numbers."""
+    """The content of the file: candidates, positions of shape (M, h * m), line numbers."""
 
     candidates: list[str]
     positions: NDArray[np.int32]
@@ -85,7 +85,7 @@ def read_map(path: Path, params: Params) -> CandidateMap:
 
 
 def _by_array(path: Path, data: bytes, width: int) -> _Lines | None:
-    """The plain form, digits alone behind a candidate without commas; None if it is another."""
+    """Parse the plain form (only digits after a candidate without commas); None for others."""
     text = data.replace(b"\r\n", b"\n") if b"\r\n" in data else data
     if not text.endswith(b"\n"):
         text += b"\n"

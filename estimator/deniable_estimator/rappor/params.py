@@ -15,7 +15,7 @@ __all__ = ["MOST_CELLS", "Params", "read_params"]
 HEADER = ["k", "h", "m", "p", "q", "f"]
 
 MOST_CELLS = 1 << 24
-"""Of a table, m * k: far above any collection, and within memory."""
+"""The most cells of a table, m * k: more than any collection has, and within memory."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ class Params:
 
     @property
     def p11(self) -> Fraction:
-        """How probable a report sets a bit that the value's filter sets."""
+        """The probability that a report sets a bit that the value's filter sets."""
         return self.q * (1 - self.f / 2) + self.p * self.f / 2
 
     @property
     def p01(self) -> Fraction:
-        """How probable a report sets a bit that the value's filter does not set."""
+        """The probability that a report sets a bit that the value's filter does not set."""
         return self.p * (1 - self.f / 2) + self.q * self.f / 2
 
     @property
@@ -55,7 +55,7 @@ def read_params(path: Path) -> Params:
     """Read params.csv: the header k,h,m,p,q,f and one line of values.
 
     Raises:
-        RapporFileError: the file is of another form, or no collection can have such values.
+        RapporFileError: the file has another form, or impossible values.
     """
     rows = csv.reader(read_text(path).splitlines())
     lines = [(rows.line_num, [cell.strip() for cell in row]) for row in rows if any(row)]

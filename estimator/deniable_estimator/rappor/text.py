@@ -1,4 +1,4 @@
-"""Reading a file as UTF-8 text, or saying what is wrong with it."""
+"""Reads a file as UTF-8 text, with an error that says what is wrong with it."""
 
 from __future__ import annotations
 

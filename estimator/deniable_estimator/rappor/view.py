@@ -1,4 +1,4 @@
-"""A decoding as a terminal shows it: those detected first, with a picture of each interval."""
+"""A decoding in a terminal: detected candidates first, with a bar for each interval."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PICTURE = 20
 
 
 def decoded_view(decoded: Decoded) -> RenderableType:
-    """Detected candidates by share, then the strongest of the others; and what is left."""
+    """Detected candidates by share, then the strongest of the others, and the remaining share."""
     found = decoded.decoding
     detected = int(found.detected.sum())
     parts: list[RenderableType] = [
@@ -62,9 +62,9 @@ def _estimates(decoded: Decoded) -> list[RenderableType]:
         parts.append(Text("Dim: not distinguishable from a string that nobody has.", style="dim"))
     parts.append(
         Text(
-            f"The detected candidates explain {_percent(found.explained_share)} % of the crowd. "
-            f"The other {_percent(rest)} % ({_percent(low)} .. {_percent(high)}) holds strings "
-            "that are not in the map, or too rare to be told from noise."
+            f"The detected candidates explain {_percent(found.explained_share)} % of the devices. "
+            f"The other {_percent(rest)} % ({_percent(low)} .. {_percent(high)}) have strings "
+            "that are not in the map, or too rare to be distinguished from noise."
         )
     )
     return parts
@@ -75,7 +75,7 @@ def _percent(share: float) -> str:
 
 
 def _printable(text: str) -> str:
-    """The text without characters that would steer the terminal."""
+    """The text without control characters for the terminal."""
     return "".join(
         letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text
     )

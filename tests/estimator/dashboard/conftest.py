@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +18,7 @@ from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRow
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.settings import Settings
 
-TOKEN = "correct horse battery staple"
+TOKEN = "Vq3mS0x-8JtYc_1rKfWz5LbNpH2eGdUa"
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC).timestamp()
 YESTERDAY = "2026-11-20"
 
@@ -81,6 +82,13 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     return folder
+
+
+def text_of(client: FlaskClient, path: str) -> str:
+    """The page, once it is no longer being calculated."""
+    while (page := client.get(path)).status_code == 202:
+        time.sleep(0.05)
+    return page.text
 
 
 @pytest.fixture

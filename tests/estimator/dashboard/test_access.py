@@ -2,9 +2,27 @@
 
 from __future__ import annotations
 
+import os
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
-from flask import Flask
+from flask import Flask, Request
 from flask.testing import FlaskClient
+from werkzeug.test import EnvironBuilder
+
+from deniable import Registry
+from deniable_collector.settings import SettingsError
+from deniable_collector.stores import Store
+from deniable_estimator.dashboard import create_app
+from deniable_estimator.dashboard.access.guesses import Guesses
+from deniable_estimator.dashboard.access.sessions import Sessions
+from deniable_estimator.dashboard.problems import Problem
+from deniable_estimator.dashboard.settings import Settings
+
+from .conftest import NOW, TOKEN
 
 PRIVATE = ["/", "/metric/browser", "/metric/browser.csv", "/metric/browser.json", "/nowhere"]
 
@@ -36,7 +54,7 @@ def test_signing_in_never_leads_elsewhere(anybody: FlaskClient, token: str, targ
     assert answer.location == "/"
 
 
-@pytest.mark.parametrize("wrong", ["", "wrong", "correct horse battery stapl", "ü\udce4\x00"])
+@pytest.mark.parametrize("wrong", ["", "wrong", TOKEN[:-1], "ü\udce4\x00"])
 def test_a_wrong_token_is_refused(anybody: FlaskClient, wrong: str) -> None:
     """A wrong token sets no cookie and says so."""
     answer = anybody.post("/login", data={"token": wrong.encode("utf-8", "surrogateescape")})
@@ -121,13 +139,161 @@ def test_a_wrong_login_link_does_not_use_up_the_right_one(app: Flask, token: str
     assert client.get("/").status_code == 200
 
 
+def test_a_copied_cookie_ends_with_its_session(app: Flask, browser: FlaskClient) -> None:
+    """Signing out ends the session for every copy of its cookie, and no other session."""
+    cookie = browser.get_cookie("deniable_dashboard")
+    assert cookie is not None
+    thief, other = app.test_client(), app.test_client()
+    thief.set_cookie("deniable_dashboard", cookie.value)
+    other.post("/login", data={"token": TOKEN})
+    assert thief.get("/").status_code == 200
+    browser.post("/logout")
+    assert thief.get("/").status_code == 401
+    assert other.get("/").status_code == 200
+
+
+def test_sessions_are_shared_and_outlive_a_restart(
+    store: Store, registry: Registry, tmp_path: Path
+) -> None:
+    """Two applications with one file, as processes of one dashboard or before and after a restart
+    are, let the same sessions in and end them for each other; the file is its owner's alone and
+    holds nothing that lets anybody in."""
+    path = tmp_path / "sessions.db"
+    settings = Settings(dashboard_token=TOKEN, dashboard_sessions=str(path))
+    first, second = (
+        create_app(settings, store=store, registry=registry, clock=lambda: NOW).test_client()
+        for _ in range(2)
+    )
+    first.post("/login", data={"token": TOKEN})
+    cookie = first.get_cookie("deniable_dashboard")
+    assert cookie is not None
+    second.set_cookie("deniable_dashboard", cookie.value)
+    assert second.get("/").status_code == 200
+    assert path.stat().st_mode & 0o777 == 0o600
+    with first.session_transaction() as kept:
+        assert kept["session"].encode() not in path.read_bytes()
+    second.post("/logout")
+    assert first.get("/").status_code == 401
+    later = create_app(settings, store=store, registry=registry).test_client()
+    later.set_cookie("deniable_dashboard", cookie.value)
+    assert later.get("/").status_code == 401
+    broken = replace(settings, dashboard_sessions=str(tmp_path / "none" / "sessions.db"))
+    with pytest.raises(SettingsError, match="DENIABLE_DASHBOARD_SESSIONS"):
+        create_app(broken, store=store, registry=registry)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_session_ends_twelve_hours_after_its_last_use(tmp_path: Path) -> None:
+    """Use prolongs it; what has ended is forgotten when somebody signs in; a forked process has a
+    connection of its own."""
+    now = 0.0
+    sessions = Sessions(str(tmp_path / "sessions.db"), lambda: now)
+    session, unused = sessions.begin(), sessions.begin()
+    for _ in range(3):
+        now += 11 * 3600
+        assert sessions.holds(session)
+    assert not sessions.holds(unused)
+    now += 12 * 3600
+    assert not sessions.holds(session)
+    kept = sessions.begin()
+    with closing(sqlite3.connect(tmp_path / "sessions.db")) as file:
+        assert file.execute("SELECT count(*) FROM sessions").fetchone() == (1,)
+    child = os.fork()
+    if not child:
+        os._exit(0 if sessions.holds(kept) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert not sessions.holds("made up")
+
+
+def test_a_cookie_is_secure_where_the_public_address_is(store: Store, registry: Registry) -> None:
+    """DENIABLE_PUBLIC_URL decides, not what the request says of itself: both cookies."""
+    for address, secure in (("https://d.example", True), ("http://d.example:81", False)):
+        settings = Settings(dashboard_token=TOKEN, public_url=address)
+        client = create_app(settings, store=store, registry=registry).test_client()
+        for scheme in ("http", "https"):
+            answer = client.post(
+                "/login?lang=zh-Hans", data={"token": TOKEN}, base_url=f"{scheme}://localhost"
+            )
+            assert ("Secure" in answer.headers["Set-Cookie"]) is secure
+            page = client.get("/login?lang=zh-Hans", base_url=f"{scheme}://x.example")
+            assert ("Secure" in page.headers["Set-Cookie"]) is secure
+        ours = {"Origin": address}
+        assert client.post("/login", data={"token": TOKEN}, headers=ours).status_code == 303
+        theirs = {"Origin": "http://localhost"}
+        assert client.post("/login", data={"token": TOKEN}, headers=theirs).status_code == 403
+
+
+def test_guesses_are_slowed(app: Flask, browser: FlaskClient) -> None:
+    """After ten wrong tokens within a minute, by form, link or header, no token of that network is
+    looked at, not even the right one; whoever has signed in, and other networks, go on."""
+    guesser = app.test_client()
+    guesser.environ_base.update(REMOTE_ADDR="203.0.113.5", HTTP_ACCEPT="text/html")
+    wrong = {"Authorization": "Bearer wrong"}
+    for _ in range(3):
+        assert guesser.post("/login", data={"token": "wrong"}).status_code == 403
+        assert guesser.get("/login?token=wrong").status_code == 303
+        assert guesser.get("/api/v1/metrics", headers=wrong).status_code == 401
+    assert guesser.post("/login", data={"token": TOKEN}).status_code == 303, "a right one is none"
+    assert guesser.get("/metric/browser", headers=wrong).status_code == 401
+    refused = guesser.post("/login", data={"token": TOKEN})
+    assert refused.status_code == 429
+    assert 0 < int(refused.headers["Retry-After"]) <= 60
+    assert f"Wait {refused.headers['Retry-After']} s" in refused.text
+    assert '<form class="card"' in refused.text
+    program = guesser.get("/api/v1/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
+    assert (program.status_code, program.mimetype) == (429, "application/problem+json")
+    assert guesser.get(f"/login?token={TOKEN}").status_code == 429
+    assert guesser.get("/").status_code == 200, "it had signed in before"
+    neighbour, stranger = app.test_client(), app.test_client()
+    neighbour.environ_base["REMOTE_ADDR"] = "203.0.113.77"
+    stranger.environ_base["REMOTE_ADDR"] = "203.0.114.5"
+    assert neighbour.post("/login", data={"token": TOKEN}).status_code == 429
+    assert stranger.post("/login", data={"token": TOKEN}).status_code == 303
+    assert browser.get("/").status_code == 200
+
+
+def test_guesses_are_logged_without_what_or_who(
+    app: Flask, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log counts wrong tokens and slowed networks, at 1, 10, 100 within a minute, and has
+    neither a guess nor an address."""
+    guesser = app.test_client()
+    for network in range(30):
+        guesser.environ_base["REMOTE_ADDR"] = f"203.0.{network}.5"
+        for _ in range(12):
+            guesser.post("/login", data={"token": f"guessed-{network}"})
+    told = [each for each in caplog.records if getattr(each, "event", "") == "wrong-token"]
+    numbers = [(each.fields["wrong"], each.fields["networks_slowed"]) for each in told]
+    assert numbers == [(1, 0), (10, 1), (100, 10)]
+    for each in caplog.records:
+        assert "guessed" not in each.getMessage()
+        assert "203.0" not in each.getMessage()
+
+
+def test_guesses_are_counted_behind_a_proxy() -> None:
+    """Of X-Forwarded-For what a trusted proxy saw counts, and what a client claims does not; the
+    count is over after its minute."""
+    now = 0.0
+    guesses = Guesses("2/minute", 1, lambda: now)
+
+    def request(forwarded: str) -> Request:
+        headers = {"X-Forwarded-For": forwarded}
+        return Request(EnvironBuilder(headers=headers).get_environ())
+
+    for claimed in ("192.0.2.1", "192.0.2.2"):
+        guesses.check(request(f"{claimed}, 203.0.113.5"))
+        guesses.wrong(request(f"{claimed}, 203.0.113.5"))
+    with pytest.raises(Problem):
+        guesses.check(request("198.51.100.1, 203.0.113.6"))
+    guesses.check(request("203.0.113.5, 198.51.100.1"))
+    now = 61.0
+    guesses.check(request("203.0.113.5"))
+
+
 def test_a_new_token_ends_all_sessions(app: Flask, browser: FlaskClient, token: str) -> None:
     """A cookie that was signed under another token is worth nothing."""
     cookie = browser.get_cookie("deniable_dashboard")
     assert cookie is not None
-    from deniable_estimator.dashboard import create_app
-    from deniable_estimator.dashboard.settings import Settings
-
     source = app.extensions["deniable_source"]
     other = create_app(
         Settings(dashboard_token=token[::-1]), store=source.store, registry=source.registry

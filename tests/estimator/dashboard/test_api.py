@@ -29,7 +29,7 @@ BROWSER = "/api/v1/metrics/browser"
 @pytest.fixture
 def program(app: Flask, store: Store, registry: Registry) -> FlaskClient:
     """A program with the dashboard's token; browsers were counted on two days."""
-    fill(store, registry, "browser", [0.35, 0.64, 0.01, 0.0], 20_000, "2026-11-10")
+    fill(store, registry, "browser", [0.35, 0.64, 0.01, 0.0], 20_000, "2026-11-13")
     client = app.test_client()
     client.environ_base["HTTP_AUTHORIZATION"] = HEADERS["Authorization"]
     return client
@@ -49,7 +49,7 @@ def test_the_list_names_every_metric(program: FlaskClient) -> None:
     assert (browser["newest"], browser["age_days"]) == ("2026-11-20", 1)
     assert (listed["silent"]["n"], listed["silent"]["newest"]) == (0, None)
     assert [name for name, each in listed.items() if each["expired"]] == ["old"]
-    assert document["from"] == "2026-10-23"
+    assert document["from"] == "2026-10-24"
     found = rows(program.get("/api/v1/metrics?q=opens&format=csv").text)
     assert [each["name"] for each in found] == ["browser"]
 
@@ -60,7 +60,7 @@ def test_a_metric_tells_what_was_collected(program: FlaskClient) -> None:
     assert document["values"][2] == "<script>alert(1)</script>"
     (scheme,) = document["schemes"]
     assert scheme["in_force"]
-    assert scheme["windows"] == ["2026-11-10", "2026-11-20"]
+    assert scheme["windows"] == ["2026-11-13", "2026-11-20"]
 
 
 def test_an_estimate_is_that_of_the_library(
@@ -91,7 +91,7 @@ def test_an_estimate_can_be_cut(program: FlaskClient) -> None:
 def test_a_trend_tells_each_period(program: FlaskClient) -> None:
     """By day and by week, of all values or one, as JSON and as lines."""
     found = rows(program.get(f"{BROWSER}/trend?format=csv&value=chrome").text)
-    assert [each["period"] for each in found] == ["2026-11-10", "2026-11-20"]
+    assert [each["period"] for each in found] == ["2026-11-13", "2026-11-20"]
     assert float(found[1]["change"]) == pytest.approx(0.1, abs=0.001)
     document = program.get(f"{BROWSER}/trend?by=week&value=chrome").json
     answered = [each for each in document["periods"] if each["n"]]
@@ -107,12 +107,12 @@ def test_a_comparison_tells_what_changed(program: FlaskClient) -> None:
         "from": "2026-11-08",
         "to": "2026-11-14",
         "n": 20_000,
-        "windows": ["2026-11-10"],
+        "windows": ["2026-11-13"],
     }
     changed = {each["value"]: each["changed"] for each in document["values"]}
     assert changed["chrome"]
     assert not changed["<script>alert(1)</script>"]
-    other = "&before_from=2026-11-10&before_to=2026-11-10&value=chrome&format=csv"
+    other = "&before_from=2026-11-13&before_to=2026-11-13&value=chrome&format=csv"
     (line,) = rows(program.get(f"{BROWSER}/comparison{query}{other}").text)
     assert float(line["difference"]) == pytest.approx(0.1, abs=0.001)
 
@@ -165,6 +165,54 @@ def test_an_answer_that_has_not_changed_is_not_sent_again(
     changed = program.get(f"{BROWSER}/estimate", headers={"If-None-Match": tag})
     assert changed.status_code == 200
     assert changed.json["n"] == 41_000
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/v1/metrics?q=anybody",
+        f"{BROWSER}/estimate",
+        f"{BROWSER}/trend",
+        f"{BROWSER}/trend?by=week",
+        f"{BROWSER}/comparison?before_from=2026-10-01&before_to=2026-10-12",
+        f"{BROWSER}/comparison?from=2026-11-15&to=2026-11-20",
+    ],
+)
+def test_midnight_changes_the_tag_of_the_last_days(
+    store: Store, registry: Registry, path: str
+) -> None:
+    """The days that an answer is about are part of its tag: those of the days up to now are asked
+    for again on the next day, although no report has come; those of named days are not."""
+    fill(store, registry, "browser", [0.35, 0.64, 0.01, 0.0], 20_000, "2026-11-10")
+    now = [NOW]
+    app = create_app(
+        Settings(dashboard_token=TOKEN), store=store, registry=registry, clock=lambda: now[0]
+    )
+    program = app.test_client()
+    first = program.get(path, headers=HEADERS)
+    assert first.status_code == 200
+    known = {**HEADERS, "If-None-Match": first.headers["ETag"]}
+    assert program.get(path, headers=known).status_code == 304
+    now[0] += 86_400
+    second = program.get(path, headers=known)
+    if "to=2026-11-20" in path:
+        assert second.status_code == 304
+        return
+    assert second.status_code == 200
+    assert second.json != first.json
+
+
+def test_the_compared_days_are_part_of_the_tag(program: FlaskClient) -> None:
+    """Two comparisons of the same tallies over other days are two answers."""
+    tags = {
+        program.get(
+            f"{BROWSER}/comparison?from={first}&to=2026-11-20&before_from={start}&before_to={end}"
+        ).headers["ETag"]
+        for first in ("2026-11-14", "2026-11-15")
+        for start in ("2026-11-08", "2026-11-09")
+        for end in ("2026-11-10", "2026-11-11")
+    }
+    assert len(tags) == 8
 
 
 def test_a_changed_declaration_changes_the_tag(store: Store) -> None:

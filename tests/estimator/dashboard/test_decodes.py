@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, is_dataclass, replace
@@ -21,7 +22,9 @@ from deniable_estimator.dashboard.decodes import (
     size_of,
 )
 from deniable_estimator.estimate import estimate
+from deniable_estimator.history import inspect, look
 from deniable_estimator.participation import Participation
+from deniable_estimator.reading import Part, Question
 from deniable_estimator.sampling import sample_tally
 
 Progress = Callable[[int, int], None]
@@ -43,7 +46,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def decodes(clock: Clock) -> Decodes:
-    return Decodes(10_000, clock)
+    return Decodes(10_000, clock, most=16, most_of_one=4)
 
 
 @pytest.fixture
@@ -150,6 +153,29 @@ def test_estimates_and_texts_are_weighed(count: int, listed: bool) -> None:
     assert 50_000 < size_of(["a.example"] * 1000) < 200_000
 
 
+@pytest.mark.parametrize("count", [4, 1_000])
+def test_looks_and_histories_are_weighed(count: int) -> None:
+    """The bytes of what is looked at in a window, and of a page of 28 of them, are told to within
+    a third; several windows at once only point to those that are known by themselves."""
+    mechanism = design("auto", count, 2.0)
+    scheme = Scheme("category", mechanism, tuple(f"{place}.example" for place in range(count)))
+    rng = np.random.default_rng(1)
+    looks = []
+    for day in range(1, 29):
+        tally = sample_tally(scheme, np.full(count, 4_000_000 // count // 100), rng)
+        question = Question((Part(tally, scheme, None, Participation.evenly(tally)),))
+        found = look(f"2026-11-{day:02}", question)
+        assert found is not None
+        looks.append(found)
+    # The strings are those of the scheme.
+    whole = weight((looks[0],), {id(scheme.values), *map(id, scheme.values or ())})
+    assert 0.67 * whole < size_of((looks[0],)) < 1.33 * whole
+    assert size_of(tuple(looks)) < 1_000
+    history = inspect("m", looks)
+    whole = weight(history, {id(scheme.values), *map(id, scheme.values or ())})
+    assert 0.67 * whole < size_of(history) < 1.5 * whole
+
+
 def test_short_work_is_answered_at_once(decodes: Decodes) -> None:
     """Work that ends within one's patience needs no second request, and its error is raised."""
     assert decodes.job(b"a", lambda progress: 7, 10) == 7
@@ -215,39 +241,76 @@ def test_work_that_nobody_asks_for_stops(
     assert decodes.job(b"a", work, 10) == "done"
 
 
-def test_so_much_work_is_refused(decodes: Decodes, gate: threading.Event) -> None:
-    """Beyond sixteen jobs no more is begun; who asks for one of them is still told of it."""
+def test_so_much_work_is_refused(decodes: Decodes, clock: Clock, gate: threading.Event) -> None:
+    """Beyond sixteen jobs of all, or four of one reader, no more is begun, and the refusal tells
+    whose they are and when to ask again; who asks for one of them is still told of it."""
 
     def work(progress: Progress) -> bool:
         return gate.wait(10)
 
     for number in range(16):
         with pytest.raises(StillDecoding):
-            decodes.job(bytes([number]), work, 0)
-    with pytest.raises(TooManyDecodes):
-        decodes.job(b"another", work, 0)
+            decodes.job(bytes([number]), work, 0, reader=f"reader {number // 4}")
+        if number == 3:
+            with pytest.raises(
+                TooManyDecodes, match="of yours that wait or are under way: 4"
+            ) as caught:
+                decodes.job(b"another", work, 0, reader="reader 0")
+            assert caught.value.yours
+    with pytest.raises(TooManyDecodes, match=r": 16, .* Ask again in 1 s") as caught:
+        decodes.job(b"another", work, 0, reader="reader 4")
+    assert not caught.value.yours
     with pytest.raises(StillDecoding):
-        decodes.job(bytes([3]), work, 0)
+        decodes.job(bytes([3]), work, 0, reader="reader 4")
     gate.set()
     assert all(decodes.job(bytes([number]), work, 10) for number in range(16))
 
 
+def test_a_refusal_says_when_there_will_be_room(clock: Clock) -> None:
+    """After jobs that took half a minute each, one of two that run ends in about 15 seconds; of
+    the four of a reader who shares the queue with another's four, in twice that time."""
+    decodes = Decodes(10_000, clock, workers=2, most=8, most_of_one=4)
+    gate = threading.Event()
+
+    def long(progress: Progress) -> None:
+        clock.now += 30
+
+    for number in range(30):
+        decodes.job(b"long%d" % number, long, 10)
+    for number in range(8):
+        with pytest.raises(StillDecoding):
+            decodes.job(bytes([number]), lambda progress: gate.wait(30), 0, reader=str(number % 2))
+    for reader, seconds in (("0", 30), ("2", 15)):
+        with pytest.raises(TooManyDecodes) as caught:
+            decodes.job(b"another", long, 0, reader=reader)
+        assert abs(caught.value.retry_after - seconds) <= 1
+    gate.set()
+
+
 def test_few_may_wait_long(decodes: Decodes, gate: threading.Event) -> None:
-    """Four wait as long as they like; the fifth is told at once to come back, so that pages
-    always find a free thread."""
+    """Four wait as long as they like, four more for a second, and the ninth is told at once to
+    come back, so that threads stay free for others."""
     waiting = threading.Semaphore(0)
 
     def work(progress: Progress) -> bool:
         waiting.release()
         return gate.wait(30)
 
-    with ThreadPoolExecutor(4) as pool:
+    with ThreadPoolExecutor(8) as pool:
         patient = [pool.submit(decodes.job, b"a", work, 30.0) for _ in range(4)]
         assert waiting.acquire(timeout=10)
         while decodes._seats._value:
             assert not gate.wait(0.01)
+        brief = [pool.submit(decodes.job, b"a", work, 30.0) for _ in range(4)]
+        while decodes._brief_seats._value:
+            assert not gate.wait(0.01)
+        begun = time.monotonic()
         with pytest.raises(StillDecoding):
             decodes.job(b"a", work, 30.0)
+        assert time.monotonic() - begun < 0.5
+        for each in brief:
+            with pytest.raises(StillDecoding):
+                each.result(30)
         gate.set()
         results = [each.result(30) for each in patient]
     assert results == [True] * 4

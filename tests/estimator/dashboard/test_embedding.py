@@ -18,6 +18,7 @@ from deniable_estimator.dashboard.settings import Settings
 from .conftest import NOW, TOKEN
 
 SITE = "https://wiki.acme.example"
+HERE = "http://localhost"
 DAY = 86_400
 
 Visit = Callable[..., FlaskClient]
@@ -25,12 +26,19 @@ Visit = Callable[..., FlaskClient]
 
 @pytest.fixture
 def visit(store: Store, registry: Registry) -> Visit:
-    """Opens a browser, signed in or not: visit(now, token=..., origins=..., signed_in=...)."""
+    """Opens a browser: visit(now, token=..., origins=..., public_url=..., signed_in=...)."""
 
     def visit(
-        now: float = NOW, *, token: str = TOKEN, origins: str = SITE, signed_in: bool = False
+        now: float = NOW,
+        *,
+        token: str = TOKEN,
+        origins: str = SITE,
+        public_url: str = HERE,
+        signed_in: bool = False,
     ) -> FlaskClient:
-        settings = Settings(dashboard_token=token, dashboard_frame_ancestors=origins)
+        settings = Settings(
+            dashboard_token=token, dashboard_frame_ancestors=origins, public_url=public_url
+        )
         app = create_app(settings, store=store, registry=registry, clock=lambda: now)
         client = app.test_client()
         client.environ_base["HTTP_ACCEPT"] = "text/html"
@@ -44,7 +52,7 @@ def visit(store: Store, registry: Registry) -> Visit:
 def link_on(client: FlaskClient, path: str) -> str:
     """The link in the HTML that a page offers to copy."""
     page = html.unescape(html.unescape(client.get(path).text))
-    found = re.search(r'<iframe src="http://localhost(/embed/[^"]+)"', page)
+    found = re.search(rf'<iframe src="{HERE}(/embed/[^"]+)"', page)
     assert found is not None
     return found[1]
 
@@ -112,6 +120,24 @@ def test_without_a_site_no_link_is_made(visit: Visit) -> None:
     page = visit(origins="", signed_in=True).get("/metric/browser").text
     assert "DENIABLE_DASHBOARD_FRAME_ANCESTORS" in page
     assert "iframe" not in page
+
+
+def test_a_link_never_names_the_host_of_a_request(visit: Visit) -> None:
+    """Whoever sends a request chooses its Host and, without a trusted proxy, its forwarded ones;
+    the link names the address of the setting. Without it there is no link, and the page says what
+    to set."""
+    here = "https://deniable.acme.example"
+    app = visit(public_url=here).application
+    anybody = app.test_client(use_cookies=False)
+    cookie = anybody.post("/login", data={"token": TOKEN}).headers["Set-Cookie"].partition(";")[0]
+    for host in ("evil.example", "localhost"):
+        headers = {"Host": host, "X-Forwarded-Host": "evil.example", "Cookie": cookie}
+        page = html.unescape(html.unescape(anybody.get("/metric/browser", headers=headers).text))
+        assert f'<iframe src="{here}/embed/metric/browser?' in page
+        assert "evil.example" not in page
+    without = visit(public_url="", signed_in=True).get("/metric/browser").text
+    assert "iframe" not in without
+    assert "DENIABLE_PUBLIC_URL" in without
 
 
 def test_a_link_follows_the_calendar_unless_it_names_days(visit: Visit) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Iterator
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import quote
@@ -34,6 +35,7 @@ from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.language import LANGUAGES, TRANSLATIONS
 from deniable_estimator.dashboard.settings import Settings
 from deniable_estimator.dashboard.texts import files, template
+from deniable_estimator.dashboard.workers import Closed, TooHeavy
 from deniable_estimator.messages import Message, translated
 
 from .conftest import NOW, TOKEN, fill
@@ -44,7 +46,8 @@ NAMES = frozenset(
     (
         *("deniable", "CSV", "JSON", "SVG", "PNG", "HTML", "English", "TLS", "UTF-8", "MiB"),
         *("epsilon", "sample_rate", "DENIABLE_CANDIDATES_DIR", "DENIABLE_STORE"),
-        *("RAPPOR", "basic", "one-time", "Hadamard", "Count", "Mean", "Sketch"),
+        *("DENIABLE_DASHBOARD_MEMORY", "DENIABLE_DASHBOARD_SECONDS"),
+        *("RAPPOR", "basic", "one-time", "Hadamard", "Count", "Mean", "Sketch", "odds"),
         # What an address may say.
         *("share", "declared", "day", "week", "month"),
     )
@@ -268,8 +271,12 @@ def test_the_door_is_in_chinese(rich: Flask) -> None:
     in_chinese(client.post("/login", data={"token": "no"}))
 
 
-def test_a_framed_chart_is_in_the_language_of_its_link(reader: FlaskClient) -> None:
+def test_a_framed_chart_is_in_the_language_of_its_link(
+    rich: Flask, reader: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The language is no part of what the signature of a link holds together, nor remembered."""
+    offered = replace(rich.extensions["deniable_embedding"], public_url="http://localhost")
+    monkeypatch.setitem(rich.extensions, "deniable_embedding", offered)
     page = reader.get("/metric/m1").get_data(as_text=True)
     link = re.search(r'src="(http://localhost/embed[^"]*)"', page.replace("&#34;", '"'))
     assert link
@@ -277,7 +284,7 @@ def test_a_framed_chart_is_in_the_language_of_its_link(reader: FlaskClient) -> N
     in_chinese(reader.get(address))
     answer = reader.get(f"{address}&lang=en")
     assert answer.headers["Content-Language"] == "en"
-    assert "One answer moves an even guess" in answer.get_data(as_text=True)
+    assert "One answer: a 50/50 guess" in answer.get_data(as_text=True)
     assert "deniable_language" not in str(answer.headers)
     in_chinese(reader.get("/embed/metric/m1?lang=zh-Hans"))
 
@@ -295,7 +302,11 @@ def test_waiting_and_alarms_are_in_chinese(rich: Flask, reader: FlaskClient) -> 
         for progress in (StillDecoding(1, 7, 2.0), StillDecoding(0, 0, 3.0)):
             assert english(render_template("decoding.html", progress=progress)) == []
             assert english(translated(str(progress), CHINESE)) == []
-        assert english(translated(str(TooManyDecodes()), CHINESE)) == []
+        for yours in (False, True):
+            refusal = TooManyDecodes(8, 5, yours=yours)
+            assert english(translated(str(refusal), CHINESE)) == []
+        for refused in (TooHeavy(1 << 30, 60), Closed()):
+            assert english(translated(str(refused), CHINESE)) == []
         for name in SENTENCES:
             told = translated(Figure(name, "", 0.25, 0.125, 0.0, value="甲").text, CHINESE)
             assert english(told) == []
@@ -430,11 +441,11 @@ def test_a_message_is_its_english_text() -> None:
     """Whoever knows nothing of languages sees a str; whoever does finds its template."""
     from deniable_estimator.messages import counted, joined, message, recognized
 
-    made = message("only {n} reports: far too few to speak for a crowd", n=7)
-    assert made == "only 7 reports: far too few to speak for a crowd"
+    made = message("only {n} reports: too few to draw conclusions about all devices", n=7)
+    assert made == "only 7 reports: too few to draw conclusions about all devices"
     assert str(ValueError(made)) is made
     assert translated(made, LANGUAGES["en"]) == made
-    assert translated(made, CHINESE) == "只有 7 份上报：远不足以代表人群"
+    assert translated(made, CHINESE) == "只有 7 份上报：太少，无法推断全部设备的情况"
     assert translated("browser", CHINESE) == "browser"
     assert counted("{count} a", "{count} b", 1) == "1 a"
     assert counted("{count} a", "{count} b", 2) == "2 b"

@@ -28,6 +28,7 @@ from deniable_estimator.dashboard.access.token_command import token as token_com
 from .conftest import REGISTRY, fill
 
 DOCS = Path(__file__).parents[3] / "docs"
+PEOPLE = "c0Yt8nRkV2-hWq5JxZ_e7mDsLbG4uTpA"
 GRAFANA: dict[str, Any] = json.loads((DOCS / "grafana" / "deniable.json").read_text())
 
 
@@ -74,7 +75,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
             "DENIABLE_STORE": url,
             "DENIABLE_API_TOKENS_FILE": str(folder / "tokens.toml"),
             "DENIABLE_DASHBOARD_BIND": "127.0.0.1:0",
-            "DENIABLE_DASHBOARD_TOKEN": "a token for people alone",
+            "DENIABLE_DASHBOARD_TOKEN": PEOPLE,
         },
     )
     assert process.stdout is not None
@@ -224,7 +225,7 @@ def test_the_examples_of_the_documentation_work(live: Live) -> None:
     text = (DOCS / "api.md").read_text(encoding="utf-8")
     addresses = set(re.findall(r"https://deniable\.acme\.example(/api/v1/[^\s\"'`)]*)", text))
     assert len(addresses) >= 5
-    people = Live(live.address, "a token for people alone")
+    people = Live(live.address, PEOPLE)
     for path in addresses:
         known = re.sub(r"/metrics/\w+", "/metrics/browser", path)
         kind, body = people.get(live.address + known)

@@ -80,6 +80,17 @@ def test_the_earlier_period_is_named(browser: FlaskClient) -> None:
     assert "“before_from” is not a date." in page.text
 
 
+def test_periods_that_overlap_keep_the_form(browser: FlaskClient) -> None:
+    """Two periods that share a day cannot be compared: the form stays, and the period to compare
+    with is marked."""
+    days = "from=2026-11-20&to=2026-11-20&before_from=2026-11-19&before_to=2026-11-20"
+    page = browser.get(f"/metric/browser/compare?{days}")
+    assert page.status_code == 400
+    assert invalid(page.text) == {"before_from", "before_to"}
+    assert fields(page.text)["before_to"] == "2026-11-20"
+    assert "2026-11-20" in page.text.partition('role="alert"')[2]
+
+
 def test_what_is_no_date_stays_in_its_field(browser: FlaskClient) -> None:
     """A date field of a browser drops what is no date, so that it stands in a field of text; and
     it is escaped."""

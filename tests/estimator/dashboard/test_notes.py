@@ -25,12 +25,12 @@ def test_what_always_stands_is_a_footnote(
 ) -> None:
     """That the same devices may have reported on several days is true of every longer range: it
     is told below the chart and is no warning, on the metric's page and on the comparison."""
-    for day in ("2026-11-17", "2026-11-18", "2026-11-19"):
+    for day in ("2026-11-12", "2026-11-13", "2026-11-19"):
         fill(store, registry, "browser", [0.3, 0.69, 0.01, 0.0], 20_000, day)
     two_days = "from=2026-11-19&to=2026-11-20"
     for path in (
         f"/metric/browser?{two_days}",
-        f"/metric/browser/compare?{two_days}&before_from=2026-11-17&before_to=2026-11-18",
+        f"/metric/browser/compare?{two_days}&before_from=2026-11-12&before_to=2026-11-13",
     ):
         page = browser.get(path).text
         assert notes(page) == []

@@ -107,7 +107,7 @@ def test_the_choices_are_those_of_the_registry(client: FlaskClient) -> None:
 def test_the_overview_warns(client: FlaskClient) -> None:
     """Too few devices, nothing but noise and a near expiry are said; what is well is not."""
     page = client.get("/").text
-    cards = dict(zip(shown(page), page.split('<li class="card metric">')[1:], strict=True))
+    cards = dict(zip(shown(page), page.split('<li class="card metric')[1:], strict=True))
     assert "note" not in cards["dark_mode"]
     assert "Few devices are expected: " in cards["large_text"]
     assert "Nothing stands out" in cards["large_text"]
@@ -131,6 +131,6 @@ def test_an_anomalous_metric_is_marked(empty_store: Store, registry: Registry) -
     assert "Anomalous" not in client.get("/").text
     fill(empty_store, registry, "large_text", [1.3, -0.3], 20_000)
     page = client.get("/").text
-    cards = dict(zip(shown(page), page.split('<li class="card metric">')[1:], strict=True))
+    cards = dict(zip(shown(page), page.split('<li class="card metric')[1:], strict=True))
     assert "Anomalous" in cards["large_text"]
     assert "Anomalous" not in cards["dark_mode"]

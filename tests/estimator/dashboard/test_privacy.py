@@ -139,7 +139,7 @@ def test_pages_picture_the_change_of_a_belief(browser: FlaskClient) -> None:
     ):
         found = re.search(r'role="img"[^>]*aria-label="([^"]*)"', picture)
         assert found is not None
-        assert found[1].startswith(f"{what}: an even guess is right 50 times in 100 before")
+        assert found[1].startswith(f"{what}: a 50/50 guess is right 50 times in 100 before")
         assert "before: 50</text>" in picture
         assert "after: at most " in picture
     assert 'width="23.2%"' in pictures[0]
@@ -152,6 +152,6 @@ def test_pages_picture_the_change_of_a_belief(browser: FlaskClient) -> None:
 
 def test_every_page_of_a_metric_says_what_an_answer_risks(browser: FlaskClient) -> None:
     """Cards and comparisons carry the label in a sentence."""
-    told = "One answer moves an even guess about a device from 50 to at most 73.2 in 100."
+    told = "One answer: a 50/50 guess becomes right at most 73.2% of the time."
     assert browser.get("/").text.count(told) == 4
     assert browser.get("/metric/browser/compare").text.count(told) == 1

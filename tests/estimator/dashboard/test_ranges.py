@@ -2,20 +2,46 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from deniable_estimator.dashboard.ranges import DayRange, RangeError, before, presets, read_range
+from deniable import windows
+from deniable_estimator.dashboard.ranges import (
+    DayRange,
+    RangeError,
+    before,
+    earlier_range,
+    presets,
+    read_range,
+)
 
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC).timestamp()
 
 
-def test_what_is_left_out_is_thirty_days_until_today() -> None:
-    """Without dates a page shows the last 30 days; with one, what leads up to it."""
-    assert read_range({}, NOW) == DayRange(date(2026, 10, 23), date(2026, 11, 21))
-    assert read_range({"to": "2026-10-30"}, NOW).first == date(2026, 10, 1)
-    assert read_range({"from": "2026-11-20", "to": ""}, NOW).days == 2
+def test_what_is_left_out_ends_with_the_last_complete_window() -> None:
+    """Without dates a page shows 28 days up to yesterday, four weeks up to Sunday or three whole
+    months; with one, what leads up to it, and today if nothing earlier is asked for."""
+    assert read_range({}, NOW) == DayRange(date(2026, 10, 24), date(2026, 11, 20))
+    assert read_range({}, NOW, "week") == DayRange(date(2026, 10, 19), date(2026, 11, 15))
+    assert read_range({}, NOW, "month") == DayRange(date(2026, 8, 1), date(2026, 10, 31))
+    assert read_range({"to": "2026-10-30"}, NOW).first == date(2026, 10, 3)
+    assert read_range({"to": "2026-01-15"}, NOW, "month").first == date(2025, 11, 1)
+    assert read_range({"from": "2026-11-20", "to": ""}, NOW).days == 1
+    assert read_range({"from": "2026-11-21"}, NOW).days == 1
+
+
+def test_windows_are_left_out_by_name() -> None:
+    """They are kept in order, once each, and survive the address; what is no window of that kind
+    is refused, and so are more than a hundred."""
+    asked = read_range({"without": " 2026-11-12,2026-11-03,2026-11-12"}, NOW)
+    assert asked.without == ("2026-11-03", "2026-11-12")
+    assert read_range(asked.query, NOW) == asked
+    assert read_range({"without": "2026-W46"}, NOW, "week").without == ("2026-W46",)
+    many = ",".join((date(2026, 1, 1) + timedelta(each)).isoformat() for each in range(101))
+    for text in ("2026-W46", "2026-13-01", "yesterday", many):
+        with pytest.raises(RangeError, match="without"):
+            read_range({"without": text}, NOW)
 
 
 @pytest.mark.parametrize(
@@ -38,19 +64,62 @@ def test_the_first_days_of_the_calendar_are_no_accident() -> None:
     assert read_range({"to": "0001-01-05"}, NOW).days == 1
 
 
-def test_presets_end_today_and_survive_the_address() -> None:
-    """Each preset is a range that reads back as itself."""
-    for preset in presets(NOW):
-        assert preset.range.last == date(2026, 11, 21)
+@pytest.mark.parametrize(
+    ("kind", "last", "lengths"),
+    [
+        ("day", date(2026, 11, 20), [7, 28, 91, 364]),
+        ("week", date(2026, 11, 15), [7, 28, 91, 364]),
+        ("month", date(2026, 10, 31), [31, 92, 365]),
+    ],
+)
+def test_presets_end_with_the_last_complete_window(
+    kind: windows.Kind, last: date, lengths: list[int]
+) -> None:
+    """Each preset is whole windows that are over, reads back as itself, and is compared with
+    others of the same weekdays that end where it begins."""
+    assert [preset.range.days for preset in presets(NOW, kind)] == lengths
+    for preset in presets(NOW, kind):
+        assert preset.range.last == last
         assert read_range(preset.range.query, NOW) == preset.range
-    assert read_range({}, NOW) in [preset.range for preset in presets(NOW)]
+        earlier = before(preset.range, kind)
+        assert earlier.last == preset.range.first - timedelta(days=1)
+        assert kind == "month" or earlier.days == preset.range.days
+    assert read_range({}, NOW, kind) in [preset.range for preset in presets(NOW, kind)]
 
 
-def test_the_days_before_share_no_window() -> None:
-    """As many days, ending before the first window that the range touches; never before year 1."""
+def test_the_days_before_share_no_window_and_have_the_same_weekdays() -> None:
+    """As many whole weeks back as it takes; of months, as many whole ones; never before year 1."""
     days = DayRange(date(2026, 11, 18), date(2026, 11, 20))
-    assert before(days, "day") == DayRange(date(2026, 11, 15), date(2026, 11, 17))
-    assert before(days, "week") == DayRange(date(2026, 11, 13), date(2026, 11, 15))
-    assert before(days, "month") == DayRange(date(2026, 10, 29), date(2026, 10, 31))
+    assert before(days, "day") == DayRange(date(2026, 11, 11), date(2026, 11, 13))
+    assert before(days, "week") == DayRange(date(2026, 11, 11), date(2026, 11, 13))
+    assert before(days, "month") == DayRange(date(2026, 10, 1), date(2026, 10, 31))
+    across = DayRange(date(2026, 11, 14), date(2026, 11, 17))
+    assert before(across, "week") == DayRange(date(2026, 10, 31), date(2026, 11, 3))
+    day = DayRange(date(2026, 11, 20), date(2026, 11, 20))
+    assert before(day, "day") == DayRange(date(2026, 11, 13), date(2026, 11, 13))
+    thirty = DayRange(date(2026, 10, 22), date(2026, 11, 20))
+    assert before(thirty, "day") == DayRange(date(2026, 9, 17), date(2026, 10, 16))
     early = DayRange(date(1, 1, 9), date(1, 1, 31))
-    assert before(early, "day") == DayRange(date(1, 1, 8), date(1, 1, 8))
+    assert before(early, "day") == DayRange(date(1, 1, 1), date(1, 1, 1))
+
+
+def test_what_is_left_out_is_left_out_before() -> None:
+    """A day that is left out leaves out its weekday in the days before; weeks and months do not."""
+    days = DayRange(date(2026, 11, 14), date(2026, 11, 20), ("2026-10-01", "2026-11-18"))
+    assert before(days, "day").without == ("2026-10-01", "2026-11-11", "2026-11-18")
+    weeks = DayRange(date(2026, 11, 2), date(2026, 11, 15), ("2026-W45",))
+    assert before(weeks, "week").without == ("2026-W45",)
+
+
+def test_other_days_before_can_be_named() -> None:
+    """What is not named is as it would be; only days that hold the same weekdays leave the same
+    ones out."""
+    days = DayRange(date(2026, 11, 14), date(2026, 11, 20), ("2026-11-18",))
+    assert earlier_range(days, "day", None, "", NOW) == before(days, "day")
+    alike = earlier_range(days, "day", "2026-10-31", "2026-11-06", NOW)
+    assert alike.without == ("2026-11-04", "2026-11-18")
+    assert earlier_range(days, "day", "2026-11-07", None, NOW) == before(days, "day")
+    other = earlier_range(days, "day", "2026-11-01", "2026-11-13", NOW)
+    assert other == DayRange(date(2026, 11, 1), date(2026, 11, 13), ("2026-11-18",))
+    with pytest.raises(RangeError):
+        earlier_range(days, "day", "x", None, NOW)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
+import secrets
+import shlex
 import socket
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -17,6 +21,8 @@ from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.commands import dashboard
 from deniable_estimator.dashboard.settings import Settings
 
+from .conftest import TOKEN
+
 GOOD = (
     'schema = 1\napp = "example"\n'
     '[metrics.m]\ntype = "boolean"\ndescription = "?"\nowner = "me"\n'
@@ -27,10 +33,10 @@ GOOD = (
 def test_the_token_may_stand_in_a_file(tmp_path: Path) -> None:
     """A secret that is mounted as a file is read without its line break."""
     path = tmp_path / "token"
-    path.write_text("0123456789abcdef\n")
+    path.write_text(f"{TOKEN}\n")
     settings = Settings.from_env({"DENIABLE_DASHBOARD_TOKEN_FILE": str(path)})
-    assert settings.dashboard_token == "0123456789abcdef"
-    assert "0123456789abcdef" not in repr(settings)
+    assert settings.dashboard_token == TOKEN
+    assert TOKEN not in repr(settings)
 
 
 def test_every_bad_setting_is_named_at_once() -> None:
@@ -59,6 +65,55 @@ def test_the_collector_knows_the_dashboard_s_names() -> None:
     assert collector.Settings.from_env(dict.fromkeys(mine, "1")) == collector.Settings()
     with pytest.raises(SettingsError, match="write DENIABLE_DASHBOARD_TOKEN"):
         Settings.from_env({"DENIABLE_DASHBOARD_TOKN": "1"})
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        "short",
+        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+        "0123456789abcdef0123456789abcdef",
+        "correct horse battery staple",
+        "Password2026!Password2026!",
+        secrets.token_urlsafe(6),
+    ],
+)
+def test_a_token_that_can_be_guessed_is_refused(token: str) -> None:
+    """Short ones, repeated ones, rows and words; the message has a command whose token is taken,
+    and does not repeat the bad one."""
+    with pytest.raises(SettingsError, match="DENIABLE_DASHBOARD_TOKEN can be guessed") as caught:
+        Settings.from_env({"DENIABLE_DASHBOARD_TOKEN": token})
+    assert token not in str(caught.value)
+    command = re.search(r"`(.+)`", str(caught.value))
+    assert command is not None
+    made = subprocess.check_output(shlex.split(command[1]), text=True).strip()
+    assert Settings.from_env({"DENIABLE_DASHBOARD_TOKEN": made}).dashboard_token == made
+
+
+@pytest.mark.parametrize("count", [16, 32, 64])
+def test_a_random_token_is_taken(count: int) -> None:
+    """So many random bytes, as hexadecimal digits; of 16, zxcvbn underestimates fewer than one in
+    a million below the limit."""
+    made = secrets.token_hex(count)
+    assert Settings.from_env({"DENIABLE_DASHBOARD_TOKEN": made}).dashboard_token == made
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("PUBLIC_URL", "deniable.acme.example"),
+        ("PUBLIC_URL", "https://deniable.acme.example/"),
+        ("PUBLIC_URL", 'https://x.example" onload="'),
+        ("DASHBOARD_GUESSES", "0/minute"),
+        ("DASHBOARD_GUESSES", "many"),
+    ],
+)
+def test_addresses_and_rates_are_checked(name: str, text: str) -> None:
+    """What is no address, or no rate, is refused at the start."""
+    with pytest.raises(SettingsError, match=f"DENIABLE_{name} must be"):
+        Settings.from_env({f"DENIABLE_{name}": text})
+    good = {"PUBLIC_URL": "https://[2001:db8::1]:8443", "DASHBOARD_GUESSES": "5/second"}[name]
+    assert Settings.from_env({f"DENIABLE_{name}": good})
 
 
 def test_no_dashboard_opens_without_a_token(empty_store: Store, registry: Registry) -> None:

@@ -131,7 +131,7 @@ def test_a_page_comes_back_by_itself_until_it_is_done(browser: FlaskClient, slow
     assert answer.status_code == 202
     assert answer.headers["Refresh"] == "2"
     assert answer.headers["Cache-Control"] == "no-store"
-    assert "is being calculated" in answer.text
+    assert "Calculating the result" in answer.text
     assert "<script" not in answer.text
     slow.gate.set()
     assert "a.example leads" in answered(browser, "/metric/site").text
@@ -200,13 +200,18 @@ def test_a_program_waits_and_is_then_told_to_come_back(program: FlaskClient, slo
     assert slow.count == 3
 
 
-def test_an_upload_that_takes_long_is_explained(browser: FlaskClient, slow: Slow) -> None:
-    """A page cannot send the list again by itself; it says that nothing is lost by doing so."""
+def test_an_upload_that_takes_long_leads_to_its_page(browser: FlaskClient, slow: Slow) -> None:
+    """The list is kept at once, and the page that it leads to comes back by itself until its
+    strings are decoded."""
     form = {"candidates": (io.BytesIO(b"a.example\n"), "mine.txt")}
-    answer = browser.post("/metric/site", data=form, content_type="multipart/form-data")
-    assert answer.status_code == 503
-    assert "Refresh" not in answer.headers
-    assert "the same request goes on" in answer.text
+    sent = browser.post("/metric/site", data=form, content_type="multipart/form-data")
+    assert sent.status_code == 303
+    target = sent.headers["Location"]
+    answer = browser.get(target)
+    assert answer.status_code == 202
+    assert answer.headers["Refresh"] == "2"
+    slow.gate.set()
+    assert "a.example has 7" in answered(browser, target).text
 
 
 def test_strings_are_named_in_three_ways(program: FlaskClient, folder: Path) -> None:

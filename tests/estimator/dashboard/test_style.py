@@ -31,6 +31,7 @@ SEEN = (
     ("whisker", "accent"),
     ("noise-whisker", "surface"),
     ("noise-whisker", "noise"),
+    *(("alarm", ground) for ground in ("surface", "ground", "alarm-wash")),
 )
 READ = (
     *(("ink", ground) for ground in ("surface", "ground", "track", "accent-wash")),
@@ -38,6 +39,7 @@ READ = (
     *(("accent-ink", ground) for ground in ("surface", "ground", "track")),
     *(("noise-ink", ground) for ground in ("surface", "ground")),
     ("note-ink", "note"),
+    *(("alarm-ink", ground) for ground in ("surface", "ground", "alarm-wash")),
     ("problem", "surface"),
     ("problem", "ground"),
 )

@@ -51,29 +51,29 @@ def test_the_trend_is_drawn_with_its_band(browser: FlaskClient) -> None:
 
 
 def test_the_newest_change_is_told_with_its_interval(browser: FlaskClient) -> None:
-    """The last day against the one before that has answers, in words, and in the table of days."""
+    """The last day against the same weekday before, in words, and in the table of days."""
     page = browser.get("/metric/dark_mode").text
     assert re.search(
-        r"20 Nov 2026 against 17 Nov 2026: down 10\.\d points, 95 % CI \d+\.\d to \d+\.\d", page
+        r"20 Nov 2026 vs 13 Nov 2026: up 10\.\d points \(95 % CI \+\d+\.\d to \+\d+\.\d\)", page
     )
-    assert "no change that can be told from noise" in page
     assert page.count('<th scope="row">') == 2 + 5
 
 
 def test_days_add_up_to_weeks(browser: FlaskClient) -> None:
-    """By week there are two periods, and the one that today cuts short is marked."""
+    """By week there are two periods, and the one that is not over is marked, and compared with
+    none."""
     page = browser.get("/metric/dark_mode?by=week").text
-    assert "2026-W47 so far against 2026-W46: up " in page
     assert "2026-W47 (partial)" in page
+    assert "2026-W47 vs" not in page
     assert browser.get("/metric/dark_mode?by=hour").status_code == 400
 
 
 def test_the_range_is_compared_with_as_many_days_before(browser: FlaskClient) -> None:
     """The page says how the leading share has changed against the days before the range."""
     page = browser.get("/metric/dark_mode?from=2026-11-14&to=2026-11-20").text
-    assert "Against the 7 days before, the share that says yes: up 15" in page
+    assert "Yes vs 7 Nov 2026 to 13 Nov 2026: up 15" in page
     alone = browser.get("/metric/dark_mode?from=2026-11-01&to=2026-11-20").text
-    assert "Against the" not in alone
+    assert "Yes vs" not in alone
 
 
 def test_a_value_is_chosen_by_its_small_chart(browser: FlaskClient) -> None:
@@ -107,8 +107,8 @@ def test_a_comparison_says_what_changed(browser: FlaskClient) -> None:
     """Values that changed by more than noise are named with their intervals; others are grey."""
     query = "from=2026-11-20&to=2026-11-20&before_from=2026-11-13&before_to=2026-11-13"
     page = browser.get(f"/metric/browser/compare?{query}").text
-    assert re.search(r"chrome is up 10\.\d points, 95 % CI", page)
-    assert re.search(r"firefox is down 10\.\d points, 95 % CI", page)
+    assert re.search(r"chrome is up 10\.\d points \(95 % CI", page)
+    assert re.search(r"firefox is down 10\.\d points \(95 % CI", page)
     charts = re.findall(r'<div class="chart large".*?</div>', page, re.DOTALL)
     rows = [re.findall(r'<svg class="(row[^"]*)"', chart) for chart in charts]
     assert rows == [["row", "row"], ["row noise", "row noise"]]

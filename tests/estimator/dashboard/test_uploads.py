@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import html
 import io
 import logging
@@ -161,6 +162,20 @@ def test_the_limits_hold_for_several_processes(temporary: Path) -> None:
     assert sum(each.stat().st_size for each in files(folder)) == 1000
 
 
+def test_a_full_disk_keeps_no_half_of_a_list(
+    uploads: Uploads, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A list that cannot be written whole is told, and leaves nothing behind."""
+
+    def full(*arguments: object, **more: object) -> None:
+        raise OSError(errno.ENOSPC, "no space left")
+
+    monkeypatch.setattr(os, "utime", full)
+    with pytest.raises(ListNotKept, match="TMPDIR"):
+        uploads.keep(ME, "site", b"a")
+    assert files(temporary) == []
+
+
 def test_files_are_for_their_owner_alone(uploads: Uploads, temporary: Path) -> None:
     """Folder and files open for nobody else, and no name in them tells a session or a metric."""
     uploads.keep(ME, "site", b"a")
@@ -299,6 +314,8 @@ def test_nothing_of_it_is_in_an_address(client: FlaskClient) -> None:
         answer = client.get(f"/metric/site?line={line}")
         assert answer.status_code == 400
         assert answer.json["detail"].startswith("“line” can be a whole number from 1 to 3")
+    mistaken = client.get("/metric/site?line=9", headers={"Accept": "text/html"}).text
+    assert any(each.endswith("/forget") for each in links(mistaken))
     client.post("/metric/site/forget")
     gone = client.get("/metric/site?line=1", headers={"Accept": "text/html"})
     assert gone.status_code == 400

@@ -68,7 +68,7 @@ def walk(client: FlaskClient, path: str) -> Answers:
     devices = re.search(r"([\d,]+) devices answered", text)
     assert devices is not None
     risk = re.search(
-        r"What a device risks One answer .*? A fifty-fifty guess is then right at most "
+        r"Privacy risk of a device One answer .*? A fifty-fifty guess is then right at most "
         r"([\d.]+) times in 100\.",
         text,
     )
@@ -116,5 +116,5 @@ def test_several_days_are_answers_and_not_devices(
     given."""
     fill(store, registry, "browser", [0.25, 0.74, 0.01, 0.0], 20_000, "2026-11-19")
     text = Reader(browser.get("/metric/browser").text).text
-    assert "40,000 answers, 19 Nov 2026 to 20 Nov 2026, at most one of a device in each day" in text
+    assert "40,000 answers, 19 Nov 2026 to 20 Nov 2026, at most one per device and day" in text
     assert "devices answered" not in text

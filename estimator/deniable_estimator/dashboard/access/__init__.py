@@ -1,10 +1,11 @@
-"""Who is let in: a token, shown once in a form (then a cookie remembers) or with each request.
+"""Who may sign in: with a token, once in a form (then a cookie is set) or with each request.
 
 The dashboard's token opens everything; tokens of the read API (`tokens.py`) open what their
 scopes name, and no page.
 
-The cookie is signed with a key derived from the token, so a new token ends every session
-and several processes agree without sharing anything else.
+The cookie names a session, which the server keeps (`sessions.py`): signing out ends it for every
+copy of the cookie. It is signed with a key derived from the token, so that a new token ends all.
+Wrong tokens are counted and slowed (`guesses.py`).
 """
 
 from __future__ import annotations
@@ -14,26 +15,38 @@ import threading
 from collections.abc import Sequence
 from urllib.parse import urlencode, urlsplit
 
-from flask import Blueprint, Flask, Request, current_app, g, redirect, render_template, request
+from flask import (
+    Blueprint,
+    Flask,
+    Request,
+    Response,
+    current_app,
+    g,
+    make_response,
+    redirect,
+    render_template,
+    request,
+)
 from flask import session as cookie
 from flask.sessions import SecureCookieSessionInterface
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import Forbidden, Unauthorized
 
 from deniable import Metric
+from deniable_estimator.dashboard.access.guesses import Guesses
+from deniable_estimator.dashboard.access.sessions import SESSION_SECONDS, Sessions
 from deniable_estimator.dashboard.access.tokens import ApiToken, digest_of_token, find_token
 from deniable_estimator.dashboard.problems import Problem
 from deniable_estimator.messages import message
 
-__all__ = ["API", "access", "for_people", "guard", "may_read", "require"]
+__all__ = ["API", "access", "for_people", "guard", "may_read", "over_tls", "reader_of", "require"]
 
 API = "/api/"
 """Where the read API begins."""
 
 access = Blueprint("access", __name__)
 
-_SESSION_SECONDS = 12 * 3600
-_SIGNED_IN = "signed_in"
+_SESSION = "session"
 _OPEN = frozenset(
     {
         *("access.sign_in", "access.sign_out", "static", "healthz", "api.openapi"),
@@ -44,17 +57,23 @@ _OPEN = frozenset(
 """Endpoints that need no token."""
 
 
-class _Sessions(SecureCookieSessionInterface):
-    """The cookie is Secure wherever the page came over https."""
-
+class _Cookies(SecureCookieSessionInterface):
     def get_cookie_secure(self, app: Flask) -> bool:
-        return request.is_secure
+        return over_tls()
 
 
 class _Door:
     """Compares tokens, and lets a login link through once."""
 
-    def __init__(self, token: str, login_link: bool, tokens: Sequence[ApiToken]) -> None:
+    def __init__(
+        self,
+        token: str,
+        login_link: bool,
+        tokens: Sequence[ApiToken],
+        sessions: Sessions,
+        guesses: Guesses,
+    ) -> None:
+        self.sessions, self.guesses = sessions, guesses
         self._digest = digest_of_token(token)
         self._tokens = tuple(tokens)
         self._link_left = login_link
@@ -76,19 +95,35 @@ class _Door:
             return True
 
 
-def guard(app: Flask, token: str, *, login_link: bool, tokens: Sequence[ApiToken] = ()) -> None:
+def guard(
+    app: Flask,
+    token: str,
+    *,
+    login_link: bool,
+    sessions: Sessions,
+    guesses: Guesses,
+    public_url: str = "",
+    tokens: Sequence[ApiToken] = (),
+) -> None:
     """Ask for the token everywhere but at the door; `tokens` open the read API."""
     app.secret_key = hmac.digest(token.encode(), b"deniable dashboard session", "sha256")
-    app.session_interface = _Sessions()
+    app.session_interface = _Cookies()
     app.config.update(
         SESSION_COOKIE_NAME="deniable_dashboard",
         SESSION_COOKIE_HTTPONLY=True,
         SESSION_COOKIE_SAMESITE="Strict",
-        PERMANENT_SESSION_LIFETIME=_SESSION_SECONDS,
+        PERMANENT_SESSION_LIFETIME=SESSION_SECONDS,
+        DENIABLE_PUBLIC_URL=public_url,
     )
-    app.extensions["deniable_door"] = _Door(token, login_link, tokens)
+    app.extensions["deniable_door"] = _Door(token, login_link, tokens, sessions, guesses)
     app.before_request(_check)
     app.register_blueprint(access)
+
+
+def over_tls() -> bool:
+    """Whether the browser speaks TLS: DENIABLE_PUBLIC_URL says so, or else the request."""
+    public: str = current_app.config["DENIABLE_PUBLIC_URL"]
+    return public.startswith("https:") if public else request.is_secure
 
 
 @access.get("/login")
@@ -98,8 +133,13 @@ def sign_in() -> ResponseReturnValue:
     token = request.args.get("token")
     if token is None:
         return redirect(target, 303) if _signed_in() else _form(target)
+    door = _door()
+    if (slowed := _slowed(target)) is not None:
+        return slowed
+    if not door.opens(token):
+        door.guesses.wrong(request)
     # The redirect takes the token out of the address bar whether or not it was right.
-    if _door().opens_by_link(token):
+    if door.opens_by_link(token):
         _remember()
         return redirect(target, 303)
     return redirect("/" if _signed_in() else "/login?used=1", 303)
@@ -108,7 +148,11 @@ def sign_in() -> ResponseReturnValue:
 @access.post("/login")
 def sign_in_post() -> ResponseReturnValue:
     target = _local(request.form.get("next", "/"))
-    if not _door().opens(request.form.get("token", "").strip()):
+    door = _door()
+    if (slowed := _slowed(target)) is not None:
+        return slowed
+    if not door.opens(request.form.get("token", "").strip()):
+        door.guesses.wrong(request)
         return _form(target, wrong=True), 403
     _remember()
     return redirect(target, 303)
@@ -116,7 +160,10 @@ def sign_in_post() -> ResponseReturnValue:
 
 @access.post("/logout")
 def sign_out() -> ResponseReturnValue:
-    """Forget the cookie."""
+    """End the session, for whoever else has a copy of its cookie too."""
+    session = cookie.get(_SESSION)
+    if isinstance(session, str):
+        _door().sessions.end(session)
     cookie.clear()
     return redirect("/login", 303)
 
@@ -131,9 +178,12 @@ def _check() -> ResponseReturnValue | None:
     credentials = request.authorization
     if credentials is not None:
         shown = (credentials.token or "") if credentials.type == "bearer" else ""
-        if _door().opens(shown):
+        door = _door()
+        door.guesses.check(request)
+        if door.opens(shown):
             return None
-        if (holder := _door().holder(shown)) is None:
+        if (holder := door.holder(shown)) is None:
+            door.guesses.wrong(request)
             raise Unauthorized(
                 "The token is not one of the dashboard's. Send it as Authorization: Bearer."
             )
@@ -186,6 +236,18 @@ def may_read(metric: Metric) -> bool:
     return holder is None or holder.reaches(metric)
 
 
+def reader_of(request: Request) -> str:
+    """Who asks, for limits on what one reader may ask for: a token, or a session."""
+    if request.endpoint in _OPEN:
+        return "embedded"
+    holder: ApiToken | None = g.get("holder")
+    if holder is not None:
+        return f"token {holder.name}"
+    if request.authorization is not None:
+        return "token"
+    return f"session {cookie.get(_SESSION)}"
+
+
 def for_people(request: Request) -> bool:
     """Whether to answer with a page: not to a program with a token, nor for a file."""
     return (
@@ -210,7 +272,10 @@ def _from_elsewhere(request: Request) -> bool:
     if site is not None:
         return site not in ("same-origin", "none")
     origin = request.headers.get("Origin")
-    return origin is not None and urlsplit(origin).netloc != request.host
+    if origin is None:
+        return False
+    public = current_app.config["DENIABLE_PUBLIC_URL"]
+    return origin != public if public else urlsplit(origin).netloc != request.host
 
 
 def _local(target: str) -> str:
@@ -219,20 +284,41 @@ def _local(target: str) -> str:
     return target if fine else "/"
 
 
-def _form(target: str, *, wrong: bool = False) -> str:
+def _slowed(target: str) -> Response | None:
+    """The form with how long to wait, for a network that has shown too many wrong tokens."""
+    try:
+        _door().guesses.check(request)
+    except Problem as error:
+        if not for_people(request):
+            raise
+        refusal = make_response(_form(target, slowed=error.description), error.code)
+        refusal.headers["Retry-After"] = str(error.retry_after)
+        return refusal
+    return None
+
+
+def _form(target: str, *, wrong: bool = False, slowed: str | None = None) -> str:
     return render_template(
-        "login.html", target=target, wrong=wrong, used=request.args.get("used") == "1"
+        "login.html",
+        target=target,
+        wrong=wrong,
+        slowed=slowed,
+        used=request.args.get("used") == "1",
     )
 
 
 def _remember() -> None:
     cookie.clear()
     cookie.permanent = True
-    cookie[_SIGNED_IN] = True
+    cookie[_SESSION] = _door().sessions.begin()
 
 
 def _signed_in() -> bool:
-    return cookie.get(_SIGNED_IN) is True
+    if "signed_in" not in g:
+        session = cookie.get(_SESSION)
+        g.signed_in = isinstance(session, str) and _door().sessions.holds(session)
+    signed_in: bool = g.signed_in
+    return signed_in
 
 
 def _door() -> _Door:

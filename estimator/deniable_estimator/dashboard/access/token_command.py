@@ -55,7 +55,7 @@ def new(
     tags: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Make a token. It is shown once, on standard error, and kept nowhere.
+    """Make a token. It is shown once, on standard error, and stored nowhere.
 
     The other lines go into the file that DENIABLE_API_TOKENS_FILE names (`>> tokens.toml`); the
     dashboard reads it when it starts. To withdraw a token, remove its lines and restart.
@@ -70,6 +70,6 @@ def new(
     if as_json:
         click.echo(json.dumps({"token": secret, "lines": lines}))
         return
-    # So that `>> tokens.toml` adds the lines and leaves the token on the screen.
+    # On standard error, so that `>> tokens.toml` adds only the lines to the file.
     click.echo(lines, nl=False)
     click.echo(f"\ntoken: {secret}", err=True)

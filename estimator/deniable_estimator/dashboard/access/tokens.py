@@ -33,7 +33,7 @@ SCOPES = {
     "read:estimates": "estimates, trends and comparisons",
     "plan": "the planner",
 }
-"""What a token can be allowed, and what that opens."""
+"""The scopes of a token, and what they allow."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _PATTERN = re.compile(r"[^\x00-\x1f\x7f\"\\]{1,128}")
@@ -54,7 +54,7 @@ class ApiToken:
 
     @property
     def limited(self) -> bool:
-        """Whether some metrics are out of its reach."""
+        """Whether it is limited to some metrics."""
         return bool(self.metrics or self.tags)
 
     def reaches(self, metric: Metric) -> bool:
@@ -105,7 +105,7 @@ def parse_tokens(text: str) -> tuple[ApiToken, ...]:
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
-        # The parser's message may quote what stands there.
+        # The parser's message may quote the text.
         raise ValueError("is not TOML: write it as `deniable token new` does") from None
     listed = document.get("tokens")
     if set(document) != {"tokens"} or not isinstance(listed, list):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from flask import Blueprint, Response, request
@@ -11,8 +10,7 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound
 
 from deniable import windows
-from deniable_estimator import planning
-from deniable_estimator.comparison import compare, has_memory
+from deniable_estimator.comparison import has_memory
 from deniable_estimator.dashboard.access import may_read, require
 from deniable_estimator.dashboard.api.asking import (
     MAX_CELLS,
@@ -22,8 +20,9 @@ from deniable_estimator.dashboard.api.asking import (
     asked_range,
     bound,
 )
-from deniable_estimator.dashboard.api.listing import LISTED, chosen, listed, named
+from deniable_estimator.dashboard.api.listing import LISTED, chosen, listed
 from deniable_estimator.dashboard.api.parameters import (
+    AnomaliesParameters,
     ComparisonParameters,
     DeclaredParameters,
     EstimateParameters,
@@ -35,16 +34,23 @@ from deniable_estimator.dashboard.api.parameters import (
 )
 from deniable_estimator.dashboard.api.representations import (
     etag,
-    filter_csv,
     form_of,
     represent,
     same_as_known,
     to_csv,
     unchanged,
 )
+from deniable_estimator.dashboard.calculations import (
+    compared,
+    comparison_text,
+    estimate_text,
+    plan_text,
+    to_json,
+    trend_text,
+)
 from deniable_estimator.dashboard.overview import read_filters
 from deniable_estimator.dashboard.problems import Problem
-from deniable_estimator.dashboard.ranges import before, read_range
+from deniable_estimator.dashboard.ranges import earlier_range
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.timeline import grouping
 from deniable_estimator.dashboard.versions import digest_of_candidates
@@ -76,14 +82,12 @@ def metrics() -> ResponseReturnValue:
         for metric in source.registry
         if may_read(metric) and filters.admit(metric)
     ]
-    # What is listed costs less than its digest would save: the content itself is the version.
+    # The list is cheap to make, so its content itself is the version.
     tag = etag(form, days, rows)
-    return unchanged(tag) or represent(
-        form,
-        lambda: {**days.query, "metrics": rows},
-        lambda: to_csv(LISTED, rows),
-        tag=tag,
-    )
+    if same := unchanged(tag):
+        return same
+    text = to_csv(LISTED, rows) if form == "csv" else to_json({**days.query, "metrics": rows})
+    return represent(form, text, tag=tag)
 
 
 @api.get("/metrics/<name>")
@@ -102,11 +106,11 @@ def metric(name: str) -> ResponseReturnValue:
         }
         for fingerprint, scheme in source.store.schemes().get(name, {}).items()
     ]
-    known = listed(source, metric, asked_range(source, "", ""))
+    known = listed(source, metric, asked_range(source, "", "", kind=metric.window))
     values = list(metric.values) or None
     document = {**known, "values": values, "schemes": schemes}
     tag = etag(form, document)
-    return unchanged(tag) or represent(form, lambda: document, tag=tag)
+    return unchanged(tag) or represent(form, to_json(document), tag=tag)
 
 
 @api.route("/metrics/<name>/estimate", methods=["GET", "POST"])
@@ -115,7 +119,7 @@ def estimate(name: str) -> ResponseReturnValue:
     asked = read_parameters(EstimateParameters, request.args)
     source, metric = asked_metric(name, "read:estimates")
     form = form_of(asked.format, "json", "csv")
-    days = asked_range(source, asked.first, asked.last)
+    days = asked_range(source, asked.first, asked.last, asked.without, metric.window)
     candidates = asked_candidates(source, metric, asked.value)
     if asked.limit is None:
         bound(metric, candidates, asked.value, MAX_VALUES)
@@ -129,12 +133,27 @@ def estimate(name: str) -> ResponseReturnValue:
     found = source.estimate_at(metric, days, candidates, level=asked.level, adjust=asked.adjust)
     known = found.answer
     places = chosen(known, asked.value, asked.limit)
-    return represent(
-        form,
-        lambda: {**days.query, "size": len(known.values), **known.to_dict(places)},
-        lambda: known.to_csv(places),
-        tag=tag(found.version),
+    final, head = tag(found.version), {**days.query, "size": len(known.values)}
+    text = source.written(
+        len(known.values) if places is None else len(places),
+        ("estimate", final),
+        *(estimate_text, form, known, head, places),
+        candidates=candidates,
     )
+    return represent(form, text, tag=final)
+
+
+@api.get("/metrics/<name>/anomalies")
+def anomalies(name: str) -> ResponseReturnValue:
+    """Which windows of some days look dishonest; strings are not decoded for it."""
+    asked = read_parameters(AnomaliesParameters, request.args)
+    source, metric = asked_metric(name, "read:estimates")
+    form = form_of(asked.format, "json")
+    days = asked_range(source, asked.first, asked.last, asked.without, metric.window)
+    found = source.history(metric, days, source.estimate(metric, days))
+    document = {**days.query, **found.to_dict()}
+    tag = etag(form, document)
+    return unchanged(tag) or represent(form, to_json(document), tag=tag)
 
 
 @api.route("/metrics/<name>/trend", methods=["GET", "POST"])
@@ -143,7 +162,7 @@ def trend(name: str) -> ResponseReturnValue:
     asked = read_parameters(TrendParameters, request.args)
     source, metric = asked_metric(name, "read:estimates")
     form = form_of(asked.format, "json", "csv")
-    days = asked_range(source, asked.first, asked.last)
+    days = asked_range(source, asked.first, asked.last, asked.without, metric.window)
     by = asked.by or grouping(metric, days)
     candidates = asked_candidates(source, metric, asked.value)
     periods = len(windows.span(by, days.first, days.last))
@@ -157,18 +176,14 @@ def trend(name: str) -> ResponseReturnValue:
         return same
     found = source.trend_at(metric, days, by, candidates, level=asked.level)
 
-    def document() -> dict[str, Any]:
-        told = found.answer.to_dict()
-        for period in told["periods"]:
-            period["values"] = named(period["values"], asked.value)
-        return {**days.query, **told}
-
-    return represent(
-        form,
-        document,
-        lambda: filter_csv(found.answer.to_csv(), asked.value),
-        tag=tag(found.version),
+    final = tag(found.version)
+    text = source.written(
+        periods * len(candidates or metric.values),
+        ("trend", final),
+        *(trend_text, form, found.answer, days.query, asked.value),
+        candidates=candidates,
     )
+    return represent(form, text, tag=final)
 
 
 @api.route("/metrics/<name>/comparison", methods=["GET", "POST"])
@@ -185,11 +200,10 @@ def comparison(name: str) -> ResponseReturnValue:
             "Devices repeat their remembered answers to this metric, so no interval of a "
             "difference between two periods can be given.",
         )
-    later = asked_range(source, asked.first, asked.last)
-    earlier = before(later, metric.window)
-    ends = {"from": asked.before_from, "to": asked.before_to}
-    if given := {key: text for key, text in ends.items() if text}:
-        earlier = read_range({**earlier.query, **given}, source.clock())
+    later = asked_range(source, asked.first, asked.last, asked.without, metric.window)
+    earlier = earlier_range(
+        later, metric.window, asked.before_from, asked.before_to, source.clock()
+    )
     candidates = asked_candidates(source, metric, asked.value)
     bound(metric, candidates, asked.value, MAX_VALUES)
 
@@ -204,38 +218,35 @@ def comparison(name: str) -> ResponseReturnValue:
     old, new = (
         source.estimate_at(metric, days, candidates, level=asked.level) for days in (earlier, later)
     )
-    found = compare(old.answer, new.answer)
+    found = compared(old.answer, new.answer, candidates)
 
-    def document() -> dict[str, Any]:
-        told = found.to_dict()
-        for key, days in (("before", earlier), ("after", later)):
-            told[key] = {**days.query, **told[key]}
-        return {**told, "values": named(told["values"], asked.value)}
-
-    return represent(
-        form,
-        document,
-        lambda: filter_csv(found.to_csv(), asked.value),
-        tag=tag(old.version, new.version),
+    final, head = tag(old.version, new.version), {"before": earlier.query, "after": later.query}
+    text = source.written(
+        len(found.values),
+        ("comparison", final),
+        *(comparison_text, form, found, head, asked.value),
+        candidates=candidates,
     )
+    return represent(form, text, tag=final)
 
 
 @api.get("/metrics/<name>/privacy")
 def metric_privacy(name: str) -> ResponseReturnValue:
-    """What the reports of one metric can reveal of a device."""
+    """What the reports of one metric can reveal about a device."""
     asked = read_parameters(PrivacyParameters, request.args)
     source, metric = asked_metric(name, "read:metrics")
     form = form_of(asked.format, "json")
     cap = source.registry.lifetime_epsilon
     tag = etag(form, metric, cap, asked.household)
-    return unchanged(tag) or represent(
-        form, guarantee(metric, cap, asked.household).to_dict, tag=tag
-    )
+    if same := unchanged(tag):
+        return same
+    document = guarantee(metric, cap, asked.household).to_dict()
+    return represent(form, to_json(document), tag=tag)
 
 
 @api.get("/privacy")
 def privacy() -> ResponseReturnValue:
-    """What the reports of all metrics together can reveal of a device."""
+    """What the reports of all metrics together can reveal about a device."""
     require("read:metrics")
     asked = read_parameters(PrivacyParameters, request.args)
     form = form_of(asked.format, "json")
@@ -243,12 +254,14 @@ def privacy() -> ResponseReturnValue:
     for each in registry:
         require("read:metrics", each)
     tag = etag(form, list(registry), registry.lifetime_epsilon, asked.household)
-    return unchanged(tag) or represent(form, together(registry, asked.household).to_dict, tag=tag)
+    if same := unchanged(tag):
+        return same
+    return represent(form, to_json(together(registry, asked.household).to_dict()), tag=tag)
 
 
 @api.get("/plan")
 def plan() -> ResponseReturnValue:
-    """What a metric would be able to see, before it is declared."""
+    """What a metric can detect, before it is declared."""
     require("plan")
     asked = read_parameters(PlanParameters, request.args)
     form = form_of(asked.format, "json")
@@ -258,10 +271,12 @@ def plan() -> ResponseReturnValue:
     numbers = {
         name: number for name, number in msgspec.structs.asdict(asked).items() if name != "format"
     }
-    return represent(form, planning.plan(**numbers).to_dict, tag=tag)
+    source = current_source()
+    text = source.written(asked.size, ("plan", tag), plan_text, numbers)
+    return represent(form, text, tag=tag)
 
 
 @api.route("/<path:unknown>")
 def nowhere(unknown: str) -> ResponseReturnValue:
-    """What is not there."""
+    """The response for unknown addresses."""
     raise NotFound("There is no such address. /api/v1/openapi.json lists all there are.")

@@ -1,4 +1,4 @@
-"""What a request of the read API asks for: which metric, which days, which strings."""
+"""The parameters of a request of the read API: metric, days and strings."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Collection, Sequence
 import msgspec
 from flask import request
 
-from deniable import Metric
-from deniable.value_list import parse_values, value_texts
+from deniable import Metric, windows
+from deniable.value_list import value_texts
 from deniable_estimator.dashboard.access import require
 from deniable_estimator.dashboard.problems import Problem
 from deniable_estimator.dashboard.ranges import DayRange, read_range
@@ -31,12 +31,15 @@ def asked_metric(name: str, scope: str) -> tuple[Source, Metric]:
     return current_source(), metric
 
 
-def asked_range(source: Source, first: str, last: str) -> DayRange:
-    """The days from `first` to `last`, as an address has them."""
-    return read_range({"from": first, "to": last}, source.clock())
+def asked_range(
+    source: Source, first: str, last: str, without: str = "", kind: windows.Kind = "day"
+) -> DayRange:
+    """The days from `first` to `last`, as an address has them, and the windows left out."""
+    given = {"from": first, "to": last, "without": without}
+    return read_range(given, source.clock(), kind)
 
 
-def asked_candidates(source: Source, metric: Metric, values: Sequence[str]) -> list[str] | None:
+def asked_candidates(source: Source, metric: Metric, values: Sequence[str]) -> Sequence[str] | None:
     """The strings to decode: those sent, those named, or those that the operator has listed."""
     if not metric.needs_candidates:
         if request.method == "POST":
@@ -56,7 +59,7 @@ def asked_candidates(source: Source, metric: Metric, values: Sequence[str]) -> l
             )
         return None
     if request.method == "POST":
-        return _sent("The list")
+        return _sent(source, "The list")
     if values:
         return value_texts(values, "The list of values")
     if (listed := source.candidates(metric)) is not None:
@@ -94,17 +97,17 @@ def bound(
         )
 
 
-def _sent(source: str) -> list[str]:
+def _sent(source: Source, name: str) -> Sequence[str]:
     """The list in the body."""
     kind = request.mimetype
     if kind == "text/plain":
-        return parse_values(request.get_data(), source)
+        return source.sent(request.get_data(), name)
     if kind == "application/json":
         try:
             sent = msgspec.json.decode(request.get_data(), type=_Candidates)
         except msgspec.DecodeError as error:
             raise Problem(400, "invalid-body", "Invalid body", f"{error}.") from None
-        return value_texts(sent.candidates, source)
+        return source.sent(sent.candidates, name)
     raise Problem(
         415,
         "unsupported-media-type",

@@ -1,4 +1,4 @@
-"""What the read API says of a metric in a line, and of an estimate in fewer lines than it has."""
+"""The rows of the read API: one for a metric in a list, and selected ones of an estimate."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.source import Source
 from deniable_estimator.estimate import Estimate
 
-__all__ = ["LISTED", "chosen", "listed", "named"]
+__all__ = ["LISTED", "chosen", "listed"]
 
 LISTED = (
     *("name", "type", "description", "owner", "tags", "window", "epsilon", "lifetime_epsilon"),
@@ -50,11 +50,6 @@ def listed(source: Source, metric: Metric, days: DayRange) -> dict[str, Any]:
         "newest": newest,
         "age_days": age,
     }
-
-
-def named(rows: list[dict[str, Any]], values: Collection[str]) -> list[dict[str, Any]]:
-    """The rows of these values; all if there are none."""
-    return [row for row in rows if row["value"] in values] if values else rows
 
 
 def chosen(

@@ -15,6 +15,7 @@ from deniable_estimator.dashboard.problems import Problem
 from deniable_estimator.significance import Adjustment
 
 __all__ = [
+    "AnomaliesParameters",
     "Common",
     "ComparisonParameters",
     "DeclaredParameters",
@@ -58,7 +59,14 @@ class DeclaredParameters(Common, frozen=True, kw_only=True):
     """Of one metric."""
 
 
-class _Valued(_Ranged, frozen=True, kw_only=True):
+class AnomaliesParameters(_Ranged, frozen=True, kw_only=True):
+    """Of what is strange in windows."""
+
+    without: str = ""
+    """Windows to leave out, divided by commas."""
+
+
+class _Valued(AnomaliesParameters, frozen=True, kw_only=True):
     level: _Level = 0.95
     value: Annotated[list[str], Meta(max_length=1000)] = []
     """Only these; of a string metric, the strings to look for. In normal form C, as values are."""

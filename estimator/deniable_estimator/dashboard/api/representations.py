@@ -1,11 +1,10 @@
-"""How the read API answers: as JSON or CSV, with a strong ETag where content allows one."""
+"""The responses of the read API: JSON or CSV, with a strong ETag if possible."""
 
 from __future__ import annotations
 
 import csv
 import io
-import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from flask import Response, request
@@ -18,7 +17,6 @@ __all__ = [
     "GZIPPED",
     "Form",
     "etag",
-    "filter_csv",
     "form_of",
     "represent",
     "same_as_known",
@@ -80,19 +78,8 @@ def same_as_known(tag: Callable[[], str]) -> Response | None:
     return unchanged(tag())
 
 
-def represent(
-    form: Form,
-    document: Callable[[], Mapping[str, Any]],
-    table: Callable[[], str] | None = None,
-    *,
-    tag: str,
-) -> Response:
+def represent(form: Form, text: str, *, tag: str) -> Response:
     """The answer in that form; what was sent by POST is not to be kept."""
-    if form == "csv":
-        assert table is not None
-        text = table()
-    else:
-        text = json.dumps(document(), ensure_ascii=False, allow_nan=False)
     response = Response(text, mimetype=_TYPES[form])
     response.vary.update(_VARY)
     if request.method == "POST":
@@ -110,20 +97,6 @@ def to_csv(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
         cells = (row[name] for name in columns)
         writer.writerow([" ".join(each) if isinstance(each, list) else each for each in cells])
     return text.getvalue()
-
-
-def filter_csv(text: str, values: Collection[str]) -> str:
-    """The header, and the lines whose `value` is among these; all if there are none."""
-    if not values:
-        return text
-    found = io.StringIO()
-    writer = csv.writer(found)
-    lines = csv.reader(io.StringIO(text, newline=""))
-    header = next(lines)
-    place = header.index("value")
-    writer.writerow(header)
-    writer.writerows(line for line in lines if line[place] in values)
-    return found.getvalue()
 
 
 def _cacheable(response: Response) -> Response:

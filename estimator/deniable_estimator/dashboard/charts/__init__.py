@@ -39,6 +39,9 @@ ROW_HEIGHT = 36
 _NORMALIZED = sentence("{metric}: normalized shares")
 _ESTIMATED = sentence("{metric}: estimated shares")
 
+_BETWEEN = sentence("{value} {share}, between {low} and {high}")
+_IMPOSSIBLE = sentence("{value} {share}, which is impossible")
+
 _TICKS = 5
 """At most so many gridlines, zero not counted: more of them compete with the bars."""
 
@@ -55,6 +58,8 @@ class Bar:
     high_text: str
     noise: bool
     """Cannot be told from noise: drawn grey."""
+    impossible: bool
+    """No honest crowd has such a share: drawn as an alarm."""
     top: int
     start: float
     width: float
@@ -62,7 +67,7 @@ class Bar:
     low: float
     high: float
     truth: float | None = None
-    """Where the true share lies, if the crowd is an invented one."""
+    """The true share, if the devices are simulated."""
 
     @property
     def shapes(self) -> Markup:
@@ -131,6 +136,7 @@ class Scale(NamedTuple):
         write: Callable[[float, float], str],
         *,
         noise: bool,
+        impossible: bool = False,
         truth: float | None = None,
     ) -> Bar:
         """The bar of (value, low, high) from zero; `write` puts a number beside its spread."""
@@ -144,6 +150,7 @@ class Scale(NamedTuple):
             low_text=write(low, spread),
             high_text=write(high, spread),
             noise=noise,
+            impossible=impossible,
             top=row * ROW_HEIGHT,
             start=min(zero, at),
             width=round(abs(at - zero), 2),
@@ -182,11 +189,12 @@ def folded_chart(
     declared_order: bool = False,
     normalized: bool = False,
 ) -> Folded:
-    """The same in two parts: at most `limit` values that stand out, and below them at most
-    `noise_limit` that do not. Where none stands out nothing is folded away, nor is one half
-    of a boolean."""
+    """The same in two parts: at most `limit` values that stand out, with impossible ones first,
+    and below them at most `noise_limit` that do not. Where none stands out nothing is folded away,
+    nor is one half of a boolean."""
     order = _order(estimate)
-    standing, noise = estimate.standing, estimate.below
+    standing = np.concatenate((estimate.strange, estimate.standing))
+    noise = estimate.below
     if _is_boolean(estimate) or not len(standing) or not len(noise):
         shown = order[:limit]
         whole = _draw(estimate, shown, shown, len(order), declared_order, normalized)
@@ -238,14 +246,15 @@ def _draw(
         ),
     )
     scale = Scale(bottom, top)
-    detected = estimate.detected
+    noise = ~(estimate.detected | estimate.impossible)
     bars = [
         scale.bar(
             row,
             estimate.values[index],
             (float(shares[index]), float(estimate.low[index]), float(estimate.high[index])),
             percent,
-            noise=not bool(detected[index]),
+            noise=bool(noise[index]),
+            impossible=bool(estimate.impossible[index]),
             truth=None if truth is None else float(truth[index]),
         )
         for row, index in enumerate(shown)
@@ -289,11 +298,11 @@ def _tick_text(share: float, ticks: tuple[float, ...]) -> str:
 
 
 def _describe(estimate: Estimate, bars: list[Bar]) -> str:
-    """What the picture shows, for those who hear it."""
+    """A description of the picture for screen readers."""
     told: list[str] = []
     told += [
         message(
-            "{value} {share}, between {low} and {high}",
+            _IMPOSSIBLE if bar.impossible else _BETWEEN,
             value=bar.label,
             share=bar.share,
             low=bar.low_text,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from deniable_estimator.comparison import Comparison, points
+from deniable_estimator.comparison import Comparison, signed
 from deniable_estimator.dashboard.charts import (
     ROW_HEIGHT,
     BarChart,
@@ -78,7 +78,7 @@ def _draw(
                 float(comparison.low[place]),
                 float(comparison.high[place]),
             ),
-            _signed,
+            signed,
             noise=not bool(comparison.changed[place]),
         )
         for row, place in enumerate(places[:limit])
@@ -97,7 +97,7 @@ def _draw(
             for bar in bars[:10]
         ),
         bars=tuple(bars),
-        ticks=tuple(Tick(scale.across(tick * step), _signed(tick * step, step)) for tick in ticks),
+        ticks=tuple(Tick(scale.across(tick * step), signed(tick * step, step)) for tick in ticks),
         zero=scale.across(0.0),
         height=len(bars) * ROW_HEIGHT,
         more=len(places) - len(bars),
@@ -115,9 +115,9 @@ def change_lines(comparison: Comparison, limit: int) -> list[ChangeLine]:
                 value=comparison.values[place],
                 before=percent(float(comparison.share_before[place]), spread),
                 after=percent(float(comparison.share_after[place]), spread),
-                difference=_signed(float(comparison.difference[place]), spread),
-                low=_signed(low, spread),
-                high=_signed(high, spread),
+                difference=signed(float(comparison.difference[place]), spread),
+                low=comparison.ends(place)[0],
+                high=comparison.ends(place)[1],
                 changed=bool(comparison.changed[place]),
             )
         )
@@ -150,8 +150,3 @@ def _order(comparison: Comparison) -> list[int]:
     if comparison.values == ("true", "false"):
         order = [0, 1]
     return order
-
-
-def _signed(change: float, spread: float) -> str:
-    text = points(change, spread)
-    return f"+{text}" if change > 0 and text.strip("0.") else text

@@ -8,7 +8,7 @@ begin at zero, because it is the change that a trend is about; nothing is clippe
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import groupby
@@ -27,6 +27,7 @@ _TITLES = {
     "month": sentence("{value} by month"),
 }
 _WHOLE = sentence("{period}: {value} {share}, {low} to {high}, {n:,} answers")
+_ANOMALOUS = sentence("{period}, anomalous: {value} {share}, {low} to {high}, {n:,} answers")
 _PARTIAL = sentence("{period}, partial: {value} {share}, {low} to {high}, {n:,} answers")
 
 _STEPS = 4
@@ -41,7 +42,7 @@ class Mark:
     """One period's share: `at`, `start` and `width` in percent across, the rest in pixels down."""
 
     text: str
-    """What it says when it is pointed at."""
+    """Its tooltip."""
     at: float
     start: float
     width: float
@@ -49,6 +50,8 @@ class Mark:
     low: float
     high: float
     partial: bool
+    alarmed: bool
+    """Holds windows that raise an alarm."""
     alone: bool
     """Has no neighbour, so that its band must be drawn as a whisker."""
 
@@ -73,8 +76,16 @@ class TrendChart:
     """The same dates, with the year in each, for a picture that leaves the page."""
 
 
-def trend_chart(trend: Trend, value: str, *, height: int, name: str) -> TrendChart | None:
-    """The chart of one value; None where no period has an answer about it."""
+def trend_chart(
+    trend: Trend,
+    value: str,
+    *,
+    height: int,
+    name: str,
+    alarmed: Collection[str] = (),
+) -> TrendChart | None:
+    """The chart of one value; None where no period has an answer about it. The periods `alarmed`
+    are marked."""
     found = {
         place: numbers
         for place, period in enumerate(trend.periods)
@@ -97,7 +108,7 @@ def trend_chart(trend: Trend, value: str, *, height: int, name: str) -> TrendCha
         period = trend.periods[place]
         marks.append(
             Mark(
-                text=_told(period, value, share, low, high),
+                text=_told(period, value, share, low, high, alarmed=period.label in alarmed),
                 at=round((place + 0.5) * each, 3),
                 start=round(place * each, 3),
                 width=round(each, 3),
@@ -105,6 +116,7 @@ def trend_chart(trend: Trend, value: str, *, height: int, name: str) -> TrendCha
                 low=down(low),
                 high=down(high),
                 partial=period.partial,
+                alarmed=period.label in alarmed,
                 alone=place in alone,
             )
         )
@@ -190,10 +202,18 @@ def _date_text(period: Period) -> str:
     return period.label.partition("-")[2] if kind == "week" else window(period.label)
 
 
-def _told(period: Period, value: str, share: float, low: float, high: float) -> str:
+def _told(
+    period: Period,
+    value: str,
+    share: float,
+    low: float,
+    high: float,
+    *,
+    alarmed: bool = False,
+) -> str:
     spread = (high - low) / 2
     return message(
-        _PARTIAL if period.partial else _WHOLE,
+        _ANOMALOUS if alarmed else _PARTIAL if period.partial else _WHOLE,
         period=window(period.label),
         value=value,
         share=percent(share, spread),

@@ -1,0 +1,99 @@
+"""What a page says when windows look dishonest: which ones, why, and how to leave them out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from deniable import Metric, windows
+from deniable_estimator.anomalies import Figure
+from deniable_estimator.dashboard.ranges import DayRange
+from deniable_estimator.dashboard.source import Source
+from deniable_estimator.dashboard.words import window
+from deniable_estimator.estimate import Estimate
+from deniable_estimator.history import History
+from deniable_estimator.messages import counted, listed, message, sentence
+
+__all__ = ["Alarm", "Strange", "alarm_of", "left_out"]
+
+_NAMED = 3
+_SHARES = sentence("Anomalous: {which}. Do not rely on these shares.")
+_CHANGES = sentence("Anomalous: {which}. Do not rely on these changes.")
+
+
+@dataclass(frozen=True, slots=True)
+class Strange:
+    """A window that raises an alarm, or all of them together."""
+
+    when: str
+    reasons: tuple[Figure, ...]
+    label: str | None = None
+    """None of all together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """That the windows of a metric look dishonest."""
+
+    strange: tuple[Strange, ...]
+    checks: int
+    """How many figures share the level."""
+    level: float
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The windows that are to be left out."""
+        return tuple(each.label for each in self.strange if each.label is not None)
+
+    @property
+    def which(self) -> str:
+        """The windows in a few words."""
+        names = [each.when for each in self.strange if each.label is not None]
+        names = names or [each.when for each in self.strange]
+        rest = len(names) - _NAMED
+        if rest > 0:
+            names[_NAMED:] = [counted("{count} more", "{count} more", rest)]
+        return listed(names)
+
+    @property
+    def text(self) -> str:
+        """What takes the place of a headline about shares."""
+        return message(_SHARES, which=self.which)
+
+    @property
+    def text_of_changes(self) -> str:
+        """The same about changes."""
+        return message(_CHANGES, which=self.which)
+
+    def of_period(self, label: str) -> bool:
+        """Whether a period of a trend holds one of the windows."""
+        kind = windows.kind_of(label)
+        return any(windows.window_at(kind, windows.start(each)) == label for each in self.labels)
+
+
+def alarm_of(
+    source: Source,
+    metric: Metric,
+    days: DayRange,
+    estimate: Estimate | None = None,
+    candidates: Sequence[str] | None = None,
+) -> Alarm | None:
+    """The alarm that these days raise; None if they raise none. See `Source.history`."""
+    history = source.history(metric, days, estimate, candidates)
+    strange = [
+        Strange(window(each.label), each.verdict.alarms(history.alarm_level), each.label)
+        for each in reversed(history.anomalous)
+    ]
+    if whole := history.whole.alarms(history.alarm_level):
+        strange.append(Strange(_together(history), whole))
+    return Alarm(tuple(strange), history.checks, history.alarm_level) if strange else None
+
+
+def left_out(days: DayRange) -> str | None:
+    """Which windows of these days are left out, for people; None if none is."""
+    labels = [each for each in days.without if days.touches(each)]
+    return listed(map(window, sorted(labels, key=windows.start))) if labels else None
+
+
+def _together(history: History) -> str:
+    return message("all windows together") if len(history.windows) > 1 else message("this window")

@@ -1,0 +1,136 @@
+"""What worker processes are asked to calculate, and how long an answer must be to be theirs.
+
+Each function takes and returns what can be pickled, and knows of no request.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable_estimator.comparison import Comparison, compare
+from deniable_estimator.dashboard.versions import Listed
+from deniable_estimator.estimate import Estimate
+from deniable_estimator.planning import plan
+from deniable_estimator.reading import Question
+from deniable_estimator.significance import Adjustment
+from deniable_estimator.trend import Trend
+
+__all__ = [
+    "LIGHT",
+    "compared",
+    "comparison_text",
+    "decoded",
+    "estimate_text",
+    "plan_text",
+    "to_json",
+    "trend_text",
+]
+
+_PIECE = 20_000
+
+LIGHT = 1_000
+"""Up to so many values or strings an answer is made where it is asked for: that takes some
+hundredths of a second, and sending it to another process would take as long."""
+
+
+def decoded(
+    question: Question, level: float, adjust: Adjustment, strings: Listed | None = None
+) -> Estimate:
+    """The estimate; of `strings`, it holds their own tuple, which then need not travel."""
+    found = question.estimate(level=level, adjust=adjust)
+    if strings is not None and found.values == strings.values:
+        found = replace(found, values=strings.values)
+    return found
+
+
+def compared(before: Estimate, after: Estimate, strings: Sequence[str] | None = None) -> Comparison:
+    """The comparison; of `strings`, it holds their own tuple too."""
+    found = compare(before, after)
+    if isinstance(strings, Listed) and found.values == strings.values:
+        found = replace(found, values=strings.values)
+    return found
+
+
+def estimate_text(
+    form: str,
+    found: Estimate,
+    head: Mapping[str, Any],
+    places: NDArray[np.intp] | None = None,
+) -> str:
+    """An estimate as a file, `csv` or `json`; of the values at `places` alone, if given.
+
+    It is written in pieces: a million values, all at once, would take a gigabyte.
+    """
+    asked = np.arange(len(found.values)) if places is None else places
+    pieces = [asked[first : first + _PIECE] for first in range(0, len(asked), _PIECE)]
+    if form == "csv":
+        header = found.to_csv(asked[:0])
+        return header + "".join(found.to_csv(piece)[len(header) :] for piece in pieces)
+    begin, end = to_json({**head, **found.to_dict(asked[:0])}), "]}"
+    assert begin.endswith(f'"values": [{end}')
+    rows = (to_json(found.to_dict(piece)["values"])[1:-1] for piece in pieces)
+    return begin.removesuffix(end) + ", ".join(rows) + end
+
+
+def trend_text(
+    form: str, found: Trend, head: Mapping[str, Any], values: Collection[str] = ()
+) -> str:
+    """A trend as a file; of some values alone, if any are named."""
+    if form == "csv":
+        return _only(found.to_csv(), values)
+    told = found.to_dict()
+    for period in told["periods"]:
+        period["values"] = _named(period["values"], values)
+    return to_json({**head, **told})
+
+
+def comparison_text(
+    form: str,
+    found: Comparison,
+    head: Mapping[str, Mapping[str, Any]],
+    values: Collection[str] = (),
+) -> str:
+    """A comparison as a file; `head` is what is added to `before` and `after`."""
+    if form == "csv":
+        return _only(found.to_csv(), values)
+    told = found.to_dict()
+    for key, days in head.items():
+        told[key] = {**days, **told[key]}
+    return to_json({**told, "values": _named(told["values"], values)})
+
+
+def plan_text(numbers: Mapping[str, Any]) -> str:
+    """A plan as JSON; `numbers` are the arguments of `planning.plan`."""
+    return to_json(plan(**numbers).to_dict())
+
+
+def to_json(document: Any) -> str:
+    """The document as JSON, in which a number that is none may not stand."""
+    return json.dumps(document, ensure_ascii=False, allow_nan=False)
+
+
+def _named(rows: list[dict[str, Any]], values: Collection[str]) -> list[dict[str, Any]]:
+    """The rows of these values; all if there are none."""
+    return [row for row in rows if row["value"] in values] if values else rows
+
+
+def _only(text: str, values: Collection[str]) -> str:
+    """The header, and the lines whose `value` is among these; all if there are none."""
+    if not values:
+        return text
+    found = io.StringIO()
+    writer = csv.writer(found)
+    lines = csv.reader(io.StringIO(text, newline=""))
+    header = next(lines)
+    place = header.index("value")
+    writer.writerow(header)
+    writer.writerows(line for line in lines if line[place] in values)
+    return found.getvalue()

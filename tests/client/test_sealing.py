@@ -1,0 +1,150 @@
+"""Sealing by itself: which windows it closes, when, and what it leaves behind."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from datetime import date
+from sqlite3 import Connection
+from typing import Any
+
+import pytest
+
+from deniable import Registry, outbox, windows
+from deniable.ledger import Ledger
+from deniable.sealing import UNDECLARED_SECONDS, seal
+from deniable.state import State
+
+MONDAY, TUESDAY = "2027-01-04", "2027-01-05"
+END = windows.end(MONDAY)
+READY = END + 1234.5
+
+
+@pytest.fixture
+def connection() -> Iterator[Connection]:
+    """A transaction on an empty state in memory."""
+    state = State(None)
+    with state.transaction() as connection:
+        yield connection
+    state.close()
+
+
+def wait(connection: Connection, metric: str, window: str, value: str | None) -> None:
+    """Open a window, with a value in it or none."""
+    connection.execute(
+        "INSERT INTO windows VALUES (?, ?, ?, 'open')", (metric, window, windows.end(window))
+    )
+    if value is not None:
+        connection.execute("INSERT INTO open_values VALUES (?, ?, ?, 1)", (metric, window, value))
+
+
+def states(connection: Connection) -> dict[str, str]:
+    return {
+        f"{metric} {window}": state
+        for metric, window, state in connection.execute("SELECT metric, window, state FROM windows")
+    }
+
+
+def waiting(connection: Connection) -> int:
+    return int(connection.execute("SELECT count(*) FROM open_values").fetchone()[0])
+
+
+@pytest.fixture
+def sealed(
+    connection: Connection, registry: Registry, bits: Callable[[int], int]
+) -> Callable[..., int]:
+    """Seals what has ended by a time."""
+
+    def sealed(now: float, registry: Registry = registry) -> int:
+        return seal(connection, Ledger(connection), registry, now, READY, bits)
+
+    return sealed
+
+
+def test_a_window_is_sealed_when_it_has_ended(connection: Connection, sealed: Any) -> None:
+    """Not a moment before its end, and at its end: one report, which may be sent from the moment
+    that was given, is charged, and the value is gone."""
+    wait(connection, "browser", MONDAY, "chrome")
+    wait(connection, "browser", TUESDAY, "edge")
+    assert sealed(END - 0.001) == 0
+    assert outbox.entries(connection) == []
+    assert sealed(END) == 1
+    (entry,) = outbox.entries(connection)
+    assert (entry.answer.metric, entry.answer.window) == ("browser", MONDAY)
+    assert Ledger(connection).answers("browser") == 1
+    assert waiting(connection) == 1
+    assert states(connection) == {
+        f"browser {MONDAY}": "answered",
+        f"browser {TUESDAY}": "open",
+    }
+    assert outbox.next_attempt(connection) == READY
+    assert sealed(END) == 0
+
+
+def test_windows_are_answered_in_their_order(
+    connection: Connection, sealed: Any, registry: Registry
+) -> None:
+    """The oldest first, and of the same end by name, so that a short budget goes to those; what it
+    does not reach is closed without an answer."""
+    for window in (TUESDAY, MONDAY):
+        for metric, value in (("dark_mode", "true"), ("browser", "chrome")):
+            wait(connection, metric, window, value)
+    cost = registry["browser"].scheme.mechanism.epsilon
+    cap = 1.1 * (cost + registry["dark_mode"].scheme.mechanism.epsilon)
+    assert sealed(windows.end(TUESDAY), dataclasses.replace(registry, lifetime_epsilon=cap)) == 2
+    told = [(each.answer.metric, each.answer.window) for each in outbox.entries(connection)]
+    assert told == [("dark_mode", MONDAY), ("browser", MONDAY)]
+    assert states(connection) == {
+        f"browser {MONDAY}": "answered",
+        f"dark_mode {MONDAY}": "answered",
+        f"browser {TUESDAY}": "unanswered",
+        f"dark_mode {TUESDAY}": "unanswered",
+    }
+    assert waiting(connection) == 0
+
+
+def test_a_value_without_a_metric_is_kept_for_a_day(connection: Connection, sealed: Any) -> None:
+    """A registry that does not declare it leaves the value alone for a day after its window, and
+    then closes it without a report; other windows are sealed meanwhile."""
+    assert UNDECLARED_SECONDS == 86_400
+    wait(connection, "another", MONDAY, "yes")
+    wait(connection, "browser", MONDAY, "chrome")
+    assert sealed(END + 86_399) == 1
+    assert waiting(connection) == 1
+    assert states(connection)[f"another {MONDAY}"] == "open"
+    assert sealed(END + 86_400) == 0
+    assert waiting(connection) == 0
+    assert states(connection)[f"another {MONDAY}"] == "unanswered"
+    assert len(outbox.entries(connection)) == 1
+
+
+def test_a_window_without_a_value_is_closed(connection: Connection, sealed: Any) -> None:
+    """A window whose value was withdrawn gives no report and costs nothing."""
+    wait(connection, "browser", MONDAY, None)
+    assert sealed(END) == 0
+    assert states(connection) == {f"browser {MONDAY}": "unanswered"}
+    assert Ledger(connection).spent() == 0
+
+
+@pytest.mark.parametrize(("expires", "answers"), [(date(2027, 1, 4), 1), (date(2027, 1, 3), 0)])
+def test_the_day_of_expiry_is_the_last(
+    connection: Connection, sealed: Any, registry: Registry, expires: date, answers: int
+) -> None:
+    """A window that begins on the last day is answered, one that begins after it is not."""
+    wait(connection, "browser", MONDAY, "chrome")
+    metric = dataclasses.replace(registry["browser"], expires=expires)
+    changed = dataclasses.replace(registry, metrics={**registry.metrics, "browser": metric})
+    assert sealed(END, changed) == answers == Ledger(connection).answers("browser")
+    assert waiting(connection) == 0
+
+
+@pytest.mark.parametrize(("other", "answers"), [("other", 1), (None, 0)])
+def test_a_value_that_has_left_the_domain(
+    connection: Connection, sealed: Any, registry: Registry, other: str | None, answers: int
+) -> None:
+    """It is answered as what stands for all others; where nothing does it is not answered."""
+    wait(connection, "browser", MONDAY, "netscape")
+    metric = dataclasses.replace(registry["browser"], other=other)
+    changed = dataclasses.replace(registry, metrics={**registry.metrics, "browser": metric})
+    assert sealed(END, changed) == answers == len(outbox.entries(connection))
+    assert waiting(connection) == 0

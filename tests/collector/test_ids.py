@@ -1,0 +1,73 @@
+"""Batch ids in stores: their generations, how long these are kept, and what ids are called."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pytest
+
+from deniable_collector.stores import ids
+from deniable_collector.stores.base import ID_LIFETIME
+
+SEED = bytes(range(16))
+MOMENTS = [
+    (generation + part) * ids.PERIOD for generation in (0, 1, 5123) for part in (0.0, 0.5, 0.999999)
+]
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("apart", [0.0, 0.3, 0.9, 1.0])
+def test_moments_of_one_lifetime_meet(moment: float, apart: float) -> None:
+    """Whoever looks for an id up to a lifetime after it came, or before it by a clock that is
+    behind, looks into its generation; new ids go into the first of those that are asked."""
+    assert ID_LIFETIME + 86_400 == 2 * ids.PERIOD
+    later = moment + apart * ID_LIFETIME
+    mine, others = ids.generation_at(moment), ids.generations_at(moment)
+    assert others[0] == mine
+    assert sorted(others) == [mine - 2, mine - 1, mine, mine + 1, mine + 2]
+    assert mine in ids.generations_at(later)
+    assert ids.generation_at(later) in others
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_generation_lives_until_four_others_have_passed(moment: float) -> None:
+    """A clock two generations ahead drops nothing that is asked for when it is set right, which
+    may be two generations after the ids came; the fifth generation after them drops them."""
+    ends = moment + ids.lifetime_at(moment)
+    assert 2 * (len(ids.generations_at(moment)) // 2) == ids.KEPT
+    assert ends == pytest.approx((ids.generation_at(moment) + 5) * ids.PERIOD, rel=1e-12)
+    assert ids.generation_at(ends - 1) - ids.generation_at(moment) == ids.KEPT
+
+
+def test_levels_grow_sixteenfold() -> None:
+    """The first level takes 64 ids for each of its 4,096 slots, each next one 16 times as many,
+    and the deepest has no end."""
+    limits = [64 * 16**exponent for exponent in range(3, 8)]
+    assert ids.level_of(0) == 0
+    for level, limit in enumerate(limits):
+        assert ids.level_of(limit - 1) == level
+        assert ids.level_of(limit) == level + 1
+    assert ids.level_of(10**15) == ids.DEEPEST == 5
+
+
+def test_names_are_tabulation_hashes() -> None:
+    """Slot and tag of an id are the xor of one random word for each of its bytes, drawn from the
+    seed by SHAKE128: first all words of slots, then all of tags; ids do not depend on others."""
+    chosen = ["00" * 16, "ff" * 16, "000102030405060708090a0b0c0d0e0f", "f" + "0" * 31]
+    words = hashlib.shake_128(SEED).digest(16 * 256 * 12)
+    slots = np.frombuffer(words[: 16 * 256 * 4], "<u4").reshape(16, 256)
+    tags = np.frombuffer(words[16 * 256 * 4 :], "<u8").reshape(16, 256)
+    expected_slots, expected_tags = "", b""
+    for each in chosen:
+        slot, tag = 0, 0
+        for place, byte in enumerate(bytes.fromhex(each)):
+            slot ^= int(slots[place, byte])
+            tag ^= int(tags[place, byte])
+        expected_slots += slot.to_bytes(4, "little").hex()
+        expected_tags += tag.to_bytes(8, "little")
+    assert ids.name(chosen, SEED) == (expected_slots, expected_tags)
+    assert ids.name([], SEED) == ("", b"")
+    alone = [ids.name([each], SEED) for each in chosen]
+    assert "".join(each.slots for each in alone) == expected_slots
+    assert ids.name(chosen[:1], SEED[::-1]) != alone[0]
