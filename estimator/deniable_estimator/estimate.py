@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable import Scheme, windows
-from deniable.mechanisms import Mechanism, Memoizing
+from deniable.mechanisms import FrequencyOracle, Memoizing
 from deniable_collector.tally import Tally
 from deniable_estimator.anomalies import ALARM_LEVEL, Figure, Verdict, figures
 from deniable_estimator.caveats import caveats, footnotes
@@ -318,7 +318,7 @@ def estimate(
 
 
 def direct_shares(
-    tally: Tally, mechanism: Mechanism[Any], items: Items
+    tally: Tally, mechanism: FrequencyOracle[Any], items: Items
 ) -> tuple[Support, FloatArray, Noise]:
     """What supports each item, its unbiased share, and the noise of reports of as many devices."""
     support = supported(tally, mechanism, items)

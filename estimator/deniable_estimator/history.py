@@ -90,7 +90,7 @@ def look(label: str, question: Question) -> Look | None:
     values: tuple[str, ...] = ()
     share, noise = np.zeros(0), Noise.none(0)
     for part in parts:
-        tally, mechanism = part.tally, part.scheme.mechanism
+        tally, mechanism = part.tally, part.scheme.oracle
         if closed:
             values, items = asked_values(tally, part.scheme)
             _, share, noise = direct_shares(tally, mechanism, items)
