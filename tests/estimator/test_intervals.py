@@ -199,8 +199,8 @@ def test_the_variance_of_a_share_is_a_quadratic_and_never_negative() -> None:
 
 
 def test_noise_of_values_with_and_without_reports() -> None:
-    """One report moves a share by 1 / (n (p - q)); where there is none, only the variance of a share
-    of 0 is infinite, and nothing else is known."""
+    """One report moves a share by 1 / (n (p - q)); where there is none, the variance of a share
+    of 0 is infinite and the rest is 0."""
     p, q = Fraction(3, 4), Fraction(1, 4)
     noise = Noise.of(p, q, np.array([100, 0]), 2)
     assert noise.step.tolist() == [0.02, 0.0]
