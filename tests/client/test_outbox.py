@@ -500,3 +500,32 @@ def test_clearing_and_withdrawing_leave_what_they_say(waiting: Client, collector
     with waiting._state.transaction() as connection:
         outbox.clear(connection)
     assert rows() == {"batches": 0, "reports": 0, "schemes": 0}
+
+
+def test_clearing_takes_batches_as_well(waiting: Client, collector: Any) -> None:
+    """A batch that waits for an answer is forgotten with all reports, so nothing is sent again."""
+    collector.replies = [TransportError("down")]
+    assert not waiting.flush()
+    with waiting._state.transaction() as connection:
+        outbox.clear(connection)
+        assert connection.execute("SELECT count(*) FROM batches").fetchone() == (0,)
+        assert outbox.next_attempt(connection) is None
+    assert waiting.flush()
+    assert len(collector.bodies) == 1
+
+
+def test_a_refusal_ends_the_pause(waiting: Client, collector: Any, clock: Any) -> None:
+    """A collector that refuses a batch for good is there: what waits beside it is due at once, and
+    the next failure is the first again."""
+    waiting._device.bits = lambda count: (1 << count) - 1
+    collector.replies = [TransportError("down")] * 3
+    for _ in range(3):
+        assert not waiting.flush()
+    fill(waiting, 1)
+    with waiting._state.transaction() as connection:
+        until, asked = connection.execute("SELECT until, asked FROM pauses").fetchone()
+        # The fresh report is due, and waits for the pause to end all the same.
+        assert outbox.next_attempt(connection) == until > clock.now >= asked
+        outbox.refuse(connection, "0" * 32, "malformed-batch")
+        assert connection.execute("SELECT * FROM pauses").fetchone() == (0, 0, 0)
+        assert outbox.next_attempt(connection) == 0

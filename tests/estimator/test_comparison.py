@@ -129,6 +129,18 @@ def test_both_ends_are_told_in_the_direction_of_the_change() -> None:
             assert sorted(re.findall(r"\d+\.\d+", text)) == numbers
 
 
+def test_both_periods_are_part_of_a_comparison() -> None:
+    """Variances of both add up, and the document tells the reports and windows of each."""
+    rng = np.random.default_rng(10)
+    before, after = drawn([0.2, 0.8], 500, rng), drawn([0.4, 0.6], 9000, rng, "2026-11-17")
+    found = compare(before, after)
+    assert found.std_error == pytest.approx(np.hypot(before.std_error, after.std_error))
+    document = found.to_dict()
+    for name, period in (("before", before), ("after", after)):
+        assert document[name]["n"] == period.n
+        assert document[name]["windows"] == list(period.windows)
+
+
 def test_an_end_beside_zero_is_not_zero() -> None:
     """A change that barely is one is not told with an interval that seems to begin at zero."""
     rng = np.random.default_rng(8)
