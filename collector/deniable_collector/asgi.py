@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, cast
 from a2wsgi import WSGIMiddleware
 from flask import Flask
 
-from deniable_collector.app import JOURNAL, RECEPTION, create_app
+from deniable_collector.app import BATCH_READER, JOURNAL, create_app
 from deniable_collector.batches.batch import Receipt
 from deniable_collector.batches.binary import MEDIA_TYPE
 from deniable_collector.batches.bodies import IntakeError, is_compressed, read_body, too_large
@@ -23,11 +23,11 @@ from deniable_collector.inherited import inherited
 from deniable_collector.operation.metrics import QUEUE
 from deniable_collector.serving import framing
 from deniable_collector.serving.answers import Answer, accepted, head
+from deniable_collector.serving.batch_reader import JSON, BatchReader
 from deniable_collector.serving.group import Done, GroupCommit
 from deniable_collector.serving.guard import Guard
 from deniable_collector.serving.incoming import Gone, Incoming, Message, Receive, Scope
 from deniable_collector.serving.problems import problem_of
-from deniable_collector.serving.reception import JSON, Reception
 from deniable_collector.settings import Settings
 from deniable_collector.upkeep.journal import JournalKeeper
 
@@ -54,16 +54,16 @@ class Collector:
     """
 
     def __init__(self, flask: Flask, settings: Settings) -> None:
-        self._reception: Reception = flask.extensions[RECEPTION]
+        self._batch_reader: BatchReader = flask.extensions[BATCH_READER]
         self._journal: JournalKeeper = flask.extensions[JOURNAL]
         self._settings = settings
         self._flask = WSGIMiddleware(cast(Any, flask), workers=settings.threads)
         self._readers = ThreadPoolExecutor(settings.threads, "read")
-        self._group = GroupCommit(self._reception.intake, settings.tick / 1000)
+        self._group = GroupCommit(self._batch_reader.intake, settings.tick / 1000)
         self.guard = Guard(settings)
         self._held = 0
         self.short = {
-            each: min(most, self._reception.limit(each)) for each, most in _INLINE.items()
+            each: min(most, self._batch_reader.limit(each)) for each, most in _INLINE.items()
         }
         """The largest body of each media type that `offer` accepts, in bytes."""
 
@@ -82,7 +82,7 @@ class Collector:
         await receive()
         # The schemes are published before the first batch, if the store is there.
         loop = asyncio.get_running_loop()
-        warm = loop.run_in_executor(self._readers, self._reception.intake.prepare)
+        warm = loop.run_in_executor(self._readers, self._batch_reader.intake.prepare)
         await asyncio.wait([warm])
         warm.exception()
         self._journal.start()
@@ -128,8 +128,8 @@ class Collector:
         Raises:
             IntakeError: as `Admission.admit` does.
         """
-        if self._reception.admission is not None:
-            self._reception.admission.admit_scope(client, headers)
+        if self._batch_reader.admission is not None:
+            self._batch_reader.admission.admit_scope(client, headers)
 
     def hold(self, size: int) -> None:
         """Count bytes of a body that waits, until `release`.
@@ -159,7 +159,7 @@ class Collector:
         Returns False if the fast path cannot handle this body; then `done` is not called. Call
         `settle` instead.
         """
-        batch = self._reception.glance(media_type, "", body)
+        batch = self._batch_reader.glance(media_type, "", body)
         if batch is None:
             return False
         self._group.add(batch, done)
@@ -175,13 +175,13 @@ class Collector:
         grown = 0
         try:
             if encoding:
-                limit = self._reception.limit(media_type, encoding)
-                limits = limit, self._reception.compressed_limit
+                limit = self._batch_reader.limit(media_type, encoding)
+                limits = limit, self._batch_reader.compressed_limit
                 body = await run(self._readers, read_body, io.BytesIO(body), encoding, *limits)
                 # What waits for its commit is as large as this, however little was sent.
                 grown = len(body)
                 self.hold(grown)
-            batch = await run(self._readers, self._reception.read, media_type, body)
+            batch = await run(self._readers, self._batch_reader.read, media_type, body)
             return await self._group.take(batch)
         finally:
             self.release(grown)
@@ -198,9 +198,9 @@ class Collector:
         try:
             self.admit(scope.get("client"), scope["headers"])
             media_type, encoding, length = _headers(scope)
-            limit, packed = self._reception.limit(media_type), is_compressed(encoding)
+            limit, packed = self._batch_reader.limit(media_type), is_compressed(encoding)
             if packed:
-                limit = self._reception.compressed_limit
+                limit = self._batch_reader.compressed_limit
             if length > limit:
                 raise too_large(limit, compressed=packed)
             body = await incoming.collect(limit, hold, compressed=packed)
@@ -212,8 +212,8 @@ class Collector:
         finally:
             self.release(held)
         more = [] if await incoming.pass_over(self.guard.max_request) else [_CLOSE]
-        if self._reception.cors is not None:
-            found = self._reception.cors.headers(_origin(scope))
+        if self._batch_reader.cors is not None:
+            found = self._batch_reader.cors.headers(_origin(scope))
             more += [
                 (name.lower().encode(), text.encode("latin-1")) for name, text in found.items()
             ]
@@ -221,7 +221,7 @@ class Collector:
 
     async def _take(self, media_type: str, encoding: str, body: bytes) -> Receipt:
         if len(body) <= self.short[media_type]:
-            batch = self._reception.glance(media_type, encoding, body)
+            batch = self._batch_reader.glance(media_type, encoding, body)
             if batch is not None:
                 return await self._group.take(batch)
         return await self.settle(media_type, encoding, body)

@@ -10,7 +10,7 @@ from deniable_collector.serving.admission import Admission
 from deniable_collector.serving.cors import Cors
 from deniable_collector.settings import Settings
 
-__all__ = ["COMPRESSED", "JSON", "Reception"]
+__all__ = ["COMPRESSED", "JSON", "BatchReader"]
 
 JSON = "application/json"
 
@@ -19,7 +19,7 @@ COMPRESSED = 16
 made to take long, of nothing but Huffman tables, then takes no longer than a good batch."""
 
 
-class Reception:
+class BatchReader:
     """Knows how to read each media type, and how large a body may be."""
 
     def __init__(self, intake: Intake, settings: Settings) -> None:
