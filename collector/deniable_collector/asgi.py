@@ -159,7 +159,7 @@ class Collector:
         Returns False if the fast path cannot handle this body; then `done` is not called. Call
         `settle` instead.
         """
-        batch = self._batch_reader.glance(media_type, "", body)
+        batch = self._batch_reader.read_fast(media_type, "", body)
         if batch is None:
             return False
         self._group.add(batch, done)
@@ -221,7 +221,7 @@ class Collector:
 
     async def _take(self, media_type: str, encoding: str, body: bytes) -> Receipt:
         if len(body) <= self.short[media_type]:
-            batch = self._batch_reader.glance(media_type, encoding, body)
+            batch = self._batch_reader.read_fast(media_type, encoding, body)
             if batch is not None:
                 return await self._group.take(batch)
         return await self.settle(media_type, encoding, body)

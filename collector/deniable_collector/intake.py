@@ -77,7 +77,7 @@ class Intake:
         """
         self._catalogue.prepare()
 
-    def glance(self, body: bytes) -> Batch | None:
+    def read_fast(self, body: bytes) -> Batch | None:
         """The fast path of `read`, for a valid batch whose tallies are all known.
 
         It never calls the store, and so never waits. If it returns None, call `read`.
@@ -142,7 +142,7 @@ class Intake:
                     named.append(Rejection(index, why.reason, why.detail))
         return Batch(batch_id, tuple(accepted), tuple(named), refused=refused)
 
-    def glance_binary(self, body: bytes) -> Batch | None:
+    def read_binary_fast(self, body: bytes) -> Batch | None:
         """The fast path of `read_binary`, for a batch that takes time proportional to its bytes.
 
         It never calls the store, and so never waits. If it returns None, call `read_binary`.

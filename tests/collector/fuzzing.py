@@ -626,8 +626,8 @@ class Rig:
             raise Failure("the tallies are not the sum of what was counted", bodies)
 
     def _read(self, body: Body) -> Batch:
-        # As the collector does: at a glance where that is possible, else in full.
-        batch = self.batch_reader.glance(body.media_type, body.encoding, body.data)
+        # As the collector does: by the fast path where that is possible, else in full.
+        batch = self.batch_reader.read_fast(body.media_type, body.encoding, body.data)
         if batch is not None:
             return batch
         limit = self.batch_reader.limit(body.media_type, body.encoding)

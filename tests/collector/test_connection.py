@@ -238,7 +238,7 @@ def test_a_server_that_ends_answers_first(client, store, batch, monkeypatch):
 def test_a_bug_behind_the_short_way(client, batch, monkeypatch, caplog):
     """An error while a batch is read is a problem document, and the connection goes on."""
     intake = client.app._batch_reader.intake
-    monkeypatch.setattr(intake, "glance", lambda body: 1 / 0)
+    monkeypatch.setattr(intake, "read_fast", lambda body: 1 / 0)
     found = talk(client, batch(), HEALTH, answers=2)
     assert [status for status, _, _ in found] == [500, 200]
     assert found[0][2]["type"] == "urn:deniable:problem:internal"

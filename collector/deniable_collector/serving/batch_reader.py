@@ -61,10 +61,10 @@ class BatchReader:
             return self.intake.read_binary(body)
         return self.intake.read(body)
 
-    def glance(self, media_type: str, encoding: str, body: bytes) -> Batch | None:
+    def read_fast(self, media_type: str, encoding: str, body: bytes) -> Batch | None:
         """The fast path: the batch, if it can be read at once without waiting; else None."""
         if encoding:
             return None
         if media_type == JSON:
-            return self.intake.glance(body)
-        return self.intake.glance_binary(body) if media_type == MEDIA_TYPE else None
+            return self.intake.read_fast(body)
+        return self.intake.read_binary_fast(body) if media_type == MEDIA_TYPE else None
