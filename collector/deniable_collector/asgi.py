@@ -65,7 +65,7 @@ class Collector:
         self.short = {
             each: min(most, self._batch_reader.limit(each)) for each, most in _INLINE.items()
         }
-        """The largest body of each media type that `offer` accepts, in bytes."""
+        """The largest body of each media type that `commit_fast` accepts, in bytes."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] == "POST" and scope["path"] == _PATH:
@@ -131,7 +131,7 @@ class Collector:
         if self._batch_reader.admission is not None:
             self._batch_reader.admission.admit_scope(client, headers)
 
-    def hold(self, size: int) -> None:
+    def reserve(self, size: int) -> None:
         """Count bytes of a body that waits, until `release`.
 
         Raises:
@@ -151,13 +151,13 @@ class Collector:
         """Stop counting these bytes as waiting."""
         self._held -= size
 
-    def offer(self, media_type: str, body: bytes, done: Done) -> bool:
+    def commit_fast(self, media_type: str, body: bytes, done: Done) -> bool:
         """The fast path: handle an uncompressed body if that needs no waiting.
 
         The body has at most `short` bytes. `done` is called as by `GroupCommit.add`.
 
         Returns False if the fast path cannot handle this body; then `done` is not called. Call
-        `settle` instead.
+        `commit` instead.
         """
         batch = self._batch_reader.read_fast(media_type, "", body)
         if batch is None:
@@ -165,7 +165,7 @@ class Collector:
         self._group.add(batch, done)
         return True
 
-    async def settle(self, media_type: str, encoding: str, body: bytes) -> Receipt:
+    async def commit(self, media_type: str, encoding: str, body: bytes) -> Receipt:
         """Read a body, in a thread, and commit it.
 
         Raises:
@@ -180,7 +180,7 @@ class Collector:
                 body = await run(self._readers, read_body, io.BytesIO(body), encoding, *limits)
                 # What waits for its commit is as large as this, however little was sent.
                 grown = len(body)
-                self.hold(grown)
+                self.reserve(grown)
             batch = await run(self._readers, self._batch_reader.read, media_type, body)
             return await self._group.take(batch)
         finally:
@@ -190,10 +190,10 @@ class Collector:
         held = 0
         incoming = Incoming(scope, receive)
 
-        def hold(size: int) -> None:
+        def reserve(size: int) -> None:
             nonlocal held
             held += size
-            self.hold(size)
+            self.reserve(size)
 
         try:
             self.admit(scope.get("client"), scope["headers"])
@@ -203,7 +203,7 @@ class Collector:
                 limit = self._batch_reader.compressed_limit
             if length > limit:
                 raise too_large(limit, compressed=packed)
-            body = await incoming.collect(limit, hold, compressed=packed)
+            body = await incoming.collect(limit, reserve, compressed=packed)
             answer = accepted(await self._take(media_type, encoding, body))
         except Gone:
             return
@@ -224,7 +224,7 @@ class Collector:
             batch = self._batch_reader.read_fast(media_type, encoding, body)
             if batch is not None:
                 return await self._group.take(batch)
-        return await self.settle(media_type, encoding, body)
+        return await self.commit(media_type, encoding, body)
 
 
 def _headers(scope: Scope) -> tuple[str, str, int]:

@@ -129,7 +129,7 @@ class Connection(GuardedConnection):
             exchange.pieces.append(body)
             exchange.held += len(body)
             try:
-                self._collector.hold(len(body))
+                self._collector.reserve(len(body))
             except Exception as error:
                 # Answer only when all has arrived: if unread bytes are left when the connection
                 # closes, the response is lost.
@@ -148,7 +148,7 @@ class Connection(GuardedConnection):
                     raise exchange.refusal
                 pieces, exchange.pieces = exchange.pieces, []
                 body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-                if self._collector.offer(exchange.media_type, body, exchange.done):
+                if self._collector.commit_fast(exchange.media_type, body, exchange.done):
                     return
             except Exception as error:
                 self.answer(exchange, problem_of(error))
@@ -160,7 +160,7 @@ class Connection(GuardedConnection):
     async def _slowly(self, exchange: _Exchange, body: bytes) -> None:
         assert self._collector is not None
         try:
-            answer = accepted(await self._collector.settle(exchange.media_type, "", body))
+            answer = accepted(await self._collector.commit(exchange.media_type, "", body))
         except Exception as error:
             answer = problem_of(error)
         self.answer(exchange, answer)

@@ -180,7 +180,7 @@ def test_nothing_is_kept_of_a_sender_that_is_refused(client, batch, monkeypatch)
 
     with monkeypatch.context() as patch:
         patch.setattr(client.app, "admit", refuse)
-        patch.setattr(client.app, "hold", held.append)
+        patch.setattr(client.app, "reserve", held.append)
         whole = batch()
         found = talk(client, whole[:-20], whole[-20:], HEALTH, answers=2)
     assert [status for status, _, _ in found] == [401, 200]
