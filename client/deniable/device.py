@@ -107,8 +107,8 @@ class Device:
             raise
         with self.state.transaction() as connection:
             now = self.clock()
-            again = now + ROLLOUT_PAUSE + self._uniform(ROLLOUT_PAUSE)
-            return outbox.acknowledge(connection, batch.id, rejected, now, again)
+            retry_at = now + ROLLOUT_PAUSE + self._uniform(ROLLOUT_PAUSE)
+            return outbox.acknowledge(connection, batch.id, rejected, now, retry_at)
 
     def waiting(self) -> int:
         """How many reports are sealed and not acknowledged."""

@@ -173,12 +173,12 @@ def take(connection: Connection, now: float, bits: Bits, *, urgent: bool = False
 
 
 def acknowledge(
-    connection: Connection, batch_id: str, rejected: Mapping[int, str], now: float, again: float
+    connection: Connection, batch_id: str, rejected: Mapping[int, str], now: float, retry_at: float
 ) -> list[RejectedError]:
     """The collector has the batch; `rejected` gives the reason of each index it left out.
 
     A report that was left out for a temporary reason joins another batch from the POSIX time
-    `again` on, until its window is too old at `now`. Returns an error for each report that was
+    `retry_at` on, until its window is too old at `now`. Returns an error for each report that was
     left out.
     """
     connection.execute("UPDATE pauses SET failures = 0, until = 0, asked = 0")
@@ -196,7 +196,7 @@ def acknowledge(
             connection.execute(
                 "UPDATE reports SET batch = NULL, position = NULL, reason = ?, ready = ? "
                 "WHERE id = ?",
-                (reason, again, report),
+                (reason, retry_at, report),
             )
         else:
             connection.execute(

@@ -60,13 +60,13 @@ _PER_REQUEST = (
 )
 
 
-def _worth_a_line(record: logging.LogRecord) -> bool:
+def _is_logged(record: logging.LogRecord) -> bool:
     """Leave out uvicorn's messages about malformed requests, with which a flood would fill the
     disk. The metrics count them."""
     return not record.getMessage().startswith(_PER_REQUEST)
 
 
-logging.getLogger("uvicorn.error").addFilter(_worth_a_line)
+logging.getLogger("uvicorn.error").addFilter(_is_logged)
 
 
 def open_files(connections: int) -> None:

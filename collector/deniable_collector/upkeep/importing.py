@@ -85,8 +85,8 @@ def load(
             schemes.setdefault(metric, []).append(scheme)
     store.publish(schemes)
     added, known = [0, 0], [0, 0]
-    again = rows(path, advance=lambda share: advance(0.5 + share / 2))
-    for key, parts in _groups(again):
+    second_pass = rows(path, advance=lambda share: advance(0.5 + share / 2))
+    for key, parts in _groups(second_pass):
         if not selection.takes(key.metric, key.window):
             continue
         batch = _batch_id(contents.origin, key, parts)
