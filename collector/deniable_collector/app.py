@@ -104,7 +104,7 @@ def _add_routes(app: Flask, batch_reader: BatchReader) -> None:
         media_type = framing.media_type(request.headers.get("Content-Type", ""))
         encoding = framing.token(request.headers.get("Content-Encoding", ""))
         limit = batch_reader.limit(media_type, encoding)
-        body = read_body(_Source(), encoding, limit, batch_reader.compressed_limit)
+        body = read_body(_RequestBody(), encoding, limit, batch_reader.compressed_limit)
         batch = batch_reader.read(media_type, body)
         (receipt,) = batch_reader.intake.take([batch])
         return _response(accepted(receipt))
@@ -136,7 +136,7 @@ def _add_probes(app: Flask, intake: Intake, store: Store, mistakes: Sequence[str
         return _json(ready)
 
 
-class _Source:
+class _RequestBody:
     """The body as the server gives it. A server has errors of its own for chunks that are none,
     and may give what has come of a body that was cut off."""
 

@@ -36,7 +36,7 @@ from deniable_estimator.dashboard.planner import planner
 from deniable_estimator.dashboard.problems import Problem
 from deniable_estimator.dashboard.ranges import RangeError, is_day
 from deniable_estimator.dashboard.settings import Settings
-from deniable_estimator.dashboard.source import Source
+from deniable_estimator.dashboard.source import DataSource
 from deniable_estimator.dashboard.uploads import ListNotKept, offer_uploads
 from deniable_estimator.dashboard.waiting import waiting_page, waiting_problem
 from deniable_estimator.dashboard.workers import Closed, TooHeavy, Workers
@@ -85,7 +85,7 @@ def create_app(
         )
     app = Flask(__name__)
     app.config["DENIABLE_UPLOAD"] = settings.dashboard_upload
-    app.extensions["deniable_source"] = Source(
+    app.extensions["deniable_source"] = DataSource(
         store or store_of(settings),
         registry or Registry.load(settings.registry),
         clock,
@@ -172,7 +172,7 @@ def _sessions(path: str, clock: Callable[[], float]) -> Sessions:
 
 def close_app(app: Flask) -> None:
     """End the processes that calculate for an application."""
-    source: Source = app.extensions["deniable_source"]
+    source: DataSource = app.extensions["deniable_source"]
     source.workers.close()
 
 
@@ -192,7 +192,7 @@ def _with_room(view: Callable[..., Any]) -> Callable[..., Any]:
     def answer(**arguments: str) -> Any:
         if request.args.get("lines") != "all":
             return view(**arguments)
-        source: Source = current_app.extensions["deniable_source"]
+        source: DataSource = current_app.extensions["deniable_source"]
         with source.decodes.large():
             return view(**arguments)
 

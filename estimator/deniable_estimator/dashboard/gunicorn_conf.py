@@ -23,7 +23,7 @@ from deniable_collector.stores import StoreError
 from deniable_estimator.dashboard.overview import cards, read_filters
 from deniable_estimator.dashboard.settings import Settings
 from deniable_estimator.dashboard.snapshot import Snapshot
-from deniable_estimator.dashboard.source import Source
+from deniable_estimator.dashboard.source import DataSource
 
 _settings = Settings.from_env()
 _SESSIONS = "DENIABLE_DASHBOARD_SESSIONS"
@@ -80,7 +80,7 @@ def post_worker_init(worker: Any) -> None:
         templates.get_template(name)
 
 
-def _overview(source: Source) -> None:
+def _overview(source: DataSource) -> None:
     # A dashboard may be up before its store.
     with suppress(StoreError):
         cards(replace(source, store=Snapshot(source.store)), read_filters({}, source.registry))

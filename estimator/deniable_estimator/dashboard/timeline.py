@@ -9,7 +9,7 @@ from deniable import Metric, windows
 from deniable_estimator.dashboard.alarms import Alarm
 from deniable_estimator.dashboard.charts.trend import TrendChart, trend_chart
 from deniable_estimator.dashboard.ranges import DayRange
-from deniable_estimator.dashboard.source import Source
+from deniable_estimator.dashboard.source import DataSource
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.dashboard.words import percent, window
 from deniable_estimator.estimate import Estimate
@@ -79,7 +79,7 @@ def grouping(metric: Metric, days: DayRange) -> windows.Kind:
 
 
 def timeline(
-    source: Source,
+    source: DataSource,
     metric: Metric,
     view: View,
     estimate: Estimate,

@@ -22,7 +22,7 @@ from deniable_collector.operation.events import EventFormatter
 from deniable_collector.stores import Store
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.settings import Settings
-from deniable_estimator.dashboard.source import Source
+from deniable_estimator.dashboard.source import DataSource
 from deniable_estimator.dashboard.uploads import (
     KEPT_SECONDS,
     MOST_LISTS,
@@ -355,7 +355,7 @@ def test_nothing_of_it_is_in_a_log(client: FlaskClient, monkeypatch: pytest.Monk
         def fail(*arguments: object, **more: object) -> None:
             raise RuntimeError("a.example cannot be counted")
 
-        monkeypatch.setattr(Source, "estimate_at", fail)
+        monkeypatch.setattr(DataSource, "estimate_at", fail)
         assert client.get("/metric/site").status_code == 500
     finally:
         root.removeHandler(handler)

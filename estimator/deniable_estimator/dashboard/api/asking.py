@@ -12,7 +12,7 @@ from deniable.value_list import value_texts
 from deniable_estimator.dashboard.access import require
 from deniable_estimator.dashboard.problems import Problem
 from deniable_estimator.dashboard.ranges import DayRange, read_range
-from deniable_estimator.dashboard.source import Source, current_source, declared_metric
+from deniable_estimator.dashboard.source import DataSource, current_source, declared_metric
 
 __all__ = ["MAX_CELLS", "MAX_VALUES", "asked_candidates", "asked_metric", "asked_range", "bound"]
 
@@ -23,7 +23,7 @@ MAX_CELLS = 1_000_000
 """The most values times periods of one trend."""
 
 
-def asked_metric(name: str, scope: str) -> tuple[Source, Metric]:
+def asked_metric(name: str, scope: str) -> tuple[DataSource, Metric]:
     """The metric of that name, if the request's token reaches it."""
     require(scope)
     metric = declared_metric(name)
@@ -32,14 +32,16 @@ def asked_metric(name: str, scope: str) -> tuple[Source, Metric]:
 
 
 def asked_range(
-    source: Source, first: str, last: str, without: str = "", kind: windows.Kind = "day"
+    source: DataSource, first: str, last: str, without: str = "", kind: windows.Kind = "day"
 ) -> DayRange:
     """The days from `first` to `last`, as an address has them, and the windows left out."""
     given = {"from": first, "to": last, "without": without}
     return read_range(given, source.clock(), kind)
 
 
-def asked_candidates(source: Source, metric: Metric, values: Sequence[str]) -> Sequence[str] | None:
+def asked_candidates(
+    source: DataSource, metric: Metric, values: Sequence[str]
+) -> Sequence[str] | None:
     """The strings to decode: those sent, those named, or those that the operator has listed."""
     if metric.values is not None:
         if request.method == "POST":
@@ -97,7 +99,7 @@ def bound(
         )
 
 
-def _sent(source: Source, name: str) -> Sequence[str]:
+def _sent(source: DataSource, name: str) -> Sequence[str]:
     """The list in the body."""
     kind = request.mimetype
     if kind == "text/plain":
