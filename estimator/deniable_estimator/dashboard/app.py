@@ -35,7 +35,7 @@ from deniable_estimator.dashboard.pictures import pictures
 from deniable_estimator.dashboard.planner import planner
 from deniable_estimator.dashboard.problems import Problem
 from deniable_estimator.dashboard.ranges import RangeError, is_day
-from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.source import DataSource
 from deniable_estimator.dashboard.uploads import ListNotKept, offer_uploads
 from deniable_estimator.dashboard.waiting import waiting_page, waiting_problem
@@ -63,7 +63,7 @@ _log = logging.getLogger("deniable.dashboard")
 
 
 def create_app(
-    settings: Settings | None = None,
+    settings: DashboardSettings | None = None,
     *,
     store: Store | None = None,
     registry: Registry | None = None,
@@ -78,7 +78,7 @@ def create_app(
     Raises:
         SettingsError, RegistryError, StoreError: what it was given cannot be used.
     """
-    settings = settings or Settings.from_env()
+    settings = settings or DashboardSettings.from_env()
     if not settings.dashboard_token:
         raise SettingsError(
             ["DENIABLE_DASHBOARD_TOKEN is missing: `deniable dashboard` makes one, or set your own"]

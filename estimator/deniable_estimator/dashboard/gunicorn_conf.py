@@ -21,11 +21,11 @@ from gunicorn.workers.gthread import ThreadWorker  # type: ignore[import-untyped
 from deniable_collector.operation.logs import DiscreetLogger
 from deniable_collector.stores import StoreError
 from deniable_estimator.dashboard.overview import cards, read_filters
-from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.snapshot import Snapshot
 from deniable_estimator.dashboard.source import DataSource
 
-_settings = Settings.from_env()
+_settings = DashboardSettings.from_env()
 _SESSIONS = "DENIABLE_DASHBOARD_SESSIONS"
 _PREFIX = "deniable-sessions-"
 if not _settings.dashboard_sessions:

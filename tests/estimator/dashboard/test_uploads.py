@@ -21,7 +21,7 @@ from deniable import Registry
 from deniable_collector.operation.events import EventFormatter
 from deniable_collector.stores import Store
 from deniable_estimator.dashboard import create_app
-from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.source import DataSource
 from deniable_estimator.dashboard.uploads import (
     KEPT_SECONDS,
@@ -288,7 +288,7 @@ def test_every_worker_has_it(client: FlaskClient, empty_store: Store, registry: 
     with client.session_transaction() as mine:
         key = mine["lists"]
     for token in (TOKEN, "another token, as long as that"):
-        settings = Settings(dashboard_token=token)
+        settings = DashboardSettings(dashboard_token=token)
         other = create_app(settings, store=empty_store, registry=registry, clock=lambda: NOW)
         worker = other.test_client()
         worker.post("/login", data={"token": token})
