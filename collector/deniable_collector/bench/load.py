@@ -101,18 +101,18 @@ class Outcome:
         }
 
 
-class _Receipt(msgspec.Struct):
+class _ReceiptDocument(msgspec.Struct):
     accepted: int
     duplicate: int
     refused: dict[str, int]
 
 
-class _Problem(msgspec.Struct):
+class _ProblemDocument(msgspec.Struct):
     type: str
 
 
-_decode = msgspec.json.Decoder(_Receipt).decode
-_decode_problem = msgspec.json.Decoder(_Problem).decode
+_decode = msgspec.json.Decoder(_ReceiptDocument).decode
+_decode_problem = msgspec.json.Decoder(_ProblemDocument).decode
 
 
 async def run(load: Load, body: Callable[[], bytes], outcome: Outcome) -> None:

@@ -33,7 +33,7 @@ from deniable_estimator.dashboard.language import offer_languages
 from deniable_estimator.dashboard.pages import pages
 from deniable_estimator.dashboard.pictures import pictures
 from deniable_estimator.dashboard.planner import planner
-from deniable_estimator.dashboard.problems import Problem
+from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.dashboard.ranges import RangeError, is_day
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.source import DataSource
@@ -243,8 +243,8 @@ def _error(error: HTTPException) -> ResponseReturnValue:
             "`deniable estimate --candidates FILE`.",
             most=request.max_content_length,
         )
-    kind = error.kind if isinstance(error, Problem) else "about:blank"
-    members = error.members if isinstance(error, Problem) else {}
+    kind = error.kind if isinstance(error, ApiProblem) else "about:blank"
+    members = error.members if isinstance(error, ApiProblem) else {}
     if for_people(request):
         response = Response(render_template("error.html", code=code, title=title, detail=detail))
         response.mimetype = "text/html"
@@ -281,7 +281,7 @@ def _still_decoding(error: StillDecoding | TooManyDecodes) -> ResponseReturnValu
 
 
 def _too_heavy(error: TooHeavy) -> ResponseReturnValue:
-    return _error(Problem(400, "too-heavy", message("Too much at once"), str(error)))
+    return _error(ApiProblem(400, "too-heavy", message("Too much at once"), str(error)))
 
 
 def _closed(error: Closed) -> ResponseReturnValue:

@@ -19,7 +19,7 @@ from deniable_collector.stores import Store
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.access.guesses import Guesses
 from deniable_estimator.dashboard.access.sessions import Sessions
-from deniable_estimator.dashboard.problems import Problem
+from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.dashboard.settings import DashboardSettings
 
 from .conftest import NOW, TOKEN
@@ -283,7 +283,7 @@ def test_guesses_are_counted_behind_a_proxy() -> None:
     for claimed in ("192.0.2.1", "192.0.2.2"):
         guesses.check(request(f"{claimed}, 203.0.113.5"))
         guesses.wrong(request(f"{claimed}, 203.0.113.5"))
-    with pytest.raises(Problem):
+    with pytest.raises(ApiProblem):
         guesses.check(request("198.51.100.1, 203.0.113.6"))
     guesses.check(request("203.0.113.5, 198.51.100.1"))
     now = 61.0

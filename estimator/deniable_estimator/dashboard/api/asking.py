@@ -10,7 +10,7 @@ from flask import request
 from deniable import Metric, windows
 from deniable.value_list import value_texts
 from deniable_estimator.dashboard.access import require
-from deniable_estimator.dashboard.problems import Problem
+from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.dashboard.ranges import DayRange, read_range
 from deniable_estimator.dashboard.source import DataSource, current_source, declared_metric
 
@@ -45,14 +45,14 @@ def asked_candidates(
     """The strings to decode: those sent, those named, or those that the operator has listed."""
     if metric.values is not None:
         if request.method == "POST":
-            raise Problem(
+            raise ApiProblem(
                 409,
                 "values-declared",
                 "Values declared",
                 f"{metric.name} lists its values: ask by GET.",
             )
         if unknown := set(values) - set(metric.values):
-            raise Problem(
+            raise ApiProblem(
                 400,
                 "unknown-value",
                 "Unknown value",
@@ -66,7 +66,7 @@ def asked_candidates(
         return value_texts(values, "The list of values")
     if (listed := source.candidates(metric)) is not None:
         return listed
-    raise Problem(
+    raise ApiProblem(
         400,
         "candidates-missing",
         "Candidates missing",
@@ -85,11 +85,11 @@ def bound(
     """Refuse an answer of more than so many lines before it is calculated.
 
     Raises:
-        Problem: it would be too large.
+        ApiProblem: it would be too large.
     """
     lines = periods * len(values or candidates or metric.values or ())
     if lines > most:
-        raise Problem(
+        raise ApiProblem(
             400,
             "answer-too-large",
             "Answer too large",
@@ -108,9 +108,9 @@ def _sent(source: DataSource, name: str) -> Sequence[str]:
         try:
             sent = msgspec.json.decode(request.get_data(), type=_Candidates)
         except msgspec.DecodeError as error:
-            raise Problem(400, "invalid-body", "Invalid body", f"{error}.") from None
+            raise ApiProblem(400, "invalid-body", "Invalid body", f"{error}.") from None
         return source.sent(sent.candidates, name)
-    raise Problem(
+    raise ApiProblem(
         415,
         "unsupported-media-type",
         "Unsupported media type",

@@ -11,7 +11,7 @@ from werkzeug.datastructures import MultiDict
 
 from deniable import windows
 from deniable.mechanisms import AUTO, MAX_EPSILON
-from deniable_estimator.dashboard.problems import Problem
+from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.significance import Adjustment
 
 __all__ = [
@@ -121,7 +121,7 @@ def read_parameters(kind: type[_T], arguments: MultiDict[str, str]) -> _T:
     """The parameters that an address gives.
 
     Raises:
-        Problem: one is missing, unknown, given twice or out of bounds; the message names it.
+        ApiProblem: one is missing, unknown, given twice or out of bounds; the message names it.
     """
     known = msgspec.structs.fields(kind)
     lists = {each.encode_name for each in known if each.default_factory is list}
@@ -139,5 +139,5 @@ def read_parameters(kind: type[_T], arguments: MultiDict[str, str]) -> _T:
         raise _mistake(str(error).replace("`$.", "`").replace("Object ", "The request ")) from None
 
 
-def _mistake(detail: str) -> Problem:
-    return Problem(400, "invalid-parameter", "Invalid parameter", f"{detail}.")
+def _mistake(detail: str) -> ApiProblem:
+    return ApiProblem(400, "invalid-parameter", "Invalid parameter", f"{detail}.")
