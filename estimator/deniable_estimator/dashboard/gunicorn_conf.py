@@ -41,7 +41,7 @@ workers = 1
 threads = 16
 
 
-class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn brings no types
+class DashboardWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn brings no types
     """gunicorn's own, which at SIGTERM also ends the processes that calculate: whoever waits for
     one is told to ask again, rather than cut off after the grace period."""
 
@@ -50,7 +50,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn brings no types
         super().handle_exit(sig, frame)
 
 
-worker_class = Worker
+worker_class = DashboardWorker
 logger_class = DiscreetLogger
 accesslog = None
 errorlog = "-"
