@@ -29,8 +29,8 @@ __all__ = [
     "LONGEST_PAUSE",
     "QUEUED_REPORTS",
     "TABLES",
-    "Batch",
     "Entry",
+    "OutgoingBatch",
     "acknowledge",
     "clear",
     "create",
@@ -96,7 +96,7 @@ CREATE TABLE schemes (
 Times are POSIX seconds."""
 
 
-class Batch(NamedTuple):
+class OutgoingBatch(NamedTuple):
     """What is sent: the same bytes under the same id, until they are acknowledged."""
 
     id: str
@@ -144,7 +144,9 @@ def describe(connection: Connection, metric: Metric) -> None:
         )
 
 
-def take(connection: Connection, now: float, bits: Bits, *, urgent: bool = False) -> Batch | None:
+def take(
+    connection: Connection, now: float, bits: Bits, *, urgent: bool = False
+) -> OutgoingBatch | None:
     """The next batch to send, leased to the caller; None if none is due at `now`.
 
     `urgent` ignores `ready` and backoff, but not the collector's Retry-After, and not the wait
@@ -169,7 +171,7 @@ def take(connection: Connection, now: float, bits: Bits, *, urgent: bool = False
     connection.execute(
         "UPDATE batches SET leased = ? WHERE id = ?", (now + LEASE_SECONDS, batch_id)
     )
-    return Batch(batch_id, body, failures)
+    return OutgoingBatch(batch_id, body, failures)
 
 
 def acknowledge(
