@@ -23,10 +23,10 @@ from deniable_collector.intake import Intake
 from deniable_collector.operation.metrics import count_answer, served
 from deniable_collector.operation.watch import WatchedStore
 from deniable_collector.serving import framing
-from deniable_collector.serving.answers import SECURITY_HEADERS, Answer, accepted, head
 from deniable_collector.serving.batch_reader import BatchReader
 from deniable_collector.serving.problems import problem, problem_of
 from deniable_collector.serving.refusals import not_http
+from deniable_collector.serving.responses import SECURITY_HEADERS, HttpResponse, accepted, head
 from deniable_collector.settings import Settings
 from deniable_collector.stores import Store, store_of
 from deniable_collector.upkeep.journal import JournalKeeper
@@ -197,10 +197,10 @@ def _json(document: dict[str, Any], status: int = 200) -> Response:
     return Response(json.dumps(document), status, content_type="application/json")
 
 
-def _response(answer: Answer) -> Response:
-    headers = head(answer.content_type, answer.retry_after, answer.status)
+def _response(response: HttpResponse) -> Response:
+    headers = head(response.content_type, response.retry_after, response.status)
     named = [(name.decode(), text.decode()) for name, text in headers]
-    return Response(answer.body, answer.status, named)
+    return Response(response.body, response.status, named)
 
 
 def _http_error(error: HTTPException) -> Response:

@@ -22,12 +22,12 @@ from deniable_collector.batches.bodies import IntakeError, is_compressed, read_b
 from deniable_collector.inherited import inherited
 from deniable_collector.operation.metrics import QUEUE
 from deniable_collector.serving import framing
-from deniable_collector.serving.answers import Answer, accepted, head
 from deniable_collector.serving.batch_reader import JSON, BatchReader
 from deniable_collector.serving.group import Done, GroupCommit
 from deniable_collector.serving.guard import Guard
 from deniable_collector.serving.incoming import Gone, Incoming, Message, Receive, Scope
 from deniable_collector.serving.problems import problem_of
+from deniable_collector.serving.responses import HttpResponse, accepted, head
 from deniable_collector.settings import Settings
 from deniable_collector.upkeep.journal import JournalKeeper
 
@@ -118,9 +118,9 @@ class Collector:
             await self._flask(cast(Any, scope), cast(Any, incoming), cast(Any, sending))
         except Exception as error:
             # The server would log the traceback, with what was sent.
-            answer = problem_of(error)
+            response = problem_of(error)
             if not started:
-                await _send(sending, answer)
+                await _send(sending, response)
 
     def admit(self, client: tuple[str, int] | None, headers: Iterable[tuple[bytes, bytes]]) -> None:
         """Check the sender of a batch: the peer, and the header with names in lower case.
@@ -204,11 +204,11 @@ class Collector:
             if length > limit:
                 raise too_large(limit, compressed=packed)
             body = await incoming.collect(limit, reserve, compressed=packed)
-            answer = accepted(await self._take(media_type, encoding, body))
+            response = accepted(await self._take(media_type, encoding, body))
         except Gone:
             return
         except Exception as error:
-            answer = problem_of(error)
+            response = problem_of(error)
         finally:
             self.release(held)
         more = [] if await incoming.pass_over(self.guard.max_request) else [_CLOSE]
@@ -217,7 +217,7 @@ class Collector:
             more += [
                 (name.lower().encode(), text.encode("latin-1")) for name, text in found.items()
             ]
-        await _send(send, answer, more)
+        await _send(send, response, more)
 
     async def _take(self, media_type: str, encoding: str, body: bytes) -> Receipt:
         if len(body) <= self.short[media_type]:
@@ -251,11 +251,13 @@ def _origin(scope: Scope) -> str:
     return b",".join(found).decode("latin-1")
 
 
-async def _send(send: Send, answer: Answer, more: Iterable[tuple[bytes, bytes]] = ()) -> None:
-    length = (b"content-length", b"%d" % len(answer.body))
-    headers = [length, *head(answer.content_type, answer.retry_after, answer.status), *more]
-    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    await send({"type": "http.response.body", "body": answer.body})
+async def _send(
+    send: Send, response: HttpResponse, more: Iterable[tuple[bytes, bytes]] = ()
+) -> None:
+    length = (b"content-length", b"%d" % len(response.body))
+    headers = [length, *head(response.content_type, response.retry_after, response.status), *more]
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    await send({"type": "http.response.body", "body": response.body})
 
 
 def app() -> Collector:

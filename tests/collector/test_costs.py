@@ -20,9 +20,9 @@ from deniable.outbox import BATCH_REPORTS
 from deniable_collector.batches.batch import NAMED
 from deniable_collector.batches.bodies import IntakeError, read_body
 from deniable_collector.intake import Intake
-from deniable_collector.serving.answers import accepted
 from deniable_collector.serving.batch_reader import BatchReader
 from deniable_collector.serving.problems import problem_of
+from deniable_collector.serving.responses import accepted
 from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
 

@@ -15,7 +15,6 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from deniable_collector.batches.bodies import IntakeError
 from deniable_collector.operation.events import tell
-from deniable_collector.serving.answers import wire
 from deniable_collector.serving.framing import check_framing
 from deniable_collector.serving.problems import problem_of, tell_unexpected
 from deniable_collector.serving.refusals import (
@@ -25,6 +24,7 @@ from deniable_collector.serving.refusals import (
     request_too_large,
     too_slow,
 )
+from deniable_collector.serving.responses import wire
 from deniable_collector.settings import Settings
 
 __all__ = ["PIPELINED", "ROOM", "Guard", "GuardedConnection", "open_files"]
