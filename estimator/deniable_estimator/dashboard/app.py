@@ -39,7 +39,7 @@ from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.source import DataSource
 from deniable_estimator.dashboard.uploads import ListNotKept, offer_uploads
 from deniable_estimator.dashboard.waiting import waiting_page, waiting_problem
-from deniable_estimator.dashboard.workers import Closed, TooHeavy, Workers
+from deniable_estimator.dashboard.workers import TooHeavy, Workers, WorkersClosed
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.isolation import isolated
 from deniable_estimator.messages import message
@@ -133,7 +133,7 @@ def create_app(
     app.register_error_handler(TooManyDecodes, _still_decoding)
     app.register_error_handler(ListNotKept, _not_kept)
     app.register_error_handler(TooHeavy, _too_heavy)
-    app.register_error_handler(Closed, _closed)
+    app.register_error_handler(WorkersClosed, _closed)
     app.register_error_handler(StoreError, _store_trouble)
     app.register_error_handler(Exception, _failure)
     offer_languages(app)
@@ -284,7 +284,7 @@ def _too_heavy(error: TooHeavy) -> ResponseReturnValue:
     return _error(ApiProblem(400, "too-heavy", message("Too much at once"), str(error)))
 
 
-def _closed(error: Closed) -> ResponseReturnValue:
+def _closed(error: WorkersClosed) -> ResponseReturnValue:
     return _error(ServiceUnavailable(str(error), retry_after=error.retry_after))
 
 

@@ -35,7 +35,7 @@ from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.language import LANGUAGES, TRANSLATIONS
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.texts import files, template
-from deniable_estimator.dashboard.workers import Closed, TooHeavy
+from deniable_estimator.dashboard.workers import TooHeavy, WorkersClosed
 from deniable_estimator.messages import Message, translated
 
 from .conftest import NOW, TOKEN, fill
@@ -305,7 +305,7 @@ def test_waiting_and_alarms_are_in_chinese(rich: Flask, reader: FlaskClient) -> 
         for yours in (False, True):
             refusal = TooManyDecodes(8, 5, yours=yours)
             assert english(translated(str(refusal), CHINESE)) == []
-        for refused in (TooHeavy(1 << 30, 60), Closed()):
+        for refused in (TooHeavy(1 << 30, 60), WorkersClosed()):
             assert english(translated(str(refused), CHINESE)) == []
         for name in SENTENCES:
             told = translated(Figure(name, "", 0.25, 0.125, 0.0, value="甲").text, CHINESE)
