@@ -164,7 +164,7 @@ def check_memory(folder: Path, sink: Sink) -> None:
     assert rows == {draw(key, scheme.fingerprint, scheme.mechanism, "a")[0]}
 
 
-def send_the_rest(folder: Path, endpoint: str, day: int) -> None:
+def settle(folder: Path, endpoint: str, day: int) -> None:
     """Send all that is left, as a last process of the device."""
     with Client(
         folder / "metrics.toml",
@@ -197,7 +197,7 @@ def test_a_device_that_is_killed_twenty_times(tmp_path: Path, sink: tuple[Sink, 
         sent = sum(len(json.loads(body)["reports"]) for body in list(counts.bodies.values()))
         assert spent_answers(tmp_path) >= sent > 0
         day += 1000
-    send_the_rest(tmp_path, endpoint, day)
+    settle(tmp_path, endpoint, day)
     answers = counts.answers()
     assert set(answers.values()) == {1}
     assert len(answers) == spent_answers(tmp_path) > 40
@@ -213,7 +213,7 @@ def test_processes_share_one_device(tmp_path: Path, sink: tuple[Sink, str]) -> N
     (tmp_path / "metrics.toml").write_text(REGISTRY)
     devices = [start(tmp_path, endpoint, 20_000, 10) for _ in range(3)]
     assert [device.wait() for device in devices] == [0, 0, 0]
-    send_the_rest(tmp_path, endpoint, 20_020)
+    settle(tmp_path, endpoint, 20_020)
     answers = counts.answers()
     assert set(answers.values()) == {1}
     assert len(answers) == spent_answers(tmp_path) == 30
