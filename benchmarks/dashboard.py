@@ -32,7 +32,7 @@ from deniable import Registry
 from deniable_collector.stores import Store, open_store
 from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
 from deniable_estimator.dashboard import create_app
-from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.population import zipf_shares
 from deniable_estimator.reading import read
 from deniable_estimator.sampling import sample_tally
@@ -125,7 +125,7 @@ def milliseconds(call: Callable[[], object]) -> float:
 
 def visitor(store: Store, declared: Registry, folder: str = "") -> FlaskClient:
     """A signed-in browser at an application that has answered nothing yet."""
-    settings = Settings(dashboard_token=TOKEN, candidates_dir=folder)
+    settings = DashboardSettings(dashboard_token=TOKEN, candidates_dir=folder)
     app: Flask = create_app(settings, store=store, registry=declared, clock=lambda: NOW)
     client = app.test_client()
     client.post("/login", data={"token": TOKEN})

@@ -31,7 +31,7 @@ from deniable.troubles import QueueFull, Troubles
 from deniable.worker import Worker
 
 if TYPE_CHECKING:
-    from deniable.outbox import Batch
+    from deniable.outbox import OutgoingBatch
     from deniable.owner_texts import OwnerLanguage
     from deniable.recording import Record
     from deniable.sent import SentReport
@@ -433,7 +433,7 @@ class Client:
             self._sender.wake()
         return True
 
-    def _deliver(self, batch: Batch) -> bool:
+    def _deliver(self, batch: OutgoingBatch) -> bool:
         """Send one batch. Returns whether to continue with the next."""
         try:
             left_out = self._device.deliver(batch)

@@ -29,8 +29,8 @@ __all__ = [
     "LONGEST_PAUSE",
     "QUEUED_REPORTS",
     "TABLES",
-    "Batch",
     "Entry",
+    "OutgoingBatch",
     "acknowledge",
     "clear",
     "create",
@@ -96,7 +96,7 @@ CREATE TABLE schemes (
 Times are POSIX seconds."""
 
 
-class Batch(NamedTuple):
+class OutgoingBatch(NamedTuple):
     """What is sent: the same bytes under the same id, until they are acknowledged."""
 
     id: str
@@ -144,7 +144,9 @@ def describe(connection: Connection, metric: Metric) -> None:
         )
 
 
-def take(connection: Connection, now: float, bits: Bits, *, urgent: bool = False) -> Batch | None:
+def take(
+    connection: Connection, now: float, bits: Bits, *, urgent: bool = False
+) -> OutgoingBatch | None:
     """The next batch to send, leased to the caller; None if none is due at `now`.
 
     `urgent` ignores `ready` and backoff, but not the collector's Retry-After, and not the wait
@@ -169,16 +171,16 @@ def take(connection: Connection, now: float, bits: Bits, *, urgent: bool = False
     connection.execute(
         "UPDATE batches SET leased = ? WHERE id = ?", (now + LEASE_SECONDS, batch_id)
     )
-    return Batch(batch_id, body, failures)
+    return OutgoingBatch(batch_id, body, failures)
 
 
 def acknowledge(
-    connection: Connection, batch_id: str, rejected: Mapping[int, str], now: float, again: float
+    connection: Connection, batch_id: str, rejected: Mapping[int, str], now: float, retry_at: float
 ) -> list[RejectedError]:
     """The collector has the batch; `rejected` gives the reason of each index it left out.
 
     A report that was left out for a temporary reason joins another batch from the POSIX time
-    `again` on, until its window is too old at `now`. Returns an error for each report that was
+    `retry_at` on, until its window is too old at `now`. Returns an error for each report that was
     left out.
     """
     connection.execute("UPDATE pauses SET failures = 0, until = 0, asked = 0")
@@ -196,7 +198,7 @@ def acknowledge(
             connection.execute(
                 "UPDATE reports SET batch = NULL, position = NULL, reason = ?, ready = ? "
                 "WHERE id = ?",
-                (reason, again, report),
+                (reason, retry_at, report),
             )
         else:
             connection.execute(

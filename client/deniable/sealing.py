@@ -54,7 +54,7 @@ def seal(
         if metric is not None and value is not None and ledger.allows(metric, registry):
             answered = _answer(connection, ledger, metric, window, value, ready, bits)
         # A metric that is no longer declared is not reported; its value is deleted in the end.
-        open_windows.settle(connection, name, window, answered=answered)
+        open_windows.close_window(connection, name, window, answered=answered)
         answers += answered
     return answers
 

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from deniable import Registry, windows
 from deniable_collector.bench.commands import bench
-from deniable_collector.bench.load import Load, Outcome, run
+from deniable_collector.bench.load import Load, LoadResult, run
 from deniable_collector.bench.ramp import climb, send
 from deniable_collector.bench.reports import BenchError, MadeUp, choose, open_window
 from deniable_collector.intake import Intake
@@ -89,7 +89,7 @@ class Server:
         could = min(connections / self.wait, self.rate)
         if self.busy:
             could = min(could, processes / self.busy)
-        outcome = Outcome(seconds=1.0, busy=could * self.busy / processes)
+        outcome = LoadResult(seconds=1.0, busy=could * self.busy / processes)
         refused = max(0, int(could - self.most))
         outcome.statuses.update({202: int(could) - refused, 429: refused})
         if refused:
@@ -248,7 +248,7 @@ def test_months_without_a_window(registry):
 
 def test_a_collector_that_answers_nonsense(babbler):
     """Statuses are counted as they come; a 202 that is no receipt is an error."""
-    outcome = Outcome()
+    outcome = LoadResult()
     load = Load(babbler, seconds=30, requests=3, connections=1)
     asyncio.run(run(load, lambda: b"{}", outcome))
     assert dict(outcome.statuses) == {202: 3}

@@ -102,7 +102,7 @@ def count_answer(status: int, problem: str = "", number: int = 1) -> None:
 
 def count_receipts(receipts: Iterable[Receipt]) -> None:
     """Count batches that are about to be acknowledged by 202, one each."""
-    folded = again = empty = accepted = duplicate = 0
+    folded = repeated = empty = accepted = duplicate = 0
     rejected: Tallied[str] = Tallied()
     # Plain additions, because this runs for every request; the rest runs once per commit.
     for receipt in receipts:
@@ -110,16 +110,16 @@ def count_receipts(receipts: Iterable[Receipt]) -> None:
             folded += 1
             accepted += reports
         elif reports := receipt.duplicate:
-            again += 1
+            repeated += 1
             duplicate += reports
         else:
             empty += 1
         if receipt.refused:
             rejected.update(receipt.refused)
-    _add(BATCHES, {"accepted": folded, "duplicate": again, "empty": empty})
+    _add(BATCHES, {"accepted": folded, "duplicate": repeated, "empty": empty})
     _add(REJECTED, rejected)
     _add(REPORTS, {"accepted": accepted, "duplicate": duplicate, "rejected": rejected.total()})
-    count_answer(202, number=folded + again + empty)
+    count_answer(202, number=folded + repeated + empty)
 
 
 def count_commit(commit: Commit, seen: frozenset[str], seconds: float) -> None:

@@ -14,7 +14,7 @@ from deniable_estimator.dashboard.charts import BarChart, bar_chart
 from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.privacy import even_guess
 from deniable_estimator.dashboard.ranges import DayRange, read_range
-from deniable_estimator.dashboard.source import PAGE_PATIENCE, Source
+from deniable_estimator.dashboard.source import PAGE_PATIENCE, DataSource
 from deniable_estimator.dashboard.words import freshness
 from deniable_estimator.estimate import Estimate
 from deniable_estimator.messages import message
@@ -82,7 +82,7 @@ def read_filters(arguments: Mapping[str, str], registry: Registry) -> Filters:
     )
 
 
-def metric_card(source: Source, metric: Metric, days: DayRange) -> Card:
+def metric_card(source: DataSource, metric: Metric, days: DayRange) -> Card:
     """The card of a metric over these days. Strings are those that the operator has listed."""
     estimate, decoding, mistakes = None, False, []
     try:
@@ -106,7 +106,7 @@ def metric_card(source: Source, metric: Metric, days: DayRange) -> Card:
     )
 
 
-def cards(source: Source, filters: Filters) -> list[Card]:
+def cards(source: DataSource, filters: Filters) -> list[Card]:
     """The cards of the metrics that are looked for, over their latest complete windows."""
     now = source.clock()
     metrics = [metric for metric in source.registry if filters.admit(metric)]
@@ -116,7 +116,9 @@ def cards(source: Source, filters: Filters) -> list[Card]:
     return [metric_card(quick, metric, read_range({}, now, metric.window)) for metric in metrics]
 
 
-def _alarm(source: Source, metric: Metric, days: DayRange, estimate: Estimate | None) -> str | None:
+def _alarm(
+    source: DataSource, metric: Metric, days: DayRange, estimate: Estimate | None
+) -> str | None:
     if alarm := alarm_of(source, metric, days, estimate):
         return alarm.text
     if estimate is not None and estimate.impossible.any():
@@ -124,7 +126,7 @@ def _alarm(source: Source, metric: Metric, days: DayRange, estimate: Estimate | 
     return None
 
 
-def attention(source: Source, metric: Metric, estimate: Estimate | None) -> list[str]:
+def attention(source: DataSource, metric: Metric, estimate: Estimate | None) -> list[str]:
     """What needs somebody's attention, on the card and on the metric's page."""
     notes: list[str] = []
     newest = source.newest(metric)

@@ -58,7 +58,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PlanResult:
     """The results for the numbers."""
 
     plan: Plan
@@ -159,14 +159,14 @@ def _marked(fields: Sequence[Field], name: str, mistake: str) -> list[Field]:
     return [replace(each, mistake=mistake) if each.name == name else each for each in fields]
 
 
-def _calculated(numbers: Mapping[str, float], memoize: bool) -> Outcome:
+def _calculated(numbers: Mapping[str, float], memoize: bool) -> PlanResult:
     if numbers["size"] <= _LIGHT_SIZE:
         return _outcome(numbers, memoize)
     key = digest("planner", *sorted(numbers.items()), memoize)
     return current_source().calculate(key, _outcome, numbers, memoize)
 
 
-def _outcome(numbers: Mapping[str, float], memoize: bool) -> Outcome:
+def _outcome(numbers: Mapping[str, float], memoize: bool) -> PlanResult:
     size, devices = int(numbers["size"]), int(numbers["devices"])
     epsilon, rate = numbers["epsilon"], numbers["sample_rate"]
     made = plan(
@@ -181,7 +181,7 @@ def _outcome(numbers: Mapping[str, float], memoize: bool) -> Outcome:
     metric = _metric(numbers, size, memoize)
     mechanism = metric.scheme.mechanism
     answered, example, found = _example(mechanism, size, devices, rate)
-    return Outcome(
+    return PlanResult(
         plan=made,
         verdict=_verdict(made),
         facts=_facts(made),

@@ -15,7 +15,7 @@ from deniable_estimator.dashboard.access.tokens import parse_tokens
 from deniable_estimator.dashboard.versions import MOST_STRINGS
 from deniable_estimator.poisoning import FAKES
 
-__all__ = ["Settings"]
+__all__ = ["DashboardSettings"]
 
 _HARD = 25
 """A token must be as hard to guess as so many random decimal digits, by the estimate of zxcvbn.
@@ -113,7 +113,7 @@ def _folder(value: str) -> str:
 
 
 @dataclass(frozen=True)
-class Settings(deniable_collector.settings.Settings):
+class DashboardSettings(deniable_collector.settings.Settings):
     """How a dashboard runs. Each field is the variable DENIABLE_ and its name in capitals."""
 
     others: ClassVar[re.Pattern[str]] = re.compile("DISABLED|INGEST_KEY|REQUIRE_ALL")

@@ -39,7 +39,7 @@ from deniable_estimator.reading import Selection, select
 from deniable_estimator.significance import Adjustment
 from deniable_estimator.trend import Point, Progress, Trend, trend
 
-__all__ = ["Source", "Versioned", "current_source", "declared_metric"]
+__all__ = ["DataSource", "Versioned", "current_source", "declared_metric"]
 
 PAGE_PATIENCE = 1.0
 """Seconds that a page waits before it shows the progress instead."""
@@ -74,7 +74,7 @@ class _Work(Protocol[_T]):
 
 
 @dataclass(frozen=True)
-class Source:
+class DataSource:
     """The data of the pages."""
 
     store: Store
@@ -202,7 +202,7 @@ class Source:
         def work(progress: Progress | None = None, known: bool = False) -> Versioned[Estimate]:
             return self._point(metric, days, candidates, asked, level, adjust, known=known)
 
-        return self._at_leisure(metric, work, "estimate", days, asked, level, adjust)
+        return self._run_or_queue(metric, work, "estimate", days, asked, level, adjust)
 
     def trend(
         self,
@@ -242,9 +242,9 @@ class Source:
             answer = self._trend(metric, days, by, candidates, level, point, progress)
             return Versioned(answer, _version(answer, versions))
 
-        return self._at_leisure(metric, work, "trend", days, asked, by, level)
+        return self._run_or_queue(metric, work, "trend", days, asked, by, level)
 
-    def _at_leisure(self, metric: Metric, work: _Work[_T], *asked: object) -> Versioned[_T]:
+    def _run_or_queue(self, metric: Metric, work: _Work[_T], *asked: object) -> Versioned[_T]:
         """What `work` finds: of strings, and of long lists of values, in the background, as that
         may take long.
 
@@ -420,10 +420,10 @@ def _version(answer: Trend, versions: Sequence[bytes]) -> bytes:
     return digest(answer.memory, partial, *versions)
 
 
-def current_source() -> Source:
+def current_source() -> DataSource:
     """The source of the current application, for this request."""
     if "source" not in g:
-        source: Source = current_app.extensions["deniable_source"]
+        source: DataSource = current_app.extensions["deniable_source"]
         # A chart in a frame is made of one answer: it cannot look again.
         whole = request.method not in ("GET", "HEAD") or request.endpoint == "embedding.embedded"
         at_once = for_people(request) and not whole
@@ -431,7 +431,7 @@ def current_source() -> Source:
         g.source = replace(
             source, store=Snapshot(source.store), patience=patience, reader=reader_of(request)
         )
-    seen: Source = g.source
+    seen: DataSource = g.source
     return seen
 
 

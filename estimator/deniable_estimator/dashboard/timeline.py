@@ -9,14 +9,14 @@ from deniable import Metric, windows
 from deniable_estimator.dashboard.alarms import Alarm
 from deniable_estimator.dashboard.charts.trend import TrendChart, trend_chart
 from deniable_estimator.dashboard.ranges import DayRange
-from deniable_estimator.dashboard.source import Source
+from deniable_estimator.dashboard.source import DataSource
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.dashboard.words import percent, window
 from deniable_estimator.estimate import Estimate
 from deniable_estimator.messages import message, sentence
 from deniable_estimator.trend import GROUPS, Period, Trend
 
-__all__ = ["Choice", "Step", "Timeline", "grouping", "timeline"]
+__all__ = ["PeriodLine", "SmallChart", "Timeline", "grouping", "timeline"]
 
 _AGAINST = sentence("{period} vs {since}: {change}.")
 
@@ -28,7 +28,7 @@ _LONG_DAYS: dict[windows.Kind, int] = {"day": 92, "week": 731, "month": 10_000}
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PeriodLine:
     """One line of the table of periods."""
 
     label: str
@@ -42,7 +42,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class SmallChart:
     """A value whose trend can be chosen, with its share of all these days."""
 
     value: str
@@ -61,9 +61,9 @@ class Timeline:
     newest: str
     """The newest change, as a sentence."""
     chart: TrendChart
-    choices: tuple[Choice, ...]
+    small_charts: tuple[SmallChart, ...]
     """The largest values; empty where there is nothing to choose."""
-    steps: tuple[Step, ...]
+    steps: tuple[PeriodLine, ...]
     """The newest first."""
 
     @property
@@ -79,7 +79,7 @@ def grouping(metric: Metric, days: DayRange) -> windows.Kind:
 
 
 def timeline(
-    source: Source,
+    source: DataSource,
     metric: Metric,
     view: View,
     estimate: Estimate,
@@ -100,20 +100,22 @@ def timeline(
     chart = trend_chart(found, value, height=_HEIGHT, name="trend", alarmed=alarmed)
     if chart is None:
         return None
-    choices = []
+    small_charts = []
     for place, each in enumerate(shown if len(shown) > 1 else ()):
         small = trend_chart(
             found, each, height=_SMALL_HEIGHT, name=f"trend-{place}", alarmed=alarmed
         )
         if small is not None:
-            choices.append(Choice(each, _share(estimate, each), small, view.choosing(each)))
+            small_charts.append(
+                SmallChart(each, _share(estimate, each), small, view.choosing(each))
+            )
     steps = [step for period in reversed(found.answered) if (step := _step(period, value, alarmed))]
     return Timeline(
         trend=found,
         value=value,
         newest=_newest(found.answered, value, alarmed),
         chart=chart,
-        choices=tuple(choices),
+        small_charts=tuple(small_charts),
         steps=tuple(steps),
     )
 
@@ -150,7 +152,7 @@ def _newest(answered: Sequence[Period], value: str, alarmed: frozenset[str]) -> 
     return ""
 
 
-def _step(period: Period, value: str, alarmed: frozenset[str]) -> Step | None:
+def _step(period: Period, value: str, alarmed: frozenset[str]) -> PeriodLine | None:
     estimate, change = period.estimate, period.change
     if estimate is None or value not in estimate.values:
         return None
@@ -165,7 +167,7 @@ def _step(period: Period, value: str, alarmed: frozenset[str]) -> Step | None:
     elif change is not None and value in change.values:
         index = change.values.index(value)
         told, changed = change.describe(index), bool(change.changed[index])
-    return Step(
+    return PeriodLine(
         label=message("{period} (partial)", period=window(period.label))
         if period.partial
         else window(period.label),

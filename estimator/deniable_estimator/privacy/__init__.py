@@ -30,7 +30,7 @@ __all__ = [
     "Bound",
     "Change",
     "Guarantee",
-    "Memory",
+    "MemoGuarantee",
     "Together",
     "guarantee",
     "learned_by",
@@ -110,7 +110,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class MemoGuarantee:
     """The guarantee for memoized noise."""
 
     memo: Bound
@@ -156,7 +156,7 @@ class Guarantee:
     answers: int | None
     """One device in its lifetime; None if only the metric's expiry ends the reports."""
     lifetime: Bound | None
-    memory: Memory | None
+    memory: MemoGuarantee | None
 
     def to_dict(self) -> dict[str, Any]:
         """The guarantee for JSON, under its fields' names, with who learns what."""
@@ -308,7 +308,7 @@ def not_covered(*, remembers: bool) -> tuple[str, ...]:
     return (*_NOT_COVERED, _CHANGES) if remembers else _NOT_COVERED
 
 
-def _memory(metric: Metric, mechanism: Memoizing[Any], household: int) -> Memory:
+def _memory(metric: Metric, mechanism: Memoizing[Any], household: int) -> MemoGuarantee:
     lifetime = Fraction(mechanism.lifetime_epsilon)
     reports = reports_that_show(mechanism, float(2 * lifetime))
     change = None
@@ -319,4 +319,4 @@ def _memory(metric: Metric, mechanism: Memoizing[Any], household: int) -> Memory
     if isinstance(mechanism, MemoizedLocalHashing):
         cells = mechanism.width if cells is None else min(cells, mechanism.width)
     values = None if cells is None else Bound.of(household * cells * lifetime)
-    return Memory(Bound.of(household * lifetime), cells, values, change)
+    return MemoGuarantee(Bound.of(household * lifetime), cells, values, change)

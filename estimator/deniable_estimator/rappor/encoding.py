@@ -17,7 +17,7 @@ from typing import IO, NamedTuple
 import numpy as np
 
 from deniable.randomness import PRECISION, Bits, below, flips, system_bits
-from deniable_estimator.rappor.counts_file import Counts
+from deniable_estimator.rappor.counts_file import BitCounts
 from deniable_estimator.rappor.errors import RapporFileError
 from deniable_estimator.rappor.hashing import bloom_bits, check_hashable
 from deniable_estimator.rappor.params import Params
@@ -121,7 +121,7 @@ def _answer(ones: int, size: int, if_one: Fraction, if_zero: Fraction, bits: Bit
     return certain | flips(ones, size, min(heads, _ONE - 1), min(tails, _ONE - 1), bits)
 
 
-def count(params: Params, reports: Iterable[SimulatedReport]) -> Counts:
+def count(params: Params, reports: Iterable[SimulatedReport]) -> BitCounts:
     """Add reports up: how many each cohort sent, and how often each bit was set."""
     bits = np.zeros((params.m, params.k), np.int64)
     sent = np.zeros(params.m, np.int64)
@@ -130,7 +130,7 @@ def count(params: Params, reports: Iterable[SimulatedReport]) -> Counts:
         packed = np.frombuffer(report.instantaneous.to_bytes(size, "little"), np.uint8)
         bits[report.cohort] += np.unpackbits(packed, count=params.k, bitorder="little")
         sent[report.cohort] += 1
-    return Counts(bits, sent)
+    return BitCounts(bits, sent)
 
 
 def write_reports(params: Params, reports: Iterable[SimulatedReport], out: IO[str]) -> None:

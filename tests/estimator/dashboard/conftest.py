@@ -16,7 +16,7 @@ from deniable import Registry
 from deniable_collector.stores import Store, open_store
 from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
 from deniable_estimator.dashboard import create_app
-from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.settings import DashboardSettings
 
 TOKEN = "Vq3mS0x-8JtYc_1rKfWz5LbNpH2eGdUa"
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC).timestamp()
@@ -118,7 +118,7 @@ def store(empty_store: Store, registry: Registry) -> Store:
 
 @pytest.fixture
 def app(store: Store, registry: Registry) -> Flask:
-    settings = Settings(dashboard_token=TOKEN, dashboard_login_link=True)
+    settings = DashboardSettings(dashboard_token=TOKEN, dashboard_login_link=True)
     return create_app(settings, store=store, registry=registry, clock=lambda: NOW)
 
 
@@ -140,7 +140,7 @@ def browser(anybody: FlaskClient) -> FlaskClient:
 @pytest.fixture
 def empty_browser(empty_store: Store, registry: Registry) -> FlaskClient:
     """A signed-in browser on a dashboard that has heard nothing."""
-    settings = Settings(dashboard_token=TOKEN)
+    settings = DashboardSettings(dashboard_token=TOKEN)
     app = create_app(settings, store=empty_store, registry=registry, clock=lambda: NOW)
     client = app.test_client()
     client.post("/login", data={"token": TOKEN})

@@ -19,8 +19,8 @@ from deniable_collector.stores import Store
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.access.guesses import Guesses
 from deniable_estimator.dashboard.access.sessions import Sessions
-from deniable_estimator.dashboard.problems import Problem
-from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.problems import ApiProblem
+from deniable_estimator.dashboard.settings import DashboardSettings
 
 from .conftest import NOW, TOKEN
 
@@ -159,7 +159,7 @@ def test_sessions_are_shared_and_outlive_a_restart(
     are, let the same sessions in and end them for each other; the file is its owner's alone and
     holds nothing that lets anybody in."""
     path = tmp_path / "sessions.db"
-    settings = Settings(dashboard_token=TOKEN, dashboard_sessions=str(path))
+    settings = DashboardSettings(dashboard_token=TOKEN, dashboard_sessions=str(path))
     first, second = (
         create_app(settings, store=store, registry=registry, clock=lambda: NOW).test_client()
         for _ in range(2)
@@ -208,7 +208,7 @@ def test_a_session_ends_twelve_hours_after_its_last_use(tmp_path: Path) -> None:
 def test_a_cookie_is_secure_where_the_public_address_is(store: Store, registry: Registry) -> None:
     """DENIABLE_PUBLIC_URL decides, not what the request says of itself: both cookies."""
     for address, secure in (("https://d.example", True), ("http://d.example:81", False)):
-        settings = Settings(dashboard_token=TOKEN, public_url=address)
+        settings = DashboardSettings(dashboard_token=TOKEN, public_url=address)
         client = create_app(settings, store=store, registry=registry).test_client()
         for scheme in ("http", "https"):
             answer = client.post(
@@ -283,7 +283,7 @@ def test_guesses_are_counted_behind_a_proxy() -> None:
     for claimed in ("192.0.2.1", "192.0.2.2"):
         guesses.check(request(f"{claimed}, 203.0.113.5"))
         guesses.wrong(request(f"{claimed}, 203.0.113.5"))
-    with pytest.raises(Problem):
+    with pytest.raises(ApiProblem):
         guesses.check(request("198.51.100.1, 203.0.113.6"))
     guesses.check(request("203.0.113.5, 198.51.100.1"))
     now = 61.0
@@ -296,7 +296,7 @@ def test_a_new_token_ends_all_sessions(app: Flask, browser: FlaskClient, token: 
     assert cookie is not None
     source = app.extensions["deniable_source"]
     other = create_app(
-        Settings(dashboard_token=token[::-1]), store=source.store, registry=source.registry
+        DashboardSettings(dashboard_token=token[::-1]), store=source.store, registry=source.registry
     ).test_client()
     other.set_cookie("deniable_dashboard", cookie.value)
     assert other.get("/").status_code == 401

@@ -17,7 +17,7 @@ from flask.testing import FlaskClient
 from deniable import Registry
 from deniable_collector.stores import Store
 from deniable_estimator.dashboard import create_app
-from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.reading import read
 
 from .conftest import NOW, REGISTRY, TOKEN, fill
@@ -186,7 +186,10 @@ def test_midnight_changes_the_tag_of_the_last_days(
     fill(store, registry, "browser", [0.35, 0.64, 0.01, 0.0], 20_000, "2026-11-10")
     now = [NOW]
     app = create_app(
-        Settings(dashboard_token=TOKEN), store=store, registry=registry, clock=lambda: now[0]
+        DashboardSettings(dashboard_token=TOKEN),
+        store=store,
+        registry=registry,
+        clock=lambda: now[0],
     )
     program = app.test_client()
     first = program.get(path, headers=HEADERS)
@@ -218,7 +221,7 @@ def test_the_compared_days_are_part_of_the_tag(program: FlaskClient) -> None:
 def test_a_changed_declaration_changes_the_tag(store: Store) -> None:
     """The registry is part of the answer, and so are settings: both are part of the tag."""
     tags = set()
-    settings = Settings(dashboard_token=TOKEN)
+    settings = DashboardSettings(dashboard_token=TOKEN)
     for text, chosen in (
         (REGISTRY, settings),
         (REGISTRY.replace("Which browser", "What browser"), settings),
@@ -330,7 +333,7 @@ def test_remembered_answers_are_not_compared(store: Store) -> None:
     registry = Registry.parse(text)
     store.publish({"dark_mode": [registry["dark_mode"].scheme]})
     app = create_app(
-        Settings(dashboard_token=TOKEN), store=store, registry=registry, clock=lambda: NOW
+        DashboardSettings(dashboard_token=TOKEN), store=store, registry=registry, clock=lambda: NOW
     )
     answer = app.test_client().get("/api/v1/metrics/dark_mode/comparison", headers=HEADERS)
     assert answer.status_code == 409
@@ -339,7 +342,7 @@ def test_remembered_answers_are_not_compared(store: Store) -> None:
 
 def test_a_store_that_cannot_be_read_is_a_problem(registry: Registry, tmp_path: object) -> None:
     """503, and no trace of where the store is."""
-    settings = Settings(dashboard_token=TOKEN, store=f"sqlite:///{tmp_path}/none.db")
+    settings = DashboardSettings(dashboard_token=TOKEN, store=f"sqlite:///{tmp_path}/none.db")
     answer = (
         create_app(settings, registry=registry)
         .test_client()

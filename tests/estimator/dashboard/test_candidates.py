@@ -17,7 +17,7 @@ from deniable import Registry
 from deniable_collector.stores import Store
 from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
 from deniable_estimator.dashboard import create_app
-from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.reading import Question, Selection
 from deniable_estimator.sampling import sample_tally
 
@@ -70,7 +70,7 @@ def report(store: Store, registry: Registry, day: str) -> None:
 def client(empty_store: Store, registry: Registry, folder: Path) -> FlaskClient:
     """A signed-in browser; 20,000 devices have named two sites."""
     report(empty_store, registry, YESTERDAY)
-    settings = Settings(dashboard_token=TOKEN, candidates_dir=str(folder))
+    settings = DashboardSettings(dashboard_token=TOKEN, candidates_dir=str(folder))
     app = create_app(settings, store=empty_store, registry=registry, clock=lambda: NOW)
     client = app.test_client()
     client.post("/login", data={"token": TOKEN})

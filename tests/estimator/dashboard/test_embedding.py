@@ -13,7 +13,7 @@ from deniable import Registry
 from deniable_collector.settings import SettingsError
 from deniable_collector.stores import Store
 from deniable_estimator.dashboard import create_app
-from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.settings import DashboardSettings
 
 from .conftest import NOW, TOKEN
 
@@ -36,7 +36,7 @@ def visit(store: Store, registry: Registry) -> Visit:
         public_url: str = HERE,
         signed_in: bool = False,
     ) -> FlaskClient:
-        settings = Settings(
+        settings = DashboardSettings(
             dashboard_token=token, dashboard_frame_ancestors=origins, public_url=public_url
         )
         app = create_app(settings, store=store, registry=registry, clock=lambda: now)
@@ -164,4 +164,4 @@ def test_a_link_follows_the_calendar_unless_it_names_days(visit: Visit) -> None:
 def test_only_whole_origins_and_days_are_taken(name: str, value: str) -> None:
     """Wildcards, bare hosts and what would add to the policy are refused at the start."""
     with pytest.raises(SettingsError, match=f"DENIABLE_DASHBOARD_{name}"):
-        Settings.from_env({f"DENIABLE_DASHBOARD_{name}": value})
+        DashboardSettings.from_env({f"DENIABLE_DASHBOARD_{name}": value})

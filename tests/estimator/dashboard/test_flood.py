@@ -19,7 +19,7 @@ from deniable_collector.stores import Store
 from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.dashboard import create_app, gunicorn_conf, source
-from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.sampling import sample_tally
 
 from .conftest import NOW, TOKEN
@@ -296,7 +296,7 @@ def test_a_second_flood_is_seen_once_the_first_is_left_out(
 def test_a_chart_elsewhere_carries_the_alarm(store: Store, registry: Registry) -> None:
     """A frame says that its shares cannot be relied on, and one of the rest keeps the day out."""
     here = "https://deniable.example"
-    settings = Settings(
+    settings = DashboardSettings(
         dashboard_token=TOKEN, dashboard_frame_ancestors="https://wiki.example", public_url=here
     )
     app = create_app(settings, store=store, registry=registry, clock=lambda: NOW)

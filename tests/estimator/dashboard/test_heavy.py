@@ -27,7 +27,7 @@ from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRow
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.access.tokens import ApiToken, digest_of_token, token_lines
 from deniable_estimator.dashboard.app import close_app
-from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.workers import Workers
 from deniable_estimator.reading import read
 from deniable_estimator.sampling import sample_tally
@@ -104,7 +104,7 @@ def made(store: Store, registry: Registry) -> Iterator[Made]:
         lines = token_lines(
             ApiToken("other", digest_of_token(OTHER), frozenset({"plan", "read:estimates"}))
         )
-        kept = Settings(dashboard_token=TOKEN, api_tokens=lines, **settings)  # type: ignore[arg-type]
+        kept = DashboardSettings(dashboard_token=TOKEN, api_tokens=lines, **settings)  # type: ignore[arg-type]
         apps.append(create_app(kept, store=store, registry=registry, clock=lambda: NOW))
         return apps[-1]
 
@@ -259,10 +259,10 @@ def test_the_length_of_a_sent_list_is_a_setting(made: Made) -> None:
         ):
             assert answer.status_code == status
             assert status == 200 or "more than 3 strings" in answer.json["detail"]
-    settings = Settings.from_env({"DENIABLE_DASHBOARD_STRINGS": "5000"})
+    settings = DashboardSettings.from_env({"DENIABLE_DASHBOARD_STRINGS": "5000"})
     assert settings.dashboard_strings == 5000
     with pytest.raises(SettingsError, match="DENIABLE_DASHBOARD_MEMORY must be at least 512 MiB"):
-        Settings.from_env({"DENIABLE_DASHBOARD_MEMORY": "100 MiB"})
+        DashboardSettings.from_env({"DENIABLE_DASHBOARD_MEMORY": "100 MiB"})
 
 
 @pytest.fixture

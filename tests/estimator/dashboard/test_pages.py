@@ -15,7 +15,7 @@ from flask.testing import FlaskClient
 from deniable import Registry
 from deniable_collector.stores import Store, StoreUnavailable, open_store
 from deniable_estimator.dashboard import create_app
-from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.settings import DashboardSettings
 
 from .conftest import NOW, TOKEN, fill
 
@@ -141,7 +141,7 @@ def test_a_long_table_is_listed_on_request(tmp_path: Path) -> None:
     shares = [0.2, 0.2, 0.1] + [0.001] * 500 + [0.0] * 497
     fill(store, registry, "many", shares, 100_000)
     app = create_app(
-        Settings(dashboard_token=TOKEN), store=store, registry=registry, clock=lambda: NOW
+        DashboardSettings(dashboard_token=TOKEN), store=store, registry=registry, clock=lambda: NOW
     )
     client = app.test_client()
     client.post("/login", data={"token": TOKEN})
@@ -245,7 +245,7 @@ def test_a_store_that_is_down_is_explained(app: Flask, token: str, registry: Reg
         def __getattr__(self, name: str) -> None:
             raise StoreUnavailable("redis://:secret@db is away", retry_after=3)
 
-    settings = Settings(dashboard_token=token)
+    settings = DashboardSettings(dashboard_token=token)
     away = create_app(settings, store=Down(), registry=registry).test_client()  # type: ignore[arg-type]
     answer = away.get("/", headers={"Authorization": f"Bearer {token}"})
     assert answer.status_code == 503
@@ -260,7 +260,7 @@ def test_a_failure_shows_nothing_of_itself(token: str, registry: Registry) -> No
         def __getattr__(self, name: str) -> None:
             raise RuntimeError("the inside")
 
-    settings = Settings(dashboard_token=token)
+    settings = DashboardSettings(dashboard_token=token)
     broken = create_app(settings, store=Broken(), registry=registry).test_client()  # type: ignore[arg-type]
     answer = broken.get("/", headers={"Authorization": f"Bearer {token}"})
     assert answer.status_code == 500
@@ -272,7 +272,7 @@ def test_a_dashboard_may_start_before_the_collector(
 ) -> None:
     """Without a store file the page says what to check, and nothing is created."""
     store: Store = open_store(f"sqlite:///{tmp_path}/none.db")
-    app = create_app(Settings(dashboard_token=token), store=store, registry=registry)
+    app = create_app(DashboardSettings(dashboard_token=token), store=store, registry=registry)
     answer = app.test_client().get("/", headers={"Authorization": f"Bearer {token}"})
     assert answer.status_code == 503
     assert "collector" in answer.json["detail"]

@@ -18,7 +18,7 @@ from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRow
 from deniable_collector.tally import Tally
 from deniable_collector.upkeep.commands import store as store_command
 from deniable_estimator.dashboard import create_app
-from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.reading import read
 from deniable_estimator.sampling import sample_tally
 
@@ -103,7 +103,7 @@ def store(empty_store: Store, registry: Registry) -> Store:
 def client(store: Store, registry: Registry, tmp_path: Path) -> FlaskClient:
     """A visitor who is signed in, and holds the token of a program too."""
     (tmp_path / "site.txt").write_text("a.example\nb.example\nc.example\n")
-    settings = Settings(dashboard_token=TOKEN, candidates_dir=str(tmp_path))
+    settings = DashboardSettings(dashboard_token=TOKEN, candidates_dir=str(tmp_path))
     app = create_app(settings, store=store, registry=registry, clock=lambda: NOW)
     client = app.test_client()
     client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {TOKEN}"

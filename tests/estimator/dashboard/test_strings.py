@@ -20,7 +20,7 @@ from deniable_collector.stores import Store
 from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
 from deniable_estimator import reading
 from deniable_estimator.dashboard import create_app
-from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.sampling import sample_tally
 
 from .conftest import NOW, TOKEN
@@ -72,7 +72,7 @@ def app(empty_store: Store, registry: Registry, folder: Path) -> Flask:
                 len(row.cells), row.reports, columns.tolist(), row.cells[columns].tolist()
             )
         empty_store.fold(Commit((f"{number:032x}",), increments), NOW)
-    settings = Settings(dashboard_token=TOKEN, candidates_dir=str(folder))
+    settings = DashboardSettings(dashboard_token=TOKEN, candidates_dir=str(folder))
     return create_app(settings, store=empty_store, registry=registry, clock=lambda: NOW)
 
 
@@ -302,7 +302,7 @@ def test_the_limit_of_an_upload_is_a_setting(empty_store: Store, registry: Regis
     """DENIABLE_DASHBOARD_UPLOAD bounds lists, on the page and in the API; other forms are small
     whatever it says."""
     environ = {"DENIABLE_DASHBOARD_TOKEN": TOKEN, "DENIABLE_DASHBOARD_UPLOAD": "20 KiB"}
-    settings = replace(Settings.from_env(environ), dashboard_cache=1 << 20)
+    settings = replace(DashboardSettings.from_env(environ), dashboard_cache=1 << 20)
     app = create_app(settings, store=empty_store, registry=registry, clock=lambda: NOW)
     client = app.test_client()
     client.environ_base["HTTP_AUTHORIZATION"] = HEADERS["Authorization"]

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 from flask import Response, request
 
 import deniable
-from deniable_estimator.dashboard.problems import Problem
+from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.dashboard.versions import digest
 
 __all__ = [
@@ -37,7 +37,7 @@ def form_of(asked: Form | None, *offered: Form) -> Form:
     """The form that the request asks for: by `format`, or by its Accept header; else the first.
 
     Raises:
-        Problem: the endpoint does not offer it.
+        ApiProblem: the endpoint does not offer it.
     """
     offers = {_TYPES[form]: form for form in offered}
     if asked is not None:
@@ -49,7 +49,7 @@ def form_of(asked: Form | None, *offered: Form) -> Form:
     else:
         found = request.accept_mimetypes.best_match(list(offers))
     if found is None:
-        raise Problem(
+        raise ApiProblem(
             406, "not-acceptable", "Not acceptable", f"This can be sent as {' or '.join(offers)}."
         )
     return offers[found]
