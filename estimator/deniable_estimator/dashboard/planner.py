@@ -147,7 +147,7 @@ def _read(arguments: Mapping[str, str]) -> tuple[list[Field], dict[str, float] |
         return fields, None
     if numbers["lifetime_epsilon"] < numbers["epsilon"]:
         mistake = message(
-            "A lifetime of answers reveals at least what one answer does: let the "
+            "All reports of a lifetime reveal at least what one report does: let the "
             "lifetime's epsilon be the larger one."
         )
         return _marked(fields, "lifetime_epsilon", mistake), None
@@ -180,14 +180,14 @@ def _outcome(numbers: Mapping[str, float], memoize: bool) -> Outcome:
     )
     metric = _metric(numbers, size, memoize)
     mechanism = metric.scheme.mechanism
-    answered, example, found = _example(mechanism, size, devices, rate)
+    estimated, example, found = _example(mechanism, size, devices, rate)
     return Outcome(
         plan=made,
         verdict=_verdict(made),
         facts=_facts(made),
         reach=reach_chart(mechanism, size, rate, devices),
         example=example,
-        estimate=answered,
+        estimate=estimated,
         found=found,
         toml=_toml(numbers, size, memoize),
         label=label_of(metric),
@@ -196,7 +196,7 @@ def _outcome(numbers: Mapping[str, float], memoize: bool) -> Outcome:
 
 def _verdict(made: Plan) -> str:
     if made.detectable_share is None or not made.usable:
-        return message("No usable signal: with so few answers noise hides even large shares.")
+        return message("No usable signal: with so few reports noise hides even large shares.")
     return message(
         "Shares of {share} or more are detectable.",
         share=share_text(made.detectable_share),
@@ -206,7 +206,7 @@ def _verdict(made: Plan) -> str:
 def _facts(made: Plan) -> tuple[tuple[str, str, str], ...]:
     return (
         (
-            message("Answers in a window"),
+            message("Reports in a window"),
             number(round(made.reports)),
             message("from {devices:,} devices, on average", devices=made.devices),
         ),
@@ -246,8 +246,8 @@ def _facts(made: Plan) -> tuple[tuple[str, str, str], ...]:
 def _over_time(made: Plan) -> Iterator[tuple[str, str, str]]:
     if made.lifetime is not None:
         yield (
-            message("Answers of a device"),
-            number(made.lifetime.answers),
+            message("Reports of a device"),
+            number(made.lifetime.reports),
             message(
                 "until its budget is spent, over about {windows:,} windows",
                 windows=round(made.lifetime.windows),
@@ -255,7 +255,7 @@ def _over_time(made: Plan) -> Iterator[tuple[str, str, str]]:
         )
     if made.memory is not None:
         yield (
-            message("Answers of a device"),
+            message("Reports of a device"),
             message("any number"),
             message(
                 "all of one value reveal at most ε {memo}; each further one, of whatever "
@@ -268,7 +268,7 @@ def _over_time(made: Plan) -> Iterator[tuple[str, str, str]]:
             message("Over many windows"),
             message("±{error:.2g} points", error=100 * made.memory.lasting_std_error),
             message(
-                "the standard error of a share of 1% stays above this, if the same devices answer"
+                "the standard error of a share of 1% stays above this, if the same devices report"
             ),
         )
 
@@ -281,12 +281,12 @@ def _example(
     values = tuple(message("value {rank}", rank=rank) for rank in range(1, size + 1))
     scheme = Scheme("category", mechanism, values)
     counts = rng.multinomial(devices, zipf_shares(size, 1.0))
-    answered = estimate(sample_tally(scheme, rng.binomial(counts, rate), rng), scheme)
-    if not answered.n:
-        return answered, None, message("In this window nobody answers at all.")
+    estimated = estimate(sample_tally(scheme, rng.binomial(counts, rate), rng), scheme)
+    if not estimated.n:
+        return estimated, None, message("In this window no device reports at all.")
     truth = counts / devices
-    seen = int((answered.detected & (truth > 0)).sum())
-    held = int(((answered.low <= truth) & (truth <= answered.high)).sum())
+    seen = int((estimated.detected & (truth > 0)).sum())
+    held = int(((estimated.low <= truth) & (truth <= estimated.high)).sum())
     found = message(
         "Of {size:,} values {seen:,} stand out from the noise; {held:,} intervals hold the true "
         "share.",
@@ -294,8 +294,8 @@ def _example(
         seen=seen,
         held=held,
     )
-    chart = bar_chart(answered, limit=_BARS, truth=truth)
-    return answered, replace(chart, title=message("simulated: estimated shares")), found
+    chart = bar_chart(estimated, limit=_BARS, truth=truth)
+    return estimated, replace(chart, title=message("simulated: estimated shares")), found
 
 
 def _metric(numbers: Mapping[str, float], size: int, memoize: bool) -> Metric:

@@ -406,7 +406,7 @@ class Source:
         return Versioned(self.decodes.get(key, work), version)
 
     def newest(self, metric: Metric) -> str | None:
-        """The newest window that holds any answer, whatever the range."""
+        """The newest window that holds any report, whatever the range."""
         schemes = self.store.schemes().get(metric.name, {})
         labels = [
             label for scheme in schemes for label in self.store.windows(metric.name, scheme)[-1:]

@@ -125,7 +125,7 @@ def test_guarantees_and_plans_are_told(program: FlaskClient) -> None:
     assert len(program.get("/api/v1/privacy").json["metrics"]) == 4
     query = "size=10&epsilon=1&devices=100000&lifetime_epsilon=8&sample_rate=0.1"
     made = program.get(f"/api/v1/plan?{query}").json
-    assert made["lifetime"]["answers"] == 8
+    assert made["lifetime"]["reports"] == 8
     assert made["usable"]
     assert made["memory"] is None
     kept = program.get(f"/api/v1/plan?{query}&memoize=true").json
@@ -325,7 +325,7 @@ def test_it_only_reads(program: FlaskClient) -> None:
 
 
 def test_remembered_answers_are_not_compared(store: Store) -> None:
-    """Where devices repeat remembered answers, the comparison is refused by name."""
+    """Where devices repeat remembered noise, the comparison is refused by name."""
     text = REGISTRY.replace("sample_rate = 0.02", 'sample_rate = 0.02\nlongitudinal = "memoize"')
     registry = Registry.parse(text)
     store.publish({"dark_mode": [registry["dark_mode"].scheme]})

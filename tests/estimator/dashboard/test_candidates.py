@@ -171,7 +171,7 @@ def test_the_card_shows_the_operators_list(client: FlaskClient, folder: Path) ->
     card = client.get("/").text
     assert card.index(">a.example</text>") < card.index(">b.example</text>")
     assert "name those that you look for" not in card
-    assert "20,000 answers" in card
+    assert "20,000 reports" in card
     (folder / "site.txt").write_text("a\na\n")
     broken = client.get("/")
     assert broken.status_code == 200

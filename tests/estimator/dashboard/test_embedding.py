@@ -62,7 +62,7 @@ def test_a_link_opens_its_chart_for_everybody(visit: Visit) -> None:
     link = link_on(visit(signed_in=True), "/metric/browser")
     answer = visit().get(link)
     assert answer.status_code == 200
-    for part in ("Which browser opens links?", "chrome leads", "20,000 answers", "at most 73.2"):
+    for part in ("Which browser opens links?", "chrome leads", "20,000 reports", "at most 73.2"):
         assert part in answer.text
     assert '<div class="chart large"' in answer.text
     assert 'href="/metric/browser?' in answer.text

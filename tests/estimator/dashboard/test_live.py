@@ -170,7 +170,7 @@ def test_grafana_shows_what_was_counted(live: Live, variables: dict[str, str]) -
     assert [row["Value"] for row in shares[:2]] == ["chrome", "firefox"]
     assert shares[0]["Share"] == pytest.approx(0.69, abs=0.001)
     assert shares[0]["Low"] < 0.69 < shares[0]["High"]
-    assert answers == [{"Answers": 40_000}]
+    assert answers == [{"Reports": 40_000}]
     assert {row["Value"]: row["More than noise"] for row in changes}["chrome"] is True
     assert [row["Share"] for row in trend] == pytest.approx([0.74, 0.64], abs=0.001)
 

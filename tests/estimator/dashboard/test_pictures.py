@@ -44,7 +44,7 @@ def test_the_picture_stands_by_itself(browser: FlaskClient) -> None:
     drawing = ElementTree.fromstring(answer.text)
     texts = "".join(drawing.itertext())
     assert "chrome" in texts
-    assert "20,000 answers" in texts
+    assert "20,000 reports" in texts
     assert not any("class" in each.attrib or "style" in each.attrib for each in drawing.iter())
     assert "<script" not in answer.text
     assert browser.get("/metric/silent.svg").status_code == 400
@@ -107,7 +107,7 @@ def test_a_trend_that_leaves_the_page_says_when_and_how_many(
     asked = f"from=2026-11-09&to=2026-11-20&by={by}"
     drawing = ElementTree.fromstring(browser.get(f"/metric/dark_mode/trend.svg?{asked}").text)
     texts = ["".join(each.itertext()) for each in drawing.iter() if each.tag.endswith("text")]
-    assert "80,000 answers, 9 Nov 2026 to 20 Nov 2026" in texts
+    assert "80,000 reports, 9 Nov 2026 to 20 Nov 2026" in texts
     dates = [each for each in texts if re.search(r"Nov|W\d\d", each)]
     assert len(dates) > 2
     assert all("2026" in each for each in dates)

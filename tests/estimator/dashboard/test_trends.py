@@ -90,7 +90,7 @@ def test_a_value_is_chosen_by_its_small_chart(browser: FlaskClient) -> None:
 def test_one_period_is_no_trend(browser: FlaskClient) -> None:
     """With answers from one day alone the page says what is missing."""
     page = browser.get("/metric/browser?from=2026-11-20").text
-    assert "needs answers from two days" in page
+    assert "needs reports from two days" in page
 
 
 def test_trend_files(browser: FlaskClient) -> None:
@@ -129,14 +129,14 @@ def test_periods_that_cannot_be_compared(browser: FlaskClient) -> None:
     assert answer.status_code == 400
     assert "do not overlap" in answer.text
     empty = browser.get("/metric/dark_mode/compare?before_from=2026-01-01&before_to=2026-01-02")
-    assert "No answers to compare" in empty.text
+    assert "No reports to compare" in empty.text
     wrong = browser.get("/metric/dark_mode/compare?before_from=x")
     assert wrong.status_code == 400
     assert browser.get("/metric/dark_mod/compare").status_code == 404
 
 
 def test_remembered_answers_are_not_compared(store: Store) -> None:
-    """Where devices repeat remembered answers, no interval of a change is shown anywhere."""
+    """Where devices repeat remembered noise, no interval of a change is shown anywhere."""
     text = REGISTRY.replace("sample_rate = 0.02", 'sample_rate = 0.02\nlongitudinal = "memoize"')
     registry = Registry.parse(text)
     store.publish({"dark_mode": [registry["dark_mode"].scheme]})

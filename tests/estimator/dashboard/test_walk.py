@@ -65,7 +65,7 @@ def walk(client: FlaskClient, path: str) -> Answers:
     )
     assert (real is None) != (open_ is None)
     leader = (real or open_)[1]  # type: ignore[index]
-    devices = re.search(r"([\d,]+) devices answered", text)
+    devices = re.search(r"([\d,]+) devices reported", text)
     assert devices is not None
     risk = re.search(
         r"Privacy risk of a device One answer .*? A fifty-fifty guess is then right at most "
@@ -92,7 +92,7 @@ def test_a_stranger_answers_the_four_questions(
     n: int,
     expected: Answers,
 ) -> None:
-    """Which value leads, whether the lead is real, how many devices answered, what one risks:
+    """Which value leads, whether the lead is real, how many devices reported, what one risks:
     where the lead is real and where it is not."""
     fill(empty_store, registry, "browser", shares, n)
     assert walk(empty_browser, "/metric/browser") == expected
@@ -104,9 +104,9 @@ def test_a_stranger_sees_that_there_is_nothing_to_see(
     """Where noise hides everything the page says so, and what would help, and names no leader."""
     fill(empty_store, registry, "browser", [0.3, 0.3, 0.2, 0.2], 20)
     text = Reader(empty_browser.get("/metric/browser").text).text
-    assert "No value can be told from noise yet: it takes more answers, or a longer range." in text
+    assert "No value can be told from noise yet: it takes more reports, or a longer range." in text
     assert " leads" not in text
-    assert "20 devices answered" in text
+    assert "20 devices reported" in text
 
 
 def test_several_days_are_answers_and_not_devices(
@@ -116,5 +116,5 @@ def test_several_days_are_answers_and_not_devices(
     given."""
     fill(store, registry, "browser", [0.25, 0.74, 0.01, 0.0], 20_000, "2026-11-19")
     text = Reader(browser.get("/metric/browser").text).text
-    assert "40,000 answers, 19 Nov 2026 to 20 Nov 2026, at most one per device and day" in text
-    assert "devices answered" not in text
+    assert "40,000 reports, 19 Nov 2026 to 20 Nov 2026, at most one per device and day" in text
+    assert "devices reported" not in text
