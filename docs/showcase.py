@@ -120,7 +120,7 @@ def build(folder: Path) -> dict[str, str]:
 def _report(
     store: Store, registry: Registry, day: date, progress: float, rng: np.random.Generator
 ) -> None:
-    """One day's answers; `progress` runs from 0 to 1 while tastes drift."""
+    """One day's reports; `progress` runs from 0 to 1 while tastes drift."""
     step = min(1.0, max(0.0, (progress - 0.6) / 0.3))
     wave = 0.01 * np.sin(progress * 20)
     english = 0.60 + 0.03 * progress
@@ -156,8 +156,8 @@ def _tally(
     rng: np.random.Generator,
 ) -> Tally:  # fmt: skip
     crowd = metric.devices or CROWDS.get(metric.name, CROWD)
-    answering = rng.binomial(crowd, metric.sample_rate * (0.9 + 0.2 * rng.random()))
-    counts = rng.multinomial(answering, weights / weights.sum())
+    reporting = rng.binomial(crowd, metric.sample_rate * (0.9 + 0.2 * rng.random()))
+    counts = rng.multinomial(reporting, weights / weights.sum())
     values = SITES if metric.values is None else None
     return sample_tally(
         metric.scheme, counts, rng, values=values, metric=metric.name, window=day.isoformat()

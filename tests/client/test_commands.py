@@ -42,7 +42,7 @@ def test_lint_shows_what_each_metric_reveals(run: Callable[..., Any]) -> None:
     for facts in listed["metrics"]:
         assert facts["name"] in result.stdout
         assert facts["scheme"] in result.stdout
-        assert facts["lifetime_answers"] * facts["epsilon"] <= facts["lifetime_epsilon"]
+        assert facts["lifetime_reports"] * facts["epsilon"] <= facts["lifetime_epsilon"]
 
 
 def test_lint_prints_every_mistake_with_its_line(run: Callable[..., Any]) -> None:
@@ -116,7 +116,7 @@ def test_lint_says_what_a_lifetime_bounds(run: Callable[..., Any], tmp_path: Pat
     assert result.exit_code == 0
     assert "a memo" in result.stdout
     assert "reports" not in result.stdout
-    assert [each["lifetime_answers"] for each in listed] == [None, None]
+    assert [each["lifetime_reports"] for each in listed] == [None, None]
     assert [each["longitudinal"] for each in listed] == ["memoize", "memoize"]
     assert "subset selection of a memo has 1 times the least" in listed[0]["explanation"]
     assert "cohort local hashing of a memo" in listed[1]["explanation"]
