@@ -253,7 +253,7 @@ def waits(registry: Registry, names: list[str], seconds: float, turns: int) -> T
         table.add_column(column, justify="left" if column == "beside" else "right")
     metric = registry["browser"]
     named = {"metric": metric.name, "scheme": metric.scheme.fingerprint, "window": WINDOW}
-    answer = wire.Answer(named["metric"], named["scheme"], WINDOW, 0, 1)
+    answer = wire.SealedReport(named["metric"], named["scheme"], WINDOW, 0, 1)
     body = wire.encode_batch("0" * 32, [answer] * 10)
 
     def batch(batch_id: str) -> bytes:

@@ -279,7 +279,9 @@ def json_body(metrics: list[Metric]) -> bytes:
     for metric in metrics:
         row, columns = draw(metric)
         packed = wire.pack_columns(metric.scheme.mechanism.rows[row], Report(row, columns))
-        answers.append(wire.Answer(metric.name, metric.scheme.fingerprint, WINDOW, row, packed))
+        answers.append(
+            wire.SealedReport(metric.name, metric.scheme.fingerprint, WINDOW, row, packed)
+        )
     return wire.encode_batch("0" * 32, answers)
 
 

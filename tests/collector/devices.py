@@ -61,7 +61,7 @@ class Devices:
                 column = draw.randrange(metric.scheme.mechanism.rows[0].width)
                 self._truth[metric.name][column] += 1
                 fingerprint = metric.scheme.fingerprint
-                answers.append(wire.Answer(metric.name, fingerprint, self.window, 0, column))
+                answers.append(wire.SealedReport(metric.name, fingerprint, self.window, 0, column))
             self.batches.append(wire.encode_batch(wire.new_batch_id(), answers))
         self.addresses = addresses
         self.statuses: Counter[int | str] = Counter()

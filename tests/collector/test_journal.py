@@ -62,7 +62,7 @@ class Batches:
             for name in draw.sample(["browser", "dark_mode"], draw.randint(1, 2)):
                 scheme = registry[name].scheme
                 column = draw.randrange(scheme.mechanism.rows[0].width)
-                answers.append(wire.Answer(name, scheme.fingerprint, self.window, 0, column))
+                answers.append(wire.SealedReport(name, scheme.fingerprint, self.window, 0, column))
                 cells.update({(name, self.window, 0, place): 1 for place in (-1, column)})
             self.bodies.append(wire.encode_batch(wire.new_batch_id(), answers))
             self.cells.append(cells)

@@ -235,7 +235,7 @@ def test_a_shard_whose_node_is_away(new_cluster, registry, prefix, noon, monkeyp
         lost = {
             shard for shard in range(SHARDS) if cluster.owner(f"{prefix}:{{{shard}}}:x") is away
         }
-        answer = wire.Answer("browser", browser.scheme.fingerprint, WINDOW, 0, 1)
+        answer = wire.SealedReport("browser", browser.scheme.fingerprint, WINDOW, 0, 1)
 
         def batches():
             ids = [secrets.token_hex(16) for _ in range(60)]

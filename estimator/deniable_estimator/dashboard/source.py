@@ -424,7 +424,7 @@ def current_source() -> Source:
     """The source of the current application, for this request."""
     if "source" not in g:
         source: Source = current_app.extensions["deniable_source"]
-        # A chart in a frame is made of one answer: it cannot look again.
+        # A chart in a frame is made once: it cannot look again.
         whole = request.method not in ("GET", "HEAD") or request.endpoint == "embedding.embedded"
         at_once = for_people(request) and not whole
         patience = PAGE_PATIENCE if at_once else FILE_PATIENCE
