@@ -241,11 +241,11 @@ def looked(label: str, tally: Tally) -> Look:
 
 @pytest.mark.parametrize("crowd", ["one mind", "power law", "varying"])
 def test_many_windows_raise_no_more_alarms_than_one(crowd: str) -> None:
-    """A page of 14 honest days, each with its jump and its number of answers, raises a false alarm
+    """A page of 14 honest days, each with its jump and its number of reports, raises a false alarm
     no more often than it says, at .05: 300 drawn pages with 14 days before them, 5 values, seed 7,
-    in each of three crowds, in the last of which shares and answers vary by a tenth from day to
+    in each of three crowds, in the last of which shares and reports vary by a tenth from day to
     day. At most a binomial tail of 1e-5. There is nothing to spare: where days vary, the jumps of
-    a page by themselves and the answers are below .05 / 14 in 1 % of pages at least (expected
+    a page by themselves and the reports are below .05 / 14 in 1 % of pages at least (expected
     are 2 to 5 %; fewer than 1 % by a chance below .06), and at most as often as .05 allows; in all
     five comparisons."""
     rng = np.random.default_rng(7)
@@ -302,8 +302,8 @@ def test_six_thousand_fakes_in_a_day_are_seen_among_many_windows() -> None:
         assert not estimate(together, LARGE).anomalous
 
 
-def test_answers_that_are_still_coming_in_are_no_alarm() -> None:
-    """A newest window with a tenth of the usual answers, whose devices differ from the others,
+def test_reports_that_are_still_coming_in_are_no_alarm() -> None:
+    """A newest window with a tenth of the usual reports, whose devices differ from the others,
     raises no alarm: devices that are offline send later. Seed 9."""
     rng = np.random.default_rng(9)
     shares = 1 / np.arange(1, 13)

@@ -103,8 +103,8 @@ def test_a_bound_of_an_exact_epsilon_is_rounded_up() -> None:
         (0.5, "month", 6.0, 8),
     ],
 )
-def test_answers_of_a_year(rate: float, window: str, typical: float, most: int) -> None:
-    """A year holds as many answers as windows and coins allow, and no more than the budget."""
+def test_reports_of_a_year(rate: float, window: str, typical: float, most: int) -> None:
+    """A year holds as many reports as windows and coins allow, and no more than the budget."""
     given = one(rate=rate, window=window)
     assert given.typical_reports == pytest.approx(typical)
     assert (given.most_reports, given.lifetime_reports) == (most, 8)
@@ -115,7 +115,7 @@ def test_answers_of_a_year(rate: float, window: str, typical: float, most: int) 
 
 
 def test_without_memory_it_is_the_ledgers_arithmetic() -> None:
-    """One report is the mechanism's epsilon, and a lifetime that times the answers, exactly."""
+    """One report is the mechanism's epsilon, and a lifetime that times the reports, exactly."""
     registry = declared()
     mechanism = registry["dark_mode"].scheme.mechanism
     given = guarantee(registry["dark_mode"])
@@ -212,7 +212,7 @@ def test_words_never_understate() -> None:
 
 
 def test_the_pace_with_memory() -> None:
-    """Without a budget the metric's expiry is what ends answers."""
+    """Without a budget the metric's expiry is what ends reports."""
     given = one("browser", memory=True)
     assert pace(given) == "A device reports every day until the metric expires."
 

@@ -84,7 +84,7 @@ def test_ghosts_stand_last(
 def test_windows_are_counted(
     make_scheme: Callable[..., Scheme], make_tally: Callable[..., Tally]
 ) -> None:
-    """Several windows are shown as a range, with answers instead of devices."""
+    """Several windows are shown as a range, with reports instead of devices."""
     scheme = make_scheme(2, 2.0)
     tally = make_tally(scheme, 1000, [600, 400], ["2026-11-15", "2026-11-16"])
     text = _shown(estimate_view(estimate(tally, scheme)))

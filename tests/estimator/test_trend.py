@@ -99,7 +99,7 @@ def test_a_day_is_compared_with_its_weekday(store: Store, registry: Registry) ->
 
 @pytest.mark.usefixtures("scheme")
 def test_what_is_left_out_counts_nowhere(store: Store, registry: Registry) -> None:
-    """Windows that are left out are no periods with answers, and no part of weeks."""
+    """Windows that are left out are no periods with reports, and no part of weeks."""
     found = trend(store, registry, "browser", without=["2026-11-17"], now=LATER)
     assert [each.label for each in found.reported] == [d for d in DAYS if d != "2026-11-17"]
     weeks = trend(store, registry, "browser", by="week", without=["2026-11-17"], now=LATER)
@@ -147,7 +147,7 @@ def test_memory_forbids_intervals_of_changes(
     registry: Registry, store: Store, fill: Callable[[Tally, Scheme], None],
     make_tally: Callable[..., Tally],
 ) -> None:  # fmt: skip
-    """Remembered answers repeat, so their periods are not compared, and a note says why."""
+    """Remembered noise repeats, so their periods are not compared, and a note says why."""
     text = Path(registry.source).read_text()
     remembering = Registry.parse(
         text.replace("epsilon = 2.0\n", 'epsilon = 1.0\nlongitudinal = "memoize"\n', 1)

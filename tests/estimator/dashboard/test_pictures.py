@@ -69,7 +69,7 @@ def test_a_png_is_the_svg_scaled(
 
 
 def test_the_trend_of_one_day_is_no_picture(browser: FlaskClient) -> None:
-    """With one answered period there is nothing to draw, and the answer says so."""
+    """With one period with reports there is nothing to draw, and the response says so."""
     answer = browser.get("/metric/browser/trend.svg?from=2026-11-20")
     assert answer.status_code == 400
     assert "two periods" in answer.text
@@ -101,7 +101,7 @@ def test_text_is_drawn_without_fonts_of_the_machine() -> None:
 def test_a_trend_that_leaves_the_page_says_when_and_how_many(
     browser: FlaskClient, store: Store, registry: Registry, by: str
 ) -> None:
-    """The SVG of a trend has its range and its number of answers, and every date on it a year."""
+    """The SVG of a trend has its range and its number of reports, and every date on it a year."""
     for day in ("2026-11-09", "2026-11-19"):
         fill(store, registry, "dark_mode", [0.3, 0.7], 30_000, day)
     asked = f"from=2026-11-09&to=2026-11-20&by={by}"

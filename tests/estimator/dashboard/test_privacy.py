@@ -56,7 +56,7 @@ def test_no_figure_is_below_the_truth(epsilon: float) -> None:
 
 
 def test_the_lifetime_is_counted_in_reports() -> None:
-    """The budget allows as many answers as the ledger will, no more."""
+    """The budget allows as many reports as the ledger will, no more."""
     assert privacy_label(declared(1.0, 8.0)).lifetime_reports == 8
     assert privacy_label(declared(1.0, 7.99)).lifetime_reports == 7
     assert privacy_label(declared(2.0, 2.0)).lifetime_reports == 1
@@ -77,7 +77,7 @@ def test_the_pace_follows_window_and_sample_rate(extra: str, pace: str) -> None:
 
 
 def test_memory_has_a_bound_for_each_value_and_no_lifetime() -> None:
-    """With memory the label gives the memo's bound and that of every further answer."""
+    """With memory the label gives the memo's bound and that of every further report."""
     metric = declared(1.0, 4.0, 'longitudinal = "memoize"')
     label = privacy_label(metric)
     assert label.memo is not None
@@ -118,7 +118,7 @@ def test_the_exact_numbers_are_those_in_force() -> None:
     assert float(exact.epsilon) == mechanism.epsilon
 
 
-def test_a_year_lies_between_an_answer_and_a_lifetime() -> None:
+def test_a_year_lies_between_a_report_and_a_lifetime() -> None:
     """A typical year reveals no more than the worst one, and that no more than a lifetime."""
     label = privacy_label(declared(1.0, 20.0, "sample_rate = 0.02"))
     assert label.lifetime is not None
@@ -129,7 +129,7 @@ def test_a_year_lies_between_an_answer_and_a_lifetime() -> None:
 
 
 def test_pages_picture_the_change_of_a_belief(browser: FlaskClient) -> None:
-    """The metric's page draws one answer, one year and a lifetime, each labelled and told in
+    """The metric's page draws one report, one year and a lifetime, each labelled and told in
     words for those who hear it, says who learns what, and has the exact numbers folded away."""
     page = browser.get("/metric/browser").text
     pictures = re.findall(r'<svg class="belief".*?</svg>', page, re.DOTALL)
@@ -150,7 +150,7 @@ def test_pages_picture_the_change_of_a_belief(browser: FlaskClient) -> None:
     assert "subset selection" in folded
 
 
-def test_every_page_of_a_metric_says_what_an_answer_risks(browser: FlaskClient) -> None:
+def test_every_page_of_a_metric_says_what_a_report_risks(browser: FlaskClient) -> None:
     """Cards and comparisons carry the label in a sentence."""
     told = "One report: a 50/50 guess becomes right at most 73.2% of the time."
     assert browser.get("/").text.count(told) == 4

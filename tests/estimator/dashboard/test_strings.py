@@ -138,7 +138,7 @@ def test_a_page_comes_back_by_itself_until_it_is_done(browser: FlaskClient, slow
 
 
 def test_a_trend_tells_how_many_periods_are_done(browser: FlaskClient, slow: Slow) -> None:
-    """The bar counts answered periods: the range's estimate and two of three days are free."""
+    """The bar counts periods with reports: the range's estimate and two of three days are free."""
     slow.free = 3
     path = "/metric/site?by=day"
     for _ in range(500):

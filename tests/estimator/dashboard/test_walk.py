@@ -53,7 +53,7 @@ class Answers:
     lead_is_real: bool
     devices: int
     risk: float
-    """Out of 100: how often an even guess about one device is right at most after its answer."""
+    """Out of 100: how often an even guess about one device is right at most after its report."""
 
 
 def walk(client: FlaskClient, path: str) -> Answers:
@@ -68,7 +68,7 @@ def walk(client: FlaskClient, path: str) -> Answers:
     devices = re.search(r"([\d,]+) devices reported", text)
     assert devices is not None
     risk = re.search(
-        r"Privacy risk of a device One answer .*? A fifty-fifty guess is then right at most "
+        r"Privacy risk of a device One report .*? A fifty-fifty guess is then right at most "
         r"([\d.]+) times in 100\.",
         text,
     )
@@ -109,10 +109,10 @@ def test_a_stranger_sees_that_there_is_nothing_to_see(
     assert "20 devices reported" in text
 
 
-def test_several_days_are_answers_and_not_devices(
+def test_several_days_are_reports_and_not_devices(
     browser: FlaskClient, store: Store, registry: Registry
 ) -> None:
-    """Over several windows the page counts answers, and says how many one device can have
+    """Over several windows the page counts reports, and says how many one device can have
     given."""
     fill(store, registry, "browser", [0.25, 0.74, 0.01, 0.0], 20_000, "2026-11-19")
     text = Reader(browser.get("/metric/browser").text).text
