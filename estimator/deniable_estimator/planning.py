@@ -152,8 +152,8 @@ def plan(
             _lasting_error(chosen, share, devices),
         )
     elif lifetime_epsilon is not None:
-        reports = Fraction(lifetime_epsilon) // Fraction(chosen.epsilon)
-        lifetime = Lifetime(lifetime_epsilon, reports, reports / sample_rate)
+        allowed = Fraction(lifetime_epsilon) // Fraction(chosen.epsilon)
+        lifetime = Lifetime(lifetime_epsilon, allowed, allowed / sample_rate)
     return Plan(
         size=size,
         declared_epsilon=epsilon,
