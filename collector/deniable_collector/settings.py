@@ -247,7 +247,9 @@ class Settings:
         15, _whole(1, 3600), "seconds for which an idle connection stays open"
     )
     max_connections: int = _setting(
-        900, _whole(1, 1_000_000), "most connections of one process; beyond that it responds with 503"
+        900,
+        _whole(1, 1_000_000),
+        "most connections of one process; beyond that it responds with 503",
     )
     backlog: int = _setting(
         2048, _whole(1, 65_535), "most connections that wait to be accepted by any process"
