@@ -124,7 +124,7 @@ def milliseconds(call: Callable[[], object]) -> float:
 
 
 def visitor(store: Store, declared: Registry, folder: str = "") -> FlaskClient:
-    """A signed-in browser at an application that has responded to nothing yet."""
+    """A signed-in browser at an application that has answered nothing yet."""
     settings = Settings(dashboard_token=TOKEN, candidates_dir=folder)
     app: Flask = create_app(settings, store=store, registry=declared, clock=lambda: NOW)
     client = app.test_client()

@@ -156,8 +156,8 @@ def _tally(
     rng: np.random.Generator,
 ) -> Tally:  # fmt: skip
     crowd = metric.devices or CROWDS.get(metric.name, CROWD)
-    reporting = rng.binomial(crowd, metric.sample_rate * (0.9 + 0.2 * rng.random()))
-    counts = rng.multinomial(reporting, weights / weights.sum())
+    answering = rng.binomial(crowd, metric.sample_rate * (0.9 + 0.2 * rng.random()))
+    counts = rng.multinomial(answering, weights / weights.sum())
     values = SITES if metric.values is None else None
     return sample_tally(
         metric.scheme, counts, rng, values=values, metric=metric.name, window=day.isoformat()

@@ -50,12 +50,12 @@ def seal(
         metric = registry.metrics.get(name)
         if metric is None and now < windows.end(window) + UNDECLARED_SECONDS:
             continue
-        reported = False
+        answered = False
         if metric is not None and value is not None and ledger.allows(metric, registry):
-            reported = _report(connection, ledger, metric, window, value, ready, bits)
+            answered = _report(connection, ledger, metric, window, value, ready, bits)
         # A metric that is no longer declared is not reported; its value is deleted in the end.
-        open_windows.settle(connection, name, window, answered=reported)
-        reports += reported
+        open_windows.settle(connection, name, window, answered=answered)
+        reports += answered
     return reports
 
 

@@ -180,14 +180,14 @@ def _outcome(numbers: Mapping[str, float], memoize: bool) -> Outcome:
     )
     metric = _metric(numbers, size, memoize)
     mechanism = metric.scheme.mechanism
-    estimated, example, found = _example(mechanism, size, devices, rate)
+    answered, example, found = _example(mechanism, size, devices, rate)
     return Outcome(
         plan=made,
         verdict=_verdict(made),
         facts=_facts(made),
         reach=reach_chart(mechanism, size, rate, devices),
         example=example,
-        estimate=estimated,
+        estimate=answered,
         found=found,
         toml=_toml(numbers, size, memoize),
         label=label_of(metric),
@@ -281,12 +281,12 @@ def _example(
     values = tuple(message("value {rank}", rank=rank) for rank in range(1, size + 1))
     scheme = Scheme("category", mechanism, values)
     counts = rng.multinomial(devices, zipf_shares(size, 1.0))
-    estimated = estimate(sample_tally(scheme, rng.binomial(counts, rate), rng), scheme)
-    if not estimated.n:
-        return estimated, None, message("In this window no device reports at all.")
+    answered = estimate(sample_tally(scheme, rng.binomial(counts, rate), rng), scheme)
+    if not answered.n:
+        return answered, None, message("In this window no device reports at all.")
     truth = counts / devices
-    seen = int((estimated.detected & (truth > 0)).sum())
-    held = int(((estimated.low <= truth) & (truth <= estimated.high)).sum())
+    seen = int((answered.detected & (truth > 0)).sum())
+    held = int(((answered.low <= truth) & (truth <= answered.high)).sum())
     found = message(
         "Of {size:,} values {seen:,} stand out from the noise; {held:,} intervals hold the true "
         "share.",
@@ -294,8 +294,8 @@ def _example(
         seen=seen,
         held=held,
     )
-    chart = bar_chart(estimated, limit=_BARS, truth=truth)
-    return estimated, replace(chart, title=message("simulated: estimated shares")), found
+    chart = bar_chart(answered, limit=_BARS, truth=truth)
+    return answered, replace(chart, title=message("simulated: estimated shares")), found
 
 
 def _metric(numbers: Mapping[str, float], size: int, memoize: bool) -> Metric:
