@@ -1,12 +1,12 @@
 """What the dashboard's pages cost in server CPU and bytes, beside plain ways in the same run.
 
-50 metrics with 56 days of answers each, one of them over 1,000 values, in SQLite. Pages are
+50 metrics with 56 days of reports each, one of them over 1,000 values, in SQLite. Pages are
 asked of the WSGI application in this process, as browsers do, with gzip. Two more metrics ask for
 strings, over 20 windows, with 1,000 and with 1,000,000 candidates in the operator's list; their
 pages are asked for again until they are there. *Uncached* has no estimate at hand, and has looked
 at no window; *again* is a reload, in one row with new reports of yesterday for every metric;
 *compiling* is the page of an application that has yet to compile its templates, as gunicorn's
-worker does before it answers. The baselines: the estimates alone, read and written as JSON without
+worker does before it responds. The baselines: the estimates alone, read and written as JSON without
 any page; and the page that lists every value.
 Run: python benchmarks/dashboard.py
 """
@@ -195,7 +195,7 @@ def estimates(store: Store, declared: Registry, names: list[str]) -> None:
 
 
 def main() -> None:
-    table = Table(title="CPU of the server in milliseconds, and kilobytes of an answer")
+    table = Table(title="CPU of the server in milliseconds, and kilobytes of a response")
     for name in ("page", "uncached", "again", "compiling", "sent (gzip)", "whole"):
         table.add_column(name, justify="left" if name == "page" else "right")
     with tempfile.TemporaryDirectory() as folder:

@@ -316,7 +316,7 @@ class Client:
         declared, which were taken as `other`; overflow: records dropped because the disk was
         too slow; dropped: reports dropped because the outbox was full; rejected: reports, or
         whole batches, refused for good; unknown_metric, unknown_scheme, window_not_closed:
-        reports that wait for a collector whose registry or clock is behind; endpoint: answers
+        reports that wait for a collector whose registry or clock is behind; endpoint: responses
         that were not a collector's; network, disk, state, internal: troubles of that kind.
         None of this is sent.
         """

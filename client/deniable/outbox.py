@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deniable import windows
 from deniable.errors import RejectedError
-from deniable.wire import LATEST, Answer, encode_batch, new_batch_id
+from deniable.wire import LATEST, SealedReport, encode_batch, new_batch_id
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -108,7 +108,7 @@ class OutgoingBatch(NamedTuple):
 class Entry(NamedTuple):
     """One report as the outbox stores it."""
 
-    answer: Answer
+    report: SealedReport
     status: str
     reason: str | None
     description: str
@@ -121,12 +121,12 @@ def create(connection: Connection) -> None:
     connection.execute("INSERT INTO pauses VALUES (0, 0, 0)")
 
 
-def queue(connection: Connection, answer: Answer, ready: float) -> None:
+def queue(connection: Connection, report: SealedReport, ready: float) -> None:
     """Queue a report, to be sent from the POSIX time `ready` on."""
     connection.execute(
         "INSERT INTO reports (metric, scheme, window, row, columns, ready, status) "
         "VALUES (?, ?, ?, ?, ?, ?, 'queued')",
-        (*answer[:4], json.dumps(answer.columns), ready),
+        (*report[:4], json.dumps(report.columns), ready),
     )
 
 
@@ -296,7 +296,7 @@ def entries(connection: Connection) -> list[Entry]:
         "SELECT metric, scheme, window, row, columns, status, reason, description, definition "
         "FROM reports JOIN schemes USING (metric, scheme) ORDER BY id DESC"
     )
-    return [Entry(_answer(*row[:5]), *row[5:]) for row in rows]
+    return [Entry(_sealed(*row[:5]), *row[5:]) for row in rows]
 
 
 def _assemble(
@@ -312,7 +312,7 @@ def _assemble(
     if not rows:
         return None
     batch_id = new_batch_id(bits)
-    body = encode_batch(batch_id, [_answer(*row[1:]) for row in rows])
+    body = encode_batch(batch_id, [_sealed(*row[1:]) for row in rows])
     connection.execute("INSERT INTO batches VALUES (?, ?, ?)", (batch_id, body, now))
     connection.executemany(
         "UPDATE reports SET batch = ?, position = ? WHERE id = ?",
@@ -321,5 +321,5 @@ def _assemble(
     return batch_id, body
 
 
-def _answer(metric: str, scheme: str, window: str, row: int, columns: str) -> Answer:
-    return Answer(metric, scheme, window, row, json.loads(columns))
+def _sealed(metric: str, scheme: str, window: str, row: int, columns: str) -> SealedReport:
+    return SealedReport(metric, scheme, window, row, json.loads(columns))

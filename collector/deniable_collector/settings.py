@@ -227,7 +227,7 @@ class Settings:
         20, _whole(0, 1000), "milliseconds between commits at least, in which batches gather"
     )
     queue: int = _setting(
-        1 << 25, _size, "bytes of bodies that wait in one process; beyond that it answers 503"
+        1 << 25, _size, "bytes of bodies that wait in one process; beyond that it responds with 503"
     )
     trusted_proxies: int = _setting(
         0, _whole(0, 10), "reverse proxies in front, whose X-Forwarded headers are believed"
@@ -247,7 +247,9 @@ class Settings:
         15, _whole(1, 3600), "seconds for which an idle connection stays open"
     )
     max_connections: int = _setting(
-        900, _whole(1, 1_000_000), "most connections of one process; beyond that it answers 503"
+        900,
+        _whole(1, 1_000_000),
+        "most connections of one process; beyond that it responds with 503",
     )
     backlog: int = _setting(
         2048, _whole(1, 65_535), "most connections that wait to be accepted by any process"

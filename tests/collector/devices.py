@@ -18,10 +18,10 @@ __all__ = ["Devices", "post"]
 
 
 def post(address: str, body: bytes, timeout: float = 30) -> tuple[int, Mapping[str, object]]:
-    """Send a batch over a connection of its own; the status and the answer's document.
+    """Send a batch over a connection of its own; the status and the response's document.
 
     Raises:
-        OSError, http.client.HTTPException, ValueError: no answer came, or a broken one.
+        OSError, http.client.HTTPException, ValueError: no response came, or a broken one.
     """
     connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=timeout)
     try:
@@ -55,14 +55,14 @@ class Devices:
         self._truth = {name: Counter[int]() for name in ("browser", "dark_mode")}
         self.batches = []
         for _ in range(count):
-            answers = []
+            reports = []
             for _ in range(draw.randint(1, 5)):
                 metric = registry[draw.choice(list(self._truth))]
                 column = draw.randrange(metric.scheme.mechanism.rows[0].width)
                 self._truth[metric.name][column] += 1
                 fingerprint = metric.scheme.fingerprint
-                answers.append(wire.Answer(metric.name, fingerprint, self.window, 0, column))
-            self.batches.append(wire.encode_batch(wire.new_batch_id(), answers))
+                reports.append(wire.SealedReport(metric.name, fingerprint, self.window, 0, column))
+            self.batches.append(wire.encode_batch(wire.new_batch_id(), reports))
         self.addresses = addresses
         self.statuses: Counter[int | str] = Counter()
         self.acknowledged = 0

@@ -24,13 +24,13 @@ from deniable_collector.stores import open_store
 BENCH = """
 [metrics.bench_flag]
 type = "boolean"
-description = "Made-up answers."
+description = "Made-up reports."
 epsilon = 1.0
 lifetime_epsilon = 1.0
 
 [metrics.bench_word]
 type = "string"
-description = "Made-up answers."
+description = "Made-up reports."
 epsilon = 1.0
 lifetime_epsilon = 1.0
 """
@@ -252,7 +252,7 @@ def test_a_collector_that_answers_nonsense(babbler):
     load = Load(babbler, seconds=30, requests=3, connections=1)
     asyncio.run(run(load, lambda: b"{}", outcome))
     assert dict(outcome.statuses) == {202: 3}
-    assert dict(outcome.errors) == {"an answer that is no receipt": 3}
+    assert dict(outcome.errors) == {"a response that is no receipt": 3}
 
 
 @pytest.fixture

@@ -235,11 +235,11 @@ def test_a_shard_whose_node_is_away(new_cluster, registry, prefix, noon, monkeyp
         lost = {
             shard for shard in range(SHARDS) if cluster.owner(f"{prefix}:{{{shard}}}:x") is away
         }
-        answer = wire.Answer("browser", browser.scheme.fingerprint, WINDOW, 0, 1)
+        report = wire.SealedReport("browser", browser.scheme.fingerprint, WINDOW, 0, 1)
 
         def batches():
             ids = [secrets.token_hex(16) for _ in range(60)]
-            return [intake.read(wire.encode_batch(each, [answer])) for each in ids]
+            return [intake.read(wire.encode_batch(each, [report])) for each in ids]
 
         warm, sent = batches(), batches()
         assert all(isinstance(each, Receipt) for each in commit_by_shard(intake, warm))

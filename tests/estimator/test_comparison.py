@@ -193,7 +193,7 @@ def test_what_cannot_be_compared_is_refused() -> None:
         compare(one, wide)
 
 
-def test_without_answers_nothing_is_said() -> None:
+def test_without_reports_nothing_is_said() -> None:
     """A period of no reports gives neither a change nor a number that JSON lacks."""
     rng = np.random.default_rng(7)
     nothing = drawn([0.5, 0.5], 0, rng)

@@ -89,7 +89,7 @@ def ingest(
     url: str, registry: str, names: tuple[str, ...], reports: int, yes: bool, as_json: bool,
     connections: int | None, rate: float, **load: Any,
 ) -> None:  # fmt: skip
-    """Send made-up reports to a collector, measure its answers, and say what limits them.
+    """Send made-up reports to a collector, measure its responses, and say what limits them.
 
     Made-up reports are counted like any others and cannot be removed from a tally. So the
     command uses metrics whose names begin with bench_, and others only if you name them and
@@ -180,7 +180,7 @@ class _LimitSearch:
 
 
 _LIMITS = {
-    "collector": "the collector: more connections brought no more answers (where it runs on this "
+    "collector": "the collector: more connections brought no more responses (where it runs on this "
     "machine, it shares the processors with this command)",
     "sender": "this command: its processes ({each.processes}) have no time left; send from several "
     "machines",
@@ -226,7 +226,7 @@ async def _watched(load: Load, bodies: MadeUp, outcome: LoadResult, console: Con
             await asyncio.wait([running], timeout=0.25)
             rate = outcome.answered / outcome.seconds if outcome.seconds else 0.0
             failed = outcome.errors.total()
-            words = f"{outcome.answered:,} answers, {rate:,.0f}/s, {failed:,} failed"
+            words = f"{outcome.answered:,} responses, {rate:,.0f}/s, {failed:,} failed"
             progress.update(task, completed=outcome.seconds, description=words)
         await running
 
@@ -235,7 +235,7 @@ def _print(outcome: LoadResult) -> None:
     figures: Any = outcome.to_dict()
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_row("requests", f"{figures['requests']:,} in {figures['seconds']:.1f} s")
-    table.add_row("answers", f"{figures['answered_per_second']:,.0f} per second")
+    table.add_row("responses", f"{figures['answered_per_second']:,.0f} per second")
     for name, wait in figures["latency_ms"].items():
         table.add_row(f"{name} wait", "-" if wait is None else f"{wait:,.1f} ms")
     for status, number in figures["statuses"].items():

@@ -42,7 +42,7 @@ class Load:
 
 @dataclass
 class LoadResult:
-    """What came of it, so far. `waits` are the seconds of each answer, of any status; `problems`
+    """What came of it, so far. `waits` are the seconds of each response, of any status; `problems`
     counts the problems' codes; `busy` is the part of the time for which the sender calculated."""
 
     seconds: float = 0.0
@@ -176,7 +176,7 @@ def _count(outcome: LoadResult, answer: bytes) -> None:
     try:
         receipt = _decode(answer)
     except msgspec.DecodeError:
-        outcome.errors["an answer that is no receipt"] += 1
+        outcome.errors["a response that is no receipt"] += 1
         return
     outcome.accepted += receipt.accepted
     outcome.duplicate += receipt.duplicate

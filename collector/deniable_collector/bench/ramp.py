@@ -27,7 +27,7 @@ _BUSY = 0.85
 """Part of the time for which a process has calculated that could not have sent more."""
 
 _GROWTH = 1.1
-"""Times the answers of the best step before it that a step must bring to be worth the next."""
+"""Times the responses of the best step before it that a step must bring to be worth the next."""
 
 _REFUSED = 0.01
 """Part of the requests that fail or are refused from which that is the limit."""
@@ -59,7 +59,7 @@ async def climb(
 ) -> tuple[list[RampStep], Limit]:
     """All steps, of which the last met the limit; `requests` is how many they may send in all.
 
-    `refusals` are answers other than 202, `failures` requests without one; `collector` is the
+    `refusals` are responses other than 202, `failures` requests without one; `collector` is the
     limit where it could have been sent more, and more brought nothing.
     """
     steps: list[RampStep] = []

@@ -134,7 +134,7 @@ def _obstacle(source: DataSource, metric: Metric) -> str | None:
     """Why the metric's periods cannot be compared, if they cannot."""
     if has_memory(source.store, metric):
         return message(
-            "Devices repeat their remembered answers to this metric, so two periods are not "
+            "Devices report this metric with remembered noise, so two periods are not "
             "independent, and no interval of their difference can be given."
         )
     try:

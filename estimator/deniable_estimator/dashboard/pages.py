@@ -263,7 +263,7 @@ def _candidates(source: DataSource, metric: Metric) -> Sequence[str] | None:
 
 def _since(source: DataSource, metric: Metric, view: View, estimate: Estimate) -> str | None:
     """The change of the leading value against the days before with the same weekdays; None
-    without answers there."""
+    without reports there."""
     if has_memory(source.store, metric):
         return None
     days = before(view.days, metric.window)

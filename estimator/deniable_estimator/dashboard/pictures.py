@@ -66,7 +66,7 @@ def trend_picture(name: str, form: str) -> ResponseReturnValue:
     found = timeline(source, metric, view, estimate, alarm)
     if found is None:
         raise BadRequest(
-            message("A trend needs answers from two periods at least; these days hold fewer.")
+            message("A trend needs reports from two periods at least; these days hold fewer.")
         )
     text = render_template(
         "picture_trend.svg",
@@ -120,6 +120,6 @@ def _estimate(source: DataSource, metric: Metric, view: View) -> Estimate:
         )
     if not estimate.n:
         raise BadRequest(
-            message("There are no answers in these days, so there is nothing to draw.")
+            message("There are no reports in these days, so there is nothing to draw.")
         )
     return estimate

@@ -184,7 +184,7 @@ class DashboardSettings(deniable_collector.settings.Settings):
         default=32,
         metadata={
             "parse": _whole(1, 1000),
-            "help": "most long calculations that wait or run; beyond that it answers 503",
+            "help": "most long calculations that wait or run; beyond that it responds with 503",
         },
     )
     dashboard_queue_of_one: int = field(

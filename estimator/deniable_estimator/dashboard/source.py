@@ -406,7 +406,7 @@ class DataSource:
         return Versioned(self.decodes.get(key, work), version)
 
     def newest(self, metric: Metric) -> str | None:
-        """The newest window that holds any answer, whatever the range."""
+        """The newest window that holds any report, whatever the range."""
         schemes = self.store.schemes().get(metric.name, {})
         labels = [
             label for scheme in schemes for label in self.store.windows(metric.name, scheme)[-1:]
@@ -424,7 +424,7 @@ def current_source() -> DataSource:
     """The source of the current application, for this request."""
     if "source" not in g:
         source: DataSource = current_app.extensions["deniable_source"]
-        # A chart in a frame is made of one answer: it cannot look again.
+        # A chart in a frame is made once: it cannot look again.
         whole = request.method not in ("GET", "HEAD") or request.endpoint == "embedding.embedded"
         at_once = for_people(request) and not whole
         patience = PAGE_PATIENCE if at_once else FILE_PATIENCE

@@ -85,7 +85,8 @@ def timeline(
     estimate: Estimate,
     alarm: Alarm | None,
 ) -> Timeline | None:
-    """The trend of the chosen value, or of the leading one; None without two answered periods.
+    """The trend of the chosen value, or of the leading one; None without two periods
+    that have reports.
 
     Periods with windows that raise the alarm are marked, and nothing is said of their changes.
     """
@@ -93,9 +94,9 @@ def timeline(
     value = view.value if view.value in shown else shown[0]
     asked = None if metric.values == ("true", "false") else shown
     found = source.trend(metric, view.days, view.by or grouping(metric, view.days), asked)
-    if len(found.answered) < 2:
+    if len(found.reported) < 2:
         return None
-    labels = [each.label for each in found.answered]
+    labels = [each.label for each in found.reported]
     alarmed = frozenset(each for each in labels if alarm and alarm.of_period(each))
     chart = trend_chart(found, value, height=_HEIGHT, name="trend", alarmed=alarmed)
     if chart is None:
@@ -109,11 +110,11 @@ def timeline(
             small_charts.append(
                 SmallChart(each, _share(estimate, each), small, view.choosing(each))
             )
-    steps = [step for period in reversed(found.answered) if (step := _step(period, value, alarmed))]
+    steps = [step for period in reversed(found.reported) if (step := _step(period, value, alarmed))]
     return Timeline(
         trend=found,
         value=value,
-        newest=_newest(found.answered, value, alarmed),
+        newest=_newest(found.reported, value, alarmed),
         chart=chart,
         small_charts=tuple(small_charts),
         steps=tuple(steps),
@@ -136,9 +137,9 @@ def _share(estimate: Estimate, value: str) -> str:
     return percent(float(estimate.share[place]), spread)
 
 
-def _newest(answered: Sequence[Period], value: str, alarmed: frozenset[str]) -> str:
+def _newest(periods: Sequence[Period], value: str, alarmed: frozenset[str]) -> str:
     """The newest change that there is, as a sentence."""
-    for period in reversed(answered):
+    for period in reversed(periods):
         change = period.change
         if alarmed.intersection((period.label, period.since)):
             continue

@@ -99,7 +99,7 @@ def encode(
         return bitmap
 
     def permanent_of(bloom: int) -> int:
-        return _answer(bloom, params.k, 1 - params.f / 2, params.f / 2, bits)
+        return _flipped(bloom, params.k, 1 - params.f / 2, params.f / 2, bits)
 
     for client, given, value in readings:
         cohort = below(params.m, bits) if given is None else given
@@ -109,11 +109,11 @@ def encode(
         else:
             cell = (client, cohort, value)
             permanent = memo[cell] = memo[cell] if cell in memo else permanent_of(bloom)
-        report = _answer(permanent, params.k, params.q, params.p, bits)
+        report = _flipped(permanent, params.k, params.q, params.p, bits)
         yield SimulatedReport(client, cohort, bloom, permanent, report)
 
 
-def _answer(ones: int, size: int, if_one: Fraction, if_zero: Fraction, bits: Bits) -> int:
+def _flipped(ones: int, size: int, if_one: Fraction, if_zero: Fraction, bits: Bits) -> int:
     """Each bit is 1 with the probability for its value in `ones`; 0 and 1 need no randomness."""
     heads, tails = round(if_one * _ONE), round(if_zero * _ONE)
     zeros = ones ^ ((1 << size) - 1)

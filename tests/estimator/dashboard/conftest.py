@@ -45,7 +45,7 @@ sample_rate = 0.02
 
 [metrics.silent]
 type = "boolean"
-description = "Does <b>anybody</b> answer?"
+description = "Does <b>anybody</b> report?"
 epsilon = 1.0
 lifetime_epsilon = 1.0
 

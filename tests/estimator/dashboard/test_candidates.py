@@ -155,8 +155,8 @@ def test_the_operators_list_is_used(client: FlaskClient, folder: Path) -> None:
     assert page.index(">a.example</text>") < page.index(">b.example</text>")
     assert listed.index(">b.example</text>") < listed.index(">a.example</text>")
     assert client.get("/metric/site.json").json["n"] == 20_000
-    answered = [each["n"] for each in client.get("/metric/site/trend.json").json["periods"]]
-    assert sum(answered) == 20_000
+    reported = [each["n"] for each in client.get("/metric/site/trend.json").json["periods"]]
+    assert sum(reported) == 20_000
     (folder / "site.txt").write_text("a\na\n")
     broken = client.get("/metric/site").text
     assert "repeats line 1" in broken
@@ -171,7 +171,7 @@ def test_the_card_shows_the_operators_list(client: FlaskClient, folder: Path) ->
     card = client.get("/").text
     assert card.index(">a.example</text>") < card.index(">b.example</text>")
     assert "name those that you look for" not in card
-    assert "20,000 answers" in card
+    assert "20,000 reports" in card
     (folder / "site.txt").write_text("a\na\n")
     broken = client.get("/")
     assert broken.status_code == 200

@@ -90,7 +90,7 @@ def flood(registry: Registry, metric: str, value: int, day: str, fakes: int = FA
 
 @pytest.fixture
 def store(empty_store: Store, registry: Registry) -> Store:
-    """60 honest days of 9,000 browsers and of as many answers about dark mode; on one of them
+    """60 honest days of 9,000 browsers and of as many reports about dark mode; on one of them
     6,000 fakes say firefox."""
     rng = np.random.default_rng(5)
     shares = {"browser": [0.5, 0.08, 0.2, 0.12, 0.04, 0.06], "dark_mode": [0.3, 0.7]}
@@ -130,7 +130,7 @@ def test_the_day_is_named_on_the_page(browser: FlaskClient) -> None:
     (alarm,) = alarms(page)
     assert "12 Nov 2026" in alarm
     assert re.search(r"the share of firefox is 10\d\.\d\d%, where [78]\.\d\d% was usual", alarm)
-    assert re.search(r"1[45],\d{3} answered, where [89],\d{3} were usual", alarm)
+    assert re.search(r"1[45],\d{3} reported, where [89],\d{3} were usual", alarm)
     assert re.search(r"All 1\d\d checks .* once in 1,000", alarm)
     assert "Do not correct the shares" in alarm
     text = told(page)

@@ -91,7 +91,7 @@ def registry() -> Registry:
 
 @pytest.fixture
 def client(tmp_path: Path, registry: Registry) -> Iterator[FlaskClient]:
-    """A signed-in browser; every value has been answered, the first one most."""
+    """A signed-in browser; every value has been reported, the first one most."""
     store: Store = open_store(f"sqlite:///{tmp_path}/tallies.db")
     store.publish({"hostile": [registry["hostile"].scheme]})
     shares = [0.2, *([0.1] * 8)]

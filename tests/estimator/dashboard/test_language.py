@@ -284,7 +284,7 @@ def test_a_framed_chart_is_in_the_language_of_its_link(
     in_chinese(reader.get(address))
     answer = reader.get(f"{address}&lang=en")
     assert answer.headers["Content-Language"] == "en"
-    assert "One answer: a 50/50 guess" in answer.get_data(as_text=True)
+    assert "One report: a 50/50 guess" in answer.get_data(as_text=True)
     assert "deniable_language" not in str(answer.headers)
     in_chinese(reader.get("/embed/metric/m1?lang=zh-Hans"))
 
@@ -393,7 +393,7 @@ def test_dates_and_numbers_follow_the_language(reader: FlaskClient) -> None:
     page = reader.get("/metric/m1?from=2026-11-20&to=2026-11-20").get_data(as_text=True)
     assert "2026年11月20日" in page
     assert "20 Nov 2026" not in page
-    assert "20,000 台设备作答" in page
+    assert "20,000 台设备上报" in page
 
 
 def test_the_catalogues_are_up_to_date() -> None:

@@ -49,7 +49,7 @@ class Live:
 @pytest.fixture(scope="module")
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     """`deniable dashboard` under gunicorn over a SQLite store, on a free port; 20,000 devices
-    have answered on each of two days of last week, and on one of last month."""
+    have reported on each of two days of last week, and on one of last month."""
     folder = tmp_path_factory.mktemp("live")
     (folder / "metrics.toml").write_text(REGISTRY.replace("2027", "2099"))
     registry = Registry.load(folder / "metrics.toml")
@@ -165,12 +165,12 @@ def test_grafana_can_draw_each_panel(
 def test_grafana_shows_what_was_counted(live: Live, variables: dict[str, str]) -> None:
     """The numbers in the panels are those of the crowd: its size, its shares, its trend."""
     tables = [cells(panel["targets"][0], live, variables) for panel in GRAFANA["panels"]]
-    listed, shares, answers, changes, trend = tables
-    assert {row["Metric"]: row["Answers"] for row in listed}["browser"] == 40_000
+    listed, shares, reports, changes, trend = tables
+    assert {row["Metric"]: row["Reports"] for row in listed}["browser"] == 40_000
     assert [row["Value"] for row in shares[:2]] == ["chrome", "firefox"]
     assert shares[0]["Share"] == pytest.approx(0.69, abs=0.001)
     assert shares[0]["Low"] < 0.69 < shares[0]["High"]
-    assert answers == [{"Answers": 40_000}]
+    assert reports == [{"Reports": 40_000}]
     assert {row["Value"]: row["More than noise"] for row in changes}["chrome"] is True
     assert [row["Share"] for row in trend] == pytest.approx([0.74, 0.64], abs=0.001)
 

@@ -119,9 +119,9 @@ def test_silence_is_noticed(empty_store: Store, registry: Registry) -> None:
     later = datetime(2026, 11, 26, tzinfo=UTC).timestamp()
     client = visit(empty_store, registry, later)
     fill(empty_store, registry, "dark_mode", [0.2, 0.8], 20_000)
-    assert "No answers since 2026-11-20" in client.get("/").text
+    assert "No reports since 2026-11-20" in client.get("/").text
     soon = visit(empty_store, registry, NOW)
-    assert "No answers since" not in soon.get("/").text
+    assert "No reports since" not in soon.get("/").text
 
 
 def test_an_anomalous_metric_is_marked(empty_store: Store, registry: Registry) -> None:

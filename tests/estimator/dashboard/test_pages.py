@@ -33,20 +33,20 @@ def texts(drawing: ElementTree.Element) -> str:
 
 
 def test_the_overview_shows_every_metric(browser: FlaskClient) -> None:
-    """Each metric has its question, picture, answers, epsilon and freshness."""
+    """Each metric has its question, picture, reports, epsilon and freshness."""
     page = browser.get("/").text
-    for part in ("Which browser opens links?", "20,000 answers", "1.0", "yesterday"):
+    for part in ("Which browser opens links?", "20,000 reports", "1.0", "yesterday"):
         assert part in page
     first, second = drawings(page)
     assert "chrome 74.0%" in texts(first)
     assert "20.0%" in page
     assert "dark_mode" in second.get("aria-label", "")
-    assert "Waiting for the first answers" in page
+    assert "Waiting for the first reports" in page
     assert "Expired on 2026-11-01" in page
 
 
 def test_an_empty_dashboard_teaches_the_first_step(empty_browser: FlaskClient) -> None:
-    """Before any answer the overview says how to get one, with a metric of this registry."""
+    """Before any report the overview says how to get one, with a metric of this registry."""
     page = empty_browser.get("/").text
     assert "deniable collect" in page
     assert "telemetry.record(&#34;browser&#34;" in page or 'telemetry.record("browser"' in page
@@ -55,14 +55,14 @@ def test_an_empty_dashboard_teaches_the_first_step(empty_browser: FlaskClient) -
 
 
 def test_the_metric_page_answers_the_first_questions(browser: FlaskClient) -> None:
-    """Which value leads, whether the lead is real, how many answered, what a device risks."""
+    """Which value leads, whether the lead is real, how many reported, what a device risks."""
     page = browser.get("/metric/browser").text
     assert "chrome leads with 74.0%, ahead of firefox by more than the noise." in page
-    assert "20,000 devices answered, 20 Nov 2026" in page
+    assert "20,000 devices reported, 20 Nov 2026" in page
     assert "Privacy risk of a device" in page
     assert "<strong>2.72</strong>" in page
     assert "<strong>73.2</strong> times in 100" in page
-    assert "at most <strong>8</strong> answers" in page
+    assert "at most <strong>8</strong> reports" in page
 
 
 def rows_of(chart: ElementTree.Element) -> list[ElementTree.Element]:
@@ -168,12 +168,12 @@ def test_hostile_text_is_escaped_everywhere(browser: FlaskClient, path: str) -> 
     assert "onload" not in page
 
 
-def test_a_range_without_answers_says_where_they_are(browser: FlaskClient) -> None:
+def test_a_range_without_reports_says_where_they_are(browser: FlaskClient) -> None:
     """An empty range names the newest window instead of drawing nothing."""
     page = browser.get("/metric/browser?from=2026-01-01&to=2026-01-31").text
-    assert "No answers in these days" in page
+    assert "No reports in these days" in page
     assert "2026-11-20" in page
-    assert "No device has answered yet" in browser.get("/metric/silent").text
+    assert "No device has reported yet" in browser.get("/metric/silent").text
 
 
 @pytest.mark.parametrize(
@@ -220,8 +220,8 @@ def test_the_files_hold_what_the_page_shows(browser: FlaskClient) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/metric/browser", "/metric/browser.csv", "/login", "/x"])
-def test_every_answer_carries_the_same_protection(browser: FlaskClient, path: str) -> None:
-    """No answer may run scripts, be framed, sniffed or kept by caches."""
+def test_every_response_carries_the_same_protection(browser: FlaskClient, path: str) -> None:
+    """No response may run scripts, be framed, sniffed or kept by caches."""
     headers = browser.get(path).headers
     policy = headers["Content-Security-Policy"]
     for rule in (

@@ -138,7 +138,7 @@ def test_a_page_comes_back_by_itself_until_it_is_done(browser: FlaskClient, slow
 
 
 def test_a_trend_tells_how_many_periods_are_done(browser: FlaskClient, slow: Slow) -> None:
-    """The bar counts answered periods: the range's estimate and two of three days are free."""
+    """The bar counts periods with reports: the range's estimate and two of three days are free."""
     slow.free = 3
     path = "/metric/site?by=day"
     for _ in range(500):
@@ -286,7 +286,7 @@ def test_a_million_candidates_are_decoded(program: FlaskClient, folder: Path) ->
     (folder / "site.txt").write_text("\n".join(["a.example", "b.example", *names]))
     refused = program.get(f"{SITE}/estimate")
     assert refused.status_code == 400
-    assert refused.json["type"] == "urn:deniable:problem:answer-too-large"
+    assert refused.json["type"] == "urn:deniable:problem:response-too-large"
     assert "limit=" in refused.json["detail"]
     for _ in range(10):
         answer = program.get(f"{SITE}/estimate?limit=2")
@@ -295,7 +295,7 @@ def test_a_million_candidates_are_decoded(program: FlaskClient, folder: Path) ->
     assert answer.json["size"] == 1_000_000
     assert [each["value"] for each in answer.json["values"]] == ["a.example", "b.example"]
     too_many = program.get(f"{SITE}/trend?by=day")
-    assert too_many.json["type"] == "urn:deniable:problem:answer-too-large"
+    assert too_many.json["type"] == "urn:deniable:problem:response-too-large"
 
 
 def test_the_limit_of_an_upload_is_a_setting(empty_store: Store, registry: Registry) -> None:

@@ -28,7 +28,7 @@ PERIODS = (1, 2, 7, 20, 28, 30, 91)
 
 @pytest.fixture
 def store(empty_store: Store, registry: Registry) -> Store:
-    """200 days of a metric that changes on weekends and never else; a few answers of today."""
+    """200 days of a metric that changes on weekends and never else; a few reports of today."""
     days = [LAST - timedelta(days=ago) for ago in range(200)]
     shares = {each.isoformat(): 0.5 if each.weekday() < 5 else 0.8 for each in days}
     fill_days(empty_store, registry, "dark_mode", shares, 40_000)

@@ -197,7 +197,7 @@ def comparison(name: str) -> ResponseReturnValue:
             409,
             "periods-not-independent",
             "Periods not independent",
-            "Devices repeat their remembered answers to this metric, so no interval of a "
+            "Devices report this metric with remembered noise, so no interval of a "
             "difference between two periods can be given.",
         )
     later = asked_range(source, asked.first, asked.last, asked.without, metric.window)

@@ -17,7 +17,7 @@ from deniable_estimator.dashboard.source import DataSource, current_source, decl
 __all__ = ["MAX_CELLS", "MAX_VALUES", "asked_candidates", "asked_metric", "asked_range", "bound"]
 
 MAX_VALUES = 100_000
-"""The most values of one answer; of longer lists, `limit` asks for the largest."""
+"""The most values of one response; of longer lists, `limit` asks for the largest."""
 
 MAX_CELLS = 1_000_000
 """The most values times periods of one trend."""
@@ -82,7 +82,7 @@ def bound(
     most: int,
     periods: int = 1,
 ) -> None:
-    """Refuse an answer of more than so many lines before it is calculated.
+    """Refuse a response of more than so many lines before it is calculated.
 
     Raises:
         ApiProblem: it would be too large.
@@ -91,9 +91,9 @@ def bound(
     if lines > most:
         raise ApiProblem(
             400,
-            "answer-too-large",
-            "Answer too large",
-            f"The answer would have {lines:,} lines, more than {most:,}. Name some values with "
+            "response-too-large",
+            "Response too large",
+            f"The response would have {lines:,} lines, more than {most:,}. Name some values with "
             "value=, ask for the largest of an estimate with limit=, or for a trend's weeks or "
             "months with by=.",
         )

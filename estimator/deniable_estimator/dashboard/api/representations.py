@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 GZIPPED = "-gzip"
-"""What the tag of a compressed answer ends with: a strong tag stands for certain bytes."""
+"""What the tag of a compressed response ends with: a strong tag stands for certain bytes."""
 
 Form: TypeAlias = Literal["json", "csv"]
 
@@ -56,12 +56,12 @@ def form_of(asked: Form | None, *offered: Form) -> Form:
 
 
 def etag(form: Form, *parts: object) -> str:
-    """The tag of an answer that is a function of these parts."""
+    """The tag of a response that is a function of these parts."""
     return digest(deniable.__version__, request.endpoint, request.view_args, form, *parts).hex()
 
 
 def unchanged(tag: str) -> Response | None:
-    """304, if the client has this answer already."""
+    """304, if the client has this response already."""
     known = request.if_none_match
     for each in (tag, tag + GZIPPED):
         if each in known:
@@ -72,14 +72,14 @@ def unchanged(tag: str) -> Response | None:
 
 
 def same_as_known(tag: Callable[[], str]) -> Response | None:
-    """304, if the client has this answer already; the tallies are read only if it has any."""
+    """304, if the client has this response already; the tallies are read only if it has any."""
     if request.method == "POST" or not request.if_none_match:
         return None
     return unchanged(tag())
 
 
 def represent(form: Form, text: str, *, tag: str) -> Response:
-    """The answer in that form; what was sent by POST is not to be kept."""
+    """The response in that form; what was sent by POST is not to be kept."""
     response = Response(text, mimetype=_TYPES[form])
     response.vary.update(_VARY)
     if request.method == "POST":
