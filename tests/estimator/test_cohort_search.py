@@ -1,4 +1,4 @@
-"""The steps of decoding a cohort table, one by one: what enters, what is dropped, and what is told."""
+"""The steps of decoding a cohort table, one by one: what enters, what is dropped, what is told."""
 
 from __future__ import annotations
 
