@@ -271,7 +271,7 @@ def test_shares_of_own_cells_are_weighted_means() -> None:
     """With background 0 a share is the mean of the debiased counts of its cells, weighted by
     variances at the pooled share; p-values take the variance of a share of 0, and what several
     strings explain varies less, as a device has one of them."""
-    p01, p11 = 0.25, 0.75
+    p01, p11 = 0.25, 0.85
     counts = np.array([[520, 300, 260, 251], [740, 1180, 490, 530]])
     reports = np.array([1_000, 2_000])
     columns = np.array([[0, 1], [1, 0], [2, 3], [3, 2]])
