@@ -237,3 +237,21 @@ def test_the_reservoir_draws_from_the_source_of_the_device(
         client.record("dark_mode", True)
         client.record("dark_mode", False)
         assert held(client) == [(kept, 2)]
+
+
+def test_no_value_is_kept_of_a_window_before_the_horizon(
+    make_client: MakeClient, clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest window that was forgotten is refused, and the next one is not."""
+    monkeypatch.setattr(open_windows, "KEPT_WINDOWS", 1)
+    client = make_client()
+    for _ in range(4):
+        client.record("dark_mode", True)
+        clock.days(2)
+        client.flush()
+    clock.days(-4)
+    client.record("dark_mode", True)
+    assert held(client) == []
+    clock.days(1)
+    client.record("dark_mode", True)
+    assert held(client) == [("true", 1)]

@@ -529,3 +529,12 @@ def test_a_refusal_ends_the_pause(waiting: Client, collector: Any, clock: Any) -
         outbox.refuse(connection, "0" * 32, "malformed-batch")
         assert connection.execute("SELECT * FROM pauses").fetchone() == (0, 0, 0)
         assert outbox.next_attempt(connection) == 0
+
+
+def test_an_acknowledgement_ends_the_pause(waiting: Client) -> None:
+    """A collector that has taken a batch is there: what other batches wait for is over."""
+    with waiting._state.transaction() as connection:
+        outbox.pause(connection, "0" * 32, 7e9, 8e9)
+        assert connection.execute("SELECT * FROM pauses").fetchone() == (1, 7e9, 8e9)
+        assert outbox.acknowledge(connection, "0" * 32, {}, 1e9, 2e9) == []
+        assert connection.execute("SELECT * FROM pauses").fetchone() == (0, 0, 0)
