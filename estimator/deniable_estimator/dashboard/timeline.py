@@ -43,7 +43,7 @@ class PeriodLine:
 
 @dataclass(frozen=True, slots=True)
 class SmallChart:
-    """A value whose trend can be chosen, with its share of all these days."""
+    """The trend of a value that can be chosen, with its share of all these days."""
 
     value: str
     share: str
