@@ -81,6 +81,44 @@ def test_signing_out_forgets(browser: FlaskClient) -> None:
     assert browser.get("/").status_code == 303
 
 
+def test_each_way_leads_on_by_a_page(app: Flask, browser: FlaskClient) -> None:
+    """Every redirect is a 303, after which a browser asks for a page, whatever it has sent."""
+    stranger = app.test_client()
+    stranger.environ_base["HTTP_ACCEPT"] = "text/html"
+    ways = [
+        (stranger.get("/"), "/login"),
+        (stranger.get("/metric/browser?from=2026-11-01"),
+         "/login?next=%2Fmetric%2Fbrowser%3Ffrom%3D2026-11-01"),
+        (stranger.get("/metric/browser?"), "/login?next=%2Fmetric%2Fbrowser"),
+        (stranger.get("/login?token=wrong"), "/login?used=1"),
+        (browser.get("/login"), "/"),
+        (browser.get("/login?next=/metric/browser"), "/metric/browser"),
+        (browser.get("/login?token=wrong&next=/metric/browser"), "/"),
+        (stranger.get(f"/login?token={TOKEN}&next=/metric/browser"), "/metric/browser"),
+        (browser.get(f"/login?token={TOKEN}"), "/"),
+        (stranger.post("/login", data={"token": f" {TOKEN} "}), "/"),
+        (browser.post("/logout"), "/login"),
+        (browser.post("/logout"), "/login"),
+    ]  # fmt: skip
+    assert [(each.status_code, each.location) for each, _ in ways] == [
+        (303, location) for _, location in ways
+    ]
+
+
+def test_only_people_are_led_to_the_form(app: Flask) -> None:
+    """Who asks for a file, the read API, or no page gets an error instead."""
+    stranger = app.test_client()
+    page = {"Accept": "text/html"}
+    assert stranger.get("/metric/browser", headers=page).status_code == 303
+    for path, headers in (
+        ("/metric/browser.csv", page),
+        ("/api/v1/metrics", page),
+        ("/metric/browser", {"Accept": "application/json"}),
+        ("/metric/browser", page | {"Authorization": "Bearer wrong"}),
+    ):
+        assert stranger.get(path, headers=headers).status_code == 401, (path, headers)
+
+
 @pytest.mark.parametrize(
     "headers",
     [
