@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from flask import Flask, Request
+from flask import Flask, Request, g, request
+from flask import session as cookie
 from flask.testing import FlaskClient
 from werkzeug.test import EnvironBuilder
 
@@ -17,8 +18,10 @@ from deniable import Registry
 from deniable_collector.settings import SettingsError
 from deniable_collector.stores import Store
 from deniable_estimator.dashboard import create_app
+from deniable_estimator.dashboard.access import reader_of
 from deniable_estimator.dashboard.access.guesses import Guesses
 from deniable_estimator.dashboard.access.sessions import Sessions
+from deniable_estimator.dashboard.access.tokens import ApiToken
 from deniable_estimator.dashboard.problems import Problem
 from deniable_estimator.dashboard.settings import Settings
 
@@ -68,6 +71,7 @@ def test_the_cookie_is_for_this_site_alone(anybody: FlaskClient, token: str) -> 
     plain = anybody.post("/login", data={"token": token}).headers["Set-Cookie"]
     assert "HttpOnly" in plain
     assert "SameSite=Strict" in plain
+    assert "Expires=" in plain, "it outlives the browser, as the session does"
     assert "Secure" not in plain
     assert token not in plain
     over_tls = anybody.post("/login", data={"token": token}, base_url="https://localhost")
@@ -103,6 +107,22 @@ def test_each_way_leads_on_by_a_page(app: Flask, browser: FlaskClient) -> None:
     assert [(each.status_code, each.location) for each, _ in ways] == [
         (303, location) for _, location in ways
     ]
+
+
+def test_readers_are_told_apart(app: Flask) -> None:
+    """The holder of a token of the read API, the dashboard's token, each session, and all of those
+    who see an embedded picture have limits of their own."""
+    holder = ApiToken("reports", "0" * 64, frozenset(("plan",)))
+    bearer = {"Authorization": "Bearer x"}
+    with app.test_request_context("/api/v1/metrics", headers=bearer):
+        assert reader_of(request) == "token"
+        g.holder = holder
+        assert reader_of(request) == "token reports"
+    with app.test_request_context("/metric/browser"):
+        cookie["session"] = "abc"
+        assert reader_of(request) == "session abc"
+    with app.test_request_context("/login", headers=bearer):
+        assert reader_of(request) == "embedded"
 
 
 def test_only_people_are_led_to_the_form(app: Flask) -> None:
