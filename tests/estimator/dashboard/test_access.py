@@ -109,6 +109,30 @@ def test_each_way_leads_on_by_a_page(app: Flask, browser: FlaskClient) -> None:
     ]
 
 
+def test_a_form_without_a_token_is_wrong(anybody: FlaskClient) -> None:
+    """A form that leaves the token out is told what one with a wrong token is."""
+    answer = anybody.post("/login", data={})
+    assert answer.status_code == 403
+    assert b"not the token" in answer.data
+
+
+def test_each_way_in_is_slowed(app: Flask) -> None:
+    """After one wrong token, where one is allowed, the form, the link and the header wait, with a
+    right token too, and tell for how long."""
+    app.extensions["deniable_door"].guesses = Guesses("1/minute", 0, lambda: 0.0)
+    guesser = app.test_client()
+    guesser.environ_base["HTTP_ACCEPT"] = "text/html"
+    assert guesser.post("/login", data={"token": "wrong"}).status_code == 403
+    ways = [
+        guesser.post("/login", data={"token": TOKEN}),
+        guesser.get(f"/login?token={TOKEN}"),
+        guesser.get("/api/v1/metrics", headers={"Authorization": f"Bearer {TOKEN}"}),
+    ]
+    for answer in ways:
+        assert (answer.status_code, answer.headers["Retry-After"]) == (429, "60")
+    assert guesser.get("/login").status_code == 200
+
+
 def test_readers_are_told_apart(app: Flask) -> None:
     """The holder of a token of the read API, the dashboard's token, each session, and all of those
     who see an embedded picture have limits of their own."""
