@@ -13,6 +13,7 @@ import pytest
 from deniable.errors import SchemeError
 from deniable.exact import exp_below, log_above
 from deniable.mechanisms import (
+    HadamardResponse,
     Mechanism,
     MemoizedSubsetSelection,
     Memoizing,
@@ -162,3 +163,10 @@ def test_parameters_are_checked_one_by_one() -> None:
             base.check_parameters("m", parameters, **bounds)
     with pytest.raises(SchemeError, match="m: unknown parameters a, z"):
         base.check_parameters("m", {"size": 2, "k": 1, "z": 1, "a": 1}, **bounds)
+
+
+def test_hadamard_response_takes_one_value_less() -> None:
+    """Its matrix has a first column that no value uses."""
+    assert HadamardResponse.design(base.MAX_CELLS - 1, 1.0).size == base.MAX_CELLS - 1
+    with pytest.raises(SchemeError, match="above the limit"):
+        HadamardResponse.design(base.MAX_CELLS, 1.0)

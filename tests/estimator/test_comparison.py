@@ -192,8 +192,9 @@ def test_what_cannot_be_compared_is_refused() -> None:
     """A window with itself, another metric and another level raise."""
     rng = np.random.default_rng(6)
     one = drawn([0.5, 0.5], 100, rng)
-    with pytest.raises(EstimateError, match="2026-11-16"):
-        compare(one, one)
+    several = replace(one, windows=("2026-11-17", "2026-11-16", "2026-11-18"))
+    with pytest.raises(EstimateError, match="both periods hold 2026-11-16"):
+        compare(several, several)
     scheme = Scheme("boolean", design("auto", 2, 1.0), ("true", "false"))
     other = estimate(sample_tally(scheme, np.array([1, 1]), rng, metric="other"), scheme)
     with pytest.raises(EstimateError, match="one metric"):
@@ -283,6 +284,10 @@ def test_changes_are_corrected_for_the_values_that_are_free(
         new = normal([0.3 + change] * size, "2026-11-17", complete=complete)
         found, back = compare(old, new), compare(new, old)
         assert found.changed.tolist() == back.changed.tolist() == [changed] * size
+        if size == 2:
+            # The later of the two says how many are free.
+            mixed = compare(replace(old, complete=not complete), new)
+            assert mixed.changed.tolist() == [changed] * size
         half = NormalDist().inv_cdf(0.975) * 0.01 * 2**0.5
         assert found.low == pytest.approx(np.full(size, change - half))
         assert found.high == pytest.approx(np.full(size, change + half))
@@ -304,6 +309,8 @@ MINUS = "\N{MINUS SIGN}"
         (-0.02, -0.0004, (f"{MINUS}2.0", f"{MINUS}0.040")),
         (-0.0004, 0.02, ("0.0", "+2.0")),
         (-0.02, 0.0004, (f"{MINUS}2.0", "0.0")),
+        (0.0, 0.0010, ("0.000", "+0.100")),
+        (-0.0010, 0.0, (f"{MINUS}0.100", "0.000")),
         (-0.0005, 0.0005, (f"{MINUS}0.050", "+0.050")),
         (-2.0, -1.0, (f"{MINUS}200.0", f"{MINUS}100.0")),
         (1.0, 2.0, ("+100.0", "+200.0")),

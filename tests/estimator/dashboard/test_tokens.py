@@ -220,3 +220,11 @@ def test_a_mistake_in_the_file_is_told_before_anything_starts(text: str, advice:
         DashboardSettings.from_env({"DENIABLE_API_TOKENS": text})
     assert SHA not in str(caught.value)
     assert "secret" not in str(caught.value)
+
+
+def test_a_digest_is_of_any_text() -> None:
+    """SHA-256 in hexadecimal digits, of what no UTF-8 text can hold as well."""
+    assert digest_of_token("abc") == (
+        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    )
+    assert len(digest_of_token("\udce4")) == 64
