@@ -10,7 +10,7 @@ from werkzeug.test import EnvironBuilder
 
 from deniable_estimator.dashboard.access import guesses as module
 from deniable_estimator.dashboard.access.guesses import Guesses
-from deniable_estimator.dashboard.problems import Problem
+from deniable_estimator.dashboard.problems import ApiProblem
 
 
 def asked(address: str, forwarded: str | None = None) -> Request:
@@ -93,14 +93,14 @@ def test_whole_seconds_are_told(clock: Clock, told: list[tuple[int, int]]) -> No
     guesses.wrong(asked("203.0.113.5"))
     clock.now = 0.5
     for _ in range(2):
-        with pytest.raises(Problem) as caught:
+        with pytest.raises(ApiProblem) as caught:
             guesses.check(asked("203.0.113.99"))
     problem = caught.value
     assert (problem.code, problem.retry_after) == (429, 60)
     assert problem.kind == "urn:deniable:problem:too-many-guesses"
     assert "Wait 60 s" in str(problem.description)
     clock.now = 59.75
-    with pytest.raises(Problem) as caught:
+    with pytest.raises(ApiProblem) as caught:
         guesses.check(asked("203.0.113.99"))
     assert caught.value.retry_after == 1
     clock.now = 60.5
@@ -113,11 +113,11 @@ def test_addresses_behind_proxies(clock: Clock, told: list[tuple[int, int]]) -> 
     direct, behind = Guesses("1/minute", 0, clock), Guesses("1/minute", 1, clock)
     direct.wrong(asked("203.0.113.5", "198.51.100.1"))
     direct.check(asked("198.51.100.1", "203.0.113.5"))
-    with pytest.raises(Problem):
+    with pytest.raises(ApiProblem):
         direct.check(asked("203.0.113.5", "192.0.2.1"))
     behind.wrong(asked("203.0.113.5", "192.0.2.9, 198.51.100.1"))
     behind.check(asked("203.0.113.5"))
-    with pytest.raises(Problem):
+    with pytest.raises(ApiProblem):
         behind.check(asked("10.0.0.1", "198.51.100.1"))
 
 
