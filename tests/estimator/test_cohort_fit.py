@@ -183,7 +183,7 @@ def test_the_variance_of_a_cell_by_the_model(exclusive: bool) -> None:
     """It is the binomial's at the expected rate, which stays half a report from 0 and 1; of tied
     cells it is the rate's; without reports it is infinite."""
     reports, expected = (
-        [4.0, 100.0, 100.0, 100.0, 2.0, 2.0, 0.0],
+        [4.0, 100.0, 100.0, 100.0, 1.0, 2.0, 0.0],
         [0.3, 0.3, -0.5, 1.5, 0, 1.5, 0.3],
     )
     table = CohortTable(
