@@ -125,6 +125,9 @@ def main(
     preload()
     results = []
     for number, module in enumerate(asked):
+        if time.monotonic() > ends:
+            print(f"\n{module['path']}: left out for want of time")
+            continue
         share = (ends - time.monotonic()) / (len(asked) - number)
         plan = {**settings, **module}
         plan["seed"] = settings["seed"] if seed is None else seed
