@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from deniable import Metric, Registry, ValueListError, windows
 from deniable.forecast import forecast
@@ -13,7 +14,7 @@ from deniable_estimator.dashboard.below import list_mistake, told_forecast
 from deniable_estimator.dashboard.charts import BarChart, bar_chart
 from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.privacy import even_guess
-from deniable_estimator.dashboard.ranges import DayRange, read_range
+from deniable_estimator.dashboard.ranges import LENGTHS, DayRange, read_range
 from deniable_estimator.dashboard.source import PAGE_PATIENCE, DataSource
 from deniable_estimator.dashboard.words import freshness
 from deniable_estimator.estimate import Estimate
@@ -25,7 +26,6 @@ _BARS = 5
 _SOON_DAYS = 30
 _STALE_WINDOWS = 3
 """After so many windows without reports, a card warns that something may be wrong."""
-_SECONDS = {"day": 86_400, "week": 7 * 86_400, "month": 31 * 86_400}
 
 
 @dataclass(frozen=True)
@@ -136,8 +136,8 @@ def attention(source: DataSource, metric: Metric, estimate: Estimate | None) -> 
     elif left < _SOON_DAYS:
         notes.append(message(words.EXPIRES, day=metric.expires))
     if newest is not None and left >= 0:
-        silence = source.clock() - windows.end(newest)
-        if silence > _STALE_WINDOWS * _SECONDS[metric.window]:
+        silence = timedelta(seconds=source.clock() - windows.end(newest))
+        if silence > _STALE_WINDOWS * LENGTHS[metric.window]:
             notes.append(message(words.SILENT, window=newest))
     shares = estimate is not None and estimate.n and not estimate.impossible.any()
     if estimate is not None and shares and not estimate.detected.any():

@@ -21,7 +21,7 @@ from deniable_estimator.anomalies import ALARM_LEVEL
 from deniable_estimator.dashboard.access import for_people, reader_of
 from deniable_estimator.dashboard.calculations import LIGHT, decoded
 from deniable_estimator.dashboard.decodes import Decodes
-from deniable_estimator.dashboard.ranges import DayRange
+from deniable_estimator.dashboard.ranges import LENGTHS, DayRange
 from deniable_estimator.dashboard.snapshot import Snapshot
 from deniable_estimator.dashboard.versions import (
     MOST_STRINGS,
@@ -47,7 +47,6 @@ PAGE_PATIENCE = 1.0
 FILE_PATIENCE = 25.0
 """Seconds that programs, files and sent forms wait: shorter than proxies do."""
 
-_SECONDS: dict[windows.Kind, int] = {"day": 86_400, "week": 7 * 86_400, "month": 31 * 86_400}
 _LIGHT_SIZE = 1 << 15
 """A longer list is read in another process: to bring some texts into normal form takes long."""
 
@@ -315,7 +314,7 @@ class DataSource:
     def _looks(self, selection: Selection, metric: Metric) -> Iterator[Look]:
         """What is looked at in each window. Seven at a time: where none of them has changed, one
         question to the store says so."""
-        week = 7 * _SECONDS[metric.window]
+        week = 7 * LENGTHS[metric.window].total_seconds()
         for _, labels in groupby(selection.labels, lambda label: windows.start(label) // week):
             yield from self._known_looks(selection.within(frozenset(labels)))
 
