@@ -161,6 +161,7 @@ def _keys(value: str) -> tuple[bytes, ...]:
 def setting(
     default: Any, parse: Callable[[str], Any], summary: str, *, secret: bool = False
 ) -> Any:
+    """A field of settings: `parse` reads its text, or raises ValueError with what it must be."""
     return field(default=default, repr=not secret, metadata={"parse": parse, "help": summary})
 
 

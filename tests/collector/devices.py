@@ -7,14 +7,17 @@ import json
 import random
 import threading
 import time
+import urllib.error
+import urllib.request
 from collections import Counter
 from collections.abc import Callable, Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
 from deniable import Registry, windows, wire
 from deniable_collector.stores import Store
 
-__all__ = ["Devices", "post"]
+__all__ = ["Devices", "fetch", "post"]
 
 
 def post(address: str, body: bytes, timeout: float = 30) -> tuple[int, Mapping[str, object]]:
@@ -30,6 +33,17 @@ def post(address: str, body: bytes, timeout: float = 30) -> tuple[int, Mapping[s
             return response.status, json.load(response)
     finally:
         connection.close()
+
+
+def fetch(url: str, body: bytes | None = None) -> tuple[int, Any]:
+    """(status, document) of a request."""
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=30) as response:
+            return response.status, json.load(response)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.load(error)
 
 
 class Devices:

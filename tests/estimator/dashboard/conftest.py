@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import re
 import secrets
+import subprocess
+import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,6 +26,17 @@ from deniable_estimator.dashboard.settings import DashboardSettings
 TOKEN = "Vq3mS0x-8JtYc_1rKfWz5LbNpH2eGdUa"
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC).timestamp()
 YESTERDAY = "2026-11-20"
+
+
+class Clock:
+    """Seconds that stand still until they are set."""
+
+    def __init__(self, now: float = 0.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
 
 REGISTRY = """
 schema = 1
@@ -89,6 +105,32 @@ def text_of(client: FlaskClient, path: str) -> str:
     while (page := client.get(path)).status_code == 202:
         time.sleep(0.05)
     return page.text
+
+
+@contextmanager
+def running_dashboard(folder: Path, **environ: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """`deniable dashboard` in a folder, at a free port: its address, and its process."""
+    kept = {name: text for name, text in os.environ.items() if not name.startswith("DENIABLE_")}
+    process = subprocess.Popen(
+        [sys.executable, "-c", "import deniable.cli; deniable.cli.main()", "dashboard"],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        env={
+            **kept,
+            "DENIABLE_STORE": f"sqlite:///{folder}/tallies.db",
+            "DENIABLE_DASHBOARD_BIND": "127.0.0.1:0",
+            "DENIABLE_DASHBOARD_TOKEN": TOKEN,
+            **environ,
+        },
+    )
+    assert process.stdout is not None
+    try:
+        lines = (re.search(r"http://\S+", line) for line in process.stdout)
+        yield next(found[0] for found in lines if found), process
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
 
 
 @pytest.fixture

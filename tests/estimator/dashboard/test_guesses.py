@@ -12,6 +12,8 @@ from deniable_estimator.dashboard.access import guesses as module
 from deniable_estimator.dashboard.access.guesses import Guesses
 from deniable_estimator.dashboard.problems import ApiProblem
 
+from .conftest import Clock
+
 
 def asked(address: str, forwarded: str | None = None) -> Request:
     """A request from an address."""
@@ -19,15 +21,6 @@ def asked(address: str, forwarded: str | None = None) -> Request:
     return Request(
         EnvironBuilder(headers=headers, environ_base={"REMOTE_ADDR": address}).get_environ()
     )
-
-
-class Clock:
-    """Seconds that stand still until they are set."""
-
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import http.client
 import os
-import re
 import statistics
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -32,7 +29,7 @@ from deniable_estimator.dashboard.workers import Workers
 from deniable_estimator.reading import read
 from deniable_estimator.sampling import sample_tally
 
-from .conftest import NOW, TOKEN, YESTERDAY
+from .conftest import NOW, TOKEN, YESTERDAY, running_dashboard
 
 REGISTRY = """
 schema = 1
@@ -271,26 +268,11 @@ def live(store: Store, tmp_path: Path, registry: Registry) -> Iterator[tuple[str
     (tmp_path / "metrics.toml").write_text(
         REGISTRY.format(values=", ".join(f'"v{n}"' for n in range(2_000)))
     )
-    kept = {name: text for name, text in os.environ.items() if not name.startswith("DENIABLE_")}
-    process = subprocess.Popen(
-        [sys.executable, "-c", "import deniable.cli; deniable.cli.main()", "dashboard"],
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-        env={
-            **kept,
-            "DENIABLE_STORE": f"sqlite:///{tmp_path}/tallies.db",
-            "DENIABLE_DASHBOARD_BIND": "127.0.0.1:0",
-            "DENIABLE_DASHBOARD_TOKEN": TOKEN,
-        },
-    )
-    assert process.stdout is not None
-    try:
-        lines = (re.search(r"http://(\S+)", line) for line in process.stdout)
-        yield next(found[1] for found in lines if found), process.pid
-    finally:
-        process.kill()
-        process.communicate(timeout=30)
+    with running_dashboard(tmp_path) as (address, process):
+        try:
+            yield address.removeprefix("http://"), process.pid
+        finally:
+            process.kill()
 
 
 def answer_time(host: str, method: str, path: str, body: bytes | None = None) -> tuple[int, float]:

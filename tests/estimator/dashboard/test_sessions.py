@@ -14,19 +14,12 @@ import pytest
 from deniable_estimator.dashboard.access import sessions as module
 from deniable_estimator.dashboard.access.sessions import SESSION_SECONDS, Sessions
 
-
-class Clock:
-    """POSIX seconds that stand still until they are set."""
-
-    now = 1_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
+from .conftest import Clock
 
 
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(1_000_000.0)
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ from deniable_estimator.dashboard.uploads import (
     Uploads,
 )
 
-from .conftest import NOW, TOKEN
+from .conftest import NOW, TOKEN, Clock
 from .test_candidates import client, folder, registry, report
 
 __all__ = ["client", "folder", "registry"]
@@ -40,16 +40,9 @@ OTHER = "2026-11-19"
 ME, YOU = "1" * 32, "2" * 32
 
 
-class Clock:
-    now = NOW
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(NOW)
 
 
 @pytest.fixture
