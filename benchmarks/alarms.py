@@ -6,7 +6,7 @@ A page shows 28 days and compares them with up to 28 days before. A day has 20,0
 12 values at epsilon 1, shares falling as 1/rank; fakes all push one value, and fill their reports
 up at random. *Sum* is what the tally of all days together shows, which is all that a page of the
 sum could know; *own* looks at each day by itself; *before* compares it with the days before as
-well, as the pages do. In the second part shares and answers vary by a tenth from day to day, and
+well, as the pages do. In the second part shares and reports vary by a tenth from day to day, and
 one value is twice as frequent on weekends. The rows without fakes count false alarms, of ten times
 as many pages. Alarms are at .001, and at .05 in the last row. Seed 1.
 """

@@ -1,12 +1,12 @@
 """What the dashboard's pages cost in server CPU and bytes, beside plain ways in the same run.
 
-50 metrics with 56 days of answers each, one of them over 1,000 values, in SQLite. Pages are
+50 metrics with 56 days of reports each, one of them over 1,000 values, in SQLite. Pages are
 asked of the WSGI application in this process, as browsers do, with gzip. Two more metrics ask for
 strings, over 20 windows, with 1,000 and with 1,000,000 candidates in the operator's list; their
 pages are asked for again until they are there. *Uncached* has no estimate at hand, and has looked
 at no window; *again* is a reload, in one row with new reports of yesterday for every metric;
 *compiling* is the page of an application that has yet to compile its templates, as gunicorn's
-worker does before it answers. The baselines: the estimates alone, read and written as JSON without
+worker does before it responds. The baselines: the estimates alone, read and written as JSON without
 any page; and the page that lists every value.
 Run: python benchmarks/dashboard.py
 """
@@ -32,7 +32,7 @@ from deniable import Registry
 from deniable_collector.stores import Store, open_store
 from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
 from deniable_estimator.dashboard import create_app
-from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.population import zipf_shares
 from deniable_estimator.reading import read
 from deniable_estimator.sampling import sample_tally
@@ -125,7 +125,7 @@ def milliseconds(call: Callable[[], object]) -> float:
 
 def visitor(store: Store, declared: Registry, folder: str = "") -> FlaskClient:
     """A signed-in browser at an application that has answered nothing yet."""
-    settings = Settings(dashboard_token=TOKEN, candidates_dir=folder)
+    settings = DashboardSettings(dashboard_token=TOKEN, candidates_dir=folder)
     app: Flask = create_app(settings, store=store, registry=declared, clock=lambda: NOW)
     client = app.test_client()
     client.post("/login", data={"token": TOKEN})
@@ -195,7 +195,7 @@ def estimates(store: Store, declared: Registry, names: list[str]) -> None:
 
 
 def main() -> None:
-    table = Table(title="CPU of the server in milliseconds, and kilobytes of an answer")
+    table = Table(title="CPU of the server in milliseconds, and kilobytes of a response")
     for name in ("page", "uncached", "again", "compiling", "sent (gzip)", "whole"):
         table.add_column(name, justify="left" if name == "page" else "right")
     with tempfile.TemporaryDirectory() as folder:

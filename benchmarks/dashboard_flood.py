@@ -198,7 +198,7 @@ def measured(
         time.sleep(0.05)
         asked = time.perf_counter()
         connection = http.client.HTTPConnection(host, timeout=LONGEST)
-        # No answer counts as one after that time.
+        # No response counts as one after that time.
         with suppress(TimeoutError):
             connection.request("GET", "/healthz")
             assert connection.getresponse().read()

@@ -142,7 +142,7 @@ def cost(server: Server, body: Body, times: int) -> Cost:
 def costs(registry: Registry, times: int) -> tuple[Table, list[str]]:
     """The table, and the names of the bodies that cost most."""
     table = Table(title="CPU of a collector for one body")
-    for column in ("body", "bytes", "answer", "CPU, ms", "times the largest good one"):
+    for column in ("body", "bytes", "response", "CPU, ms", "times the largest good one"):
         table.add_column(column, justify="left" if column == "body" else "right")
     noise = random.Random(7).getrandbits
     found: dict[str, tuple[float, Cost, str]] = {}
@@ -249,12 +249,12 @@ async def _flood(url: str, body: Body, rate: float, seconds: float) -> Counter[i
 def waits(registry: Registry, names: list[str], seconds: float, turns: int) -> Table:
     """Runs with and without hostile requests, in turn."""
     table = Table(title=f"Honest batches, {HONEST:g} a second from {NETWORKS} networks")
-    for column in ("beside", "p50, ms", "p99, ms", "p99 without", "ratio", "answers to hostile"):
+    for column in ("beside", "p50, ms", "p99, ms", "p99 without", "ratio", "responses to hostile"):
         table.add_column(column, justify="left" if column == "beside" else "right")
     metric = registry["browser"]
     named = {"metric": metric.name, "scheme": metric.scheme.fingerprint, "window": WINDOW}
-    answer = wire.Answer(named["metric"], named["scheme"], WINDOW, 0, 1)
-    body = wire.encode_batch("0" * 32, [answer] * 10)
+    report = wire.SealedReport(named["metric"], named["scheme"], WINDOW, 0, 1)
+    body = wire.encode_batch("0" * 32, [report] * 10)
 
     def batch(batch_id: str) -> bytes:
         return body.replace(b"0" * 32, batch_id.encode(), 1)

@@ -275,12 +275,14 @@ def draw(metric: Metric) -> Report:
 
 
 def json_body(metrics: list[Metric]) -> bytes:
-    answers = []
+    reports = []
     for metric in metrics:
         row, columns = draw(metric)
         packed = wire.pack_columns(metric.scheme.mechanism.rows[row], Report(row, columns))
-        answers.append(wire.Answer(metric.name, metric.scheme.fingerprint, WINDOW, row, packed))
-    return wire.encode_batch("0" * 32, answers)
+        reports.append(
+            wire.SealedReport(metric.name, metric.scheme.fingerprint, WINDOW, row, packed)
+        )
+    return wire.encode_batch("0" * 32, reports)
 
 
 def json_batch(metrics: list[Metric]) -> bytes:

@@ -3,7 +3,7 @@
 Run: python benchmarks/rappor_device.py [--json]
 
 A full report of 128 bits (Bloom filter, permanent response, instantaneous response),
-beside one that answers bit by bit, in the same run.
+beside one that reports bit by bit, in the same run.
 """
 
 from __future__ import annotations

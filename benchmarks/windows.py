@@ -57,7 +57,7 @@ class Crowd:
     changing: float = 0.0
     """The part of the windows in which a device draws a new value."""
 
-    def answered(self, rng: np.random.Generator) -> NDArray[np.bool_]:
+    def reported(self, rng: np.random.Generator) -> NDArray[np.bool_]:
         """Whether a device reports in a window: shape (devices, windows)."""
         window = np.arange(self.windows)
         found = rng.random((self.devices, self.windows), np.float32) < self.rate
@@ -101,12 +101,12 @@ def parts_of(
 ) -> list[tuple[Tally, Scheme, list[str] | None, Participation]]:
     """One population: what was collected under each scheme, and who may have repeated."""
     crowd, size = case.crowd, len(case.shares)
-    answered, held = crowd.answered(rng), crowd.held(rng, np.array(case.shares))
+    reported, held = crowd.reported(rng), crowd.held(rng, np.array(case.shares))
     each = crowd.windows // len(case.mechanisms)
     found = []
     for turn, mechanism in enumerate(case.mechanisms):
         within = slice(turn * each, (turn + 1) * each)
-        here, values = answered[:, within], held[:, within]
+        here, values = reported[:, within], held[:, within]
         listed = mechanism.size is not None
         scheme = Scheme(
             "category" if listed else "string",

@@ -120,7 +120,7 @@ def build(folder: Path) -> dict[str, str]:
 def _report(
     store: Store, registry: Registry, day: date, progress: float, rng: np.random.Generator
 ) -> None:
-    """One day's answers; `progress` runs from 0 to 1 while tastes drift."""
+    """One day's reports; `progress` runs from 0 to 1 while tastes drift."""
     step = min(1.0, max(0.0, (progress - 0.6) / 0.3))
     wave = 0.01 * np.sin(progress * 20)
     english = 0.60 + 0.03 * progress

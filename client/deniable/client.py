@@ -31,7 +31,7 @@ from deniable.types import Value
 from deniable.worker import Worker
 
 if TYPE_CHECKING:
-    from deniable.outbox import Batch
+    from deniable.outbox import OutgoingBatch
     from deniable.owner_texts import OwnerLanguage
     from deniable.recording import Record
     from deniable.sent import SentReport
@@ -316,7 +316,7 @@ class Client:
         declared, which were taken as `other`; overflow: records dropped because the disk was
         too slow; dropped: reports dropped because the outbox was full; rejected: reports, or
         whole batches, refused for good; unknown_metric, unknown_scheme, window_not_closed:
-        reports that wait for a collector whose registry or clock is behind; endpoint: answers
+        reports that wait for a collector whose registry or clock is behind; endpoint: responses
         that were not a collector's; network, disk, state, internal: troubles of that kind.
         None of this is sent.
         """
@@ -433,7 +433,7 @@ class Client:
             self._sender.wake()
         return True
 
-    def _deliver(self, batch: Batch) -> bool:
+    def _deliver(self, batch: OutgoingBatch) -> bool:
         """Send one batch. Returns whether to continue with the next."""
         try:
             left_out = self._device.deliver(batch)

@@ -137,7 +137,7 @@ def _facts(metric: Metric) -> dict[str, Any]:
         "epsilon": epsilon,
         "lifetime_epsilon": metric.lifetime_epsilon,
         "longitudinal": metric.longitudinal,
-        "lifetime_answers": None
+        "lifetime_reports": None
         if metric.longitudinal == "memoize"
         else Fraction(metric.lifetime_epsilon) // Fraction(epsilon),
         "mechanism": mechanism.name,
@@ -163,8 +163,8 @@ def _print_metrics(registry: Registry) -> None:
     for metric in registry:
         facts = _facts(metric)
         k = facts["parameters"].get("k")
-        answers = facts["lifetime_answers"]
-        lifetime = "a memo" if answers is None else f"{answers:,} reports"
+        reports = facts["lifetime_reports"]
+        lifetime = "a memo" if reports is None else f"{reports:,} reports"
         table.add_row(
             f"{metric.name}\n[dim]{metric.type.name}[/dim]",
             "open" if facts["values"] is None else f"{facts['values']:,}",

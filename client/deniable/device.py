@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sqlite3 import Connection
 
     from deniable.errors import RejectedError
-    from deniable.outbox import Batch, Entry
+    from deniable.outbox import Entry, OutgoingBatch
     from deniable.owner import Account
     from deniable.randomness import Bits
     from deniable.recording import Record
@@ -78,12 +78,12 @@ class Device:
             seal(connection, ledger, self.registry, now, ready, self.bits)
             return outbox.trim(connection), outbox.queued(connection)
 
-    def take(self, *, urgent: bool) -> Batch | None:
+    def take(self, *, urgent: bool) -> OutgoingBatch | None:
         """The next batch to deliver, if one is due (see `outbox.take`)."""
         with self.state.transaction() as connection:
             return outbox.take(connection, self.clock(), self.bits, urgent=urgent)
 
-    def deliver(self, batch: Batch) -> list[RejectedError]:
+    def deliver(self, batch: OutgoingBatch) -> list[RejectedError]:
         """Send one batch and store the result.
 
         Returns an error for each report that the collector left out.
@@ -107,8 +107,8 @@ class Device:
             raise
         with self.state.transaction() as connection:
             now = self.clock()
-            again = now + ROLLOUT_PAUSE + self._uniform(ROLLOUT_PAUSE)
-            return outbox.acknowledge(connection, batch.id, rejected, now, again)
+            retry_at = now + ROLLOUT_PAUSE + self._uniform(ROLLOUT_PAUSE)
+            return outbox.acknowledge(connection, batch.id, rejected, now, retry_at)
 
     def waiting(self) -> int:
         """How many reports are sealed and not acknowledged."""

@@ -114,7 +114,7 @@ class TransportError(DeniableError):
     """A batch did not arrive; `retry_after` is the shortest wait in seconds, if one was asked for.
 
     `final` is true if the collector has refused the batch for good, so that sending the same
-    bytes again cannot help. `foreign` is true if something else than a collector answered: a
+    bytes again cannot help. `foreign` is true if something else than a collector responded: a
     proxy, or the web server at a wrong address.
     """
 
@@ -148,7 +148,7 @@ class RejectedError(DeniableError):
             if waits
             else "the report is dropped"
         )
-        super().__init__(f"metric {metric!r}: the collector answered {reason}; {advice}")
+        super().__init__(f"metric {metric!r}: the collector responded with {reason}; {advice}")
 
 
 class UndeclaredValueWarning(UserWarning):

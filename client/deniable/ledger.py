@@ -60,9 +60,9 @@ class Ledger:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._answers: dict[tuple[str, str, str], int] = {
-            (metric, scheme, epsilon): answers
-            for metric, scheme, epsilon, answers in connection.execute("SELECT * FROM ledger")
+        self._reports: dict[tuple[str, str, str], int] = {
+            (metric, scheme, epsilon): reports
+            for metric, scheme, epsilon, reports in connection.execute("SELECT * FROM ledger")
         }
         self._memos: dict[tuple[str, str], Fraction] = {
             (metric, scheme): Fraction(float.fromhex(epsilon))
@@ -71,15 +71,15 @@ class Ledger:
 
     def spent(self, metric: str | None = None) -> Fraction:
         """The exact sum of the epsilons of all reports: of one metric, or of all."""
-        return self._sum(metric, self._answers)
+        return self._sum(metric, self._reports)
 
     def metrics(self) -> list[str]:
         """The metrics that were ever reported, by name."""
-        return sorted({name for name, _, _ in self._answers})
+        return sorted({name for name, _, _ in self._reports})
 
-    def answers(self, metric: str) -> int:
+    def reports(self, metric: str) -> int:
         """How many reports there were for a metric."""
-        return sum(answers for (name, _, _), answers in self._answers.items() if name == metric)
+        return sum(reports for (name, _, _), reports in self._reports.items() if name == metric)
 
     def left(self, metric: Metric, registry: Registry) -> int | None:
         """How many more reports `allows` will allow if no other metric is reported; None if there
@@ -105,9 +105,9 @@ class Ledger:
         """Count one report of the metric under its scheme, and its memos if it has any."""
         scheme = metric.scheme
         key = (metric.name, scheme.fingerprint, _cost(scheme.mechanism).hex())
-        self._answers[key] = self._answers.get(key, 0) + 1
+        self._reports[key] = self._reports.get(key, 0) + 1
         self._connection.execute(
-            "INSERT OR REPLACE INTO ledger VALUES (?, ?, ?, ?)", (*key, self._answers[key])
+            "INSERT OR REPLACE INTO ledger VALUES (?, ?, ?, ?)", (*key, self._reports[key])
         )
         if isinstance(scheme.mechanism, Memoizing) and key[:2] not in self._memos:
             epsilon = scheme.mechanism.lifetime_epsilon
@@ -130,14 +130,14 @@ class Ledger:
             return False
         if (metric.name, metric.scheme.fingerprint) not in self._memos:
             memos += Fraction(mechanism.lifetime_epsilon)
-        fresh = [key for key in self._answers if key[:2] not in self._memos]
+        fresh = [key for key in self._reports if key[:2] not in self._memos]
         return memos + self._sum(metric.name, fresh) <= limit
 
     def _sum(self, metric: str | None, keys: Iterable[tuple[str, str, str]]) -> Fraction:
         """The exact sum of the epsilons of the reports under these keys."""
         return sum(
             (
-                self._answers[key] * Fraction(float.fromhex(key[2]))
+                self._reports[key] * Fraction(float.fromhex(key[2]))
                 for key in keys
                 if metric is None or key[0] == metric
             ),

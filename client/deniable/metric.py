@@ -22,8 +22,9 @@ __all__ = [
 Longitudinal: TypeAlias = Literal["fresh", "memoize"]
 
 LONGITUDINAL: tuple[Longitudinal, ...] = ("fresh", "memoize")
-"""How the answers of a device hang together: each is drawn anew, and `lifetime_epsilon` ends
-them; or each is fresh noise on a memo of the value, and `lifetime_epsilon` bounds its memos."""
+"""How the reports of a device depend on each other: the noise of each is drawn anew, and
+`lifetime_epsilon` ends them; or each is fresh noise on a memo of the value, and
+`lifetime_epsilon` bounds its memos."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Metric:
     epsilon: float
     """What one report reveals at most."""
     lifetime_epsilon: float
-    """What all its answers together can reveal at most; with memory, all answers of one value."""
+    """What all its reports together can reveal at most; with memory, all reports of one value."""
     window: windows.Kind = "day"
     aggregate: Aggregate = "last"
     sample_rate: float = 1.0

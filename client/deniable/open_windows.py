@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from deniable.recording import Record
     from deniable.registry import Registry
 
-__all__ = ["KEPT_WINDOWS", "TABLES", "clear", "keep", "settle", "waiting"]
+__all__ = ["KEPT_WINDOWS", "TABLES", "clear", "close_window", "keep", "waiting"]
 
 KEPT_WINDOWS = 400
 """How many windows of a metric are stored; older ones are refused."""
@@ -76,7 +76,7 @@ def keep(
     )
 
 
-def settle(connection: Connection, metric: str, window: str, *, answered: bool) -> None:
+def close_window(connection: Connection, metric: str, window: str, *, answered: bool) -> None:
     """Close a window for ever: delete its value, and store that it has ended."""
     connection.execute("DELETE FROM open_values WHERE metric = ? AND window = ?", (metric, window))
     connection.execute(

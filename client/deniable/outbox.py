@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deniable import windows
 from deniable.errors import RejectedError
-from deniable.wire import LATEST, Answer, encode_batch, new_batch_id
+from deniable.wire import LATEST, SealedReport, encode_batch, new_batch_id
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -29,8 +29,8 @@ __all__ = [
     "LONGEST_PAUSE",
     "QUEUED_REPORTS",
     "TABLES",
-    "Batch",
     "Entry",
+    "OutgoingBatch",
     "acknowledge",
     "clear",
     "create",
@@ -96,7 +96,7 @@ CREATE TABLE schemes (
 Times are POSIX seconds."""
 
 
-class Batch(NamedTuple):
+class OutgoingBatch(NamedTuple):
     """What is sent: the same bytes under the same id, until they are acknowledged."""
 
     id: str
@@ -108,7 +108,7 @@ class Batch(NamedTuple):
 class Entry(NamedTuple):
     """One report as the outbox stores it."""
 
-    answer: Answer
+    report: SealedReport
     status: str
     reason: str | None
     description: str
@@ -121,12 +121,12 @@ def create(connection: Connection) -> None:
     connection.execute("INSERT INTO pauses VALUES (0, 0, 0)")
 
 
-def queue(connection: Connection, answer: Answer, ready: float) -> None:
+def queue(connection: Connection, report: SealedReport, ready: float) -> None:
     """Queue a report, to be sent from the POSIX time `ready` on."""
     connection.execute(
         "INSERT INTO reports (metric, scheme, window, row, columns, ready, status) "
         "VALUES (?, ?, ?, ?, ?, ?, 'queued')",
-        (*answer[:4], json.dumps(answer.columns), ready),
+        (*report[:4], json.dumps(report.columns), ready),
     )
 
 
@@ -144,7 +144,9 @@ def describe(connection: Connection, metric: Metric) -> None:
         )
 
 
-def take(connection: Connection, now: float, bits: Bits, *, urgent: bool = False) -> Batch | None:
+def take(
+    connection: Connection, now: float, bits: Bits, *, urgent: bool = False
+) -> OutgoingBatch | None:
     """The next batch to send, leased to the caller; None if none is due at `now`.
 
     `urgent` ignores `ready` and backoff, but not the collector's Retry-After, and not the wait
@@ -169,16 +171,16 @@ def take(connection: Connection, now: float, bits: Bits, *, urgent: bool = False
     connection.execute(
         "UPDATE batches SET leased = ? WHERE id = ?", (now + LEASE_SECONDS, batch_id)
     )
-    return Batch(batch_id, body, failures)
+    return OutgoingBatch(batch_id, body, failures)
 
 
 def acknowledge(
-    connection: Connection, batch_id: str, rejected: Mapping[int, str], now: float, again: float
+    connection: Connection, batch_id: str, rejected: Mapping[int, str], now: float, retry_at: float
 ) -> list[RejectedError]:
     """The collector has the batch; `rejected` gives the reason of each index it left out.
 
     A report that was left out for a temporary reason joins another batch from the POSIX time
-    `again` on, until its window is too old at `now`. Returns an error for each report that was
+    `retry_at` on, until its window is too old at `now`. Returns an error for each report that was
     left out.
     """
     connection.execute("UPDATE pauses SET failures = 0, until = 0, asked = 0")
@@ -196,7 +198,7 @@ def acknowledge(
             connection.execute(
                 "UPDATE reports SET batch = NULL, position = NULL, reason = ?, ready = ? "
                 "WHERE id = ?",
-                (reason, again, report),
+                (reason, retry_at, report),
             )
         else:
             connection.execute(
@@ -294,7 +296,7 @@ def entries(connection: Connection) -> list[Entry]:
         "SELECT metric, scheme, window, row, columns, status, reason, description, definition "
         "FROM reports JOIN schemes USING (metric, scheme) ORDER BY id DESC"
     )
-    return [Entry(_answer(*row[:5]), *row[5:]) for row in rows]
+    return [Entry(_sealed(*row[:5]), *row[5:]) for row in rows]
 
 
 def _assemble(
@@ -310,7 +312,7 @@ def _assemble(
     if not rows:
         return None
     batch_id = new_batch_id(bits)
-    body = encode_batch(batch_id, [_answer(*row[1:]) for row in rows])
+    body = encode_batch(batch_id, [_sealed(*row[1:]) for row in rows])
     connection.execute("INSERT INTO batches VALUES (?, ?, ?)", (batch_id, body, now))
     connection.executemany(
         "UPDATE reports SET batch = ?, position = ? WHERE id = ?",
@@ -319,5 +321,5 @@ def _assemble(
     return batch_id, body
 
 
-def _answer(metric: str, scheme: str, window: str, row: int, columns: str) -> Answer:
-    return Answer(metric, scheme, window, row, json.loads(columns))
+def _sealed(metric: str, scheme: str, window: str, row: int, columns: str) -> SealedReport:
+    return SealedReport(metric, scheme, window, row, json.loads(columns))

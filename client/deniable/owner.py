@@ -34,7 +34,7 @@ class Account:
 
     metric: str
     description: str
-    answers: int
+    reports: int
     spent: Fraction
     """The sum of the epsilons of all reports."""
     left: int | None
@@ -59,7 +59,7 @@ def accounts(connection: Connection, registry: Registry | None) -> list[Account]
             Account(
                 metric=name,
                 description="" if metric is None else metric.description,
-                answers=ledger.answers(name),
+                reports=ledger.reports(name),
                 spent=ledger.spent(name),
                 left=None if metric is None or registry is None else ledger.left(metric, registry),
                 declared=None if registry is None else metric is not None,
@@ -194,7 +194,7 @@ def _ledger(ledger: Iterable[Account], texts: OwnerTexts) -> str:
             left = f"{each.left:,}"
         rows.append(
             f'<tr><th scope="row">{escape(each.description or each.metric)}</th>'
-            f"<td>{each.answers:,}</td><td>{left}</td><td>{_certainty(each.spent)}</td></tr>"
+            f"<td>{each.reports:,}</td><td>{left}</td><td>{_certainty(each.spent)}</td></tr>"
         )
     if not rows:
         return f"<p>{texts.no_ledger}</p>"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from deniable import memo, open_windows, outbox, windows
 from deniable.mechanisms import Memoizing
-from deniable.wire import Answer, pack_columns
+from deniable.wire import SealedReport, pack_columns
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -45,21 +45,21 @@ def seal(
         "WHERE state = 'open' AND ends <= ? ORDER BY ends, metric",
         (now,),
     ).fetchall()
-    answers = 0
+    reports = 0
     for name, window, value in ended:
         metric = registry.metrics.get(name)
         if metric is None and now < windows.end(window) + UNDECLARED_SECONDS:
             continue
         answered = False
         if metric is not None and value is not None and ledger.allows(metric, registry):
-            answered = _answer(connection, ledger, metric, window, value, ready, bits)
+            answered = _report(connection, ledger, metric, window, value, ready, bits)
         # A metric that is no longer declared is not reported; its value is deleted in the end.
-        open_windows.settle(connection, name, window, answered=answered)
-        answers += answered
-    return answers
+        open_windows.close_window(connection, name, window, answered=answered)
+        reports += answered
+    return reports
 
 
-def _answer(
+def _report(
     connection: Connection,
     ledger: Ledger,
     metric: Metric,
@@ -81,8 +81,8 @@ def _answer(
     else:
         report = mechanism.randomize(item, bits)
     columns = pack_columns(mechanism.rows[report.row], report)
-    answer = Answer(metric.name, metric.scheme.fingerprint, window, report.row, columns)
-    outbox.queue(connection, answer, ready)
+    sealed = SealedReport(metric.name, metric.scheme.fingerprint, window, report.row, columns)
+    outbox.queue(connection, sealed, ready)
     outbox.describe(connection, metric)
     ledger.charge(metric)
     return True

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from deniable.mechanisms import Mechanism, Memoizing, Packing, Report
 from deniable.owner_texts import ENGLISH, OwnerTexts
 from deniable.scheme import Scheme
-from deniable.wire import Answer, unpack_columns
+from deniable.wire import SealedReport, unpack_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -83,16 +83,16 @@ def describe_entries(
     schemes: dict[tuple[str, str], Scheme | None] = {}
     reports = []
     for entry in entries:
-        answer = entry.answer
-        key = (answer.metric, answer.scheme)
+        report = entry.report
+        key = (report.metric, report.scheme)
         if key not in schemes:
             schemes[key] = _scheme(entry, registry)
-        words, likelihoods = _explain(schemes[key], answer, texts)
+        words, likelihoods = _explain(schemes[key], report, texts)
         reports.append(
             SentReport(
-                answer.metric,
+                report.metric,
                 entry.description,
-                answer.window,
+                report.window,
                 entry.status,
                 entry.reason,
                 words,
@@ -105,20 +105,20 @@ def describe_entries(
 def _scheme(entry: Entry, registry: Registry | None) -> Scheme | None:
     if entry.definition is not None:
         return Scheme.from_definition(json.loads(entry.definition))
-    metric = None if registry is None else registry.metrics.get(entry.answer.metric)
-    if metric is not None and metric.scheme.fingerprint == entry.answer.scheme:
+    metric = None if registry is None else registry.metrics.get(entry.report.metric)
+    if metric is not None and metric.scheme.fingerprint == entry.report.scheme:
         return metric.scheme
     return None
 
 
 def _explain(
-    scheme: Scheme | None, answer: Answer, texts: OwnerTexts
+    scheme: Scheme | None, sealed: SealedReport, texts: OwnerTexts
 ) -> tuple[str, tuple[Likelihood, ...]]:
     if scheme is None:
         return texts.unknown_scheme, ()
     mechanism = scheme.mechanism
-    row = mechanism.rows[answer.row]
-    report = Report(answer.row, unpack_columns(row, answer.columns))
+    row = mechanism.rows[sealed.row]
+    report = Report(sealed.row, unpack_columns(row, sealed.columns))
     if 0 < len(scheme.values) <= LISTED_VALUES:
         likelihoods = tuple(
             Likelihood(value, mechanism.likelihood(report, item))

@@ -201,7 +201,7 @@ def read_reply(reply: Reply, batch_id: str, now: Callable[[], float]) -> dict[in
         )
     final = 400 <= reply.status < 500 and problem in _FINAL
     raise TransportError(
-        f"the collector answered {problem} (status {reply.status})",
+        f"the collector responded with {problem} (status {reply.status})",
         retry_after=None if final else retry_seconds(reply.retry_after, now()),
         final=final,
     )

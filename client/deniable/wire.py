@@ -22,8 +22,8 @@ from deniable.randomness import Bits, system_bits
 __all__ = [
     "BATCH_ID_BITS",
     "LATEST",
-    "Answer",
     "PackedColumns",
+    "SealedReport",
     "check_batch_id",
     "encode_batch",
     "new_batch_id",
@@ -40,7 +40,7 @@ _BATCH_ID = re.compile(rf"[0-9a-f]{{{BATCH_ID_BITS // 4}}}")
 PackedColumns: TypeAlias = int | str | list[int]
 
 
-class Answer(NamedTuple):
+class SealedReport(NamedTuple):
     """One report with the tally that it belongs to, as it is sent; `columns` are packed."""
 
     metric: str
@@ -93,12 +93,12 @@ def unpack_columns(row: Row, packed: Any) -> int:
     return columns
 
 
-def encode_batch(batch_id: str, answers: Iterable[Answer]) -> bytes:
+def encode_batch(batch_id: str, sealed: Iterable[SealedReport]) -> bytes:
     """The body of POST /v1/reports."""
     reports = []
-    for answer in answers:
-        report = answer._asdict()
-        if answer.row == 0:
+    for each in sealed:
+        report = each._asdict()
+        if each.row == 0:
             del report["row"]
         reports.append(report)
     return json.dumps({"batch": batch_id, "reports": reports}, separators=(",", ":")).encode()

@@ -23,21 +23,21 @@ from deniable_collector.intake import Intake
 from deniable_collector.operation.metrics import count_answer, served
 from deniable_collector.operation.watch import WatchedStore
 from deniable_collector.serving import framing
-from deniable_collector.serving.answers import SECURITY_HEADERS, Answer, accepted, head
+from deniable_collector.serving.batch_reader import BatchReader
 from deniable_collector.serving.problems import problem, problem_of
-from deniable_collector.serving.reception import Reception
 from deniable_collector.serving.refusals import not_http
+from deniable_collector.serving.responses import SECURITY_HEADERS, HttpResponse, accepted, head
 from deniable_collector.settings import Settings
 from deniable_collector.stores import Store, store_of
 from deniable_collector.upkeep.journal import JournalKeeper
 from deniable_collector.upkeep.retention import keep
 
-__all__ = ["JOURNAL", "RECEPTION", "create_app"]
+__all__ = ["BATCH_READER", "JOURNAL", "create_app"]
 
 _DESCRIPTION = Path(__file__).with_name("openapi.json")
 
-RECEPTION = "deniable_reception"
-"""Where the app keeps its `Reception` among its extensions."""
+BATCH_READER = "deniable_batch_reader"
+"""Where the app keeps its `BatchReader` among its extensions."""
 
 JOURNAL = "deniable_journal"
 """Where it keeps its `JournalKeeper`, which its server starts and stops."""
@@ -85,36 +85,36 @@ def create_app(
         max_binary_reports=settings.max_binary_reports,
         max_metrics=settings.max_metrics,
     )
-    app.extensions[RECEPTION] = Reception(intake, settings)
+    app.extensions[BATCH_READER] = BatchReader(intake, settings)
     app.extensions[JOURNAL] = JournalKeeper(store, settings.journal_seconds)
     keep(store, settings.keep_days)
-    _add_routes(app, app.extensions[RECEPTION])
+    _add_routes(app, app.extensions[BATCH_READER])
     _add_probes(app, intake, store, mistakes)
     _add_documents(app, registry)
     return app
 
 
-def _add_routes(app: Flask, reception: Reception) -> None:
+def _add_routes(app: Flask, batch_reader: BatchReader) -> None:
     @app.post("/v1/reports")
     def reports() -> Response:
-        if reception.admission is not None:
+        if batch_reader.admission is not None:
             authorization, key, forwarded = (request.headers.get(name, "") for name in _SENDER)
             address = request.remote_addr or ""
-            reception.admission.admit(address, authorization, key, forwarded=forwarded)
+            batch_reader.admission.admit(address, authorization, key, forwarded=forwarded)
         media_type = framing.media_type(request.headers.get("Content-Type", ""))
         encoding = framing.token(request.headers.get("Content-Encoding", ""))
-        limit = reception.limit(media_type, encoding)
-        body = read_body(_Source(), encoding, limit, reception.compressed_limit)
-        batch = reception.read(media_type, body)
-        (receipt,) = reception.intake.take([batch])
+        limit = batch_reader.limit(media_type, encoding)
+        body = read_body(_RequestBody(), encoding, limit, batch_reader.compressed_limit)
+        batch = batch_reader.read(media_type, body)
+        (receipt,) = batch_reader.intake.take([batch])
         return _response(accepted(receipt))
 
     @app.after_request
     def let_pages_read(response: Response) -> Response:
-        if reception.cors is not None and request.path == "/v1/reports":
+        if batch_reader.cors is not None and request.path == "/v1/reports":
             origin = request.headers.get("Origin", "")
             asked = request.method == "OPTIONS"
-            headers = reception.cors.preflight if asked else reception.cors.headers
+            headers = batch_reader.cors.preflight if asked else batch_reader.cors.headers
             response.headers.extend(headers(origin))
         return response
 
@@ -136,7 +136,7 @@ def _add_probes(app: Flask, intake: Intake, store: Store, mistakes: Sequence[str
         return _json(ready)
 
 
-class _Source:
+class _RequestBody:
     """The body as the server gives it. A server has errors of its own for chunks that are none,
     and may give what has come of a body that was cut off."""
 
@@ -197,10 +197,10 @@ def _json(document: dict[str, Any], status: int = 200) -> Response:
     return Response(json.dumps(document), status, content_type="application/json")
 
 
-def _response(answer: Answer) -> Response:
-    headers = head(answer.content_type, answer.retry_after, answer.status)
+def _response(response: HttpResponse) -> Response:
+    headers = head(response.content_type, response.retry_after, response.status)
     named = [(name.decode(), text.decode()) for name, text in headers]
-    return Response(answer.body, answer.status, named)
+    return Response(response.body, response.status, named)
 
 
 def _http_error(error: HTTPException) -> Response:

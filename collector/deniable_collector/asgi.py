@@ -15,19 +15,19 @@ from typing import Any, TypeAlias, cast
 from a2wsgi import WSGIMiddleware
 from flask import Flask
 
-from deniable_collector.app import JOURNAL, RECEPTION, create_app
+from deniable_collector.app import BATCH_READER, JOURNAL, create_app
 from deniable_collector.batches.batch import Receipt
 from deniable_collector.batches.binary import MEDIA_TYPE
 from deniable_collector.batches.bodies import IntakeError, is_compressed, read_body, too_large
 from deniable_collector.inherited import inherited
 from deniable_collector.operation.metrics import QUEUE
 from deniable_collector.serving import framing
-from deniable_collector.serving.answers import Answer, accepted, head
+from deniable_collector.serving.batch_reader import JSON, BatchReader
 from deniable_collector.serving.group import Done, GroupCommit
 from deniable_collector.serving.guard import Guard
 from deniable_collector.serving.incoming import Gone, Incoming, Message, Receive, Scope
 from deniable_collector.serving.problems import problem_of
-from deniable_collector.serving.reception import JSON, Reception
+from deniable_collector.serving.responses import HttpResponse, accepted, head
 from deniable_collector.settings import Settings
 from deniable_collector.upkeep.journal import JournalKeeper
 
@@ -54,18 +54,18 @@ class Collector:
     """
 
     def __init__(self, flask: Flask, settings: Settings) -> None:
-        self._reception: Reception = flask.extensions[RECEPTION]
+        self._batch_reader: BatchReader = flask.extensions[BATCH_READER]
         self._journal: JournalKeeper = flask.extensions[JOURNAL]
         self._settings = settings
         self._flask = WSGIMiddleware(cast(Any, flask), workers=settings.threads)
         self._readers = ThreadPoolExecutor(settings.threads, "read")
-        self._group = GroupCommit(self._reception.intake, settings.tick / 1000)
+        self._group = GroupCommit(self._batch_reader.intake, settings.tick / 1000)
         self.guard = Guard(settings)
         self._held = 0
         self.short = {
-            each: min(most, self._reception.limit(each)) for each, most in _INLINE.items()
+            each: min(most, self._batch_reader.limit(each)) for each, most in _INLINE.items()
         }
-        """The largest body of each media type that `offer` accepts, in bytes."""
+        """The largest body of each media type that `commit_fast` accepts, in bytes."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] == "POST" and scope["path"] == _PATH:
@@ -82,7 +82,7 @@ class Collector:
         await receive()
         # The schemes are published before the first batch, if the store is there.
         loop = asyncio.get_running_loop()
-        warm = loop.run_in_executor(self._readers, self._reception.intake.prepare)
+        warm = loop.run_in_executor(self._readers, self._batch_reader.intake.prepare)
         await asyncio.wait([warm])
         warm.exception()
         self._journal.start()
@@ -118,9 +118,9 @@ class Collector:
             await self._flask(cast(Any, scope), cast(Any, incoming), cast(Any, sending))
         except Exception as error:
             # The server would log the traceback, with what was sent.
-            answer = problem_of(error)
+            response = problem_of(error)
             if not started:
-                await _send(sending, answer)
+                await _send(sending, response)
 
     def admit(self, client: tuple[str, int] | None, headers: Iterable[tuple[bytes, bytes]]) -> None:
         """Check the sender of a batch: the peer, and the header with names in lower case.
@@ -128,10 +128,10 @@ class Collector:
         Raises:
             IntakeError: as `Admission.admit` does.
         """
-        if self._reception.admission is not None:
-            self._reception.admission.admit_scope(client, headers)
+        if self._batch_reader.admission is not None:
+            self._batch_reader.admission.admit_scope(client, headers)
 
-    def hold(self, size: int) -> None:
+    def reserve(self, size: int) -> None:
         """Count bytes of a body that waits, until `release`.
 
         Raises:
@@ -151,21 +151,21 @@ class Collector:
         """Stop counting these bytes as waiting."""
         self._held -= size
 
-    def offer(self, media_type: str, body: bytes, done: Done) -> bool:
+    def commit_fast(self, media_type: str, body: bytes, done: Done) -> bool:
         """The fast path: handle an uncompressed body if that needs no waiting.
 
         The body has at most `short` bytes. `done` is called as by `GroupCommit.add`.
 
         Returns False if the fast path cannot handle this body; then `done` is not called. Call
-        `settle` instead.
+        `commit` instead.
         """
-        batch = self._reception.glance(media_type, "", body)
+        batch = self._batch_reader.read_fast(media_type, "", body)
         if batch is None:
             return False
         self._group.add(batch, done)
         return True
 
-    async def settle(self, media_type: str, encoding: str, body: bytes) -> Receipt:
+    async def commit(self, media_type: str, encoding: str, body: bytes) -> Receipt:
         """Read a body, in a thread, and commit it.
 
         Raises:
@@ -175,13 +175,13 @@ class Collector:
         grown = 0
         try:
             if encoding:
-                limit = self._reception.limit(media_type, encoding)
-                limits = limit, self._reception.compressed_limit
+                limit = self._batch_reader.limit(media_type, encoding)
+                limits = limit, self._batch_reader.compressed_limit
                 body = await run(self._readers, read_body, io.BytesIO(body), encoding, *limits)
                 # What waits for its commit is as large as this, however little was sent.
                 grown = len(body)
-                self.hold(grown)
-            batch = await run(self._readers, self._reception.read, media_type, body)
+                self.reserve(grown)
+            batch = await run(self._readers, self._batch_reader.read, media_type, body)
             return await self._group.take(batch)
         finally:
             self.release(grown)
@@ -190,41 +190,41 @@ class Collector:
         held = 0
         incoming = Incoming(scope, receive)
 
-        def hold(size: int) -> None:
+        def reserve(size: int) -> None:
             nonlocal held
             held += size
-            self.hold(size)
+            self.reserve(size)
 
         try:
             self.admit(scope.get("client"), scope["headers"])
             media_type, encoding, length = _headers(scope)
-            limit, packed = self._reception.limit(media_type), is_compressed(encoding)
+            limit, packed = self._batch_reader.limit(media_type), is_compressed(encoding)
             if packed:
-                limit = self._reception.compressed_limit
+                limit = self._batch_reader.compressed_limit
             if length > limit:
                 raise too_large(limit, compressed=packed)
-            body = await incoming.collect(limit, hold, compressed=packed)
-            answer = accepted(await self._take(media_type, encoding, body))
+            body = await incoming.collect(limit, reserve, compressed=packed)
+            response = accepted(await self._take(media_type, encoding, body))
         except Gone:
             return
         except Exception as error:
-            answer = problem_of(error)
+            response = problem_of(error)
         finally:
             self.release(held)
         more = [] if await incoming.pass_over(self.guard.max_request) else [_CLOSE]
-        if self._reception.cors is not None:
-            found = self._reception.cors.headers(_origin(scope))
+        if self._batch_reader.cors is not None:
+            found = self._batch_reader.cors.headers(_origin(scope))
             more += [
                 (name.lower().encode(), text.encode("latin-1")) for name, text in found.items()
             ]
-        await _send(send, answer, more)
+        await _send(send, response, more)
 
     async def _take(self, media_type: str, encoding: str, body: bytes) -> Receipt:
         if len(body) <= self.short[media_type]:
-            batch = self._reception.glance(media_type, encoding, body)
+            batch = self._batch_reader.read_fast(media_type, encoding, body)
             if batch is not None:
                 return await self._group.take(batch)
-        return await self.settle(media_type, encoding, body)
+        return await self.commit(media_type, encoding, body)
 
 
 def _headers(scope: Scope) -> tuple[str, str, int]:
@@ -251,11 +251,13 @@ def _origin(scope: Scope) -> str:
     return b",".join(found).decode("latin-1")
 
 
-async def _send(send: Send, answer: Answer, more: Iterable[tuple[bytes, bytes]] = ()) -> None:
-    length = (b"content-length", b"%d" % len(answer.body))
-    headers = [length, *head(answer.content_type, answer.retry_after, answer.status), *more]
-    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    await send({"type": "http.response.body", "body": answer.body})
+async def _send(
+    send: Send, response: HttpResponse, more: Iterable[tuple[bytes, bytes]] = ()
+) -> None:
+    length = (b"content-length", b"%d" % len(response.body))
+    headers = [length, *head(response.content_type, response.retry_after, response.status), *more]
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    await send({"type": "http.response.body", "body": response.body})
 
 
 def app() -> Collector:

@@ -12,10 +12,10 @@ from typing import Any
 
 from deniable_collector.asgi import Collector
 from deniable_collector.batches.batch import Receipt
-from deniable_collector.serving.answers import Answer, accepted, wire
 from deniable_collector.serving.framing import VERSIONS, is_host
 from deniable_collector.serving.guard import GuardedConnection
 from deniable_collector.serving.problems import problem_of
+from deniable_collector.serving.responses import HttpResponse, accepted, wire
 
 __all__ = ["Connection"]
 
@@ -129,7 +129,7 @@ class Connection(GuardedConnection):
             exchange.pieces.append(body)
             exchange.held += len(body)
             try:
-                self._collector.hold(len(body))
+                self._collector.reserve(len(body))
             except Exception as error:
                 # Answer only when all has arrived: if unread bytes are left when the connection
                 # closes, the response is lost.
@@ -148,7 +148,7 @@ class Connection(GuardedConnection):
                     raise exchange.refusal
                 pieces, exchange.pieces = exchange.pieces, []
                 body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-                if self._collector.offer(exchange.media_type, body, exchange.done):
+                if self._collector.commit_fast(exchange.media_type, body, exchange.done):
                     return
             except Exception as error:
                 self.answer(exchange, problem_of(error))
@@ -160,10 +160,10 @@ class Connection(GuardedConnection):
     async def _slowly(self, exchange: _Exchange, body: bytes) -> None:
         assert self._collector is not None
         try:
-            answer = accepted(await self._collector.settle(exchange.media_type, "", body))
+            response = accepted(await self._collector.commit(exchange.media_type, "", body))
         except Exception as error:
-            answer = problem_of(error)
-        self.answer(exchange, answer)
+            response = problem_of(error)
+        self.answer(exchange, response)
 
     def connection_lost(self, exc: Exception | None) -> None:
         exchange = self.cycle
@@ -175,13 +175,13 @@ class Connection(GuardedConnection):
         # the cycle frees them at once, without the garbage collector.
         self.cycle = self._before = self._seen = None  # type: ignore[assignment]
 
-    def answer(self, exchange: _Exchange, answer: Answer) -> None:
+    def answer(self, exchange: _Exchange, response: HttpResponse) -> None:
         """Write the response of a request, if the client is still connected."""
         self._release(exchange)
         exchange.response_complete = True
         if exchange.disconnected or self.transport.is_closing():
             return
-        self.transport.write(wire(answer, exchange.keep_alive, self.server_state.default_headers))
+        self.transport.write(wire(response, exchange.keep_alive, self.server_state.default_headers))
         if not exchange.keep_alive:
             self.server_state.total_requests += 1
             self.transport.close()

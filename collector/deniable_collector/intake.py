@@ -28,7 +28,7 @@ from deniable_collector.batches.bodies import (
     parse,
     too_many_reports,
 )
-from deniable_collector.batches.catalogue import Catalogue, Place, Refused
+from deniable_collector.batches.catalogue import Catalogue, OpenTally, Refused
 from deniable_collector.batches.common import CommonReports
 from deniable_collector.batches.folding import Accepted, Block, increments, merged
 from deniable_collector.batches.typed import TypedBatch, TypedReport, decode_typed
@@ -77,7 +77,7 @@ class Intake:
         """
         self._catalogue.prepare()
 
-    def glance(self, body: bytes) -> Batch | None:
+    def read_fast(self, body: bytes) -> Batch | None:
         """The fast path of `read`, for a valid batch whose tallies are all known.
 
         It never calls the store, and so never waits. If it returns None, call `read`.
@@ -142,7 +142,7 @@ class Intake:
                     named.append(Rejection(index, why.reason, why.detail))
         return Batch(batch_id, tuple(accepted), tuple(named), refused=refused)
 
-    def glance_binary(self, body: bytes) -> Batch | None:
+    def read_binary_fast(self, body: bytes) -> Batch | None:
         """The fast path of `read_binary`, for a batch that takes time proportional to its bytes.
 
         It never calls the store, and so never waits. If it returns None, call `read_binary`.
@@ -150,12 +150,12 @@ class Intake:
         try:
             batch = decode(body)
             named = batch.metric, batch.scheme, batch.window
-            place = self._catalogue.remembered(*named, self._clock())
-            if place is None or len(batch.records) > self._max_binary_reports:
+            tally = self._catalogue.remembered(*named, self._clock())
+            if tally is None or len(batch.records) > self._max_binary_reports:
                 return None
-            if len(place.rows) > _FEW_ROWS or len(place.layout.kinds) > _FEW_KINDS:
+            if len(tally.rows) > _FEW_ROWS or len(tally.layout.kinds) > _FEW_KINDS:
                 return None
-            return _sum(batch, place)
+            return _sum(batch, tally)
         except WireError:
             return None
 
@@ -254,28 +254,28 @@ class Intake:
             raise Refused("malformed", "metric, scheme and window must be texts")
         if "columns" not in report:
             raise Refused("malformed", "the report lacks its columns")
-        place = self._catalogue.find(name, fingerprint, window, now)
-        return _accept(place, report.get("row", 0), report["columns"])
+        tally = self._catalogue.find(name, fingerprint, window, now)
+        return _accept(tally, report.get("row", 0), report["columns"])
 
     def _validate_typed(self, report: TypedReport, now: float) -> Accepted:
-        place = self._catalogue.find(report.metric, report.scheme, report.window, now)
-        return _accept(place, 0 if report.row == -1 else report.row, report.columns)
+        tally = self._catalogue.find(report.metric, report.scheme, report.window, now)
+        return _accept(tally, 0 if report.row == -1 else report.row, report.columns)
 
 
-def _accept(place: Place, row: Any, packed: Any) -> Accepted:
-    if type(row) is not int or not 0 <= row < len(place.rows):
-        raise Refused("bad_row", _row_detail(len(place.rows)))
+def _accept(tally: OpenTally, row: Any, packed: Any) -> Accepted:
+    if type(row) is not int or not 0 <= row < len(tally.rows):
+        raise Refused("bad_row", _row_detail(len(tally.rows)))
     try:
-        columns = unpack_columns(place.rows[row], packed)
+        columns = unpack_columns(tally.rows[row], packed)
     except WireError as error:
         raise Refused("bad_columns", str(error)) from None
-    return Accepted(place.keys[row], place.rows[row], columns)
+    return Accepted(tally.keys[row], tally.rows[row], columns)
 
 
-def _sum(batch: BinaryBatch, place: Place) -> Batch:
-    summed = sum_records(batch, place.layout)
+def _sum(batch: BinaryBatch, tally: OpenTally) -> Batch:
+    summed = sum_records(batch, tally.layout)
     bad: list[tuple[str, str, NDArray[np.int64]]] = [
-        ("bad_row", _row_detail(len(place.rows)), summed.bad_rows),
+        ("bad_row", _row_detail(len(tally.rows)), summed.bad_rows),
         ("bad_columns", "this row cannot have these columns", summed.bad_columns),
     ]
     named = sorted(
@@ -290,8 +290,8 @@ def _sum(batch: BinaryBatch, place: Place) -> Batch:
         batch.id,
         (),
         tuple(named[:NAMED]),
-        {place.keys[row]: each for row, each in summed.increments.items()},
-        tuple(Block(place.blocks[rows], *sums) for rows, *sums in summed.blocks),
+        {tally.keys[row]: each for row, each in summed.increments.items()},
+        tuple(Block(tally.blocks[rows], *sums) for rows, *sums in summed.blocks),
         {reason: len(indices) for reason, _, indices in bad if len(indices)},
     )
 

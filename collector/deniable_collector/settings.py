@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self
 
 from deniable import DeniableError
 
-__all__ = ["OFF", "Settings", "SettingsError", "look_up", "one_path", "parse_bind"]
+__all__ = ["OFF", "Settings", "SettingsError", "look_up", "one_path", "parse_bind", "setting"]
 
 OFF = "off"
 """The rate that limits nobody."""
@@ -158,9 +158,10 @@ def _keys(value: str) -> tuple[bytes, ...]:
     return tuple(hashlib.sha256(each.encode()).digest() for each in keys)
 
 
-def _setting(
+def setting(
     default: Any, parse: Callable[[str], Any], summary: str, *, secret: bool = False
 ) -> Any:
+    """A field of settings: `parse` reads its text, or raises ValueError with what it must be."""
     return field(default=default, repr=not secret, metadata={"parse": parse, "help": summary})
 
 
@@ -176,91 +177,93 @@ class Settings:
         "DASHBOARD_.*|PUBLIC_URL|API_TOKENS|FAKES|ALARM_LEVEL|CANDIDATES_DIR|DISABLED|INGEST_KEY|REQUIRE_ALL"
     )
 
-    registry: str = _setting("metrics.toml", one_path, "path of the registry")
-    store: str = _setting(
+    registry: str = setting("metrics.toml", one_path, "path of the registry")
+    store: str = setting(
         "sqlite:///deniable.db",
         _text,
         "where the tallies are: sqlite:///file.db, redis://host:port/0, rediss://, unix://, "
         "or redis+cluster://host:port,host:port",
         secret=True,
     )
-    redis_prefix: str = _setting("deniable", _prefix, "what every key in Redis begins with")
-    shards: int = _setting(
+    redis_prefix: str = setting("deniable", _prefix, "what every key in Redis begins with")
+    shards: int = setting(
         1, _whole(1, 1024), "shards of a new store in Redis; cannot change once it is in use"
     )
-    redis_user: str = _setting("", _text, "user of Redis, if the address names none")
-    redis_password: str = _setting("", _text, "that user's password", secret=True)
-    redis_ca: str = _setting(
+    redis_user: str = setting("", _text, "user of Redis, if the address names none")
+    redis_password: str = setting("", _text, "that user's password", secret=True)
+    redis_ca: str = setting(
         "", _text, "PEM file of who signs Redis's certificate; by default whom the system trusts"
     )
-    redis_cert: str = _setting("", _text, "PEM file of the certificate shown to Redis")
-    redis_key: str = _setting("", _text, "PEM file of that certificate's key")
-    redis_replicas: int = _setting(
+    redis_cert: str = setting("", _text, "PEM file of the certificate shown to Redis")
+    redis_key: str = setting("", _text, "PEM file of that certificate's key")
+    redis_replicas: int = setting(
         0, _whole(0, 16), "replicas that must have a batch before it is acknowledged"
     )
-    keep_days: int = _setting(
+    keep_days: int = setting(
         0, _keep, "days after its end for which a window is kept; 0: for ever, else at least 8"
     )
-    journal_seconds: int = _setting(
+    journal_seconds: int = setting(
         60,
         _journal,
         "seconds after which single commits must be gone from the store's journal; 0: the "
         "collector does not clear it",
     )
-    bind: str = _setting("127.0.0.1:8080", parse_bind, "host:port or unix:/path to listen at")
-    workers: int = _setting(2, _whole(1, 256), "processes")
-    threads: int = _setting(8, _whole(1, 256), "threads of each process, for all but small batches")
-    max_body: int = _setting(
+    bind: str = setting("127.0.0.1:8080", parse_bind, "host:port or unix:/path to listen at")
+    workers: int = setting(2, _whole(1, 256), "processes")
+    threads: int = setting(8, _whole(1, 256), "threads of each process, for all but small batches")
+    max_body: int = setting(
         1 << 20,
         _size,
         "largest body of JSON, and of either type once it is decompressed; compressed it may "
         "have a sixteenth",
     )
-    max_reports: int = _setting(1000, _whole(1, 1_000_000), "most reports in one batch of JSON")
-    max_binary_body: int = _setting(
+    max_reports: int = setting(1000, _whole(1, 1_000_000), "most reports in one batch of JSON")
+    max_binary_body: int = setting(
         1 << 22, _size, "largest body of a binary batch that is not compressed"
     )
-    max_binary_reports: int = _setting(
+    max_binary_reports: int = setting(
         100_000, _whole(1, 1_000_000), "most reports in one binary batch"
     )
-    tick: int = _setting(
+    tick: int = setting(
         20, _whole(0, 1000), "milliseconds between commits at least, in which batches gather"
     )
-    queue: int = _setting(
-        1 << 25, _size, "bytes of bodies that wait in one process; beyond that it answers 503"
+    queue: int = setting(
+        1 << 25, _size, "bytes of bodies that wait in one process; beyond that it responds with 503"
     )
-    trusted_proxies: int = _setting(
+    trusted_proxies: int = setting(
         0, _whole(0, 10), "reverse proxies in front, whose X-Forwarded headers are believed"
     )
-    metrics_bind: str = _setting(
+    metrics_bind: str = setting(
         "", _private_bind, "private host:port to serve /metrics at as well; empty: nowhere"
     )
-    log_format: str = _setting("text", _one_of("text", "json"), "lines of the log: text or json")
+    log_format: str = setting("text", _one_of("text", "json"), "lines of the log: text or json")
     # A batch of the SDK holds up to 100 reports: none may be refused for its metrics.
-    max_metrics: int = _setting(100, _whole(100, 100_000), "most metrics in one batch of JSON")
-    max_header: int = _setting(1 << 14, _size, "largest request line and header of a request")
-    max_headers: int = _setting(64, _whole(8, 1000), "most lines in the header of a request")
-    request_timeout: int = _setting(
+    max_metrics: int = setting(100, _whole(100, 100_000), "most metrics in one batch of JSON")
+    max_header: int = setting(1 << 14, _size, "largest request line and header of a request")
+    max_headers: int = setting(64, _whole(8, 1000), "most lines in the header of a request")
+    request_timeout: int = setting(
         30, _whole(1, 3600), "seconds in which a request must arrive whole"
     )
-    keep_alive: int = _setting(
+    keep_alive: int = setting(
         15, _whole(1, 3600), "seconds for which an idle connection stays open"
     )
-    max_connections: int = _setting(
-        900, _whole(1, 1_000_000), "most connections of one process; beyond that it answers 503"
+    max_connections: int = setting(
+        900,
+        _whole(1, 1_000_000),
+        "most connections of one process; beyond that it responds with 503",
     )
-    backlog: int = _setting(
+    backlog: int = setting(
         2048, _whole(1, 65_535), "most connections that wait to be accepted by any process"
     )
-    rate: str = _setting(
+    rate: str = setting(
         "20/second",
         _rate,
         "most batches from a network (/24, /48) to one process, like 600/minute; off: any number",
     )
-    ingest_keys: tuple[bytes, ...] = _setting(
+    ingest_keys: tuple[bytes, ...] = setting(
         (), _keys, "keys of which a batch must carry one, as a list", secret=True
     )
-    cors_origins: tuple[str, ...] = _setting(
+    cors_origins: tuple[str, ...] = setting(
         (), _origins, "origins whose web pages may send batches, as a list, or *"
     )
 

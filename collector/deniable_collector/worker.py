@@ -22,10 +22,10 @@ from gunicorn.workers.gthread import (  # type: ignore[import-untyped]
 from uvicorn_worker import UvicornWorker  # type: ignore[import-untyped]
 
 from deniable_collector.connection import Connection
-from deniable_collector.serving.answers import wire
 from deniable_collector.serving.framing import check_framing
 from deniable_collector.serving.problems import problem_of
 from deniable_collector.serving.refusals import header_too_large, not_http
+from deniable_collector.serving.responses import wire
 
 __all__ = ["EventLoopWorker", "ThreadWorker"]
 

@@ -20,7 +20,7 @@ from deniable_demo.relay import Relay
 __all__ = ["prepare_worker", "report_from"]
 
 
-class _Memory(State):
+class _MemoryState(State):
     """A device's state in memory, which is empty again for the next device after `renew`.
 
     Preparing SQLite's statements again for each of 50,000 devices would take longer than
@@ -93,8 +93,8 @@ def _load(path: str) -> Registry:
 
 
 @cache
-def _memory() -> _Memory:
-    return _Memory()
+def _memory() -> _MemoryState:
+    return _MemoryState()
 
 
 def _raise(error: Exception) -> None:

@@ -54,7 +54,7 @@ def tables(compared: list[dict[str, Any]]) -> list[Table]:
 
 def _table(metric: dict[str, Any]) -> Table:
     table = Table(
-        title=f"{metric['metric']}  [dim]{metric['n']:,} answers, ε {metric['epsilon']:.2f}[/]",
+        title=f"{metric['metric']}  [dim]{metric['n']:,} reports, ε {metric['epsilon']:.2f}[/]",
         title_justify="left",
         title_style="bold",
         box=None,

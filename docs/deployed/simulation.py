@@ -72,7 +72,7 @@ class Outcome:
 
 
 def simulate(system: System, epsilon: float, runs: int, seed: int) -> Outcome:
-    """Let the population answer through the system `runs` times, and look for the candidates."""
+    """Let the population report through the system `runs` times, and look for the candidates."""
     rng = np.random.default_rng(seed)
     found, false, squares = 0, 0, []
     for run in range(runs):

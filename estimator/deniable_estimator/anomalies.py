@@ -79,7 +79,7 @@ SENTENCES = {
         "one message came {observed:,.0f} times, where {expected:,.0f} times is the most to be "
         "expected"
     ),
-    "answers": sentence("{observed:,.0f} answered, where {expected:,.0f} were usual before"),
+    "reports": sentence("{observed:,.0f} reported, where {expected:,.0f} were usual before"),
     "jump": sentence(
         "the share of {value} is {observed:.2%}, where {expected:.2%} was usual before"
     ),

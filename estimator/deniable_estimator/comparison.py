@@ -69,7 +69,7 @@ class Comparison:
             float(column[place]) for column in (self.difference, self.low, self.high)
         )
         if not math.isfinite(difference):
-            return message("the change is unknown: one of the two has no answers")
+            return message("the change is unknown: one of the two has no reports")
         spread = (high - low) / 2
         level = self.level * 100
         ends = {"level": level, "low": self.ends(place)[0], "high": self.ends(place)[1]}

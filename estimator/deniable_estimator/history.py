@@ -2,7 +2,8 @@
 
 Each window has the figures of its own tally (`deniable_estimator.anomalies`), and two that
 compare it with up to 28 windows before it: *jump*, the share of the value that moved furthest, and
-*answers*, whether more answered. With m windows before, mean y, variance s**2, and a new one x ::
+*reports*, whether there are more of them. With m windows before, mean y, variance s**2, and a new
+one x ::
 
     t = (x - y) / sqrt(V + V/m + D),  V = max(s**2, noise of those before)
 
@@ -10,9 +11,9 @@ D being by how much the new one is noisier. Under Student's distribution with m 
 freedom this is calibrated if windows vary as they did, so a jump is a reason to look, and no
 proof of fakes: a launch is one too.
 
-Fewer answers than usual are no alarm: devices that are offline send later, so the newest windows
-still grow. For the same reason a window with less than half of the usual answers is not compared
-by its shares: those who answer first need not be like the others.
+Fewer reports than usual are no alarm: devices that are offline send later, so the newest windows
+still grow. For the same reason a window with less than half of the usual reports is not compared
+by its shares: the devices that report first need not be like the others.
 
 The figures of all windows that are shown, and those of their sum, are adjusted together (Holm), so
 that a page with many windows raises a false alarm as seldom as one with a single one.
@@ -43,7 +44,7 @@ LONGEST_HISTORY = 28
 """How many earlier windows are used; older ones say little about the present."""
 
 _HALF = 0.5
-"""The part of the usual answers that a window must have for its shares to be compared."""
+"""The part of the usual reports that a window must have for its shares to be compared."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -111,7 +112,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The windows of a metric that are shown and have answers, the oldest first."""
+    """The windows of a metric that are shown and have reports, the oldest first."""
 
     metric: str
     alarm_level: float
@@ -191,7 +192,7 @@ def _against(looks: Sequence[Look]) -> list[list[Figure]]:
 def _moves(looks: Sequence[Look]) -> Iterator[tuple[int, Figure]]:
     """The figures of windows that have enough before them, with their places."""
     n = np.array([each.n for each in looks], np.float64)
-    # A count of n answers is known to 1 / sqrt(n) of itself, were it drawn by chance.
+    # A count of n reports is known to 1 / sqrt(n) of itself, were it drawn by chance.
     crowd, usual_log = _scores(np.log(n)[:, None], 1 / n[:, None])
     usual = np.exp(usual_log[:, 0])
     moved, before = _scores(
@@ -210,7 +211,7 @@ def _moves(looks: Sequence[Look]) -> Iterator[tuple[int, Figure]]:
         tail = student_tails(t, freedom) / 2
         yield (
             place,
-            Figure("answers", scheme, n[place], float(usual[place]), tail if t > 0 else 1 - tail),
+            Figure("reports", scheme, n[place], float(usual[place]), tail if t > 0 else 1 - tail),
         )
         family = int(families[place])
         if not family or n[place] < _HALF * usual[place]:

@@ -42,8 +42,8 @@ class Lifetime:
     """How many reports a device's whole budget allows, over which time."""
 
     lifetime_epsilon: float
-    answers: int
-    """How many windows one device can report before its budget is spent."""
+    reports: int
+    """How many reports one device can send before its budget is spent."""
     windows: float
     """How many windows that lasts on average, at the sample rate."""
 
@@ -152,8 +152,8 @@ def plan(
             _lasting_error(chosen, share, devices),
         )
     elif lifetime_epsilon is not None:
-        answers = Fraction(lifetime_epsilon) // Fraction(chosen.epsilon)
-        lifetime = Lifetime(lifetime_epsilon, answers, answers / sample_rate)
+        allowed = Fraction(lifetime_epsilon) // Fraction(chosen.epsilon)
+        lifetime = Lifetime(lifetime_epsilon, allowed, allowed / sample_rate)
     return Plan(
         size=size,
         declared_epsilon=epsilon,

@@ -101,7 +101,7 @@ def history_view(history: History) -> RenderableType:
 def _heading(estimate: Estimate) -> Text:
     windows = estimate.windows
     if len(windows) > 1:
-        when, what = f"{len(windows)} windows, {windows[0]} to {windows[-1]}", "answers"
+        when, what = f"{len(windows)} windows, {windows[0]} to {windows[-1]}", "reports"
     else:
         when = windows[0] if windows else "no window"
         what = "device" if estimate.n == 1 else "devices"
@@ -181,9 +181,9 @@ def _plan_lines(plan: Plan) -> Iterator[tuple[str, str]]:
     yield "report", f"{plan.report_bytes} bytes"
     yield "tally", f"{plan.tally_cells:,} cells"
     if plan.sample_rate < 1:
-        yield "answers", f"{plan.reports:,.0f} a window, out of {plan.devices:,} devices"
+        yield "reports", f"{plan.reports:,.0f} a window, out of {plan.devices:,} devices"
     else:
-        yield "answers", f"{plan.reports:,.0f} a window"
+        yield "reports", f"{plan.reports:,.0f} a window"
     yield "standard error", f"{_percent(plan.std_error)} % at a share of {_percent(plan.share)} %"
     if plan.detectable_share is None:
         yield "smallest detectable", "none: not even a share of 100 %"
@@ -210,12 +210,12 @@ def _plan_lines(plan: Plan) -> Iterator[tuple[str, str]]:
         yield (
             "over many windows",
             f"never below a standard error of {_percent(memory.lasting_std_error)} % at a share "
-            f"of {_percent(plan.share)} %, if the same devices answer",
+            f"of {_percent(plan.share)} %, if the same devices report",
         )
     if plan.lifetime is not None:
         yield (
             "lifetime",
-            f"each device answers {plan.lifetime.answers:,} times, "
+            f"each device reports {plan.lifetime.reports:,} times, "
             f"over about {plan.lifetime.windows:,.0f} windows",
         )
 

@@ -59,10 +59,10 @@ class Period:
     """None without reports."""
     since: str | None = None
     """The period that `change` looks back to: the same weekday a week before; of weeks and
-    months, the whole one before that has answers."""
+    months, the whole one before that has reports."""
     change: Comparison | None = None
     """Not corrected for their number. None for a metric with memory, for a partial period and
-    where there are no answers to compare with."""
+    where there are no reports to compare with."""
 
     @property
     def n(self) -> int:
@@ -85,7 +85,7 @@ class Trend:
     """Whether the windows of the metric are shorter than the periods."""
 
     @property
-    def answered(self) -> tuple[Period, ...]:
+    def reported(self) -> tuple[Period, ...]:
         """The periods that have reports."""
         return tuple(period for period in self.periods if period.estimate)
 
@@ -119,7 +119,7 @@ class Trend:
                     "reported in both, the intervals of changes are wider than they need be"
                 )
             )
-        if any(period.partial for period in self.answered):
+        if any(period.partial for period in self.reported):
             notes.append(
                 message("a partial period holds only some of its days, and is compared with none")
             )
@@ -153,11 +153,11 @@ class Trend:
         }
 
     def to_csv(self) -> str:
-        """One line for each period that has answers and each value (RFC 4180)."""
+        """One line for each period that has reports and each value (RFC 4180)."""
         text = io.StringIO()
         writer = csv.writer(text)
         writer.writerow(("period", "first", "last", "partial", "n", "since", *_COLUMNS))
-        for period in self.answered:
+        for period in self.reported:
             about = (
                 *(period.label, period.first, period.last, period.partial),
                 *(period.n, period.since),
@@ -249,8 +249,8 @@ def trend(
             estimate = point(begins, ends)
             done += 1
         cut = grouped and (begins, ends) != (_first_day(label), _last_day(label))
-        answered = estimate if estimate and estimate.n else None
-        periods.append(Period(label, begins, ends, cut or windows.end(label) > now, answered))
+        reported = estimate if estimate and estimate.n else None
+        periods.append(Period(label, begins, ends, cut or windows.end(label) > now, reported))
     if not memory:
         periods = _compared(periods, by)
     return Trend(metric, by, level, memory, tuple(periods[len(earlier) :]), grouped)

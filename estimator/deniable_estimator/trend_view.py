@@ -20,11 +20,11 @@ def leading_value(trend: Trend) -> str:
     """The default value to show of a trend: "true", or the one with the largest newest share.
 
     Raises:
-        EstimateError: there are no answers.
+        EstimateError: there are no reports.
     """
-    if not trend.answered:
-        raise EstimateError("there are no answers in that range: choose another")
-    newest = trend.answered[-1].estimate
+    if not trend.reported:
+        raise EstimateError("there are no reports in that range: choose another")
+    newest = trend.reported[-1].estimate
     assert newest is not None
     if newest.values == ("true", "false"):
         return "true"
@@ -37,13 +37,13 @@ def trend_view(trend: Trend, value: str) -> RenderableType:
     Raises:
         EstimateError: no period knows the value.
     """
-    shown = [(period, place) for period in trend.answered if (place := _place(period, value)) >= 0]
+    shown = [(period, place) for period in trend.reported if (place := _place(period, value)) >= 0]
     if not shown:
         raise EstimateError(f"{value!r} is not one of the values of {trend.metric}")
     title = Text.assemble((trend.metric, "bold"), "  ", value, f"  ·  by {trend.by}")
     table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
     table.add_column("period", no_wrap=True)
-    for name in ("answers", "share\n%", f"{trend.level * 100:g} % interval\n%"):
+    for name in ("reports", "share\n%", f"{trend.level * 100:g} % interval\n%"):
         table.add_column(name, justify="right", no_wrap=True)
     top = max(float(period.estimate.high[place]) for period, place in shown if period.estimate)
     table.add_column(f"\n0{points(top, 1):>19}", no_wrap=True)

@@ -28,7 +28,7 @@ from deniable.mechanisms import (
 from deniable.memo import draw
 from deniable.randomness import PRECISION
 from deniable.state import MEMORY
-from deniable.wire import Answer, encode_batch, unpack_columns
+from deniable.wire import SealedReport, encode_batch, unpack_columns
 
 MakeClient = Callable[..., Client]
 
@@ -308,8 +308,8 @@ def test_a_message_holds_nothing_but_its_reports(
     ids = set()
     for body in bodies:
         document = json.loads(body)
-        answers = [
-            Answer(
+        reports = [
+            SealedReport(
                 report["metric"],
                 registry[report["metric"]].scheme.fingerprint,
                 report["window"],
@@ -318,10 +318,10 @@ def test_a_message_holds_nothing_but_its_reports(
             )
             for report in document["reports"]
         ]
-        assert encode_batch(document["batch"], answers) == body
+        assert encode_batch(document["batch"], reports) == body
         ids.add(document["batch"])
-        for answer in answers:
-            rows.setdefault(answer.metric, []).append(answer.row)
+        for report in reports:
+            rows.setdefault(report.metric, []).append(report.row)
     assert len(ids) == len(bodies)
     for name, bits in LINK_BITS.items():
         mechanism = registry[name].scheme.mechanism

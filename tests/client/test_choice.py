@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from deniable.mechanisms import ProjectiveGeometry, SubsetSelection, design, explain
-from deniable.mechanisms.choice import MAX_REPORT_BYTES
+from deniable.mechanisms import (
+    MemoizedLocalHashing,
+    MemoizedSubsetSelection,
+    ProjectiveGeometry,
+    SubsetSelection,
+    design,
+    explain,
+    total_variance,
+)
+from deniable.mechanisms.choice import MAX_REPORT_BYTES, best_memoized_for, explain_memoized, loss
 
 
 @pytest.mark.parametrize("size", [2, 10, 1024, 2048])
@@ -46,3 +54,72 @@ def test_auto_takes_what_is_explained() -> None:
 def test_subsets_are_kept_for_few_of_many() -> None:
     """At a large epsilon a list of a few of many values is still short, and is taken."""
     assert isinstance(design("auto", 10**5, 8.0), SubsetSelection)
+
+
+@pytest.mark.parametrize(
+    ("size", "epsilon", "name", "reason"),
+    [
+        (10, 1.0, "subset_selection", "subset selection has the least possible error, and a report "
+         "of 2 bytes is within 256"),
+        (2048, 0.5, "subset_selection", "subset selection has the least possible error, and a "
+         "report of 256 bytes is within 256"),
+        (2049, 0.5, "projective_geometry", "subset selection would need 257 bytes a report, above "
+         "256; projective geometry needs 2 and loses little"),
+        (10**5, 1.0, "projective_geometry", "subset selection would need 12,500 bytes a report, "
+         "above 256; projective geometry needs 3 and loses little"),
+    ],
+)  # fmt: skip
+def test_a_reason_has_the_bytes_of_a_report(
+    size: int, epsilon: float, name: str, reason: str
+) -> None:
+    """A report of 256 bytes is accepted and one of 257 is not, and the reason says so."""
+    choice = explain(size, epsilon)
+    assert (choice.mechanism.name, choice.reason) == (name, reason)
+
+
+HERE, THERE = MemoizedSubsetSelection.name, MemoizedLocalHashing.name
+KEPT = "subset selection of a memo has {} times the least possible variance, in {} bytes a report"
+LONG = (
+    "subset selection of a memo would need 257 bytes a report, above 256; cohort local hashing "
+    "needs 1"
+)
+SHORT = (
+    "under lifetime epsilon {} subset selection of a memo would have {} times the least variance; "
+    "cohort local hashing loses less"
+)
+
+
+@pytest.mark.parametrize(
+    ("size", "epsilon", "lifetime", "name", "reason"),
+    [
+        (2, 1.0, 2.0, HERE, KEPT.format(1, 1)),
+        # More than hashing loses, and little.
+        (400, 1.0, 5.0, HERE, KEPT.format(1.02, 50)),
+        # Much, and less than hashing.
+        (20, 1.0, 2.0, HERE, KEPT.format(1.14, 2)),
+        (2048, 1.0, 8.0, HERE, KEPT.format(1, 256)),
+        (2049, 1.0, 8.0, THERE, LONG),
+        (500, 1.0, 5.0, THERE, SHORT.format(5, 1.09)),
+        (20, 1.0, 1.5, THERE, SHORT.format(1.5, 1.41)),
+    ],
+)
+def test_what_is_taken_with_memory_is_explained(
+    size: int, epsilon: float, lifetime: float, name: str, reason: str
+) -> None:
+    """Subset selection, if its report is short and it loses at most 5 %, or no more than hashing;
+    the reason has the loss and the bytes, and `best_memoized_for` builds the same."""
+    choice = explain_memoized(size, "city", epsilon, lifetime)
+    assert (choice.mechanism.name, choice.reason) == (name, reason)
+    built = best_memoized_for(size, "city", epsilon, lifetime)
+    assert built.parameters() == choice.mechanism.parameters()
+    assert built.require_within_lifetime(epsilon, lifetime) is built
+    least = SubsetSelection.design(size, epsilon)
+    bound = total_variance(least.p, least.q, size)
+    assert choice.loss == float(total_variance(built.p, built.q, size) / bound)
+    assert choice.loss == loss(built, size, epsilon)
+
+
+def test_the_salt_is_that_of_the_metric() -> None:
+    """Strings of two metrics are hashed apart."""
+    salts = [best_memoized_for(500, salt, 1.0, 5.0).parameters()["salt"] for salt in ("a", "b")]
+    assert salts == ["a", "b"]

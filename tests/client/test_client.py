@@ -123,7 +123,7 @@ def test_without_consent_nothing_is_kept(
 def test_opting_out_forgets_all_but_what_was_spent(
     make_client: MakeClient, clock: Any, collector: Any
 ) -> None:
-    """Opting out clears values and unsent reports; the same window is not answered again, and
+    """Opting out clears values and unsent reports; the same window is not reported again, and
     what was sent stays listed."""
     client = make_client()
     client.record("browser", "chrome")
@@ -140,7 +140,7 @@ def test_opting_out_forgets_all_but_what_was_spent(
     client.opt_in()
     assert client.flush()
     clock.days(-2)
-    client.record("browser", "chrome")  # answered before
+    client.record("browser", "chrome")  # reported before
     clock.days(5)
     assert client.flush()
     assert len(collector.bodies) == 2  # the one that arrived and the one that did not
@@ -148,7 +148,7 @@ def test_opting_out_forgets_all_but_what_was_spent(
         client.record("browser", "chrome")
         clock.days(1)
         client.flush()
-    assert len(collector.bodies) == 3  # of three answers in a lifetime two were spent before
+    assert len(collector.bodies) == 3  # of three reports in a lifetime two were spent before
 
 
 @pytest.mark.parametrize("consent", ["no", "", 0, 1, None])
@@ -215,7 +215,7 @@ def test_nothing_recorded_earlier_outlives_consent(
     assert client.flush()
     assert collector.bodies == []
     with client._state.transaction() as connection:
-        assert Ledger(connection).answers("browser") == 1
+        assert Ledger(connection).reports("browser") == 1
 
 
 @pytest.mark.parametrize("variable", ["DO_NOT_TRACK", "DENIABLE_DISABLED"])
@@ -350,13 +350,13 @@ def test_a_ledger_outlives_the_endpoint(
     make_client: MakeClient, clock: Any, collector: Any, monkeypatch: Any, tmp_path: Path
 ) -> None:
     """A device whose lifetime is spent stays silent when the collector gets another address, and
-    another app on the same device answers by its own ledger."""
+    another app on the same device reports by its own ledger."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
     text = (
         'schema = 1\napp = "APP"\n[metrics.m]\ntype = "boolean"\ndescription = "M."\n'
         'owner = "a"\nexpires = 2030-01-01\nepsilon = 1\nlifetime_epsilon = 1\n'
     )
-    answers = []
+    reports = []
     for app, endpoint in (
         ("editor", "http://127.0.0.1:8080"),
         ("editor", "http://localhost:8080"),
@@ -368,8 +368,8 @@ def test_a_ledger_outlives_the_endpoint(
             client.record("m", True)
             clock.days(1)
             assert client.flush()
-        answers.append(len(collector.reports))
-    assert answers == [1, 0, 1]
+        reports.append(len(collector.reports))
+    assert reports == [1, 0, 1]
 
 
 def test_two_apps_cannot_share_a_directory(make_client: MakeClient, tmp_path: Path) -> None:
@@ -503,7 +503,7 @@ def test_a_notebook_cell_may_run_again(
     make_client: MakeClient, clock: Any, collector: Any, tmp_path: Path
 ) -> None:
     """A cell that makes a client and records, run three times, leaves one client and its threads:
-    those before wrote what they had and ended, and the window gets one answer of all records."""
+    those before wrote what they had and ended, and the window gets one report of all records."""
     before = {thread.ident for thread in threading.enumerate()}
     scope: dict[str, Any] = {"deniable": deniable, "registry": make_client().registry}
     scope |= {"clock": clock, "collector": collector, "folder": tmp_path / "state"}
@@ -803,7 +803,7 @@ def test_a_state_in_memory_stays_with_the_parent(make_client: MakeClient) -> Non
     assert client.status == "on"
 
 
-def test_an_answer_is_only_given_within_both_lifetimes(
+def test_a_report_is_only_sent_within_both_lifetimes(
     make_client: MakeClient, clock: Any, collector: Any, registry: Registry
 ) -> None:
     """Metrics stop at their own lifetime epsilon, and all of them at the registry's."""

@@ -88,7 +88,7 @@ class Sink:
                 return None  # it was counted, and the reply is lost
             return json.dumps({"batch": batch, "rejected": []}).encode()
 
-    def answers(self) -> Counter[tuple[str, str]]:
+    def reports(self) -> Counter[tuple[str, str]]:
         """How often each metric and window was counted."""
         with self.lock:
             return Counter(
@@ -138,13 +138,13 @@ def start(folder: Path, endpoint: str, first: int, days: int) -> subprocess.Pope
     return subprocess.Popen([sys.executable, "-c", DEVICE, *arguments])
 
 
-def spent_answers(folder: Path) -> int:
-    """The answers in the ledger."""
+def spent_reports(folder: Path) -> int:
+    """The reports in the ledger."""
     state = State(folder)
     with state.transaction() as connection:
-        (answers,) = connection.execute("SELECT coalesce(sum(answers), 0) FROM ledger").fetchone()
+        (reports,) = connection.execute("SELECT coalesce(sum(answers), 0) FROM ledger").fetchone()
     state.close()
-    return int(answers)
+    return int(reports)
 
 
 def check_memory(folder: Path, sink: Sink) -> None:
@@ -195,28 +195,28 @@ def test_a_device_that_is_killed_twenty_times(tmp_path: Path, sink: tuple[Sink, 
             device.kill()
             assert device.wait() == -signal.SIGKILL
         sent = sum(len(json.loads(body)["reports"]) for body in list(counts.bodies.values()))
-        assert spent_answers(tmp_path) >= sent > 0
+        assert spent_reports(tmp_path) >= sent > 0
         day += 1000
     settle(tmp_path, endpoint, day)
-    answers = counts.answers()
-    assert set(answers.values()) == {1}
-    assert len(answers) == spent_answers(tmp_path) > 40
+    reports = counts.reports()
+    assert set(reports.values()) == {1}
+    assert len(reports) == spent_reports(tmp_path) > 40
     check_memory(tmp_path, counts)
     assert counts.changed_bytes == []
     assert counts.bodies == counts.counted
 
 
 def test_processes_share_one_device(tmp_path: Path, sink: tuple[Sink, str]) -> None:
-    """Three processes that live through the same ten days on one state file give one answer
+    """Three processes that live through the same ten days on one state file give one report
     for each metric and window, and count each record of a window."""
     counts, endpoint = sink
     (tmp_path / "metrics.toml").write_text(REGISTRY)
     devices = [start(tmp_path, endpoint, 20_000, 10) for _ in range(3)]
     assert [device.wait() for device in devices] == [0, 0, 0]
     settle(tmp_path, endpoint, 20_020)
-    answers = counts.answers()
-    assert set(answers.values()) == {1}
-    assert len(answers) == spent_answers(tmp_path) == 30
+    reports = counts.reports()
+    assert set(reports.values()) == {1}
+    assert len(reports) == spent_reports(tmp_path) == 30
     check_memory(tmp_path, counts)
     assert counts.changed_bytes == []
 

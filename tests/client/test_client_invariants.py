@@ -148,7 +148,7 @@ class DeviceLife(RuleBasedStateMachine):
             for report in json.loads(body)["reports"]:
                 sent[report["metric"], report["window"]] += 1
                 cost[report["metric"]] += 1
-        assert all(count == 1 for count in sent.values()), "two answers for one window"
+        assert all(count == 1 for count in sent.values()), "two reports for one window"
         for metric in self.registry:
             epsilon = Fraction(metric.scheme.mechanism.epsilon)
             assert spent[metric.name] <= Fraction(metric.lifetime_epsilon)
@@ -163,7 +163,7 @@ class DeviceLife(RuleBasedStateMachine):
 
 
 def test_promises_hold_in_any_order() -> None:
-    """Never two answers for a metric and window, never other bytes under a batch id, spending
+    """Never two reports for a metric and window, never other bytes under a batch id, spending
     never above a lifetime and never below what left the device."""
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
         DeviceLife,

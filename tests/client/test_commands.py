@@ -42,7 +42,7 @@ def test_lint_shows_what_each_metric_reveals(run: Callable[..., Any]) -> None:
     for facts in listed["metrics"]:
         assert facts["name"] in result.stdout
         assert facts["scheme"] in result.stdout
-        assert facts["lifetime_answers"] * facts["epsilon"] <= facts["lifetime_epsilon"]
+        assert facts["lifetime_reports"] * facts["epsilon"] <= facts["lifetime_epsilon"]
 
 
 def test_lint_prints_every_mistake_with_its_line(run: Callable[..., Any]) -> None:
@@ -103,7 +103,7 @@ def test_lint_explains_each_mechanism(run: Callable[..., Any]) -> None:
 
 
 def test_lint_says_what_a_lifetime_bounds(run: Callable[..., Any], tmp_path: Path) -> None:
-    """Of a metric with memory the lifetime is a memo's, so no number of answers is given; the
+    """Of a metric with memory the lifetime is a memo's, so no number of reports is given; the
     reason for its mechanism is that of a mechanism with memory."""
     keys = "description = 'd'\nowner = 'o'\nexpires = 2037-01-01\nlongitudinal = 'memoize'\n"
     (tmp_path / "metrics.toml").write_text(
@@ -116,7 +116,7 @@ def test_lint_says_what_a_lifetime_bounds(run: Callable[..., Any], tmp_path: Pat
     assert result.exit_code == 0
     assert "a memo" in result.stdout
     assert "reports" not in result.stdout
-    assert [each["lifetime_answers"] for each in listed] == [None, None]
+    assert [each["lifetime_reports"] for each in listed] == [None, None]
     assert [each["longitudinal"] for each in listed] == ["memoize", "memoize"]
     assert "subset selection of a memo has 1 times the least" in listed[0]["explanation"]
     assert "cohort local hashing of a memo" in listed[1]["explanation"]
@@ -181,10 +181,10 @@ def test_lint_takes_a_lifetime_above_that_of_a_memo(
         assert run(lint, path, *options).exit_code == 0
 
 
-def test_lint_warns_of_a_cap_that_no_answer_fits_into(
+def test_lint_warns_of_a_cap_that_no_report_fits_into(
     run: Callable[..., Any], tmp_path: Path
 ) -> None:
-    """The registry's own lifetime below the cost of one answer is told at each such metric."""
+    """The registry's own lifetime below the cost of one report is told at each such metric."""
     path = tmp_path / "metrics.toml"
     path.write_text(EDITED.replace('app = "editor"', 'app = "editor"\nlifetime_epsilon = 0.5'))
     result = run(lint, path)

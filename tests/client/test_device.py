@@ -125,7 +125,7 @@ def test_without_an_endpoint_nothing_is_delivered(device: Device) -> None:
     """It says so, and the batch waits."""
     device.transport = None
     with pytest.raises(TransportError, match="no endpoint"):
-        device.deliver(outbox.Batch("0" * 32, b"", 0))
+        device.deliver(outbox.OutgoingBatch("0" * 32, b"", 0))
 
 
 class Damaged:

@@ -49,7 +49,7 @@ def test_a_crowd_that_sees_too_little() -> None:
 
 
 def test_sampling_costs_devices() -> None:
-    """At a sample rate of 1 % the same crowd answers like one of a hundredth of its size."""
+    """At a sample rate of 1 % the same crowd reports like one of a hundredth of its size."""
     assert forecast(expecting(700_000, 0.01)) is not None
     assert forecast(expecting(70_000_000, 0.01)) is None
 

@@ -23,7 +23,7 @@ MakeClient = Callable[..., Client]
 def test_it_stops_for_good_when_a_lifetime_is_spent(
     make_client: MakeClient, clock: Any, collector: Any
 ) -> None:
-    """A lifetime of three answers gives three, over restarts, and not even keeps a fourth."""
+    """A lifetime of three reports gives three, over restarts, and not even keeps a fourth."""
     for _ in range(6):
         with make_client() as client:
             client.record("browser", "chrome")
@@ -39,13 +39,13 @@ def test_it_stops_for_good_when_a_lifetime_is_spent(
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.0, 2.0, 1 / 3])
-@pytest.mark.parametrize("answers", [1, 3, 7, 10])
-def test_the_sum_is_exact(tmp_path: Path, epsilon: float, answers: int) -> None:
+@pytest.mark.parametrize("reports", [1, 3, 7, 10])
+def test_the_sum_is_exact(tmp_path: Path, epsilon: float, reports: int) -> None:
     """What is allowed is exactly what the fractions of the rounded-up epsilons allow."""
     text = (
         'schema = 1\napp = "example"\n'
         '[metrics.m]\ntype = "boolean"\ndescription = "M."\nowner = "a"\n'
-        f"expires = 2030-01-01\nepsilon = {epsilon!r}\nlifetime_epsilon = {epsilon * answers!r}\n"
+        f"expires = 2030-01-01\nepsilon = {epsilon!r}\nlifetime_epsilon = {epsilon * reports!r}\n"
     )
     registry = Registry.parse(text)
     metric = registry["m"]
@@ -53,7 +53,7 @@ def test_the_sum_is_exact(tmp_path: Path, epsilon: float, answers: int) -> None:
     expected = Fraction(metric.lifetime_epsilon) // cost
     given = 0
     while True:
-        state = State(tmp_path)  # a restart before each answer
+        state = State(tmp_path)  # a restart before each report
         with state.transaction() as connection:
             ledger = Ledger(connection)
             assert ledger.spent("m") == ledger.spent() == given * cost
@@ -95,8 +95,8 @@ def test_the_registry_caps_all_metrics_together(tmp_path: Path, registry: Regist
 
 
 def test_the_last_bit_of_a_cap_may_be_spent(tmp_path: Path, registry: Registry) -> None:
-    """Both limits are inclusive: what is left counts down to the answer that spends them exactly,
-    and a cap that is smaller by the least there is allows one answer fewer."""
+    """Both limits are inclusive: what is left counts down to the report that spends them exactly,
+    and a cap that is smaller by the least there is allows one report fewer."""
     browser = registry["browser"]
     cost = browser.scheme.mechanism.epsilon
     exact = dataclasses.replace(registry, lifetime_epsilon=2 * cost)
@@ -182,8 +182,8 @@ def test_what_was_charged_for_memos_is_kept(tmp_path: Path) -> None:
 
 
 def test_memos_are_charged_once_in_a_transaction(tmp_path: Path) -> None:
-    """A second answer in the transaction of the first finds its memos charged; with memory no
-    number ends the answers, unless a cap does, which counts the fresh noise."""
+    """A second report in the transaction of the first finds its memos charged; with memory no
+    number ends the reports, unless a cap does, which counts the fresh noise."""
     registry = Registry.parse(
         'schema = 1\napp = "example"\n[metrics.a]\ntype = "boolean"\ndescription = "M."\n'
         'owner = "a"\nexpires = 2030-01-01\nepsilon = 1.0\nlifetime_epsilon = 2.0\n'
@@ -202,7 +202,7 @@ def test_memos_are_charged_once_in_a_transaction(tmp_path: Path) -> None:
         for _ in range(3):
             ledger.charge(metric)
         assert ledger.memos("a") == Fraction(mechanism.lifetime_epsilon)
-        assert (ledger.answers("a"), ledger.metrics()) == (3, ["a"])
+        assert (ledger.reports("a"), ledger.metrics()) == (3, ["a"])
         assert ledger.spent("a") == 3 * Fraction(mechanism.fresh_epsilon)
         assert ledger.allows(metric, registry)
         assert ledger.left(metric, capped) == 5

@@ -126,7 +126,7 @@ def test_a_value_meets_the_same_memo_for_ever(
     make_client: MakeClient, clock: Any, collector: Any, drawn: list[Any]
 ) -> None:
     """Over 24 windows and as many restarts and opt-outs, two values of each metric meet two
-    memos that never change, in one row for each metric, with an answer in every window."""
+    memos that never change, in one row for each metric, with a report in every window."""
     for day in range(24):
         with make_client() as client:
             client.opt_out()
@@ -168,7 +168,7 @@ def test_the_file_does_not_say_which_values_were_met(
 def test_a_lifetime_does_not_end_a_metric_with_memory(
     make_client: MakeClient, clock: Any, collector: Any
 ) -> None:
-    """Ten answers of epsilon 1 under a lifetime of 3 are given: the lifetime bounds a memo."""
+    """Ten reports of epsilon 1 under a lifetime of 3 are sent: the lifetime bounds a memo."""
     client = make_client()
     for _ in range(10):
         client.record("browser", "chrome")
@@ -180,7 +180,7 @@ def test_a_lifetime_does_not_end_a_metric_with_memory(
 def test_the_registrys_cap_counts_fresh_noise(
     make_client: MakeClient, clock: Any, collector: Any, registry: Registry
 ) -> None:
-    """Each answer costs the epsilon of its fresh noise, exactly, and the cap ends all answers."""
+    """Each report costs the epsilon of its fresh noise, exactly, and the cap ends all reports."""
     mechanism = registry["browser"].scheme.mechanism
     assert isinstance(mechanism, Memoizing)
     cost = Fraction(mechanism.fresh_epsilon)
@@ -197,7 +197,7 @@ def test_the_registrys_cap_counts_fresh_noise(
 def test_erasing_ends_a_metric_with_memory(
     make_client: MakeClient, clock: Any, collector: Any, tmp_path: Path
 ) -> None:
-    """An erasure destroys the keys, on the disk as well; a metric that has answered never does
+    """An erasure destroys the keys, on the disk as well; a metric that has reported never does
     again, over restarts, and one that has not yet begins with a key of its own."""
     client = make_client()
     client.record("homepage", "a.example")
@@ -231,8 +231,8 @@ def change(text: str) -> Registry:
 def test_a_second_scheme_is_charged_against_the_lifetime(
     make_client: MakeClient, clock: Any, collector: Any, drawn: list[Any]
 ) -> None:
-    """Memos of epsilon 3 under a lifetime of 7: a second scheme is answered, a third is not, and
-    the first is answered again by the memos that it had."""
+    """Memos of epsilon 3 under a lifetime of 7: a second scheme is reported, a third is not, and
+    the first is reported again by the memos that it had."""
     client = make_client(registry=change("lifetime_epsilon = 7.0\nmemo_epsilon = 3.0"))
     schemes = [
         change(f"lifetime_epsilon = 7.0\nmemo_epsilon = {memo}") for memo in (3.0, 3.5, 3.25, 3.0)
@@ -253,7 +253,7 @@ def test_an_edit_ends_a_metric_whose_lifetime_is_one_memo(
     make_client: MakeClient, clock: Any, collector: Any
 ) -> None:
     """Where memo_epsilon is not given a memo takes the whole lifetime, so that another scheme is
-    not answered by a device that has answered before, and is by one that has not."""
+    not reported by a device that has reported before, and is by one that has not."""
     edited = change("lifetime_epsilon = 3.0\nmechanism = 'basic_rappor'")
     for registry in (None, edited):
         client = make_client() if registry is None else make_client(registry=registry)
@@ -270,11 +270,11 @@ def test_an_edit_ends_a_metric_whose_lifetime_is_one_memo(
     assert len(set(sent)) == 2
 
 
-def test_answers_without_memory_count_against_it(
+def test_reports_without_memory_count_against_it(
     make_client: MakeClient, clock: Any, collector: Any, registry: Registry
 ) -> None:
-    """Three answers of epsilon 1 leave no room for a memo of 3 under a lifetime of 5.5, and two
-    do; a memo, and its answers, count when the metric goes back to answers without memory."""
+    """Three reports of epsilon 1 leave no room for a memo of 3 under a lifetime of 5.5, and two
+    do; a memo, and its reports, count when the metric goes back to reports without memory."""
     text = REGISTRY.replace("lifetime_epsilon = 3.0", "lifetime_epsilon = 5.5\nmemo_epsilon = 3.0")
     fresh = Registry.parse(
         text.replace('longitudinal = "memoize"\nepsilon = 1.0', "epsilon = 1.0", 1).replace(
@@ -283,12 +283,12 @@ def test_answers_without_memory_count_against_it(
     )
     memory = Registry.parse(text)
     assert fresh["browser"].longitudinal == "fresh"
-    for answers, expected in ((3, 3), (2, 4)):
+    for reports, expected in ((3, 3), (2, 4)):
         collector.bodies.clear()
         folder = ":memory:"
         client = make_client(registry=fresh, state_dir=folder)
         state = client._state
-        for each in [fresh] * answers + [memory] * 2:
+        for each in [fresh] * reports + [memory] * 2:
             client = make_client(registry=each, state_dir=state)
             client.record("browser", "chrome")
             clock.days(1)
@@ -373,7 +373,7 @@ def test_devices_and_metrics_have_keys_of_their_own(make_client: MakeClient, clo
 def test_a_value_that_left_the_list_becomes_other(
     make_client: MakeClient, clock: Any, collector: Any, drawn: list[Any]
 ) -> None:
-    """An upgrade inside a window that drops a value of a hashed closed list: other is answered."""
+    """An upgrade inside a window that drops a value of a hashed closed list: other is reported."""
     client = make_client()
     client.record("town", "Bodø")
     client.close()
@@ -402,7 +402,7 @@ def test_one_value_never_tells_more_than_its_lifetime(make_client: MakeClient, c
         clock.now = start
         seen: dict[tuple[str, int, int], Fraction] = {}
         state = make_client(state_dir=":memory:", registry=edits[0])._state
-        answered = 0
+        reported = 0
         for _ in range(30):
             registry = rng.choice(edits)
             metric = registry["browser"]
@@ -419,16 +419,16 @@ def test_one_value_never_tells_more_than_its_lifetime(make_client: MakeClient, c
                 client.erase()
                 client.record("browser", "chrome")
             clock.days(1)
-            before = ledger_of(state).answers("browser")
+            before = ledger_of(state).reports("browser")
             assert client.flush()
-            if ledger_of(state).answers("browser") > before:
-                answered += 1
+            if ledger_of(state).reports("browser") > before:
+                reported += 1
                 key = keys_of(state)["browser"]
                 place = draw(key, metric.scheme.fingerprint, mechanism, 1)
                 seen[(metric.scheme.fingerprint, *place)] = Fraction(mechanism.lifetime_epsilon)
                 assert sum(seen.values()) <= Fraction(metric.lifetime_epsilon)
         several += len(seen) > 1
-        assert answered
+        assert reported
     assert several > 20
 
 

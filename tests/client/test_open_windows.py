@@ -1,4 +1,4 @@
-"""Open windows: how records merge, when the coin is tossed, and one answer for ever."""
+"""Open windows: how records merge, when the coin is tossed, and one report for ever."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_any_is_a_uniform_reservoir(make_client: MakeClient, registry: Registry)
 def test_the_coin_is_tossed_once_and_tails_keeps_nothing(
     make_client: MakeClient, registry: Registry, clock: Any, collector: Any
 ) -> None:
-    """Records and restarts do not toss again: a share of sample_rate of the windows answers.
+    """Records and restarts do not toss again: a share of sample_rate of the windows reports.
 
     400 windows at rate 0.25, seed 4: the count is Binomial(400, 1/4), outside [65, 135] with
     probability below 1e-4. Were the coin tossed at each of the ten records, it would be 377.
@@ -116,10 +116,10 @@ def test_the_coin_survives_a_restart(
     assert len(held(client)) == 1
 
 
-def test_a_clock_that_jumps_back_gets_no_second_answer(
+def test_a_clock_that_jumps_back_gets_no_second_report(
     make_client: MakeClient, clock: Any, collector: Any
 ) -> None:
-    """A window that was answered, or passed by, is closed for ever."""
+    """A window that was reported, or passed by, is closed for ever."""
     client = make_client()
     for _ in range(2):
         client.record("dark_mode", True)
@@ -161,17 +161,17 @@ def test_what_is_older_than_memory_is_refused(
 def test_a_value_that_left_the_domain_becomes_other(
     make_client: MakeClient, registry: Registry, clock: Any, collector: Any
 ) -> None:
-    """An upgrade inside a window: a value that is no longer listed is answered as `other`,
+    """An upgrade inside a window: a value that is no longer listed is reported as `other`,
     and without an `other` not at all."""
     values = ("firefox", "lynx")
-    for other, answers in ((None, 0), ("lynx", 1)):
+    for other, reports in ((None, 0), ("lynx", 1)):
         with make_client() as client:
             client.record("browser", "chrome")
         clock.days(1)
         client = make_client(registry=changed(registry, "browser", type=Category(values, other)))
         assert client.flush()
         assert held(client) == []
-        assert len(collector.reports) == answers
+        assert len(collector.reports) == reports
 
 
 def test_a_metric_that_was_removed_leaves_no_value(
@@ -195,7 +195,7 @@ def test_an_older_process_leaves_a_newer_ones_metric_alone(
     make_client: MakeClient, registry: Registry, clock: Any, collector: Any
 ) -> None:
     """While an app is upgraded, a process that does not know a metric yet does not take its value
-    from the process that does, which answers."""
+    from the process that does, which reports."""
     older = make_client(
         registry=dataclasses.replace(registry, metrics={"dark_mode": registry["dark_mode"]})
     )
@@ -212,7 +212,7 @@ def test_an_older_process_leaves_a_newer_ones_metric_alone(
 def test_windows_that_were_passed_over_are_forgotten_as_well(
     make_client: MakeClient, registry: Registry, clock: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A device that hardly ever answers remembers no more windows than another."""
+    """A device that hardly ever reports remembers no more windows than another."""
     monkeypatch.setattr(open_windows, "KEPT_WINDOWS", 5)
     client = make_client(registry=changed(registry, "dark_mode", sample_rate=1e-9))
     for _ in range(12):
@@ -238,3 +238,21 @@ def test_the_reservoir_draws_from_the_source_of_the_device(
         client.record("dark_mode", True)
         client.record("dark_mode", False)
         assert held(client) == [(kept, 2)]
+
+
+def test_no_value_is_kept_of_a_window_before_the_horizon(
+    make_client: MakeClient, clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest window that was forgotten is refused, and the next one is not."""
+    monkeypatch.setattr(open_windows, "KEPT_WINDOWS", 1)
+    client = make_client()
+    for _ in range(4):
+        client.record("dark_mode", True)
+        clock.days(2)
+        client.flush()
+    clock.days(-4)
+    client.record("dark_mode", True)
+    assert held(client) == []
+    clock.days(1)
+    client.record("dark_mode", True)
+    assert held(client) == [("true", 1)]

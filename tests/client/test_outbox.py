@@ -11,7 +11,7 @@ import pytest
 from deniable import Client, RejectedError, TransportError, outbox, windows
 from deniable.device import FIRST_BACKOFF, LONGEST_BACKOFF, ROLLOUT_PAUSE
 from deniable.transport import Reply
-from deniable.wire import LATEST, Answer
+from deniable.wire import LATEST, SealedReport
 
 MakeClient = Callable[..., Client]
 
@@ -45,8 +45,8 @@ def fill(client: Client, count: int) -> None:
     with client._state.transaction() as connection:
         outbox.describe(connection, metric)
         for index in range(count):
-            answer = Answer("browser", metric.scheme.fingerprint, f"w{index}", 0, index % 5)
-            outbox.queue(connection, answer, 0.0)
+            report = SealedReport("browser", metric.scheme.fingerprint, f"w{index}", 0, index % 5)
+            outbox.queue(connection, report, 0.0)
 
 
 def test_every_retry_sends_the_same_bytes(
@@ -92,7 +92,7 @@ def test_a_refusal_is_final(waiting: Client, collector: Any, code: str, status_c
     assert waiting.flush()
     assert len(collector.bodies) == 1
     assert status(waiting) == [
-        ("rejected", f"the collector answered {code} (status {status_code})")
+        ("rejected", f"the collector responded with {code} (status {status_code})")
     ]
     assert waiting.counters == {"rejected": 1}
 
@@ -119,8 +119,8 @@ HTML = b"<!doctype html><title>Not found</title>"
 def test_nothing_else_gives_a_report_up(
     waiting: Client, collector: Any, clock: Any, reply: Reply
 ) -> None:
-    """A wrong path, a proxy's answer or a missing key says nothing of the batch: it waits, over
-    ten days of such answers, and is sent unchanged once the collector answers."""
+    """A wrong path, a proxy's response or a missing key says nothing of the batch: it waits, over
+    ten days of such responses, and is sent unchanged once the collector responds."""
     for _ in range(10):
         collector.replies = [reply]
         assert not waiting.flush()
@@ -135,7 +135,7 @@ def test_nothing_else_gives_a_report_up(
 def test_a_wrong_endpoint_is_told_once(
     make_client: MakeClient, clock: Any, collector: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Answers that are not a collector's are counted as `endpoint`, logged once with what to do,
+    """Responses that are not a collector's are counted as `endpoint`, logged once with what to do,
     and given to `on_trouble` each time."""
     troubles: list[Exception] = []
     client = make_client(on_trouble=troubles.append)
@@ -237,7 +237,7 @@ def test_it_waits_until_the_window_is_too_old(
 
 
 def test_a_reason_cannot_write_into_logs(waiting: Client, collector: Any) -> None:
-    """Whatever answers in the collector's name, its reason is shown as a code or not at all."""
+    """Whatever responds in the collector's name, its reason is shown as a code or not at all."""
     collector.rejected = [{"index": 0, "reason": "x\nfake log line", "detail": "..."}]
     assert waiting.flush()
     assert status(waiting) == [("rejected", "unknown_reason")]
@@ -260,7 +260,7 @@ def test_a_reason_cannot_write_into_logs(waiting: Client, collector: Any) -> Non
     ids=lambda reply: f"{reply.status}-{reply.body[:12].decode()}",
 )
 def test_only_the_collector_can_acknowledge(waiting: Client, collector: Any, reply: Reply) -> None:
-    """Whatever answers in the collector's place, the batch stays and is sent again."""
+    """Whatever responds in the collector's place, the batch stays and is sent again."""
     with waiting._state.transaction() as connection:
         batch = outbox.take(connection, waiting._clock(), waiting._device.bits, urgent=True)
     assert batch is not None
@@ -480,7 +480,7 @@ def test_a_long_definition_is_not_kept(
 
 def test_clearing_and_withdrawing_leave_what_they_say(waiting: Client, collector: Any) -> None:
     """Withdrawing forgets batches and reports that were not sent, except that those of a batch
-    without an answer stay listed; clearing leaves no row of batch, report or scheme."""
+    without a response stay listed; clearing leaves no row of batch, report or scheme."""
     collector.replies = [TransportError("down")]
     assert not waiting.flush()
     fill(waiting, 3)
@@ -500,3 +500,41 @@ def test_clearing_and_withdrawing_leave_what_they_say(waiting: Client, collector
     with waiting._state.transaction() as connection:
         outbox.clear(connection)
     assert rows() == {"batches": 0, "reports": 0, "schemes": 0}
+
+
+def test_clearing_takes_batches_as_well(waiting: Client, collector: Any) -> None:
+    """A batch that waits for an answer is forgotten with all reports, so nothing is sent again."""
+    collector.replies = [TransportError("down")]
+    assert not waiting.flush()
+    with waiting._state.transaction() as connection:
+        outbox.clear(connection)
+        assert connection.execute("SELECT count(*) FROM batches").fetchone() == (0,)
+        assert outbox.next_attempt(connection) is None
+    assert waiting.flush()
+    assert len(collector.bodies) == 1
+
+
+def test_a_refusal_ends_the_pause(waiting: Client, collector: Any, clock: Any) -> None:
+    """A collector that refuses a batch for good is there: what waits beside it is due at once, and
+    the next failure is the first again."""
+    waiting._device.bits = lambda count: (1 << count) - 1
+    collector.replies = [TransportError("down")] * 3
+    for _ in range(3):
+        assert not waiting.flush()
+    fill(waiting, 1)
+    with waiting._state.transaction() as connection:
+        until, asked = connection.execute("SELECT until, asked FROM pauses").fetchone()
+        # The fresh report is due, and waits for the pause to end all the same.
+        assert outbox.next_attempt(connection) == until > clock.now >= asked
+        outbox.refuse(connection, "0" * 32, "malformed-batch")
+        assert connection.execute("SELECT * FROM pauses").fetchone() == (0, 0, 0)
+        assert outbox.next_attempt(connection) == 0
+
+
+def test_an_acknowledgement_ends_the_pause(waiting: Client) -> None:
+    """A collector that has taken a batch is there: what other batches wait for is over."""
+    with waiting._state.transaction() as connection:
+        outbox.pause(connection, "0" * 32, 7e9, 8e9)
+        assert connection.execute("SELECT * FROM pauses").fetchone() == (1, 7e9, 8e9)
+        assert outbox.acknowledge(connection, "0" * 32, {}, 1e9, 2e9) == []
+        assert connection.execute("SELECT * FROM pauses").fetchone() == (0, 0, 0)

@@ -52,7 +52,7 @@ class Visible(HTMLParser):
 
 @pytest.fixture
 def told(make_client: MakeClient, clock: Any) -> Client:
-    """A device that has answered two days, and has a value that waits."""
+    """A device that has reported two days, and has a value that waits."""
     client = make_client()
     for _ in range(2):
         client.record("browser", "chrome")
@@ -76,11 +76,11 @@ def test_the_page_says_it_in_words(told: Client) -> None:
 
 
 def test_the_ledger_is_counted(told: Client, registry: Registry) -> None:
-    """Answers given and left are the ledger's, and the last column never says less than it is."""
+    """Reports sent and left are the ledger's, and the last column never says less than it is."""
     ledger, _, _ = told._device.owned()
     accounts = {each.metric: each for each in ledger}
     browser = accounts["browser"]
-    assert browser.answers == 2
+    assert browser.reports == 2
     limit = registry["browser"].lifetime_epsilon / registry["browser"].scheme.mechanism.epsilon
     assert browser.left == int(limit + 1e-9) - 2
     page = Visible(told.owner_page()).text

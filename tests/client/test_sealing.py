@@ -70,8 +70,8 @@ def test_a_window_is_sealed_when_it_has_ended(connection: Connection, sealed: An
     assert outbox.entries(connection) == []
     assert sealed(END) == 1
     (entry,) = outbox.entries(connection)
-    assert (entry.answer.metric, entry.answer.window) == ("browser", MONDAY)
-    assert Ledger(connection).answers("browser") == 1
+    assert (entry.report.metric, entry.report.window) == ("browser", MONDAY)
+    assert Ledger(connection).reports("browser") == 1
     assert waiting(connection) == 1
     assert states(connection) == {
         f"browser {MONDAY}": "answered",
@@ -81,18 +81,18 @@ def test_a_window_is_sealed_when_it_has_ended(connection: Connection, sealed: An
     assert sealed(END) == 0
 
 
-def test_windows_are_answered_in_their_order(
+def test_windows_are_reported_in_their_order(
     connection: Connection, sealed: Any, registry: Registry
 ) -> None:
     """The oldest first, and of the same end by name, so that a short budget goes to those; what it
-    does not reach is closed without an answer."""
+    does not reach is closed without a report."""
     for window in (TUESDAY, MONDAY):
         for metric, value in (("dark_mode", "true"), ("browser", "chrome")):
             wait(connection, metric, window, value)
     cost = registry["browser"].scheme.mechanism.epsilon
     cap = 1.1 * (cost + registry["dark_mode"].scheme.mechanism.epsilon)
     assert sealed(windows.end(TUESDAY), dataclasses.replace(registry, lifetime_epsilon=cap)) == 2
-    told = [(each.answer.metric, each.answer.window) for each in outbox.entries(connection)]
+    told = [(each.report.metric, each.report.window) for each in outbox.entries(connection)]
     assert told == [("dark_mode", MONDAY), ("browser", MONDAY)]
     assert states(connection) == {
         f"browser {MONDAY}": "answered",
@@ -126,25 +126,25 @@ def test_a_window_without_a_value_is_closed(connection: Connection, sealed: Any)
     assert Ledger(connection).spent() == 0
 
 
-@pytest.mark.parametrize(("expires", "answers"), [(date(2027, 1, 4), 1), (date(2027, 1, 3), 0)])
+@pytest.mark.parametrize(("expires", "reports"), [(date(2027, 1, 4), 1), (date(2027, 1, 3), 0)])
 def test_the_day_of_expiry_is_the_last(
-    connection: Connection, sealed: Any, registry: Registry, expires: date, answers: int
+    connection: Connection, sealed: Any, registry: Registry, expires: date, reports: int
 ) -> None:
-    """A window that begins on the last day is answered, one that begins after it is not."""
+    """A window that begins on the last day is reported, one that begins after it is not."""
     wait(connection, "browser", MONDAY, "chrome")
     metric = dataclasses.replace(registry["browser"], expires=expires)
     changed = dataclasses.replace(registry, metrics={**registry.metrics, "browser": metric})
-    assert sealed(END, changed) == answers == Ledger(connection).answers("browser")
+    assert sealed(END, changed) == reports == Ledger(connection).reports("browser")
     assert waiting(connection) == 0
 
 
-@pytest.mark.parametrize(("other", "answers"), [("other", 1), (None, 0)])
+@pytest.mark.parametrize(("other", "reports"), [("other", 1), (None, 0)])
 def test_a_value_that_has_left_the_domain(
-    connection: Connection, sealed: Any, registry: Registry, other: str | None, answers: int
+    connection: Connection, sealed: Any, registry: Registry, other: str | None, reports: int
 ) -> None:
-    """It is answered as what stands for all others; where nothing does it is not answered."""
+    """It is reported as what stands for all others; where nothing does it is not reported."""
     wait(connection, "browser", MONDAY, "netscape")
     metric = dataclasses.replace(registry["browser"], other=other)
     changed = dataclasses.replace(registry, metrics={**registry.metrics, "browser": metric})
-    assert sealed(END, changed) == answers == len(outbox.entries(connection))
+    assert sealed(END, changed) == reports == len(outbox.entries(connection))
     assert waiting(connection) == 0

@@ -254,15 +254,15 @@ lifetime_epsilon = 1000.0
 """
 
 
-def test_a_flipped_bit_never_answers_a_window_twice(
+def test_a_flipped_bit_never_reports_a_window_twice(
     make_client: MakeClient, clock: Any, collector: Any, tmp_path: Path
 ) -> None:
-    """Whichever bit of the file flips, no window is answered by two reports, no batch travels
+    """Whichever bit of the file flips, no window has two reports, no batch travels
     under two ids, and the ledger never allows more: the state fails closed, or all is as it was.
 
     150 bits drawn with seed 5 from the room in use, and each that makes the last digit of a
     window's name, or of a batch's id, another one. The device has sent a report, has a batch
-    whose answer was lost and a report in no batch yet, and an open window.
+    whose response was lost and a report in no batch yet, and an open window.
     """
     registry = Registry.parse(ONE_METRIC)
 
@@ -275,7 +275,7 @@ def test_a_flipped_bit_never_answers_a_window_twice(
     assert client.flush()
     client.record("m", "c")
     clock.days(1)
-    collector.replies = [TransportError("the answer is lost")]
+    collector.replies = [TransportError("the response is lost")]
     assert not client.flush()
     client.record("m", "d")
     clock.days(1)

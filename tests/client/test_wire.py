@@ -14,7 +14,7 @@ from deniable import WireError
 from deniable.mechanisms import Packing, Report, Row
 from deniable.wire import (
     LATEST,
-    Answer,
+    SealedReport,
     check_batch_id,
     encode_batch,
     new_batch_id,
@@ -50,8 +50,8 @@ def test_invalid_column_vectors(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("case", VECTORS["batches"], ids=lambda case: case["why"])
 def test_batch_vectors(case: dict[str, Any]) -> None:
     """A batch is these bytes, exactly."""
-    answers = [Answer(**answer) for answer in case["answers"]]
-    assert encode_batch(case["batch"], answers).decode() == case["body"]
+    reports = [SealedReport(**each) for each in case["answers"]]
+    assert encode_batch(case["batch"], reports).decode() == case["body"]
 
 
 @st.composite

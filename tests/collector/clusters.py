@@ -71,7 +71,7 @@ class Cluster:
             self.add()
         places = [f"127.0.0.1:{node.port}" for node in self.nodes]
         self.cli("create", *places, "--cluster-replicas", str(self.replicas), "--cluster-yes")
-        self.settle()
+        self.wait_for_agreement()
 
     def add(self) -> Node:
         """Start a process that is in no cluster yet."""
@@ -84,7 +84,7 @@ class Cluster:
         wait_until(lambda: up(node), "a node does not answer")
         return node
 
-    def settle(self) -> None:
+    def wait_for_agreement(self) -> None:
         """Wait until all nodes agree that all slots are served, and replicas follow."""
         wait_until(
             lambda: all(agrees(node, len(self.nodes)) for node in self.nodes), "no agreement"

@@ -7,21 +7,24 @@ import json
 import random
 import threading
 import time
+import urllib.error
+import urllib.request
 from collections import Counter
 from collections.abc import Callable, Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
 from deniable import Registry, windows, wire
 from deniable_collector.stores import Store
 
-__all__ = ["Devices", "post"]
+__all__ = ["Devices", "fetch", "post"]
 
 
 def post(address: str, body: bytes, timeout: float = 30) -> tuple[int, Mapping[str, object]]:
-    """Send a batch over a connection of its own; the status and the answer's document.
+    """Send a batch over a connection of its own; the status and the response's document.
 
     Raises:
-        OSError, http.client.HTTPException, ValueError: no answer came, or a broken one.
+        OSError, http.client.HTTPException, ValueError: no response came, or a broken one.
     """
     connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=timeout)
     try:
@@ -30,6 +33,17 @@ def post(address: str, body: bytes, timeout: float = 30) -> tuple[int, Mapping[s
             return response.status, json.load(response)
     finally:
         connection.close()
+
+
+def fetch(url: str, body: bytes | None = None) -> tuple[int, Any]:
+    """(status, document) of a request."""
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=30) as response:
+            return response.status, json.load(response)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.load(error)
 
 
 class Devices:
@@ -55,14 +69,14 @@ class Devices:
         self._truth = {name: Counter[int]() for name in ("browser", "dark_mode")}
         self.batches = []
         for _ in range(count):
-            answers = []
+            reports = []
             for _ in range(draw.randint(1, 5)):
                 metric = registry[draw.choice(list(self._truth))]
                 column = draw.randrange(metric.scheme.mechanism.rows[0].width)
                 self._truth[metric.name][column] += 1
                 fingerprint = metric.scheme.fingerprint
-                answers.append(wire.Answer(metric.name, fingerprint, self.window, 0, column))
-            self.batches.append(wire.encode_batch(wire.new_batch_id(), answers))
+                reports.append(wire.SealedReport(metric.name, fingerprint, self.window, 0, column))
+            self.batches.append(wire.encode_batch(wire.new_batch_id(), reports))
         self.addresses = addresses
         self.statuses: Counter[int | str] = Counter()
         self.acknowledged = 0

@@ -39,7 +39,7 @@ from deniable_collector.batches.batch import Batch
 from deniable_collector.batches.binary import MEDIA_TYPE, encode
 from deniable_collector.batches.bodies import IntakeError, read_body
 from deniable_collector.intake import Intake
-from deniable_collector.serving.reception import Reception
+from deniable_collector.serving.batch_reader import BatchReader
 from deniable_collector.settings import Settings
 from deniable_collector.stores.base import Commit, Store
 from deniable_collector.tally import Tally
@@ -567,7 +567,7 @@ class Rig:
             clock=lambda: NOW,
         )
         self.intake.prepare()
-        self.reception = Reception(self.intake, Settings(max_reports=MAX_REPORTS))
+        self.batch_reader = BatchReader(self.intake, Settings(max_reports=MAX_REPORTS))
         self.reader = PlainReader(registry)
         self.clear()
 
@@ -626,14 +626,14 @@ class Rig:
             raise Failure("the tallies are not the sum of what was counted", bodies)
 
     def _read(self, body: Body) -> Batch:
-        # As the collector does: at a glance where that is possible, else in full.
-        batch = self.reception.glance(body.media_type, body.encoding, body.data)
+        # As the collector does: by the fast path where that is possible, else in full.
+        batch = self.batch_reader.read_fast(body.media_type, body.encoding, body.data)
         if batch is not None:
             return batch
-        limit = self.reception.limit(body.media_type, body.encoding)
-        limits = limit, self.reception.compressed_limit
+        limit = self.batch_reader.limit(body.media_type, body.encoding)
+        limits = limit, self.batch_reader.compressed_limit
         plain = read_body(io.BytesIO(body.data), body.encoding, *limits)
-        return self.reception.read(body.media_type, plain)
+        return self.batch_reader.read(body.media_type, plain)
 
 
 def fuzz(batches: int, seed: int) -> Iterator[tuple[int, int, int]]:

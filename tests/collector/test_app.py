@@ -291,7 +291,7 @@ def test_a_store_that_refuses(client, store, body, monkeypatch, caplog):
 
 
 def test_security_headers(client):
-    """Every answer, good or bad, forbids sniffing, framing and storing."""
+    """Every response, good or bad, forbids sniffing, framing and storing."""
     for path in ("/healthz", "/readyz", "/v1/registry", "/nothing"):
         headers = client.get(path).headers
         assert headers["X-Content-Type-Options"] == "nosniff"
@@ -314,7 +314,7 @@ def test_a_bug_is_a_problem_without_what_was_sent(client, store, body, monkeypat
 
 
 def test_nothing_of_a_request_is_logged_or_answered(client, store, caplog, monkeypatch, tmp_path):
-    """Markers in path, query, headers and body turn up in no log, answer or file."""
+    """Markers in path, query, headers and body turn up in no log, response or file."""
     caplog.set_level(logging.DEBUG)
     client.get("/readyz")
     headers = {
@@ -383,7 +383,7 @@ def test_a_full_queue(serve, registry, store, new_id, report, monkeypatch):
 
 @pytest.mark.parametrize("serve", ["asgi", "socket"], indirect=True)
 def test_requests_that_come_together_share_a_commit(client, store, new_id, report, monkeypatch):
-    """Batches of one moment reach the store in one call, and each has its own answer."""
+    """Batches of one moment reach the store in one call, and each has its own response."""
     client.get("/readyz")
     commits, fold = [], store.fold
     monkeypatch.setattr(store, "fold", lambda *call: commits.append(call[0]) or fold(*call))

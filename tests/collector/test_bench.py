@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from deniable import Registry, windows
 from deniable_collector.bench.commands import bench
-from deniable_collector.bench.load import Load, Outcome, run
+from deniable_collector.bench.load import Load, LoadResult, run
 from deniable_collector.bench.ramp import climb, send
 from deniable_collector.bench.reports import BenchError, MadeUp, choose, open_window
 from deniable_collector.intake import Intake
@@ -24,13 +24,13 @@ from deniable_collector.stores import open_store
 BENCH = """
 [metrics.bench_flag]
 type = "boolean"
-description = "Made-up answers."
+description = "Made-up reports."
 epsilon = 1.0
 lifetime_epsilon = 1.0
 
 [metrics.bench_word]
 type = "string"
-description = "Made-up answers."
+description = "Made-up reports."
 epsilon = 1.0
 lifetime_epsilon = 1.0
 """
@@ -89,7 +89,7 @@ class Server:
         could = min(connections / self.wait, self.rate)
         if self.busy:
             could = min(could, processes / self.busy)
-        outcome = Outcome(seconds=1.0, busy=could * self.busy / processes)
+        outcome = LoadResult(seconds=1.0, busy=could * self.busy / processes)
         refused = max(0, int(could - self.most))
         outcome.statuses.update({202: int(could) - refused, 429: refused})
         if refused:
@@ -248,11 +248,11 @@ def test_months_without_a_window(registry):
 
 def test_a_collector_that_answers_nonsense(babbler):
     """Statuses are counted as they come; a 202 that is no receipt is an error."""
-    outcome = Outcome()
+    outcome = LoadResult()
     load = Load(babbler, seconds=30, requests=3, connections=1)
     asyncio.run(run(load, lambda: b"{}", outcome))
     assert dict(outcome.statuses) == {202: 3}
-    assert dict(outcome.errors) == {"an answer that is no receipt": 3}
+    assert dict(outcome.errors) == {"a response that is no receipt": 3}
 
 
 @pytest.fixture

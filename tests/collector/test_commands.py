@@ -7,8 +7,6 @@ import json
 import os
 import signal
 import socket
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 import pytest
@@ -17,16 +15,7 @@ from click.testing import CliRunner
 from deniable_collector import commands
 from deniable_collector.commands import collect
 
-
-def fetch(url, body=None):
-    """(status, document) of a request."""
-    request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
-    try:
-        with urllib.request.urlopen(request, timeout=30) as response:
-            return response.status, json.load(response)
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, json.load(error)
+from .devices import fetch
 
 
 @pytest.fixture

@@ -180,7 +180,7 @@ def test_nothing_is_kept_of_a_sender_that_is_refused(client, batch, monkeypatch)
 
     with monkeypatch.context() as patch:
         patch.setattr(client.app, "admit", refuse)
-        patch.setattr(client.app, "hold", held.append)
+        patch.setattr(client.app, "reserve", held.append)
         whole = batch()
         found = talk(client, whole[:-20], whole[-20:], HEALTH, answers=2)
     assert [status for status, _, _ in found] == [401, 200]
@@ -237,8 +237,8 @@ def test_a_server_that_ends_answers_first(client, store, batch, monkeypatch):
 
 def test_a_bug_behind_the_short_way(client, batch, monkeypatch, caplog):
     """An error while a batch is read is a problem document, and the connection goes on."""
-    intake = client.app._reception.intake
-    monkeypatch.setattr(intake, "glance", lambda body: 1 / 0)
+    intake = client.app._batch_reader.intake
+    monkeypatch.setattr(intake, "read_fast", lambda body: 1 / 0)
     found = talk(client, batch(), HEALTH, answers=2)
     assert [status for status, _, _ in found] == [500, 200]
     assert found[0][2]["type"] == "urn:deniable:problem:internal"

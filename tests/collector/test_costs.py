@@ -20,9 +20,9 @@ from deniable.outbox import BATCH_REPORTS
 from deniable_collector.batches.batch import NAMED
 from deniable_collector.batches.bodies import IntakeError, read_body
 from deniable_collector.intake import Intake
-from deniable_collector.serving.answers import accepted
+from deniable_collector.serving.batch_reader import BatchReader
 from deniable_collector.serving.problems import problem_of
-from deniable_collector.serving.reception import Reception
+from deniable_collector.serving.responses import accepted
 from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
 
@@ -35,35 +35,35 @@ MOST = 3.0
 
 
 @pytest.fixture
-def reception(registry, noon, tmp_path):
+def batch_reader(registry, noon, tmp_path):
     """What stands between a request and the store, at the default limits."""
     with closing(open_store(f"sqlite:///{tmp_path / 'store.db'}")) as store:
-        yield Reception(Intake(registry, store, clock=lambda: noon), Settings())
+        yield BatchReader(Intake(registry, store, clock=lambda: noon), Settings())
 
 
-def answer(reception, body, data):
+def answer(batch_reader, body, data):
     """What the collector answers to one body, from its bytes to the bytes of the answer."""
-    limits = reception.limit(body.media_type, body.encoding), reception.compressed_limit
+    limits = batch_reader.limit(body.media_type, body.encoding), batch_reader.compressed_limit
     try:
         plain = read_body(io.BytesIO(data), body.encoding, *limits)
-        (receipt,) = reception.intake.take([reception.read(body.media_type, plain)])
+        (receipt,) = batch_reader.intake.take([batch_reader.read(body.media_type, plain)])
         return accepted(receipt)
     except IntakeError as error:
         return problem_of(error)
 
 
-def cost(reception, body, times=3):
+def cost(batch_reader, body, times=3):
     """The least seconds of CPU of this thread that it took, of several times; and the answer."""
     least = float("inf")
     for _ in range(times):
         data = body.make(wire.new_batch_id())
         began = time.thread_time()
-        found = answer(reception, body, data)
+        found = answer(batch_reader, body, data)
         least = min(least, time.thread_time() - began)
     return least, found
 
 
-def test_no_body_costs_much_more_than_the_largest_good_one(reception, registry):
+def test_no_body_costs_much_more_than_the_largest_good_one(batch_reader, registry):
     """JSON and binary, plain and compressed, refused and accepted: no body takes more than three
     times the CPU of the largest good one of its type, nor is answered with more than 16 KiB."""
     window, noise = "2026-11-20", random.Random(7).getrandbits
@@ -71,16 +71,16 @@ def test_no_body_costs_much_more_than_the_largest_good_one(reception, registry):
     for name, body in good(registry, window, noise).items():
         # The weekly metric's window is another: its good reports are of a good body's size.
         weekly = body._replace(make=_of_week(body, window)) if "country" in name else body
-        seconds, found = cost(reception, weekly)
+        seconds, found = cost(batch_reader, weekly)
         assert found.status == 202
         assert b'"rejected": []' in found.body, name
         most[body.media_type] = max(most[body.media_type], seconds)
     statuses, dear = set(), {}
     for name, body in hostile(registry, window).items():
-        seconds, found = cost(reception, body)
+        seconds, found = cost(batch_reader, body)
         if seconds > MOST * most[body.media_type]:
             # Once more, in case something else took the machine.
-            seconds, found = cost(reception, body, 10)
+            seconds, found = cost(batch_reader, body, 10)
         if seconds > MOST * most[body.media_type]:
             dear[name] = f"{seconds / most[body.media_type]:.1f}"
         statuses.add(found.status)
@@ -107,36 +107,36 @@ def test_the_tables_are_a_gzip_member():
     assert zlib.decompressobj(31).decompress(packed, 1) == b""
 
 
-def test_a_compressed_body_is_short(reception, registry):
+def test_a_compressed_body_is_short(batch_reader, registry):
     """Before it grows, a compressed body may have a sixteenth of DENIABLE_MAX_BODY, of either type;
     the answer says that it can be sent plain."""
     noise = random.Random(3)
     for kind in (JSON, BINARY):
         body = next(iter(good(registry, "2026-11-20", noise.getrandbits).values()))
         packed = gzip.compress(noise.randbytes(66_000))
-        found = answer(reception, body._replace(media_type=kind, encoding="gzip"), packed)
+        found = answer(batch_reader, body._replace(media_type=kind, encoding="gzip"), packed)
         assert found.status == 413
         assert b"body-too-large" in found.body
         assert b"65536 bytes: send it plain" in found.body
 
 
-def test_a_compressed_body_grows_to_a_bound(reception):
+def test_a_compressed_body_grows_to_a_bound(batch_reader):
     """Decompressed, a body of either type may have DENIABLE_MAX_BODY: a few kilobytes cannot take
     the memory and the time of the largest binary batch, which is sent plain."""
     for kind in (JSON, BINARY):
         for size, words in ((1 << 20, b"not-json malformed-batch"), ((1 << 20) + 1, b"too-large")):
             body = Body(kind, "gzip", None)
-            found = answer(reception, body, gzip.compress(bytes(size)))
+            found = answer(batch_reader, body, gzip.compress(bytes(size)))
             code = json.loads(found.body)["type"].rpartition(":")[2].encode()
             assert code in words or words in code
 
 
-def test_an_answer_names_a_hundred(reception, registry):
+def test_an_answer_names_a_hundred(batch_reader, registry):
     """204 bytes do not bring 130 KB: each path names the first hundred rejections, and counts all
     of them by reason."""
     for name in ("1,000 empty reports", "1,000 windows that are none"):
         body = hostile(registry, "2026-11-20")[name]
-        batch = reception.read(JSON, body.make(wire.new_batch_id()))
+        batch = batch_reader.read(JSON, body.make(wire.new_batch_id()))
         assert [each.index for each in batch.rejected] == list(range(NAMED))
         assert sum(batch.refused.values()) == 1000
         assert set(batch.refused) == {each.reason for each in batch.rejected}

@@ -303,7 +303,10 @@ def test_what_is_published_without_tls():
                     port in ("443:443", "80:80")
                 )
         named = {each.removesuffix("_FILE") for each in re.findall(r"\$\{(DENIABLE_\w+)", text)}
-        assert named <= KNOWN - {"DENIABLE_REGISTRY"} | {"DENIABLE_DASHBOARD_TOKEN"}
+        assert named <= KNOWN - {"DENIABLE_REGISTRY"} | {
+            "DENIABLE_DASHBOARD_TOKEN",
+            "DENIABLE_PUBLIC_URL",
+        }
 
 
 def test_the_shipped_rates():

@@ -326,8 +326,8 @@ def test_clock_jumps(home, registry, new_id, noon):
     labels = [windows.window_at("day", noon + day * 86_400) for day in range(-5, 5)]
     batches = []
     for number in range(300):
-        answer = wire.Answer("browser", fingerprint, labels[number % 10], 0, number % width)
-        batches.append((answer, wire.encode_batch(new_id(), [answer])))
+        report = wire.SealedReport("browser", fingerprint, labels[number % 10], 0, number % width)
+        batches.append((report, wire.encode_batch(new_id(), [report])))
     counted, refused = Counter(), 0
     for _ in range(1_500):
         now[0] = noon + draw.uniform(-3.5, 3.5) * 86_400

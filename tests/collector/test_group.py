@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from deniable_collector.batches.batch import Batch, Receipt
-from deniable_collector.serving.group import GroupCommit, settle
+from deniable_collector.serving.group import GroupCommit, commit_by_shard
 from deniable_collector.stores import StoreError, StoreUnavailable
 
 
@@ -116,7 +116,7 @@ def test_a_bug_in_the_commit_is_told_to_each(monkeypatch):
 
     async def run():
         with closing(GroupCommit(FakeIntake(), 0)) as group:
-            monkeypatch.setattr("deniable_collector.serving.group.settle", broken)
+            monkeypatch.setattr("deniable_collector.serving.group.commit_by_shard", broken)
             tries = [group.take(each) for each in batches("a", "b")]
             outcomes = await asyncio.gather(*tries, return_exceptions=True)
             assert [type(each) for each in outcomes] == [AssertionError] * 2
@@ -138,7 +138,7 @@ def test_a_commit_that_ends_as_none_should(monkeypatch, outcomes):
 
     async def run():
         with closing(GroupCommit(FakeIntake(), 0)) as group:
-            monkeypatch.setattr("deniable_collector.serving.group.settle", broken)
+            monkeypatch.setattr("deniable_collector.serving.group.commit_by_shard", broken)
             tries = [group.take(each) for each in batches("a", "b")]
             found = await asyncio.gather(*tries, return_exceptions=True)
             assert [type(each) for each in found] == [RuntimeError] * 2
@@ -194,9 +194,9 @@ def test_a_bad_batch_fails_alone(error):
             raise error
 
     intake = FakeIntake(trouble)
-    outcomes = settle(intake, batches("a", "b", "c"))
+    outcomes = commit_by_shard(intake, batches("a", "b", "c"))
     assert outcomes == [Receipt("a", 1, 0, ()), error, Receipt("c", 1, 0, ())]
-    assert settle(intake, batches("b")) == [error]
+    assert commit_by_shard(intake, batches("b")) == [error]
     assert intake.groups == [["a", "b", "c"], ["a"], ["b"], ["c"], ["b"]]
 
 
@@ -208,7 +208,7 @@ def test_a_store_that_is_away_fails_all():
         raise error
 
     intake = FakeIntake(trouble)
-    assert settle(intake, batches("a", "b")) == [error, error]
+    assert commit_by_shard(intake, batches("a", "b")) == [error, error]
     assert intake.groups == [["a", "b"]]
 
 
@@ -223,7 +223,7 @@ def test_a_shard_that_is_away_fails_alone():
 
     intake = FakeIntake(trouble)
     intake.shards = 2
-    outcomes = settle(intake, batches("a", "B", "c", "D"))
+    outcomes = commit_by_shard(intake, batches("a", "B", "c", "D"))
     assert outcomes == [Receipt("a", 1, 0, ()), error, Receipt("c", 1, 0, ()), error]
     assert intake.groups == [["a", "c"], ["B", "D"]]
 
@@ -238,7 +238,7 @@ def test_a_store_that_does_not_say_its_shards_fails_all():
             raise error
 
     intake = Silent()
-    assert settle(intake, batches("a", "b")) == [error, error]
+    assert commit_by_shard(intake, batches("a", "b")) == [error, error]
     assert intake.groups == []
 
 
@@ -253,7 +253,7 @@ def test_a_store_that_goes_away_in_between():
             raise away
 
     intake = FakeIntake(trouble)
-    assert settle(intake, batches("a", "b", "c")) == [Receipt("a", 1, 0, ()), away, away]
+    assert commit_by_shard(intake, batches("a", "b", "c")) == [Receipt("a", 1, 0, ()), away, away]
     assert intake.groups == [["a", "b", "c"], ["a"], ["b"]]
 
 

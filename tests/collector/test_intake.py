@@ -412,17 +412,17 @@ def test_no_key_twice(intake, registry, new_id, text):
     assert caught.value.code == "not-json"
 
 
-def test_a_glance_asks_no_store(intake, store, registry, new_id, clock, monkeypatch):
-    """A glance knows only tallies that were met before, and only while they take reports."""
+def test_the_fast_path_asks_no_store(intake, store, registry, new_id, clock, monkeypatch):
+    """The fast path knows only tallies that were met before, and only while they take reports."""
     good = body(new_id(), report(registry["browser"]), report(registry["dark_mode"], row=0))
-    assert intake.glance(good) is None
+    assert intake.read_fast(good) is None
     slow = intake.read(good)
     monkeypatch.setattr(store, "schemes", None)
-    quick = intake.glance(good)
+    quick = intake.read_fast(good)
     assert (quick.id, quick.accepted, quick.rejected) == (slow.id, slow.accepted, ())
-    assert all(map(operator.is_, quick.accepted, intake.glance(good).accepted))
+    assert all(map(operator.is_, quick.accepted, intake.read_fast(good).accepted))
     clock.now = end("2026-11-20") + ID_RETENTION - SKEW + 1
-    assert intake.glance(good) is None
+    assert intake.read_fast(good) is None
 
 
 def binary_body(metric, batch, reports, window="2026-11-20"):
@@ -453,27 +453,27 @@ def test_a_binary_batch_is_counted(intake, store, registry, new_id):
     assert tally.reports == 5
 
 
-def test_a_glance_at_a_binary_batch(intake, store, registry, new_id, clock, monkeypatch):
-    """A glance reads what the strict reader does, in tallies that were met before, while they
+def test_the_fast_path_of_a_binary_batch(intake, store, registry, new_id, clock, monkeypatch):
+    """The fast path reads what the strict reader does, in tallies that were met before, while they
     take reports; and leaves to it what is wrong, too much, or of many rows."""
     browser = registry["browser"]
     good = binary_body(browser, new_id(), [wire.Report(0, 1), wire.Report(0, 4)])
-    assert intake.glance_binary(good) is None
+    assert intake.read_binary_fast(good) is None
     slow = intake.read_binary(good)
     monkeypatch.setattr(store, "schemes", None)
-    quick = intake.glance_binary(good)
+    quick = intake.read_binary_fast(good)
     assert (quick.id, quick.reports, quick.rejected, quick.refused) == (slow.id, 2, (), {})
     assert [each.accepted for each in intake.take([quick])] == [2]
-    assert intake.glance_binary(good[:-1]) is None
-    assert intake.glance_binary(binary_body(browser, new_id(), [])).reports == 0
+    assert intake.read_binary_fast(good[:-1]) is None
+    assert intake.read_binary_fast(binary_body(browser, new_id(), [])).reports == 0
     monkeypatch.setattr(intake, "_max_binary_reports", 1)
-    assert intake.glance_binary(good) is None
+    assert intake.read_binary_fast(good) is None
     monkeypatch.undo()
     monkeypatch.setattr("deniable_collector.intake._FEW_ROWS", 0)
-    assert intake.glance_binary(good) is None
+    assert intake.read_binary_fast(good) is None
     monkeypatch.undo()
     clock.now = end("2026-11-20") + ID_RETENTION - SKEW + 1
-    assert intake.glance_binary(good) is None
+    assert intake.read_binary_fast(good) is None
 
 
 def test_bad_records_are_named_and_counted(intake, store, registry, new_id):
@@ -587,7 +587,7 @@ def test_no_batch_is_miscounted(intake, store, registry, new_id, data):
         return
     batch = intake._read_strictly(text.encode())
     assert intake.read(text.encode()) == batch
-    quick = intake.glance(text.encode())
+    quick = intake.read_fast(text.encode())
     if quick is not None:
         assert (quick.id, quick.accepted, batch.rejected) == (batch.id, batch.accepted, ())
     (receipt,) = intake.take([batch])
@@ -610,7 +610,7 @@ def test_no_bytes_escape(intake, registry, data):
         changed[place : place + data.draw(st.integers(0, 3))] = piece
         if not changed:
             break
-    quick = intake.glance(bytes(changed))
+    quick = intake.read_fast(bytes(changed))
     try:
         batch = intake._read_strictly(bytes(changed))
     except IntakeError as error:

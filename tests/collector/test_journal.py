@@ -58,13 +58,13 @@ class Batches:
         self.window = windows.window_at("day", time.time() - 86_400)
         self.bodies, self.cells = [], []
         for _ in range(number):
-            answers, cells = [], Counter()
+            reports, cells = [], Counter()
             for name in draw.sample(["browser", "dark_mode"], draw.randint(1, 2)):
                 scheme = registry[name].scheme
                 column = draw.randrange(scheme.mechanism.rows[0].width)
-                answers.append(wire.Answer(name, scheme.fingerprint, self.window, 0, column))
+                reports.append(wire.SealedReport(name, scheme.fingerprint, self.window, 0, column))
                 cells.update({(name, self.window, 0, place): 1 for place in (-1, column)})
-            self.bodies.append(wire.encode_batch(wire.new_batch_id(), answers))
+            self.bodies.append(wire.encode_batch(wire.new_batch_id(), reports))
             self.cells.append(cells)
 
     def send(self, collector):

@@ -15,11 +15,13 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 import deniable
 from deniable import windows
 from deniable_collector.batches.batch import REASONS
+from deniable_collector.operation.metrics import _AllProcesses
 
 TYPE = {"Content-Type": "application/json"}
 
@@ -331,3 +333,12 @@ def test_a_reload_takes_the_new_registry(measured, tmp_path, batch, until):
     samples, _ = scrape(private)
     assert value(samples, "deniable_reports_total", outcome="accepted") == 2
     assert collector.stop() == 0
+
+
+def test_a_process_that_starts_is_no_error(tmp_path, monkeypatch):
+    """A file that a starting process has created, and not yet filled, is left out of a scrape."""
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path))
+    registry = CollectorRegistry()
+    _AllProcesses(registry)
+    (tmp_path / "counter_1.db").touch()
+    assert list(registry.collect()) == []

@@ -1,4 +1,4 @@
-"""The OpenAPI file is what the collector does: every route, answer, code, reason and limit."""
+"""The OpenAPI file is what the collector does: every route, response, code, reason and limit."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def test_every_problem_has_a_vector():
-    """The answers that devices are tested with hold each problem of the collector."""
+    """The responses that devices are tested with hold each problem of the collector."""
     path = Path(__file__).parents[2] / "client" / "vectors" / "wire.json"
     cases = json.loads(path.read_text(encoding="utf-8"))["answers"]["problems"]
     known = DOCUMENT["x-problems"]
@@ -75,7 +75,7 @@ def test_every_route_is_described_and_no_other(registry, store):
 
 
 def test_every_problem_is_described_and_no_other():
-    """The codes are those in the code, each with its status, and each of an operation's answers
+    """The codes are those in the code, each with its status, and each of an operation's responses
     names the codes of its status."""
     sources = "\n".join(file.read_text(encoding="utf-8") for file in SOURCES.rglob("*.py"))
     calls = re.findall(r"(?:IntakeError|problem)\(\s*\"([a-z0-9-]+)\",\s*(\d{3})", sources)
@@ -162,9 +162,9 @@ def address(request, new_collector) -> str:
     return new_collector(DENIABLE_WORKERS="1").address
 
 
-def test_answers_conform(address):
+def test_responses_conform(address):
     """Requests that schemathesis makes of the file, good ones and bad ones (the same in each
-    run), meet no 5xx on either route, and every answer is one that the file describes."""
+    run), meet no 5xx on either route, and every response is one that the file describes."""
     with urllib.request.urlopen(f"{address}/v1/openapi.json", timeout=30) as response:
         schema = schemathesis.openapi.from_dict(json.load(response))
     seen = set()

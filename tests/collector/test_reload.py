@@ -6,8 +6,6 @@ import json
 import os
 import re
 import signal
-import urllib.error
-import urllib.request
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,6 +14,8 @@ import pytest
 from deniable_collector import inherited
 from deniable_collector.app import create_app
 from deniable_collector.settings import Settings
+
+from .devices import fetch
 
 THREADS = (
     *("-m", "gunicorn", "-c", "python:deniable_collector.gunicorn_conf"),
@@ -28,17 +28,6 @@ description = "A new question."
 epsilon = 1.0
 lifetime_epsilon = 8.0
 """
-
-
-def fetch(url, body=None):
-    """(status, document) of a request."""
-    request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
-    try:
-        with urllib.request.urlopen(request, timeout=30) as response:
-            return response.status, json.load(response)
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, json.load(error)
 
 
 def workers(collector):

@@ -108,10 +108,10 @@ def test_a_store_that_lost_its_memory_gets_the_schemes_again(
         earlier, browser = shelf(8), registry["browser"]
         reader.publish({"browser": [earlier]})
         intake = Intake(registry, store, clock=lambda: now[0])
-        answer = wire.Answer("browser", browser.scheme.fingerprint, "2026-11-20", 0, 1)
+        report = wire.SealedReport("browser", browser.scheme.fingerprint, "2026-11-20", 0, 1)
 
         def send():
-            intake.take([intake.read(wire.encode_batch(new_id(), [answer]))])
+            intake.take([intake.read(wire.encode_batch(new_id(), [report]))])
 
         send()
         client.flushall()

@@ -14,7 +14,7 @@ import pytest
 from deniable import wire
 from deniable_collector.batches.batch import Receipt
 from deniable_collector.intake import Intake
-from deniable_collector.serving.group import settle
+from deniable_collector.serving.group import commit_by_shard
 from deniable_collector.stores import StoreUnavailable, driver, open_store
 from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey, shard_of
 
@@ -148,7 +148,7 @@ def test_resharding_under_load(harmed, scheme, prefix, publish, noon, until):
         new = harmed.add()
         place = f"127.0.0.1:{harmed.nodes[0].port}"
         harmed.cli("add-node", f"127.0.0.1:{new.port}", place)
-        harmed.settle()
+        harmed.wait_for_agreement()
         # Slots of 5461 and more: those of the shards 2 and 6 are 5649 and 5781.
         harmed.cli(
             *("reshard", place, "--cluster-from", source.id, "--cluster-to", new.id),
@@ -169,7 +169,7 @@ def test_a_failover_that_is_asked_for(harmed, scheme, prefix, publish, noon, unt
         replica.ask("CLUSTER", "FAILOVER")
         until(lambda: harmed.owner(f"{prefix}:{{0}}:x") is replica, "no failover")
         writers.progress(until)
-        harmed.settle()
+        harmed.wait_for_agreement()
     assert sums(harmed.url, prefix, scheme) == counted(writers)
 
 
@@ -188,7 +188,7 @@ def test_a_batch_waits_for_its_replica(harmed, scheme, prefix, publish, noon, mo
                     store.fold(commit(scheme, batch), noon)
         finally:
             replica.process.send_signal(signal.SIGCONT)
-        harmed.settle()
+        harmed.wait_for_agreement()
         assert store.fold(commit(scheme, batch), noon) == {batch}
     assert sums(harmed.url, prefix, scheme)[0] == 1
 
@@ -235,17 +235,17 @@ def test_a_shard_whose_node_is_away(new_cluster, registry, prefix, noon, monkeyp
         lost = {
             shard for shard in range(SHARDS) if cluster.owner(f"{prefix}:{{{shard}}}:x") is away
         }
-        answer = wire.Answer("browser", browser.scheme.fingerprint, WINDOW, 0, 1)
+        report = wire.SealedReport("browser", browser.scheme.fingerprint, WINDOW, 0, 1)
 
         def batches():
             ids = [secrets.token_hex(16) for _ in range(60)]
-            return [intake.read(wire.encode_batch(each, [answer])) for each in ids]
+            return [intake.read(wire.encode_batch(each, [report])) for each in ids]
 
         warm, sent = batches(), batches()
-        assert all(isinstance(each, Receipt) for each in settle(intake, warm))
+        assert all(isinstance(each, Receipt) for each in commit_by_shard(intake, warm))
         away.process.send_signal(signal.SIGSTOP)
         try:
-            first = settle(intake, sent)
+            first = commit_by_shard(intake, sent)
         finally:
             away.process.send_signal(signal.SIGCONT)
         for batch, outcome in zip(sent, first, strict=True):
@@ -254,10 +254,10 @@ def test_a_shard_whose_node_is_away(new_cluster, registry, prefix, noon, monkeyp
             else:
                 assert outcome.accepted == 1
         assert {type(outcome) for outcome in first} == {Receipt, StoreUnavailable}
-        cluster.settle()
+        cluster.wait_for_agreement()
 
         def again():
-            return [each for each in settle(intake, sent) if isinstance(each, Exception)]
+            return [each for each in commit_by_shard(intake, sent) if isinstance(each, Exception)]
 
         until(lambda: not again(), "the shard does not come back")
         assert store.tally("browser", browser.scheme.fingerprint, [WINDOW]).reports == 120

@@ -11,7 +11,7 @@ from deniable import WireError
 from deniable.mechanisms import Packing, Report, Row
 from deniable.wire import pack_columns, unpack_columns
 from deniable_collector.batches import common
-from deniable_collector.batches.catalogue import Place
+from deniable_collector.batches.catalogue import OpenTally
 from deniable_collector.batches.common import CommonReports
 from deniable_collector.batches.typed import TypedReport, read_columns
 from deniable_collector.stores.base import TallyKey, TallyRowKey
@@ -64,7 +64,7 @@ class FakeCatalogue:
         if now > closes:
             return None
         keys = (TallyRowKey(TallyKey(metric, scheme, window), 0),)
-        return Place((Row(50, Packing.INDEX),), keys, 0.0, closes)
+        return OpenTally((Row(50, Packing.INDEX),), keys, 0.0, closes)
 
 
 def report(metric, columns):

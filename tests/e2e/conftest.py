@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -158,7 +159,11 @@ def showcase_page(
         DENIABLE_DASHBOARD_TOKEN=SHOWCASE_TOKEN,
         DENIABLE_DASHBOARD_LOGIN_LINK="1",
     )
-    environ.setdefault("DENIABLE_DASHBOARD_BIND", "127.0.0.1:0")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        free = f"127.0.0.1:{probe.getsockname()[1]}"
+    bind = environ.setdefault("DENIABLE_DASHBOARD_BIND", free)
+    environ.setdefault("DENIABLE_PUBLIC_URL", f"http://{bind}")
     environ.setdefault("DENIABLE_DASHBOARD_FRAME_ANCESTORS", "https://wiki.acme.example")
     del sys.modules["showcase"]
     return dashboard_page()

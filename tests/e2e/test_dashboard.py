@@ -56,7 +56,7 @@ def test_a_person_finds_the_numbers(
     names = [each.text for each in browser.find_elements("css selector", ".metric h2")]
     assert names == ["browser", "dark_mode", "language"]
     assert len(browser.find_elements("css selector", ".metric .chart[role=img]")) == 3
-    assert "2,000 answers" in browser.find_element("css selector", ".metric .facts").text
+    assert "2,000 reports" in browser.find_element("css selector", ".metric .facts").text
     follow(browser, "link text", "language")
 
     chart = browser.find_element("css selector", ".chart.large")

@@ -1,4 +1,4 @@
-"""The dashboard over weeks of answers, in a real browser without JavaScript: trends, changes,
+"""The dashboard over weeks of reports, in a real browser without JavaScript: trends, changes,
 filters, strings and the planner."""
 
 from __future__ import annotations

@@ -237,12 +237,12 @@ def serving(world: World) -> World:
         (line,) = [each for each in of("deniable") if each.command.split()[1] == name]
         address = world.collector if name == "collect" else world.dashboard
         world.serve(line.command, address + probe)
-    answer(world.folder)
+    report(world.folder)
     return world
 
 
-def answer(folder: Path) -> None:
-    """Put three days of November's answers into the collector's store, drawn with seed 1, and an
+def report(folder: Path) -> None:
+    """Put three days of November's reports into the collector's store, drawn with seed 1, and an
     empty store beside it."""
     rng = np.random.default_rng(1)
     registry = Registry.load(folder / "metrics.toml")
@@ -280,7 +280,7 @@ def test_each_command_runs(serving: World, line: Line) -> None:
 
 @pytest.mark.parametrize("line", of("curl"), ids=lambda line: line.command)
 def test_each_request_is_answered(serving: World, line: Line) -> None:
-    """Every `curl` of a page gets an answer that is no error."""
+    """Every `curl` of a page gets a response that is no error."""
     if shutil.which("curl") is None:
         if os.environ.get("DENIABLE_REQUIRE_ALL") == "1":
             pytest.fail("curl is needed")

@@ -45,6 +45,8 @@ PLAIN = {
     r"stands? on the ground floor": "depends on",
     r"(disk|file|reader|lock) is in the way": "does not work, or: prevents it",
     r"is told by `": "called as by",
+    r"\b(one|first|fewer|many|few|usual|honest|remembered|\}|\d) answers?\b": "report",
+    r"\bdevices?( have| has| that)? answer": "report",
 }
 """What readers stumbled over, as a pattern -> what to write instead."""
 
@@ -52,7 +54,9 @@ CHINESE = {
     "对半": "五五开",
     "标准误差": "标准误",
     "几率": "胜算（odds）",
-    "被询问": "作答",
+    "被询问": "上报",
+    "回答(?!“是”)": "上报",
+    "作答": "上报",
     "通常的一年": "典型的一年",
     "都不突出": "无法与噪声区分",
     "在别处展示": "嵌入与分享",

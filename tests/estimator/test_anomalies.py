@@ -137,9 +137,9 @@ def test_the_default_level_is_kept(name: str) -> None:
 
 
 def test_memory_over_windows_raises_no_alarm() -> None:
-    """Devices that answer again out of the same memory, in the same row, look honest.
+    """Devices that report again out of the same memory, in the same row, look honest.
 
-    200 devices in 64 rows answer 10 times each: rows differ far more than 2,000 independent
+    200 devices in 64 rows report 10 times each: rows differ far more than 2,000 independent
     reports would; 100 tallies, seed 3, alarms at .05 at most a binomial tail of 1e-4.
     """
     rng = np.random.default_rng(3)

@@ -129,6 +129,18 @@ def test_both_ends_are_told_in_the_direction_of_the_change() -> None:
             assert sorted(re.findall(r"\d+\.\d+", text)) == numbers
 
 
+def test_both_periods_are_part_of_a_comparison() -> None:
+    """Variances of both add up, and the document tells the reports and windows of each."""
+    rng = np.random.default_rng(10)
+    before, after = drawn([0.2, 0.8], 500, rng), drawn([0.4, 0.6], 9000, rng, "2026-11-17")
+    found = compare(before, after)
+    assert found.std_error == pytest.approx(np.hypot(before.std_error, after.std_error))
+    document = found.to_dict()
+    for name, period in (("before", before), ("after", after)):
+        assert document[name]["n"] == period.n
+        assert document[name]["windows"] == list(period.windows)
+
+
 def test_an_end_beside_zero_is_not_zero() -> None:
     """A change that barely is one is not told with an interval that seems to begin at zero."""
     rng = np.random.default_rng(8)
@@ -164,14 +176,25 @@ def test_values_are_matched_by_name() -> None:
     found = compare(large, small)
     assert found.values == small.values
     assert found.difference == pytest.approx(small.share - large.share[:3])
+    later = replace(small, windows=("2026-11-18",), values=("v2", "gone", "v0"))
+    found, backwards = compare(large, later), compare(later, large)
+    assert found.values == ("v2", "v0")
+    assert backwards.values == ("v0", "v2")
+    expected = later.share[[0, 2]] - large.share[[2, 0]]
+    assert found.difference == pytest.approx(expected)
+    assert backwards.difference == pytest.approx(-expected[::-1])
+    assert found.low == pytest.approx(-backwards.high[::-1])
+    assert found.high == pytest.approx(-backwards.low[::-1])
+    assert found.std_error == pytest.approx(backwards.std_error[::-1])
 
 
 def test_what_cannot_be_compared_is_refused() -> None:
     """A window with itself, another metric and another level raise."""
     rng = np.random.default_rng(6)
     one = drawn([0.5, 0.5], 100, rng)
-    with pytest.raises(EstimateError, match="2026-11-16"):
-        compare(one, one)
+    several = replace(one, windows=("2026-11-17", "2026-11-16", "2026-11-18"))
+    with pytest.raises(EstimateError, match="both periods hold 2026-11-16"):
+        compare(several, several)
     scheme = Scheme("boolean", design("auto", 2, 1.0), ("true", "false"))
     other = estimate(sample_tally(scheme, np.array([1, 1]), rng, metric="other"), scheme)
     with pytest.raises(EstimateError, match="one metric"):
@@ -181,7 +204,7 @@ def test_what_cannot_be_compared_is_refused() -> None:
         compare(one, wide)
 
 
-def test_without_answers_nothing_is_said() -> None:
+def test_without_reports_nothing_is_said() -> None:
     """A period of no reports gives neither a change nor a number that JSON lacks."""
     rng = np.random.default_rng(7)
     nothing = drawn([0.5, 0.5], 0, rng)
@@ -231,3 +254,157 @@ def test_points_have_the_digits_that_they_deserve(
 ) -> None:
     """No more digits than the uncertainty leaves, and no minus before nothing."""
     assert points(difference, spread) == text
+
+
+def normal(shares: list[float], window: str, *, complete: bool = True) -> Estimate:
+    """An estimate with these shares, each with a standard error of 0.01 and normal noise."""
+    size = len(shares)
+    known = drawn([1 / max(2, size)] * max(2, size), 100, np.random.default_rng(0), window)
+    return replace(
+        known,
+        values=known.values[:size],
+        share=np.array(shares),
+        noise=replace(Noise.none(size), a=np.full(size, 1e-4)),
+        std_error=np.full(size, 0.01),
+        complete=complete,
+    )
+
+
+@pytest.mark.parametrize(
+    ("size", "complete", "family"),
+    [(1, True, 1), (1, False, 1), (2, True, 1), (2, False, 2), (3, True, 3), (3, False, 3)],
+)
+def test_changes_are_corrected_for_the_values_that_are_free(
+    size: int, complete: bool, family: int
+) -> None:
+    """Two values of a complete list count as one, any others each; the ends are not widened."""
+    limit = NormalDist().inv_cdf(1 - 0.025 / family) * 0.01 * 2**0.5
+    for change, changed in ((limit * 0.999, False), (limit * 1.001, True)):
+        old = normal([0.3] * size, "2026-11-16", complete=complete)
+        new = normal([0.3 + change] * size, "2026-11-17", complete=complete)
+        found, back = compare(old, new), compare(new, old)
+        assert found.changed.tolist() == back.changed.tolist() == [changed] * size
+        if size == 2:
+            # The later of the two says how many are free.
+            mixed = compare(replace(old, complete=not complete), new)
+            assert mixed.changed.tolist() == [changed] * size
+        half = NormalDist().inv_cdf(0.975) * 0.01 * 2**0.5
+        assert found.low == pytest.approx(np.full(size, change - half))
+        assert found.high == pytest.approx(np.full(size, change + half))
+        assert back.low == pytest.approx(np.full(size, -change - half))
+        assert back.high == pytest.approx(np.full(size, -change + half))
+
+
+MINUS = "\N{MINUS SIGN}"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ends"),
+    [
+        (0.0100, 0.0122, ("+1.0", "+1.2")),
+        (0.0100, 0.0118, ("+1.000", "+1.180")),
+        (0.0, 0.0118, ("0.0", "+1.2")),
+        (-0.0122, 0.0, (f"{MINUS}1.2", "0.0")),
+        (0.0004, 0.02, ("+0.040", "+2.0")),
+        (-0.02, -0.0004, (f"{MINUS}2.0", f"{MINUS}0.040")),
+        (-0.0004, 0.02, ("0.0", "+2.0")),
+        (-0.02, 0.0004, (f"{MINUS}2.0", "0.0")),
+        (0.0, 0.0010, ("0.000", "+0.100")),
+        (-0.0010, 0.0, (f"{MINUS}0.100", "0.000")),
+        (-0.0005, 0.0005, (f"{MINUS}0.050", "+0.050")),
+        (-2.0, -1.0, (f"{MINUS}200.0", f"{MINUS}100.0")),
+        (1.0, 2.0, ("+100.0", "+200.0")),
+        (1.0, 1.0010, ("+100.000", "+100.100")),
+    ],
+)
+def test_ends_have_the_digits_of_half_their_distance(
+    low: float, high: float, ends: tuple[str, str]
+) -> None:
+    """As many as it leaves, and more at an end beside zero on whose side the whole interval is."""
+    one, two = normal([0.3, 0.7], "2026-11-16"), normal([0.4, 0.6], "2026-11-17")
+    found = replace(compare(one, two), low=np.array([low, 0]), high=np.array([high, 0]))
+    assert found.ends(0) == ends
+
+
+def test_the_change_is_told_with_the_digits_of_its_interval() -> None:
+    """Half of the interval says how many digits the change itself has."""
+    one, two = normal([0.3, 0.7], "2026-11-16"), normal([0.4, 0.6], "2026-11-17")
+    found = replace(
+        compare(one, two),
+        difference=np.array([0.0111, -0.0109]),
+        low=np.array([0.0100, -0.0118]),
+        high=np.array([0.0122, -0.0100]),
+    )
+    assert found.describe(0) == "up 1.1 points (95 % CI +1.0 to +1.2)"
+    assert found.describe(1) == f"down 1.090 points (95 % CI {MINUS}1.180 to {MINUS}1.000)"
+
+
+def test_an_interval_that_touches_zero_is_no_change() -> None:
+    """Where zero is an end, or inside, no value is said to be significant or not."""
+    one, two = normal([0.3, 0.7], "2026-11-16"), normal([0.3, 0.7], "2026-11-17")
+    for low, high, told in (
+        (0.0, 0.02, "95 % CI 0.0 to +2.0 points)"),
+        (-0.02, 0.0, f"95 % CI {MINUS}2.0 to 0.0 points)"),
+        (-0.02, 0.02, f"95 % CI {MINUS}2.0 to +2.0 points)"),
+        (0.01, 0.03, "95 % CI +1.0 to +3.0 points; not significant among 2 values)"),
+        (-0.03, -0.01, f"95 % CI {MINUS}3.0 to {MINUS}1.0 points; not significant among 2 values)"),
+    ):
+        found = replace(compare(one, two), low=np.full(2, low), high=np.full(2, high))
+        assert found.describe(0) == f"{NO_CHANGE} ({told}"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "notes"),
+    [
+        (["2026-11-16"], ["2026-11-23"], 0),
+        (["2026-11-16"], ["2026-11-17"], 1),
+        (["2026-11-16", "2026-11-17"], ["2026-11-23", "2026-11-24"], 0),
+        (["2026-11-16", "2026-11-17"], ["2026-11-23"], 1),
+        (["2026-11-16", "2026-11-17"], ["2026-11-10", "2026-11-24", "2026-11-09", "2026-11-23"], 0),
+        (["2026-11-16", "2026-11-17"], ["2026-11-10", "2026-11-24", "2026-11-23"], 1),
+        (["2026-W47"], ["2026-W48"], 0),
+    ],
+)
+def test_other_weekdays_are_noted(before: list[str], after: list[str], notes: int) -> None:
+    """A note says where the two periods hold other weekdays, or the same in other parts."""
+    one, two = (
+        replace(normal([0.3, 0.7], each[0]), windows=tuple(each)) for each in (before, after)
+    )
+    for found in (compare(one, two), compare(two, one)):
+        assert len(found.notes) == notes
+        assert found.to_dict()["notes"] == list(found.notes)
+
+
+def test_tables_hold_every_number() -> None:
+    """Each row of the document and of the CSV has the numbers of its value, under their names, and
+    the CSV what both periods are based on."""
+    one = replace(normal([0.3, 0.7], "2026-11-16"), windows=("2026-11-15", "2026-11-16"))
+    found = compare(one, normal([0.4, 0.6], "2026-11-18"))
+    document = found.to_dict()
+    assert document["metric"] == "m"
+    assert (document["level"], document["together"]) == (0.95, True)
+    assert compare(one, found.after, together=False).to_dict()["together"] is False
+    rows = list(csv.DictReader(io.StringIO(found.to_csv())))
+    for place, (told, row) in enumerate(zip(document["values"], rows, strict=True)):
+        expected = {
+            "value": ("true", "false")[place],
+            "before": found.share_before[place],
+            "after": found.share_after[place],
+            "difference": found.difference[place],
+            "std_error": found.std_error[place],
+            "low": found.low[place],
+            "high": found.high[place],
+            "changed": True,
+        }
+        assert told == expected
+        basis = {
+            "n_before": one.n,
+            "first_before": "2026-11-15",
+            "last_before": "2026-11-16",
+            "n_after": found.after.n,
+            "first_after": "2026-11-18",
+            "last_after": "2026-11-18",
+        }
+        assert row == {name: str(cell) for name, cell in (expected | basis).items()}
+    assert found.share_before.tolist() == [0.3, 0.7]
+    assert found.share_after.tolist() == [0.4, 0.6]

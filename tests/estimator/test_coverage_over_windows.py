@@ -35,13 +35,13 @@ from deniable_estimator.sampling import SAMPLERS
 DAYS = windows.span("day", date(2026, 1, 5), date(2027, 1, 4))
 """The first is a Monday."""
 
-Answered: TypeAlias = NDArray[np.bool_]
-"""Whether a device answers in a window, shape (devices, windows)."""
+Reported: TypeAlias = NDArray[np.bool_]
+"""Whether a device reports in a window, shape (devices, windows)."""
 
 Held: TypeAlias = NDArray[np.int64]
 """The value of a device in a window, of the same shape."""
 
-Crowd: TypeAlias = Callable[[np.random.Generator], Answered]
+Crowd: TypeAlias = Callable[[np.random.Generator], Reported]
 
 Turns: TypeAlias = list[tuple[Scheme, range]]
 """Schemes, and the windows in which each was in force."""
@@ -105,7 +105,7 @@ def declared(more: str, cap: float | None = None) -> Registry:
     )
 
 
-def answering(
+def reporting(
     rng: np.random.Generator,
     devices: int,
     windows: int,
@@ -113,23 +113,23 @@ def answering(
     most: int | None = None,
     since: NDArray[np.int64] | None = None,
     until: NDArray[np.int64] | None = None,
-) -> Answered:
+) -> Reported:
     """Which devices report in which windows: each tosses its coin until its ledger is spent."""
-    answered = rng.random((devices, windows), np.float32) < rate
+    reported = rng.random((devices, windows), np.float32) < rate
     window = np.arange(windows)
     if since is not None:
-        answered &= window >= since[:, None]
+        reported &= window >= since[:, None]
     if until is not None:
-        answered &= window < until[:, None]
+        reported &= window < until[:, None]
     if most is not None:
-        answered &= np.cumsum(answered, axis=1) <= most
-    return answered
+        reported &= np.cumsum(reported, axis=1) <= most
+    return reported
 
 
 def rows_of(
-    scheme: Scheme, items: Sequence[Any], held: Held, answered: Answered, rng: np.random.Generator
+    scheme: Scheme, items: Sequence[Any], held: Held, reported: Reported, rng: np.random.Generator
 ) -> tuple[TallyRow, ...]:
-    """The sum of all reports of devices that hold these values and answer in these windows."""
+    """The sum of all reports of devices that hold these values and report in these windows."""
     mechanism, size = scheme.mechanism, len(items)
     sample = SAMPLERS[mechanism.name]
     if isinstance(mechanism, MemoizedSubsetSelection):
@@ -139,31 +139,31 @@ def rows_of(
         other = (values + rng.integers(1, size, values.shape)) % size
         held = np.take_along_axis(np.where(truthful, values, other), held, axis=1)
         mechanism, sample = mechanism.fresh, subset_selection.sample_rows
-    return sample(mechanism, items, np.bincount(held[answered], minlength=size), rng)
+    return sample(mechanism, items, np.bincount(held[reported], minlength=size), rng)
 
 
 def collected(
     turns: Turns,
     items: Sequence[Any],
     held: Held,
-    answered: Answered,
+    reported: Reported,
     rng: np.random.Generator,
 ) -> Collected:
     """What devices report that hold these values: under each scheme in its windows."""
     store = Collected()
     for scheme, within in turns:
         place = slice(within.start, within.stop)
-        rows = rows_of(scheme, items, held[:, place], answered[:, place], rng)
-        reports = zip(DAYS[place], answered[:, place].sum(axis=0).tolist(), strict=True)
+        rows = rows_of(scheme, items, held[:, place], reported[:, place], rng)
+        reports = zip(DAYS[place], reported[:, place].sum(axis=0).tolist(), strict=True)
         store.add(scheme, rows, {day: n for day, n in reports if n})
     return store
 
 
-def holding(rng: np.random.Generator, shares: Sequence[float], answered: Answered) -> Held:
+def holding(rng: np.random.Generator, shares: Sequence[float], reported: Reported) -> Held:
     """A value for each device, the same in all windows."""
-    devices = len(answered)
+    devices = len(reported)
     held = rng.choice(len(shares), (devices, 1), p=np.array(shares))
-    return np.broadcast_to(held, answered.shape)
+    return np.broadcast_to(held, reported.shape)
 
 
 def covered(
@@ -180,10 +180,10 @@ def covered(
     shares = np.array(truth)
     count = np.zeros(len(shares))
     for _ in range(populations):
-        answered = crowd(rng)
-        held = hold(rng, truth, answered)
-        each = turns or [(registry["m"].scheme, range(answered.shape[1]))]
-        found = read(collected(each, each[0][0].items, held, answered, rng), registry, "m")
+        reported = crowd(rng)
+        held = hold(rng, truth, reported)
+        each = turns or [(registry["m"].scheme, range(reported.shape[1]))]
+        found = read(collected(each, each[0][0].items, held, reported, rng), registry, "m")
         count += (found.low <= shares) & (shares <= found.high)
     return count / populations
 
@@ -198,40 +198,40 @@ CROWDS: dict[str, tuple[str, list[float], Crowd]] = {
     "every device, 8 windows": (
         f"{BOOLEAN}\nepsilon = 1.0\nlifetime_epsilon = 8.0",
         HALVES,
-        lambda rng: answering(rng, 2000, 8),
+        lambda rng: reporting(rng, 2000, 8),
     ),
     "little noise, 30 windows": (
         f"{BOOLEAN}\nepsilon = 4.0\nlifetime_epsilon = 120.0",
         HALVES,
-        lambda rng: answering(rng, 1000, 30),
+        lambda rng: reporting(rng, 1000, 30),
     ),
     "a ledger that ends all": (
         f"{BOOLEAN}\nepsilon = 4.0\nlifetime_epsilon = 32.0\nsample_rate = 0.6",
         HALVES,
-        lambda rng: answering(rng, 1000, 30, 0.6, 8),
+        lambda rng: reporting(rng, 1000, 30, 0.6, 8),
     ),
     "a ledger that ends some": (
         f"{BOOLEAN}\nepsilon = 4.0\nlifetime_epsilon = 8.0\nsample_rate = 0.04",
         HALVES,
-        lambda rng: answering(rng, 1500, 30, 0.04, 2),
+        lambda rng: reporting(rng, 1500, 30, 0.04, 2),
     ),
     "2 % of the devices a day, a year": (
         f"{FIVE}\nepsilon = 1.0\nlifetime_epsilon = 8.0\nsample_rate = 0.02",
         FALLING,
-        lambda rng: answering(rng, 250, 365, 0.02, 8),
+        lambda rng: reporting(rng, 250, 365, 0.02, 8),
     ),
     "a crowd that grows": (
         f"{BOOLEAN}\nepsilon = 4.0\nlifetime_epsilon = 120.0\nsample_rate = 0.7",
         HALVES,
-        lambda rng: answering(rng, 1000, 30, 0.7, since=np.arange(1000) * 30 // 1000),
+        lambda rng: reporting(rng, 1000, 30, 0.7, since=np.arange(1000) * 30 // 1000),
     ),
     "memory": (
         f'{BOOLEAN}\nepsilon = 2.0\nlifetime_epsilon = 3.0\nlongitudinal = "memoize"',
         HALVES,
-        lambda rng: answering(rng, 1000, 20),
+        lambda rng: reporting(rng, 1000, 20),
     ),
 }
-"""The metric, its shares, and who answers when. All devices stay, and so do their values."""
+"""The metric, its shares, and who reports when. All devices stay, and so do their values."""
 
 
 @pytest.mark.parametrize("name", CROWDS)
@@ -280,7 +280,7 @@ def test_schemes_that_the_same_devices_used_in_turn(name: str) -> None:
     that are added as if other devices had used the second scheme covered .83 with memory.
     """
     found = covered(
-        *(declared(metric_of(name)), HALVES, lambda rng: answering(rng, 1000, 20)),
+        *(declared(metric_of(name)), HALVES, lambda rng: reporting(rng, 1000, 20)),
         *(POPULATIONS, 2, in_turn(*TURNS[name], windows=10)),
     )
     assert (abs(found - 0.95) <= 0.021).all(), found
@@ -290,22 +290,22 @@ STAYS = np.random.default_rng(0).integers(0, 30, 1000)
 """When each of 1,000 devices comes; it leaves ten windows later."""
 
 NEARLY = SubsetSelection.design(2, 4.0).threshold - 1000
-"""Of a scheme that reveals hardly less: it costs as many answers."""
+"""Of a scheme that reveals hardly less: it costs as many reports."""
 
 CAUTIOUS: dict[str, tuple[str, Crowd, Turns | None]] = {
     "devices that come and go": (
         f"{BOOLEAN}\nepsilon = 4.0\nlifetime_epsilon = 120.0",
-        lambda rng: answering(rng, 1000, 40, since=STAYS, until=STAYS + 10),
+        lambda rng: reporting(rng, 1000, 40, since=STAYS, until=STAYS + 10),
         None,
     ),
     "a budget spent under the first scheme": (
         f"{BOOLEAN}\nepsilon = 4.0\nlifetime_epsilon = 24.0\nsample_rate = 0.8",
-        lambda rng: answering(rng, 1000, 20, 0.8, 6, since=STAYS // 2),
+        lambda rng: reporting(rng, 1000, 20, 0.8, 6, since=STAYS // 2),
         in_turn(SubsetSelection.design(2, 4.0), SubsetSelection(2, 1, NEARLY), windows=10),
     ),
     "two schemes side by side": (
         f"{BOOLEAN}\nepsilon = 4.0\nlifetime_epsilon = 120.0",
-        lambda rng: answering(rng, 1000, 20, since=STAYS // 30, until=STAYS // 30 + 10),
+        lambda rng: reporting(rng, 1000, 20, since=STAYS // 30, until=STAYS // 30 + 10),
         in_turn(SubsetSelection.design(2, 4.0), SubsetSelection(2, 1, NEARLY), windows=10),
     ),
 }
@@ -323,11 +323,11 @@ def test_intervals_are_cautious_where_devices_do_not_stay(name: str) -> None:
     assert (found >= 0.92).all(), found
 
 
-def changing(rng: np.random.Generator, shares: Sequence[float], answered: Answered) -> Held:
+def changing(rng: np.random.Generator, shares: Sequence[float], reported: Reported) -> Held:
     """Each device draws a new value in about a tenth of the windows."""
-    held = rng.choice(len(shares), answered.shape, p=np.array(shares))
-    for window in range(1, answered.shape[1]):
-        keeps = rng.random(len(answered)) > 0.1
+    held = rng.choice(len(shares), reported.shape, p=np.array(shares))
+    for window in range(1, reported.shape[1]):
+        keeps = rng.random(len(reported)) > 0.1
         held[keeps, window] = held[keeps, window - 1]
     return held
 

@@ -56,7 +56,7 @@ def test_steady_windows_raise_no_alarm() -> None:
     for _ in range(200):
         found = history(list(steady(12, rng)), rng)
         alarms += bool(found.anomalous)
-        p += [each.p_value for each in found.windows[-1].verdict.figures if each.name == "answers"]
+        p += [each.p_value for each in found.windows[-1].verdict.figures if each.name == "reports"]
         p += [each.p_value for each in found.windows[-1].verdict.figures if each.name == "jump"]
     assert alarms <= stats.binom.isf(1e-4, 200, 0.001)
     assert len(p) == 400
@@ -79,7 +79,7 @@ def test_a_jump_is_noticed_in_its_window() -> None:
     assert alarms["jump"].value == "d"
     assert alarms["jump"].observed > 2 * alarms["jump"].expected
     assert "the share of d is" in alarms["jump"].text
-    assert alarms["answers"].expected == pytest.approx(20_000, rel=0.1)
+    assert alarms["reports"].expected == pytest.approx(20_000, rel=0.1)
 
 
 def test_a_short_history_is_no_measure() -> None:
@@ -87,7 +87,7 @@ def test_a_short_history_is_no_measure() -> None:
     rng = np.random.default_rng(3)
     found = history(list(steady(LEAST_HISTORY + 1, rng)), rng)
     names = [{figure.name for figure in window.verdict.figures} for window in found.windows]
-    assert names[-1] == {"low", "lowest", "jump", "answers"}
+    assert names[-1] == {"low", "lowest", "jump", "reports"}
     assert all(each == {"low", "lowest"} for each in names[:-1])
 
 
@@ -241,11 +241,11 @@ def looked(label: str, tally: Tally) -> Look:
 
 @pytest.mark.parametrize("crowd", ["one mind", "power law", "varying"])
 def test_many_windows_raise_no_more_alarms_than_one(crowd: str) -> None:
-    """A page of 14 honest days, each with its jump and its number of answers, raises a false alarm
+    """A page of 14 honest days, each with its jump and its number of reports, raises a false alarm
     no more often than it says, at .05: 300 drawn pages with 14 days before them, 5 values, seed 7,
-    in each of three crowds, in the last of which shares and answers vary by a tenth from day to
+    in each of three crowds, in the last of which shares and reports vary by a tenth from day to
     day. At most a binomial tail of 1e-5. There is nothing to spare: where days vary, the jumps of
-    a page by themselves and the answers are below .05 / 14 in 1 % of pages at least (expected
+    a page by themselves and the reports are below .05 / 14 in 1 % of pages at least (expected
     are 2 to 5 %; fewer than 1 % by a chance below .06), and at most as often as .05 allows; in all
     five comparisons."""
     rng = np.random.default_rng(7)
@@ -267,7 +267,7 @@ def test_many_windows_raise_no_more_alarms_than_one(crowd: str) -> None:
     assert all(each.checks == 14 * 4 for each in pages)
     most = stats.binom.isf(1e-5, 300, 0.05)
     assert sum(any(each.verdict.alarms(0.05) for each in page.windows) for page in pages) <= most
-    for name in ("jump", "answers") if crowd == "varying" else ():
+    for name in ("jump", "reports") if crowd == "varying" else ():
         least = [
             min(figure.p_value for day in page.windows for figure in day.verdict.figures
                 if figure.name == name)
@@ -296,14 +296,14 @@ def test_six_thousand_fakes_in_a_day_are_seen_among_many_windows() -> None:
         alarms = {each.name: each for each in found.anomalous[0].verdict.alarms()}
         assert alarms["jump"].value == "v5"
         assert alarms["jump"].observed > 0.3
-        assert alarms["answers"].observed > 1.2 * alarms["answers"].expected
+        assert alarms["reports"].observed > 1.2 * alarms["reports"].expected
         rows = [tallies[label].rows[0] for label in sorted(shown)]
         together = Tally("m", LARGE.fingerprint, tuple(shown), (sum(rows[1:], rows[0]),))
         assert not estimate(together, LARGE).anomalous
 
 
-def test_answers_that_are_still_coming_in_are_no_alarm() -> None:
-    """A newest window with a tenth of the usual answers, whose devices differ from the others,
+def test_reports_that_are_still_coming_in_are_no_alarm() -> None:
+    """A newest window with a tenth of the usual reports, whose devices differ from the others,
     raises no alarm: devices that are offline send later. Seed 9."""
     rng = np.random.default_rng(9)
     shares = 1 / np.arange(1, 13)

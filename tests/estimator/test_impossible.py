@@ -45,7 +45,7 @@ def test_what_lies_beyond_everything_is_impossible() -> None:
     assert expected([1.2, -0.2], 400, BOOLEAN).impossible.all()
     assert not expected([1.02, -0.02], 400, BOOLEAN).impossible.any()
     assert found.to_dict()["values"][0]["impossible"] is True
-    assert found.to_csv().splitlines()[0].endswith(",impossible")
+    assert ",impossible," in found.to_csv().splitlines()[0]
     assert not estimate(sample_tally(SCHEME, np.zeros(6, int), np.random.default_rng(1)), SCHEME) \
         .impossible.any()  # fmt: skip
 

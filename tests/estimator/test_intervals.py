@@ -196,3 +196,13 @@ def test_the_variance_of_a_share_is_a_quadratic_and_never_negative() -> None:
     both = replace(each, kept=each)
     assert both.at(np.array([0.5])).tolist() == [2.0]
     assert both.at(np.array([2.0])).tolist() == [0.0]
+
+
+def test_noise_of_values_with_and_without_reports() -> None:
+    """One report moves a share by 1 / (n (p - q)); where there is none, the variance of a share
+    of 0 is infinite and the rest is 0."""
+    p, q = Fraction(3, 4), Fraction(1, 4)
+    noise = Noise.of(p, q, np.array([100, 0]), 2)
+    assert noise.step.tolist() == [0.02, 0.0]
+    assert noise.a.tolist() == [pytest.approx(0.1875 / 25), np.inf]
+    assert (noise.b.tolist(), noise.c.tolist()) == ([0.01, 0.0], [0.01, 0.0])

@@ -80,9 +80,9 @@ def repeated(mechanism: Mechanism[Any], reports: int, repeats: float) -> Noise:
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])
 def test_variance_is_that_of_two_rounds(share: float) -> None:
-    """The noise of T answers of each device is the variance of its mean, by enumeration.
+    """The noise of T reports of each device is the variance of its mean, by enumeration.
 
-    One device of three answers: its value is drawn, then its memo, then three reports.
+    One device of three reports: its value is drawn, then its memo, then three reports.
     """
     mechanism = MemoizedSubsetSelection.design(4, 1.0, 3.0, k=1)
     (p1, q1), fresh = memo_channel(mechanism), mechanism.fresh
@@ -170,11 +170,11 @@ CLOSED = {
 
 @pytest.mark.parametrize("mechanism", CLOSED.values(), ids=CLOSED)
 def test_intervals_over_windows_cover(mechanism: MemoizedSubsetSelection | BasicRappor) -> None:
-    """Where the same 5,000 devices answer ten times, 95 % intervals cover 95 % of the time.
+    """Where the same 5,000 devices report ten times, 95 % intervals cover 95 % of the time.
 
     250 populations drawn by shares that fall as 1 / rank, seed 8. The coverage of each of
     at most 8 values is above 90 %, 3.6 binomial errors away (alpha below .005 for exact
-    intervals). Intervals that took the answers for independent ones would cover the most
+    intervals). Intervals that took the reports for independent ones would cover the most
     common value less than 85 % of the time.
     """
     size = mechanism.size
@@ -217,7 +217,7 @@ def test_intervals_of_strings_over_windows_cover() -> None:
 
     20,000 devices in 32 cohorts, 30 candidates, 25 populations, seed 3. Of 750 intervals at
     95 % at least 93 % cover (they are somewhat cautious), and of the 100 of the four most
-    common strings 85 %; those that took answers for independent ones cover about 55 % of
+    common strings 85 %; those that took reports for independent ones cover about 55 % of
     these. Each bound is 3 binomial errors away from 95 %, or 6 from 55 %.
     """
     mechanism = MemoizedLocalHashing("city", 32, MemoizedSubsetSelection.design(56, 4.0, 5.0, k=1))

@@ -236,7 +236,7 @@ def test_sampling_and_lifetime() -> None:
     assert some.devices_for_half_width == pytest.approx(50 * full.devices_for_half_width, abs=50)
     assert some.devices_to_detect == pytest.approx(50 * full.devices_to_detect, abs=50)
     assert some.lifetime is not None
-    assert (some.lifetime.answers, some.lifetime.windows) == (8, pytest.approx(400))
+    assert (some.lifetime.reports, some.lifetime.windows) == (8, pytest.approx(400))
     assert full.lifetime is None
 
 

@@ -103,11 +103,11 @@ def test_a_bound_of_an_exact_epsilon_is_rounded_up() -> None:
         (0.5, "month", 6.0, 8),
     ],
 )
-def test_answers_of_a_year(rate: float, window: str, typical: float, most: int) -> None:
-    """A year holds as many answers as windows and coins allow, and no more than the budget."""
+def test_reports_of_a_year(rate: float, window: str, typical: float, most: int) -> None:
+    """A year holds as many reports as windows and coins allow, and no more than the budget."""
     given = one(rate=rate, window=window)
-    assert given.typical_answers == pytest.approx(typical)
-    assert (given.most_answers, given.answers) == (most, 8)
+    assert given.typical_reports == pytest.approx(typical)
+    assert (given.most_reports, given.lifetime_reports) == (most, 8)
     assert given.typical_year.epsilon == pytest.approx(typical)
     assert given.worst_year.epsilon == pytest.approx(8)
     assert given.lifetime is not None
@@ -115,7 +115,7 @@ def test_answers_of_a_year(rate: float, window: str, typical: float, most: int) 
 
 
 def test_without_memory_it_is_the_ledgers_arithmetic() -> None:
-    """One report is the mechanism's epsilon, and a lifetime that times the answers, exactly."""
+    """One report is the mechanism's epsilon, and a lifetime that times the reports, exactly."""
     registry = declared()
     mechanism = registry["dark_mode"].scheme.mechanism
     given = guarantee(registry["dark_mode"])
@@ -138,8 +138,8 @@ def test_with_memory(metric: str, strings: str) -> None:
     assert given.report.epsilon == mechanism.epsilon
     assert given.memory.memo.epsilon == mechanism.lifetime_epsilon <= 4.0
     assert given.each.epsilon == mechanism.fresh_epsilon > given.report.epsilon
-    assert (given.answers, given.lifetime) == (None, None)
-    assert given.most_answers == 366
+    assert (given.lifetime_reports, given.lifetime) == (None, None)
+    assert given.most_reports == 366
     assert given.worst_year.epsilon == pytest.approx(366 * mechanism.fresh_epsilon)
     change = given.memory.change
     assert change is not None
@@ -166,7 +166,10 @@ def test_a_household_adds_up() -> None:
         alone, three = one(metric, memory=True), one(metric, 3, memory=True)
         for name in ("report", "each", "typical_year", "worst_year"):
             assert getattr(three, name).epsilon == pytest.approx(3 * getattr(alone, name).epsilon)
-        assert (three.answers, three.most_answers) == (alone.answers, alone.most_answers)
+        assert (three.lifetime_reports, three.most_reports) == (
+            alone.lifetime_reports,
+            alone.most_reports,
+        )
     assert three.memory is not None
     assert three.memory.memo.epsilon == pytest.approx(12.0)
     with pytest.raises(ValueError, match="household"):
@@ -192,8 +195,8 @@ def test_the_cap_bounds_the_sum() -> None:
     assert whole.lifetime is not None
     assert whole.lifetime.epsilon == whole.worst_year.epsilon == 6.0
     browser = whole.metrics[1]
-    assert browser.answers == math.floor(3 / (browser.each.epsilon / 2))
-    assert whole.metrics[0].answers == 3
+    assert browser.lifetime_reports == math.floor(3 / (browser.each.epsilon / 2))
+    assert whole.metrics[0].lifetime_reports == 3
 
 
 def test_words_never_understate() -> None:
@@ -209,9 +212,9 @@ def test_words_never_understate() -> None:
 
 
 def test_the_pace_with_memory() -> None:
-    """Without a budget the metric's expiry is what ends answers."""
+    """Without a budget the metric's expiry is what ends reports."""
     given = one("browser", memory=True)
-    assert pace(given) == "A device answers every day until the metric expires."
+    assert pace(given) == "A device reports every day until the metric expires."
 
 
 @pytest.fixture
@@ -232,7 +235,7 @@ def ask(tmp_path: Path) -> Any:
 def test_command_for_one_metric(ask: Any) -> None:
     """The text has the bounds, who learns what, and what is not covered."""
     text = ask("dark_mode").output
-    for part in ("x 2.72", "73.2 %", "8 answers", "the network", "Not covered", "reinstalled"):
+    for part in ("x 2.72", "73.2 %", "8 reports", "the network", "Not covered", "reinstalled"):
         assert part in text
     assert "times at which" not in text
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deniable_estimator.rappor.counts_file import Counts, read_counts, write_counts
+from deniable_estimator.rappor.counts_file import BitCounts, read_counts, write_counts
 from deniable_estimator.rappor.errors import RapporFileError
 from deniable_estimator.rappor.map_file import read_map
 from deniable_estimator.rappor.params import Params, read_params
@@ -82,7 +82,7 @@ def test_counts_are_read_and_written(tmp_path: Path) -> None:
     write_counts(counts, out)
     again = read_counts(written(tmp_path, "again.csv", out.getvalue()), PARAMS)
     np.testing.assert_array_equal(again.bits, counts.bits)
-    assert isinstance(again, Counts)
+    assert isinstance(again, BitCounts)
 
 
 @pytest.mark.parametrize(

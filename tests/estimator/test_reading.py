@@ -202,14 +202,14 @@ def test_who_may_have_reported_again(
     assert len(versions) == 2
 
 
-def test_a_lifetime_of_memos_is_no_budget_of_earlier_answers(
+def test_a_lifetime_of_memos_is_no_budget_of_earlier_reports(
     store: Store,
     registry: Registry,
     fill: Callable[[Tally, Scheme], None],
     make_tally: Callable[..., Tally],
     current: Scheme,
 ) -> None:
-    """Where a metric has memory now, nothing is known of what ended its fresh answers."""
+    """Where a metric has memory now, nothing is known of what ended its fresh reports."""
     for day in ("2026-11-14", "2026-11-15"):
         fill(make_tally(current, 100, [50, 30, 10, 10], [day]), current)
     text = Path(registry.source).read_text().replace("= 16.0", '= 16.0\nlongitudinal = "memoize"')

@@ -84,11 +84,11 @@ def test_ghosts_stand_last(
 def test_windows_are_counted(
     make_scheme: Callable[..., Scheme], make_tally: Callable[..., Tally]
 ) -> None:
-    """Several windows are shown as a range, with answers instead of devices."""
+    """Several windows are shown as a range, with reports instead of devices."""
     scheme = make_scheme(2, 2.0)
     tally = make_tally(scheme, 1000, [600, 400], ["2026-11-15", "2026-11-16"])
     text = _shown(estimate_view(estimate(tally, scheme)))
-    assert "1,000 answers  ·  2 windows, 2026-11-15 to 2026-11-16" in text
+    assert "1,000 reports  ·  2 windows, 2026-11-15 to 2026-11-16" in text
 
 
 def test_no_reports(make_scheme: Callable[..., Scheme]) -> None:
@@ -109,4 +109,4 @@ def test_plan_in_words() -> None:
     assert "No usable signal" in bad
     assert "not even a share of 100 %" in bad
     assert "10 a window, out of 100 devices" in bad
-    assert "answers 8 times, over about 80 windows" in bad
+    assert "reports 8 times, over about 80 windows" in bad

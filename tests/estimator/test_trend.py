@@ -53,7 +53,7 @@ def test_every_window_is_a_period(store: Store, registry: Registry) -> None:
     """By default the trend runs from the first stored window to the last, gaps included."""
     found = trend(store, registry, "browser", now=LATER)
     assert len(found.periods) == 22
-    assert [period.label for period in found.answered] == list(DAYS)
+    assert [period.label for period in found.reported] == list(DAYS)
     assert not any(period.partial for period in found.periods)
 
 
@@ -64,15 +64,15 @@ def test_a_period_is_the_estimate_of_its_windows(
     with the week before; one of other weekdays is no measure."""
     sunday = date(2026, 11, 22)
     found = trend(store, registry, "browser", last=sunday, by="week", now=LATER)
-    assert [period.label for period in found.answered] == ["2026-W44", "2026-W46", "2026-W47"]
-    assert [period.since for period in found.answered] == [None, None, "2026-W46"]
-    week = found.answered[2]
+    assert [period.label for period in found.reported] == ["2026-W44", "2026-W46", "2026-W47"]
+    assert [period.since for period in found.reported] == [None, None, "2026-W46"]
+    week = found.reported[2]
     days = [day for day in DAYS if day >= "2026-11-16"]
     total = estimate(make_tally(scheme, 3000, [1500, 1500, 150, 150], days), scheme)
     assert week.n == 3000
     assert week.estimate is not None
     assert week.estimate.share == pytest.approx(total.share)
-    before = found.answered[1]
+    before = found.reported[1]
     assert week.change is not None
     assert before.estimate is not None
     assert week.change.low == pytest.approx(compare(before.estimate, total, together=False).low)
@@ -84,12 +84,12 @@ def test_a_day_is_compared_with_its_weekday(store: Store, registry: Registry) ->
     that has no such day before it has none."""
     found = trend(store, registry, "browser", date(2026, 11, 17), date(2026, 11, 20), now=LATER)
     assert [period.label for period in found.periods] == [f"2026-11-{day}" for day in range(17, 21)]
-    assert {period.label: period.since for period in found.answered} == {
+    assert {period.label: period.since for period in found.reported} == {
         "2026-11-17": "2026-11-10",
         "2026-11-20": "2026-11-13",
     }
     whole = trend(store, registry, "browser", now=LATER)
-    assert [period.label for period in whole.answered if period.change is None] == [
+    assert [period.label for period in whole.reported if period.change is None] == [
         "2026-10-30",
         "2026-11-09",
         "2026-11-10",
@@ -99,11 +99,11 @@ def test_a_day_is_compared_with_its_weekday(store: Store, registry: Registry) ->
 
 @pytest.mark.usefixtures("scheme")
 def test_what_is_left_out_counts_nowhere(store: Store, registry: Registry) -> None:
-    """Windows that are left out are no periods with answers, and no part of weeks."""
+    """Windows that are left out are no periods with reports, and no part of weeks."""
     found = trend(store, registry, "browser", without=["2026-11-17"], now=LATER)
-    assert [each.label for each in found.answered] == [d for d in DAYS if d != "2026-11-17"]
+    assert [each.label for each in found.reported] == [d for d in DAYS if d != "2026-11-17"]
     weeks = trend(store, registry, "browser", by="week", without=["2026-11-17"], now=LATER)
-    assert weeks.answered[-1].n == 2000
+    assert weeks.reported[-1].n == 2000
 
 
 @pytest.mark.usefixtures("scheme")
@@ -147,7 +147,7 @@ def test_memory_forbids_intervals_of_changes(
     registry: Registry, store: Store, fill: Callable[[Tally, Scheme], None],
     make_tally: Callable[..., Tally],
 ) -> None:  # fmt: skip
-    """Remembered answers repeat, so their periods are not compared, and a note says why."""
+    """Remembered noise repeats, so their periods are not compared, and a note says why."""
     text = Path(registry.source).read_text()
     remembering = Registry.parse(
         text.replace("epsilon = 2.0\n", 'epsilon = 1.0\nlongitudinal = "memoize"\n', 1)
@@ -160,7 +160,7 @@ def test_memory_forbids_intervals_of_changes(
         fill(make_tally(scheme, 1000, [100] * width, (day,)), scheme)
     found = trend(store, remembering, "browser")
     assert found.memory
-    assert len(found.answered) == 2
+    assert len(found.reported) == 2
     assert all(period.change is None for period in found.periods)
     assert any("not independent" in note for note in found.notes)
 

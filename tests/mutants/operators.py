@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import parso
+from cosmic_ray.operators.exception_replacer import ExceptionReplacer
 from cosmic_ray.operators.operator import Operator
 from cosmic_ray.plugins import get_operator
 
@@ -28,7 +29,7 @@ _CALCULATIONS = (
 _OTHERS = (
     *("ReplaceUnaryOperator_Delete_USub", "ReplaceUnaryOperator_Delete_Not", "AddNot"),
     *("ReplaceTrueWithFalse", "ReplaceFalseWithTrue", "ReplaceAndWithOr", "ReplaceOrWithAnd"),
-    *("ReplaceBreakWithContinue", "ReplaceContinueWithBreak", "ExceptionReplacer"),
+    *("ReplaceBreakWithContinue", "ReplaceContinueWithBreak"),
     *("NumberReplacer", "ZeroIterationForLoop"),
 )
 _TWINS = (
@@ -94,6 +95,15 @@ class SwapName(Operator):
         return ()
 
 
+class NotCaught(ExceptionReplacer):
+    """Lets an exception through, also if a handler of several names it with its module
+    (`redis.TimeoutError`), which cosmic-ray's own does not know."""
+
+    @staticmethod
+    def _name_nodes(node: Any) -> list[Any]:
+        return [each.get_last_leaf() for each in ExceptionReplacer._name_nodes(node)]
+
+
 def _is_call(node: Any) -> bool:
     """A call's parentheses, or an expression that ends in them."""
     if node.type in ("atom_expr", "power", "await_expr"):
@@ -136,6 +146,7 @@ def _of_cosmic_ray() -> Iterator[tuple[str, Operator]]:
 
 
 OPERATORS: dict[str, Operator] = dict(_of_cosmic_ray()) | {
+    "ExceptionReplacer": NotCaught(),
     "DropArgument": DropArgument(),
     "DropStatement": DropStatement(),
     "SwapName": SwapName(),

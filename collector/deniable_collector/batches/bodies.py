@@ -15,7 +15,7 @@ from deniable import DeniableError
 
 __all__ = [
     "IntakeError",
-    "Source",
+    "Readable",
     "check_commas",
     "check_counts",
     "is_compressed",
@@ -61,7 +61,7 @@ class IntakeError(DeniableError):
         super().__init__(detail)
 
 
-class Source(Protocol):
+class Readable(Protocol):
     """Where a body comes from: the readable half of a binary file."""
 
     def read(self, size: int, /) -> bytes: ...
@@ -72,7 +72,7 @@ def is_compressed(encoding: str) -> bool:
     return encoding not in ("", "identity")
 
 
-def read_body(source: Source, encoding: str, limit: int, packed_limit: int) -> bytes:
+def read_body(source: Readable, encoding: str, limit: int, packed_limit: int) -> bytes:
     """The body, of at most `limit` bytes; compressed it has at most `packed_limit`.
 
     `encoding` is a Content-Encoding in lower case, or "".
@@ -158,7 +158,7 @@ def parse(body: bytes) -> dict[str, Any]:
     return document
 
 
-def _pieces(source: Source, limit: int, *, compressed: bool = False) -> list[bytes]:
+def _pieces(source: Readable, limit: int, *, compressed: bool = False) -> list[bytes]:
     pieces: list[bytes] = []
     left = limit + 1
     while left and (piece := source.read(min(_PIECE, left))):

@@ -24,13 +24,13 @@ from deniable_collector.stores.base import (
     TallyRowKey,
 )
 
-__all__ = ["SKEW", "Catalogue", "Place", "Refused"]
+__all__ = ["SKEW", "Catalogue", "OpenTally", "Refused"]
 
 SKEW = 86_400.0
 """Seconds by which a device's clock may run ahead of ours."""
 
 _REFRESH_SECONDS = 60.0
-_PLACES = 10_000
+_OPEN_TALLIES = 10_000
 """How many tallies are cached; the cache is emptied when there are so many."""
 
 
@@ -44,7 +44,7 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True)
-class Place:
+class OpenTally:
     """A tally that accepts reports from `opens` to `closes` (POSIX seconds), and its rows."""
 
     rows: tuple[Row, ...]
@@ -82,7 +82,7 @@ class Catalogue:
         self._schemes: Mapping[str, Mapping[str, Scheme]] | None = None
         self._refreshed = 0.0
         self._published = 0.0
-        self._places: dict[tuple[str, str, str], Place] = {}
+        self._open_tallies: dict[tuple[str, str, str], OpenTally] = {}
 
     def prepare(self) -> None:
         """Publish the registry's schemes and read those of earlier registries, once.
@@ -103,21 +103,23 @@ class Catalogue:
             with suppress(StoreUnavailable):
                 self._store.publish({metric: each.values() for metric, each in known.items()})
 
-    def remembered(self, metric: str, fingerprint: str, window: str, now: float) -> Place | None:
+    def remembered(
+        self, metric: str, fingerprint: str, window: str, now: float
+    ) -> OpenTally | None:
         """The tally, if it is cached and still accepts reports; does not call the store."""
-        place = self._places.get((metric, fingerprint, window))
-        return place if place is not None and place.opens <= now <= place.closes else None
+        tally = self._open_tallies.get((metric, fingerprint, window))
+        return tally if tally is not None and tally.opens <= now <= tally.closes else None
 
-    def find(self, name: str, fingerprint: str, window: str, now: float) -> Place:
+    def find(self, name: str, fingerprint: str, window: str, now: float) -> OpenTally:
         """The tally of that name.
 
         Raises:
             Refused: there is none, or it accepts no reports now.
             StoreUnavailable: the published schemes cannot be read.
         """
-        place = self.remembered(name, fingerprint, window, now)
-        if place is not None:
-            return place
+        tally = self.remembered(name, fingerprint, window, now)
+        if tally is not None:
+            return tally
         metric = self._registry.metrics.get(name)
         if metric is None:
             raise Refused("unknown_metric", "the registry declares no metric of that name")
@@ -126,13 +128,13 @@ class Catalogue:
         if scheme is None:
             raise Refused("unknown_scheme", "the metric has never had a scheme of that name")
         rows = scheme.mechanism.rows
-        tally = TallyKey(name, fingerprint, window)
-        keys = tuple(TallyRowKey(tally, row) for row in range(len(rows)))
-        place = Place(rows, keys, opens, closes)
-        if len(self._places) >= _PLACES:
-            self._places = {}
-        self._places[tally] = place
-        return place
+        key = TallyKey(name, fingerprint, window)
+        keys = tuple(TallyRowKey(key, row) for row in range(len(rows)))
+        tally = OpenTally(rows, keys, opens, closes)
+        if len(self._open_tallies) >= _OPEN_TALLIES:
+            self._open_tallies = {}
+        self._open_tallies[key] = tally
+        return tally
 
     def _scheme(self, metric: str, fingerprint: str) -> Scheme | None:
         known = self._known().get(metric, {})

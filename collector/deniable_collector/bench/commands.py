@@ -17,8 +17,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from deniable import DeniableError, Registry
-from deniable_collector.bench.load import Load, Outcome, run
-from deniable_collector.bench.ramp import FIRST, MOST, Limit, Step, climb, send
+from deniable_collector.bench.load import Load, LoadResult, run
+from deniable_collector.bench.ramp import FIRST, MOST, Limit, RampStep, climb, send
 from deniable_collector.bench.reports import PREFIX, MadeUp, choose
 from deniable_collector.numeric import Real
 from deniable_collector.options import SettingOption
@@ -89,7 +89,7 @@ def ingest(
     url: str, registry: str, names: tuple[str, ...], reports: int, yes: bool, as_json: bool,
     connections: int | None, rate: float, **load: Any,
 ) -> None:  # fmt: skip
-    """Send made-up reports to a collector, measure its answers, and say what limits them.
+    """Send made-up reports to a collector, measure its responses, and say what limits them.
 
     Made-up reports are counted like any others and cannot be removed from a tally. So the
     command uses metrics whose names begin with bench_, and others only if you name them and
@@ -113,7 +113,7 @@ def ingest(
         *(url.rstrip("/") + "/v1/reports",),
         connections=connections or FIRST, rate=rate, headers=headers, **load,
     )  # fmt: skip
-    outcome, found = Outcome(), None
+    outcome, found = LoadResult(), None
     try:
         if connections is None and not rate:
             outcome, found = asyncio.run(_climbed(asked, bodies, console))
@@ -143,10 +143,10 @@ def _agree(real: list[str], url: str) -> None:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _LimitSearch:
     """The steps of a search for the limit, and the limit."""
 
-    steps: list[Step]
+    steps: list[RampStep]
     limit: Limit
 
     def to_dict(self) -> dict[str, object]:
@@ -180,7 +180,7 @@ class _Found:
 
 
 _LIMITS = {
-    "collector": "the collector: more connections brought no more answers (where it runs on this "
+    "collector": "the collector: more connections brought no more responses (where it runs on this "
     "machine, it shares the processors with this command)",
     "sender": "this command: its processes ({each.processes}) have no time left; send from several "
     "machines",
@@ -196,11 +196,11 @@ _REFUSALS = {
 }
 
 
-async def _climbed(load: Load, bodies: MadeUp, console: Console) -> tuple[Outcome, _Found]:
+async def _climbed(load: Load, bodies: MadeUp, console: Console) -> tuple[LoadResult, _LimitSearch]:
     """Find the limit in short steps, and measure there for as long as was asked."""
     short = min(load.seconds, _STEP_SECONDS)
 
-    async def step(connections: int, processes: int, requests: int) -> Outcome:
+    async def step(connections: int, processes: int, requests: int) -> LoadResult:
         console.print(f"{connections} connections from {processes} processes for {short:g} s")
         asked = replace(load, connections=connections, requests=requests, seconds=short)
         return await send(asked, bodies, processes)
@@ -210,14 +210,14 @@ async def _climbed(load: Load, bodies: MadeUp, console: Console) -> tuple[Outcom
     sent = sum(each.outcome.answered + each.outcome.errors.total() for each in steps)
     left = load.requests - sent
     if left <= 0 or not good:
-        return Outcome.of([each.outcome for each in steps]), _Found(steps, limit)
+        return LoadResult.of([each.outcome for each in steps]), _LimitSearch(steps, limit)
     best = max(good, key=lambda each: each.rate)
     console.print(f"{best.connections} connections for {load.seconds:g} s, to measure")
     asked = replace(load, connections=best.connections, requests=left)
-    return await send(asked, bodies, best.processes), _Found(steps, limit)
+    return await send(asked, bodies, best.processes), _LimitSearch(steps, limit)
 
 
-async def _watched(load: Load, bodies: MadeUp, outcome: Outcome, console: Console) -> None:
+async def _watched(load: Load, bodies: MadeUp, outcome: LoadResult, console: Console) -> None:
     columns = (BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("", total=load.seconds)
@@ -226,16 +226,16 @@ async def _watched(load: Load, bodies: MadeUp, outcome: Outcome, console: Consol
             await asyncio.wait([running], timeout=0.25)
             rate = outcome.answered / outcome.seconds if outcome.seconds else 0.0
             failed = outcome.errors.total()
-            words = f"{outcome.answered:,} answers, {rate:,.0f}/s, {failed:,} failed"
+            words = f"{outcome.answered:,} responses, {rate:,.0f}/s, {failed:,} failed"
             progress.update(task, completed=outcome.seconds, description=words)
         await running
 
 
-def _print(outcome: Outcome) -> None:
+def _print(outcome: LoadResult) -> None:
     figures: Any = outcome.to_dict()
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_row("requests", f"{figures['requests']:,} in {figures['seconds']:.1f} s")
-    table.add_row("answers", f"{figures['answered_per_second']:,.0f} per second")
+    table.add_row("responses", f"{figures['answered_per_second']:,.0f} per second")
     for name, wait in figures["latency_ms"].items():
         table.add_row(f"{name} wait", "-" if wait is None else f"{wait:,.1f} ms")
     for status, number in figures["statuses"].items():

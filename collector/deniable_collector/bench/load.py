@@ -18,7 +18,7 @@ import aiohttp
 import msgspec
 import numpy as np
 
-__all__ = ["Load", "Outcome", "run"]
+__all__ = ["Load", "LoadResult", "run"]
 
 _TIMEOUT = 30.0
 """Seconds after which a request counts as failed."""
@@ -41,8 +41,8 @@ class Load:
 
 
 @dataclass
-class Outcome:
-    """What came of it, so far. `waits` are the seconds of each answer, of any status; `problems`
+class LoadResult:
+    """What came of it, so far. `waits` are the seconds of each response, of any status; `problems`
     counts the problems' codes; `busy` is the part of the time for which the sender calculated."""
 
     seconds: float = 0.0
@@ -56,7 +56,7 @@ class Outcome:
     waits: array[float] = field(default_factory=lambda: array("d"))
 
     @classmethod
-    def of(cls, parts: Sequence[Outcome]) -> Outcome:
+    def of(cls, parts: Sequence[LoadResult]) -> LoadResult:
         """What came of several loads at the same time."""
         whole = cls(
             seconds=max(each.seconds for each in parts),
@@ -101,21 +101,21 @@ class Outcome:
         }
 
 
-class _Receipt(msgspec.Struct):
+class _ReceiptDocument(msgspec.Struct):
     accepted: int
     duplicate: int
     refused: dict[str, int]
 
 
-class _Problem(msgspec.Struct):
+class _ProblemDocument(msgspec.Struct):
     type: str
 
 
-_decode = msgspec.json.Decoder(_Receipt).decode
-_decode_problem = msgspec.json.Decoder(_Problem).decode
+_decode = msgspec.json.Decoder(_ReceiptDocument).decode
+_decode_problem = msgspec.json.Decoder(_ProblemDocument).decode
 
 
-async def run(load: Load, body: Callable[[], bytes], outcome: Outcome) -> None:
+async def run(load: Load, body: Callable[[], bytes], outcome: LoadResult) -> None:
     """Send the load, and add each result to `outcome` at once.
 
     Every request is answered or failed when this returns.
@@ -172,11 +172,11 @@ def _code(answer: bytes) -> str:
         return "no problem of a collector's"
 
 
-def _count(outcome: Outcome, answer: bytes) -> None:
+def _count(outcome: LoadResult, answer: bytes) -> None:
     try:
         receipt = _decode(answer)
     except msgspec.DecodeError:
-        outcome.errors["an answer that is no receipt"] += 1
+        outcome.errors["a response that is no receipt"] += 1
         return
     outcome.accepted += receipt.accepted
     outcome.duplicate += receipt.duplicate

@@ -16,9 +16,9 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from deniable_collector.bench.load import Load, Outcome, run
+from deniable_collector.bench.load import Load, LoadResult, run
 
-__all__ = ["FIRST", "MOST", "Limit", "Step", "climb", "send"]
+__all__ = ["FIRST", "MOST", "Limit", "RampStep", "climb", "send"]
 
 FIRST, MOST = 32, 1024
 """Connections of the first step and of the last."""
@@ -27,7 +27,7 @@ _BUSY = 0.85
 """Part of the time for which a process has calculated that could not have sent more."""
 
 _GROWTH = 1.1
-"""Times the answers of the best step before it that a step must bring to be worth the next."""
+"""Times the responses of the best step before it that a step must bring to be worth the next."""
 
 _REFUSED = 0.01
 """Part of the requests that fail or are refused from which that is the limit."""
@@ -36,12 +36,12 @@ Limit: TypeAlias = Literal["collector", "refusals", "failures", "requests", "sen
 
 
 @dataclass(frozen=True)
-class Step:
+class RampStep:
     """One step of the load, and what came of it."""
 
     connections: int
     processes: int
-    outcome: Outcome
+    outcome: LoadResult
 
     @property
     def rate(self) -> float:
@@ -50,22 +50,22 @@ class Step:
         return self.outcome.statuses[202] / seconds if seconds else 0.0
 
 
-Send: TypeAlias = Callable[[int, int, int], Awaitable[Outcome]]
+Send: TypeAlias = Callable[[int, int, int], Awaitable[LoadResult]]
 """Sends at most so many requests with so many connections from so many processes."""
 
 
 async def climb(
     send: Send, requests: int, processors: int = os.cpu_count() or 1
-) -> tuple[list[Step], Limit]:
+) -> tuple[list[RampStep], Limit]:
     """All steps, of which the last met the limit; `requests` is how many they may send in all.
 
-    `refusals` are answers other than 202, `failures` requests without one; `collector` is the
+    `refusals` are responses other than 202, `failures` requests without one; `collector` is the
     limit where it could have been sent more, and more brought nothing.
     """
-    steps: list[Step] = []
+    steps: list[RampStep] = []
     connections, processes, best = FIRST, 1, 0.0
     while True:
-        step = Step(connections, processes, await send(connections, processes, requests))
+        step = RampStep(connections, processes, await send(connections, processes, requests))
         steps.append(step)
         outcome = step.outcome
         asked = outcome.answered + outcome.errors.total()
@@ -88,10 +88,10 @@ async def climb(
         connections *= 2
 
 
-async def send(load: Load, body: Callable[[], bytes], processes: int) -> Outcome:
+async def send(load: Load, body: Callable[[], bytes], processes: int) -> LoadResult:
     """Send a load from so many processes, which share its connections and requests."""
     if processes == 1:
-        outcome = Outcome()
+        outcome = LoadResult()
         await _measured(load, body, outcome)
         return outcome
     loop = asyncio.get_running_loop()
@@ -107,16 +107,16 @@ async def send(load: Load, body: Callable[[], bytes], processes: int) -> Outcome
         await asyncio.gather(*(loop.run_in_executor(pool, time.sleep, 0.5)
                                for _ in range(processes)))  # fmt: skip
         parts = [loop.run_in_executor(pool, _alone, part, body) for _ in range(processes)]
-        return Outcome.of(await asyncio.gather(*parts))
+        return LoadResult.of(await asyncio.gather(*parts))
 
 
-def _alone(load: Load, body: Callable[[], bytes]) -> Outcome:
-    outcome = Outcome()
+def _alone(load: Load, body: Callable[[], bytes]) -> LoadResult:
+    outcome = LoadResult()
     asyncio.run(_measured(load, body, outcome))
     return outcome
 
 
-async def _measured(load: Load, body: Callable[[], bytes], outcome: Outcome) -> None:
+async def _measured(load: Load, body: Callable[[], bytes], outcome: LoadResult) -> None:
     spent = time.process_time()
     await run(load, body, outcome)
     outcome.busy = (time.process_time() - spent) / outcome.seconds if outcome.seconds else 0.0

@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Sequence
 
 from deniable import DeniableError, Metric, Registry, windows
-from deniable.wire import Answer, encode_batch, new_batch_id, pack_columns
+from deniable.wire import SealedReport, encode_batch, new_batch_id, pack_columns
 from deniable_collector.batches.catalogue import SKEW
 from deniable_collector.stores.base import ID_RETENTION
 
@@ -81,7 +81,7 @@ class MadeUp:
                     f"its last {metric.window} ended more than six days ago"
                 )
             for _ in range(_POOL):
-                body = encode_batch("", [_answer(metric, window)])
+                body = encode_batch("", [_sealed(metric, window)])
                 self._pool.append(json.dumps(json.loads(body)["reports"][0]))
 
     def __call__(self) -> bytes:
@@ -90,9 +90,9 @@ class MadeUp:
         return f'{{"batch":"{new_batch_id()}","reports":[{reports}]}}'.encode()
 
 
-def _answer(metric: Metric, window: str) -> Answer:
+def _sealed(metric: Metric, window: str) -> SealedReport:
     text = secrets.token_hex(4) if metric.needs_candidates else secrets.choice(metric.values)
     mechanism = metric.scheme.mechanism
     report = mechanism.randomize(metric.item(text))
     columns = pack_columns(mechanism.rows[report.row], report)
-    return Answer(metric.name, metric.scheme.fingerprint, window, report.row, columns)
+    return SealedReport(metric.name, metric.scheme.fingerprint, window, report.row, columns)

@@ -10,6 +10,8 @@ import os
 import platform
 from collections import Counter as Tallied
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, make_wsgi_app
@@ -100,7 +102,7 @@ def count_answer(status: int, problem: str = "", number: int = 1) -> None:
 
 def count_receipts(receipts: Iterable[Receipt]) -> None:
     """Count batches that are about to be acknowledged by 202, one each."""
-    folded = again = empty = accepted = duplicate = 0
+    folded = repeated = empty = accepted = duplicate = 0
     rejected: Tallied[str] = Tallied()
     # Plain additions, because this runs for every request; the rest runs once per commit.
     for receipt in receipts:
@@ -108,16 +110,16 @@ def count_receipts(receipts: Iterable[Receipt]) -> None:
             folded += 1
             accepted += reports
         elif reports := receipt.duplicate:
-            again += 1
+            repeated += 1
             duplicate += reports
         else:
             empty += 1
         if receipt.refused:
             rejected.update(receipt.refused)
-    _add(BATCHES, {"accepted": folded, "duplicate": again, "empty": empty})
+    _add(BATCHES, {"accepted": folded, "duplicate": repeated, "empty": empty})
     _add(REJECTED, rejected)
     _add(REPORTS, {"accepted": accepted, "duplicate": duplicate, "rejected": rejected.total()})
-    count_answer(202, number=folded + again + empty)
+    count_answer(202, number=folded + repeated + empty)
 
 
 def count_commit(commit: Commit, seen: frozenset[str], seconds: float) -> None:
@@ -164,6 +166,21 @@ class _OnTheSpot(Collector):
         yield build
 
 
+class _AllProcesses(MultiProcessCollector):
+    """The numbers of all processes, as they write them to files."""
+
+    def collect(self) -> Iterable[Metric]:
+        # A process that starts creates its file before it gives it a size, and an empty one cannot
+        # be read. A file that is gone belonged to a process that has ended.
+        files = []
+        for path in Path(self._path).glob("*.db"):
+            with suppress(FileNotFoundError):
+                if path.stat().st_size:
+                    files.append(str(path))
+        found: Iterable[Metric] = self.merge(files)  # type: ignore[no-untyped-call]
+        return found
+
+
 def served(app: WSGIApplication, port: int, store: Store, metrics: int) -> WSGIApplication:
     """The app, with GET /metrics only for connections at this port.
 
@@ -171,7 +188,7 @@ def served(app: WSGIApplication, port: int, store: Store, metrics: int) -> WSGIA
     """
     registry = CollectorRegistry()
     if VARIABLE in os.environ:
-        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # it registers itself
+        _AllProcesses(registry)  # type: ignore[no-untyped-call]  # it registers itself
     else:
         registry.register(_own)
     registry.register(_OnTheSpot(store, metrics))

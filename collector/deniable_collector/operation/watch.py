@@ -140,7 +140,7 @@ class WatchedStore(Store):
             known = cause in self._causes
             self._causes.add(cause)
         if not known:
-            tell("error", "store-lost", f"{cause}; batches are answered 503 meanwhile")
+            tell("error", "store-lost", f"{cause}; batches get 503 meanwhile")
 
     def _regain(self, shard: int) -> None:
         with self._lock:

@@ -44,7 +44,7 @@ class Admission:
         self._hops = settings.trusted_proxies
         self._rate = limits.parse(settings.rate) if settings.rate != OFF else None
         self._told = False
-        self._counts = _Counts(clock)
+        self._counts = _PeriodCounts(clock)
         self._limiter = FixedWindowRateLimiter(self._counts)
 
     @classmethod
@@ -135,7 +135,7 @@ def network_of(address: str) -> bytes:
     return parsed.packed[: _IPV4 // 8]
 
 
-class _Counts(Storage):
+class _PeriodCounts(Storage):
     """The counts of one period, which are deleted all at once together with their secret.
 
     The library's own storage iterates over all of its keys in a thread, a hundred times a

@@ -15,7 +15,7 @@ from deniable_collector.intake import Intake
 from deniable_collector.serving.problems import tell_unexpected
 from deniable_collector.stores.base import StoreUnavailable, shard_of
 
-__all__ = ["Done", "GroupCommit", "settle"]
+__all__ = ["Done", "GroupCommit", "commit_by_shard"]
 
 Done: TypeAlias = Callable[[Receipt | Exception], None]
 """Called with the result of a batch."""
@@ -76,7 +76,7 @@ class GroupCommit:
         group, self._waiting = self._waiting, []
         batches = [batch for batch, _ in group]
         try:
-            commit = loop.run_in_executor(self._thread, settle, self._intake, batches)
+            commit = loop.run_in_executor(self._thread, commit_by_shard, self._intake, batches)
         except Exception as error:
             # No thread can be started, or the executor has ended.
             self._tell(group, [error] * len(group))
@@ -115,7 +115,7 @@ class GroupCommit:
             loop.call_at(max(self._next, loop.time()), self._begin)
 
 
-def settle(intake: Intake, batches: Sequence[Batch]) -> list[Receipt | Exception]:
+def commit_by_shard(intake: Intake, batches: Sequence[Batch]) -> list[Receipt | Exception]:
     """Commit the batches of each shard together; if that is refused, one by one.
 
     So a batch that the store refuses, or that triggers a bug, fails alone. If a shard is away,
@@ -127,18 +127,18 @@ def settle(intake: Intake, batches: Sequence[Batch]) -> list[Receipt | Exception
     except Exception as error:
         return [error] * len(batches)
     if number == 1:
-        return _settle(intake, batches)
+        return _commit_together(intake, batches)
     shards: dict[int, list[int]] = {}
     for place, batch in enumerate(batches):
         shards.setdefault(shard_of(batch.id, number), []).append(place)
     outcomes: dict[int, Receipt | Exception] = {}
     for places in shards.values():
-        settled = _settle(intake, [batches[place] for place in places])
-        outcomes.update(zip(places, settled, strict=True))
+        found = _commit_together(intake, [batches[place] for place in places])
+        outcomes.update(zip(places, found, strict=True))
     return [outcomes[place] for place in range(len(batches))]
 
 
-def _settle(intake: Intake, batches: Sequence[Batch]) -> list[Receipt | Exception]:
+def _commit_together(intake: Intake, batches: Sequence[Batch]) -> list[Receipt | Exception]:
     try:
         return list(intake.take(batches))
     except StoreUnavailable as error:

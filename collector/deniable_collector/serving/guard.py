@@ -15,7 +15,6 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from deniable_collector.batches.bodies import IntakeError
 from deniable_collector.operation.events import tell
-from deniable_collector.serving.answers import wire
 from deniable_collector.serving.framing import check_framing
 from deniable_collector.serving.problems import problem_of, tell_unexpected
 from deniable_collector.serving.refusals import (
@@ -25,6 +24,7 @@ from deniable_collector.serving.refusals import (
     request_too_large,
     too_slow,
 )
+from deniable_collector.serving.responses import wire
 from deniable_collector.settings import Settings
 
 __all__ = ["PIPELINED", "ROOM", "Guard", "GuardedConnection", "open_files"]
@@ -60,13 +60,13 @@ _PER_REQUEST = (
 )
 
 
-def _worth_a_line(record: logging.LogRecord) -> bool:
+def _is_logged(record: logging.LogRecord) -> bool:
     """Leave out uvicorn's messages about malformed requests, with which a flood would fill the
     disk. The metrics count them."""
     return not record.getMessage().startswith(_PER_REQUEST)
 
 
-logging.getLogger("uvicorn.error").addFilter(_worth_a_line)
+logging.getLogger("uvicorn.error").addFilter(_is_logged)
 
 
 def open_files(connections: int) -> None:

@@ -45,9 +45,9 @@ class Incoming:
             return message
 
     async def collect(
-        self, limit: int, hold: Callable[[int], None], *, compressed: bool = False
+        self, limit: int, reserve: Callable[[int], None], *, compressed: bool = False
     ) -> bytes:
-        """The body as it was sent; `hold` is told the size of each piece and may refuse it.
+        """The body as it was sent; `reserve` is told the size of each piece and may refuse it.
 
         Raises:
             Gone: the body will never be complete.
@@ -63,7 +63,7 @@ class Incoming:
             left -= len(piece)
             if left < 0:
                 raise too_large(limit, compressed=compressed)
-            hold(len(piece))
+            reserve(len(piece))
             pieces.append(piece)
             if not message.get("more_body", False):
                 return pieces[0] if len(pieces) == 1 else b"".join(pieces)

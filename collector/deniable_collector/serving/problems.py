@@ -7,7 +7,7 @@ import json
 from deniable_collector.batches.bodies import IntakeError
 from deniable_collector.operation.events import places, tell
 from deniable_collector.operation.metrics import count_answer
-from deniable_collector.serving.answers import Answer
+from deniable_collector.serving.responses import HttpResponse
 from deniable_collector.stores.base import StoreError, StoreUnavailable
 
 __all__ = ["problem", "problem_of", "tell_unexpected"]
@@ -15,7 +15,7 @@ __all__ = ["problem", "problem_of", "tell_unexpected"]
 
 def problem(
     code: str, status: int, title: str, detail: str, retry_after: float | None = None
-) -> Answer:
+) -> HttpResponse:
     """A problem document, about to be sent, which is also counted."""
     document = {
         "type": f"urn:deniable:problem:{code}",
@@ -25,10 +25,10 @@ def problem(
     }
     count_answer(status, code)
     body = json.dumps(document).encode()
-    return Answer(status, body, "application/problem+json", retry_after)
+    return HttpResponse(status, body, "application/problem+json", retry_after)
 
 
-def problem_of(error: Exception) -> Answer:
+def problem_of(error: Exception) -> HttpResponse:
     """The response for an exception; what the operator must know is logged."""
     if isinstance(error, IntakeError):
         return problem(error.code, error.status, error.title, str(error), error.retry_after)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import limits
 from limits.strategies import FixedWindowRateLimiter
 
-from deniable_collector.serving.admission import _Counts, network_of
+from deniable_collector.serving.admission import _PeriodCounts, network_of
 
 __all__ = ["NetworkRate"]
 
@@ -22,7 +22,7 @@ class NetworkRate:
 
     def __init__(self, rate: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._rate = limits.parse(rate)
-        self._counts = _Counts(clock)
+        self._counts = _PeriodCounts(clock)
         self._limiter = FixedWindowRateLimiter(self._counts)
 
     def wait(self, address: str) -> float:

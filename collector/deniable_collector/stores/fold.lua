@@ -26,7 +26,7 @@
 -- has changed}, {4, number of a tally that needs wider counters, and so a swap}, or
 -- {5, the seed that names the slots here}.
 
-local HEADER, NARROW, WIDE, TAG = 16, 4, 8, 8
+local HEADER, NARROW, TAG = 16, 4, 8
 local NARROW_TOP = 4294967295
 -- Values on Lua's stack at once: far below its limit of 8,000.
 local PIECE = 512

@@ -104,7 +104,7 @@ class RedisStore(Store):
 
     def fold(self, commit: Commit, now: float) -> frozenset[str]:
         parts = [
-            _Part(tally, self._tally_key(commit.shard, tally), addition)
+            _TallyWrite(tally, self._tally_key(commit.shard, tally), addition)
             for tally, addition in gather(commit.increments, self._shapes).items()
         ]
         generations = ids.generations_at(now)
@@ -309,7 +309,7 @@ class RedisStore(Store):
         return int(found[b"shards"])
 
 
-class _Part:
+class _TallyWrite:
     """What a commit adds to one tally, and the ways in which it can be added."""
 
     def __init__(self, tally: TallyKey, key: str, addition: Addition) -> None:

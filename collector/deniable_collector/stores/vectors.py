@@ -136,15 +136,15 @@ def _gather(tally: TallyKey, shape: Shape, rows: list[tuple[int, Increment]]) ->
     return addition
 
 
-_Place: TypeAlias = slice | NDArray[np.int64]
+_Index: TypeAlias = slice | NDArray[np.int64]
 
 
 def _arrays(
     shape: Shape, rows: list[tuple[int, Increment]]
-) -> tuple[list[_Place], list[NDArray[np.int64]]]:
+) -> tuple[list[_Index], list[NDArray[np.int64]]]:
     """Where in the vector to add, and how much."""
     numbers = np.array([row for row, _ in rows], np.int64)
-    columns: list[_Place] = [numbers]
+    columns: list[_Index] = [numbers]
     counts = [np.array([increment.reports for _, increment in rows], np.int64)]
     for row, increment in rows:
         start, named = shape.starts[row], increment.columns
@@ -156,10 +156,10 @@ def _arrays(
     return columns, counts
 
 
-def _spelt(place: _Place) -> NDArray[np.int64]:
-    if isinstance(place, slice):
-        return np.arange(place.start, place.stop)
-    return place
+def _spelt(index: _Index) -> NDArray[np.int64]:
+    if isinstance(index, slice):
+        return np.arange(index.start, index.stop)
+    return index
 
 
 def rows_of(shape: Shape, vector: NDArray[np.int64]) -> Iterator[TallyRow]:

@@ -57,23 +57,23 @@ class ArchiveError(DeniableError):
     """The file cannot be used, and nothing of it was added."""
 
 
-class _Line(msgspec.Struct, forbid_unknown_fields=True, tag_field="line"):
+class _ArchiveLine(msgspec.Struct, forbid_unknown_fields=True, tag_field="line"):
     pass
 
 
-class _Head(_Line, tag="head"):
+class _HeadLine(_ArchiveLine, tag="head"):
     format: str
     version: int
     origin: str
 
 
-class _Scheme(_Line, tag="scheme"):
+class _SchemeLine(_ArchiveLine, tag="scheme"):
     metric: str
     scheme: str
     definition: dict[str, Any]
 
 
-class RowLine(_Line, tag="row"):
+class RowLine(_ArchiveLine, tag="row"):
     """One row of a tally: its reports, and the counts of all of its columns."""
 
     window: str
@@ -82,13 +82,13 @@ class RowLine(_Line, tag="row"):
     cells: list[_Count]
 
 
-class _End(_Line, tag="end"):
+class _EndLine(_ArchiveLine, tag="end"):
     rows: int
     reports: int
     sha256: str
 
 
-_decoder = msgspec.json.Decoder(_Head | _Scheme | RowLine | _End)
+_decoder = msgspec.json.Decoder(_HeadLine | _SchemeLine | RowLine | _EndLine)
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ class _Writer:
         self._rows = self._reports = self._tallies = 0
 
     def write(self, store: Store, selection: TallySelection, advance: Advance) -> Contents:
-        self._put(_Head(FORMAT, VERSION, self._origin))
+        self._put(_HeadLine(FORMAT, VERSION, self._origin))
         plan = [
             (metric, scheme, chosen)
             for metric, published in sorted(store.schemes().items())
@@ -185,13 +185,13 @@ class _Writer:
         ]
         total, done = sum(len(chosen) for _, _, chosen in plan), 0
         for metric, scheme, chosen in plan:
-            self._put(_Scheme(metric, scheme.fingerprint, scheme.definition()))
+            self._put(_SchemeLine(metric, scheme.fingerprint, scheme.definition()))
             for window in chosen:
                 self._write_tally(store, TallyKey(metric, scheme.fingerprint, window))
                 done += 1
                 advance(done / total)
         digest = self._hash.hexdigest()
-        self._put(_End(self._rows, self._reports, digest))
+        self._put(_EndLine(self._rows, self._reports, digest))
         schemes = tuple((metric, scheme) for metric, scheme, _ in plan)
         return Contents(digest, self._origin, self._rows, self._reports, self._tallies, schemes)
 
@@ -204,7 +204,7 @@ class _Writer:
         self._reports += tally.reports
         self._tallies += 1
 
-    def _put(self, line: _Line) -> None:
+    def _put(self, line: _ArchiveLine) -> None:
         text = msgspec.json.encode(line) + b"\n"
         self._hash.update(text)
         self._file.write(text)
@@ -221,7 +221,7 @@ class _Reader:
     def check(self) -> Contents:
         lines = self._lines()
         head = next(lines, None)
-        if not isinstance(head, _Head) or head.format != FORMAT:
+        if not isinstance(head, _HeadLine) or head.format != FORMAT:
             raise ArchiveError(f"{self._path} holds no tallies of deniable")
         if head.version > VERSION:
             raise ArchiveError(
@@ -232,7 +232,7 @@ class _Reader:
         last: tuple[Any, ...] = ()
         named = set()
         for line in lines:
-            if isinstance(line, _Scheme):
+            if isinstance(line, _SchemeLine):
                 schemes.append((line.metric, self._scheme(line)))
                 if (line.metric, line.scheme) in named:
                     raise self._damaged()
@@ -247,7 +247,7 @@ class _Reader:
                 last = place
                 rows += 1
                 reports += line.reports
-            elif isinstance(line, _End):
+            elif isinstance(line, _EndLine):
                 if next(lines, None) is not None:
                     raise self._damaged()
                 self._check_end(line, rows, reports)
@@ -260,12 +260,12 @@ class _Reader:
     def rows(self) -> Iterator[tuple[str, str, RowLine]]:
         metric = scheme = ""
         for line in self._lines():
-            if isinstance(line, _Scheme):
+            if isinstance(line, _SchemeLine):
                 metric, scheme = line.metric, line.scheme
             elif isinstance(line, RowLine):
                 yield metric, scheme, line
 
-    def _lines(self) -> Iterator[_Head | _Scheme | RowLine | _End]:
+    def _lines(self) -> Iterator[_HeadLine | _SchemeLine | RowLine | _EndLine]:
         size = max(1, self._path.stat().st_size)
         first = True
         with self._path.open("rb") as raw, gzip.GzipFile(fileobj=raw, mode="rb") as file:
@@ -278,7 +278,7 @@ class _Reader:
                     if first:
                         raise ArchiveError(f"{self._path} holds no tallies of deniable") from None
                     raise self._damaged() from None
-                if not isinstance(line, _End):
+                if not isinstance(line, _EndLine):
                     self._hash.update(text)
                 yield line
                 first = False
@@ -294,7 +294,7 @@ class _Reader:
                 raise ArchiveError(f"{self._path} holds no tallies of deniable") from None
             raise self._damaged() from None
 
-    def _scheme(self, line: _Scheme) -> Scheme:
+    def _scheme(self, line: _SchemeLine) -> Scheme:
         try:
             scheme = Scheme.from_definition(line.definition)
         except (SchemeError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -321,7 +321,7 @@ class _Reader:
         if line.row >= len(rows) or len(line.cells) != rows[line.row].width:
             raise self._damaged()
 
-    def _check_end(self, line: _End, rows: int, reports: int) -> None:
+    def _check_end(self, line: _EndLine, rows: int, reports: int) -> None:
         if line.sha256 != self._hash.hexdigest():
             raise ArchiveError(
                 f"{self._path} does not match its checksum: it was damaged or changed on its way"

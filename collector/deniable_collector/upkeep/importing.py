@@ -37,7 +37,7 @@ from deniable_collector.upkeep.archive import (
     rows,
 )
 
-__all__ = ["Outcome", "load"]
+__all__ = ["ImportResult", "load"]
 
 _COMMIT_CELLS = 1 << 16
 """The most cells that are added at once, unless a row has more. This is part of the format,
@@ -45,7 +45,7 @@ because the groups determine the ids."""
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ImportResult:
     """The result of an import: added rows and reports, and those that were there already."""
 
     contents: Contents
@@ -62,7 +62,7 @@ def load(
     selection: TallySelection = EVERYTHING,
     *,
     advance: Advance = lambda share: None,
-) -> Outcome:
+) -> ImportResult:
     """Add the selected tallies of a file to a store, each exactly once.
 
     The file is read twice: nothing is added before all of it was checked. `now` is POSIX time in
@@ -85,8 +85,8 @@ def load(
             schemes.setdefault(metric, []).append(scheme)
     store.publish(schemes)
     added, known = [0, 0], [0, 0]
-    again = rows(path, advance=lambda share: advance(0.5 + share / 2))
-    for key, parts in _groups(again):
+    second_pass = rows(path, advance=lambda share: advance(0.5 + share / 2))
+    for key, parts in _groups(second_pass):
         if not selection.takes(key.metric, key.window):
             continue
         batch = _batch_id(contents.origin, key, parts)
@@ -95,7 +95,7 @@ def load(
         counts = known if seen else added
         counts[0] += len(parts)
         counts[1] += sum(part.reports for part in parts)
-    return Outcome(contents, added[0], added[1], known[0], known[1])
+    return ImportResult(contents, added[0], added[1], known[0], known[1])
 
 
 def _groups(found: Iterator[tuple[str, str, RowLine]]) -> Iterator[tuple[TallyKey, list[RowLine]]]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from deniable_collector.settings import Settings
     from deniable_collector.stores import Store
     from deniable_collector.upkeep.archive import Contents, TallySelection
-    from deniable_collector.upkeep.importing import Outcome
+    from deniable_collector.upkeep.importing import ImportResult
 
 # numpy and rich take longer to import than `deniable --help` should.
 
@@ -151,7 +151,7 @@ def summary(contents: Contents) -> str:
     )
 
 
-def print_outcome(outcome: Outcome, source: str, as_json: bool) -> None:
+def print_outcome(outcome: ImportResult, source: str, as_json: bool) -> None:
     """Print what an import has added, and what was there already."""
     if as_json:
         print_json({

@@ -45,23 +45,34 @@ def joint_fit(
     table: CohortTable, design: Design, selected: NDArray[np.intp], expected: FloatArray
 ) -> Fit:
     """Fit the selected candidates; `expected` is the fit so far, to take weights from."""
-    centred = design.take(selected).filters() - table.background
-    target = table.y - table.background
+    filters = design.take(selected).filters()
+    background = table.background
     weights = table.weights(expected, len(selected))
-    share, inverse = _solve(centred, weights, target)
+    share, inverse = _solve(_centred(filters, weights), weights, table.y)
     # The spread without the newly selected is smaller: measure it, and fit again.
-    weights = table.weights(table.background + centred @ share, len(selected))
-    share, inverse = _solve(centred, weights, target)
+    expected = background + (filters - background) @ share
+    weights = table.weights(expected, len(selected))
+    centred = _centred(filters, weights)
+    share, inverse = _solve(centred, weights, table.y)
     identified = 1 - np.einsum("ij,ji->i", inverse, _information(centred, weights)) < _BLIND
     variance = np.where(identified, np.diag(inverse) * table.winsor.loss, np.inf)
-    expected = table.background + centred @ share
+    expected = background + (filters - background) @ share
     for _ in range(_STEPS):
         step = inverse @ (centred.T @ (weights * table.residual(expected, weights)))
         share = share + step
-        expected = table.background + centred @ share
+        expected = background + (filters - background) @ share
         if np.all(np.abs(step) <= _SETTLED * np.sqrt(variance)):
             break
     return Fit(selected, share, variance, inverse, expected, weights)
+
+
+def _centred(filters: FloatArray, weights: FloatArray) -> FloatArray:
+    """Filters about their weighted means: as if a constant were fitted as well.
+
+    What winsorizing takes from all cells alike then moves no share.
+    """
+    centred: FloatArray = filters - weights @ filters / weights.sum()
+    return centred
 
 
 def _information(centred: FloatArray, weights: FloatArray) -> FloatArray:
@@ -87,26 +98,28 @@ def covariance(table: CohortTable, design: Design, fit: Fit, left: float = 1.0) 
         N Cov(y_j, y_l) = sum_x share_x X_xj X_xl + u c**2 - E[y_j] E[y_l]
 
     where u is the share that the fit leaves to random filters. If a report sets exactly one
-    column, the weights include all of this already. `left` is the fraction of the degrees of
-    freedom that the selection of candidates has left.
+    column, the rates t/N of a cohort are those of a multinomial distribution, of which the
+    weights include the diagonal: N Cov is that less the product of two rates. `left` is the
+    fraction of the degrees of freedom that the selection of candidates has left.
     """
-    noise = fit.inverse * table.winsor.loss / left**2
-    if table.tied:
-        return noise
     filters = design.take(fit.selected).filters()
-    background = table.background
-    linear = fit.inverse @ ((filters - background) * fit.weights[:, None]).T
+    background, gap = table.background, table.p11 - table.p01
+    linear = fit.inverse @ (_centred(filters, fit.weights) * fit.weights[:, None]).T
     rest = max(0.0, 1 - float(fit.share.sum()))
-    total = noise
+    total = fit.inverse * table.winsor.loss / left**2
     for cohort in range(design.cohorts):
         cells = slice(cohort * design.columns, (cohort + 1) * design.columns)
         n = table.reports[cells.start]
         if n == 0:
             continue
         part, sets, expected = linear[:, cells], filters[cells], fit.expected[cells]
-        joint = part @ sets
         ones = part.sum(axis=1)
         mean = part @ expected
+        if table.tied:
+            mean = mean + ones * (table.p01 / gap)
+            total = total - np.outer(mean, mean) / n
+            continue
+        joint = part @ sets
         own = sets @ fit.share + rest * background**2 - expected**2
         between = (joint * fit.share) @ joint.T + rest * background**2 * np.outer(ones, ones)
         total = total + (between - np.outer(mean, mean) - (part * own) @ part.T) / n
@@ -120,11 +133,10 @@ def scores(
 
     Their quotient is the share of the candidate alone, with variance loss / information.
     """
-    background = table.background
     pull = weights * table.residual(expected, weights)
-    score = design.sums(pull) - background * pull.sum()
-    information = (1 - 2 * background) * design.sums(weights) + background**2 * weights.sum()
-    return score, information
+    own = design.sums(weights)
+    mean = own / weights.sum()
+    return design.sums(pull) - mean * pull.sum(), own * (1 - mean)
 
 
 def singly(table: CohortTable, design: Design, fit: Fit) -> tuple[FloatArray, FloatArray]:
@@ -146,7 +158,7 @@ def left_out(table: CohortTable, design: Design, fit: Fit) -> FloatArray:
     A candidate in the fit gets the same test as one outside. The fit's own z of a candidate that
     no device has are higher, because the winsorized residuals follow it.
     """
-    centred = design.take(fit.selected).filters() - table.background
+    centred = _centred(design.take(fit.selected).filters(), fit.weights)
     spread = np.diag(fit.inverse)
     alone = centred @ (fit.inverse / spread)
     z = np.empty(len(fit.selected))
@@ -179,8 +191,9 @@ def _overlap(table: CohortTable, design: Design, fit: Fit, information: FloatArr
         return np.zeros(len(design))
     if design.cells.size * size > _MOST_PRODUCTS:
         return information * (size / table.live)
-    centred = design.take(fit.selected).filters() - table.background
-    pull = centred * fit.weights[:, None]
-    cross = design.sums(pull) - table.background * pull.sum(axis=0)
+    # Their weighted sums over all cells are 0, so that the candidates need not be centred.
+    cross = design.sums(
+        _centred(design.take(fit.selected).filters(), fit.weights) * fit.weights[:, None]
+    )
     overlap: FloatArray = np.einsum("ij,ij->i", cross @ fit.inverse, cross)
     return overlap

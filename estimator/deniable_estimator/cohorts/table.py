@@ -34,6 +34,11 @@ from deniable_estimator.intervals import FloatArray
 
 __all__ = ["CohortTable", "Winsor"]
 
+_ENOUGH = 4096
+"""Cells tell how much strings outside the fit lift them."""
+_NORMAL = ((-1.7320508, 1 / 6), (0.0, 2 / 3), (1.7320508, 1 / 6))
+"""The standard normal distribution in three nodes with their weights (Gauss and Hermite)."""
+
 
 @dataclass(frozen=True)
 class Winsor:
@@ -62,14 +67,6 @@ class Winsor:
         density = math.exp(-(self.limit**2) / 2) / math.sqrt(2 * math.pi)
         tail = (1 - self.slope) / 2
         return 1 - 2 * (self.limit * density + (1 - self.limit**2) * tail)
-
-    @property
-    def shift(self) -> float:
-        """By how much cutting lowers the mean of a number of variance 1 and skewness 1.
-
-        That is L phi(L) / 3 to first order in the skewness (Edgeworth's expansion).
-        """
-        return self.limit * math.exp(-(self.limit**2) / 2) / math.sqrt(2 * math.pi) / 3
 
     @property
     def loss(self) -> float:
@@ -125,22 +122,12 @@ class CohortTable:
         It never comes from the raw count, because a cell that is high by chance would then have
         less weight, which would bias the fit.
         """
-        n, rate = self._expected(fit)
+        n = np.maximum(self.reports, 1.0)
+        rate = self.p01 + (self.p11 - self.p01) * np.clip(fit, 0.0, 1.0)
+        rate = np.clip(rate, 0.5 / n, 1 - 0.5 / n)
         noise = rate if self.tied else rate * (1 - rate)
         variance = noise / (n * (self.p11 - self.p01) ** 2)
         return np.where(self.reports > 0, variance, np.inf)
-
-    def _third_moment(self, fit: FloatArray) -> FloatArray:
-        """The third central moment of y where the model expects `fit`."""
-        n, rate = self._expected(fit)
-        moment: FloatArray = rate * (1 - rate) * (1 - 2 * rate)
-        return moment / (n**2 * (self.p11 - self.p01) ** 3)
-
-    def _expected(self, fit: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The reports of each cell, 1 where there are none, and its rate by the model."""
-        n = np.maximum(self.reports, 1.0)
-        rate = self.p01 + (self.p11 - self.p01) * np.clip(fit, 0.0, 1.0)
-        return n, np.clip(rate, 0.5 / n, 1 - 0.5 / n)
 
     @property
     def _left(self) -> float:
@@ -169,10 +156,36 @@ class CohortTable:
         return 1 / (variance + high)
 
     def residual(self, fit: FloatArray, weights: FloatArray) -> FloatArray:
-        """y - fit, winsorized, and shifted and scaled so that it stays unbiased near 0."""
-        square = np.divide(self._left, weights, out=np.zeros(len(fit)), where=weights > 0)
-        limit = self.winsor.limit * np.sqrt(square)
+        """y - fit, winsorized, and scaled so that it moves with the fit as y does.
+
+        Its mean is the same in all cells, whatever strings outside the fit do to them.
+        """
+        live = weights > 0
+        scale = np.sqrt(np.divide(self._left, weights, out=np.zeros(len(fit)), where=live))
+        limit = self.winsor.limit * scale
         cut: FloatArray = np.clip(self.y - fit, -limit, limit)
-        # A cell with few reports has a long tail on one side, of which more is cut off.
-        skewed = self._third_moment(fit) / np.where(square > 0, square, np.inf)
-        return (cut + self.winsor.shift * skewed) / self.winsor.slope
+        cut[live] -= self._lifted((self.y - fit)[live], scale[live])
+        return cut / self.winsor.slope
+
+    def _lifted(self, residual: FloatArray, scale: FloatArray) -> FloatArray:
+        """The mean of the cut residual of cells that only strings outside the fit lift.
+
+        Where a common string is, the noise is larger, and less is cut off: what other strings
+        add there would be taken for more of it. How much they add is seen in the quieter half of
+        the cells; to these, noise is added until they are as noisy as any other.
+        """
+        middle, widest = float(np.median(scale)), float(scale.max())
+        if widest < 1.1 * middle:
+            return np.zeros(len(scale))
+        quiet = np.flatnonzero(scale <= middle)
+        quiet = quiet[:: max(1, len(quiet) // _ENOUGH)]
+        seen, own = residual[quiet], scale[quiet]
+        steps = np.geomspace(middle, widest, 8)
+        means = np.zeros(len(steps))
+        for at, step in enumerate(steps):
+            more = np.sqrt(np.maximum(step**2 - own**2, 0.0))
+            limit = self.winsor.limit * step
+            for node, weight in _NORMAL:
+                means[at] += weight * np.clip(seen + more * node, -limit, limit).mean()
+        lifted: FloatArray = np.interp(scale, steps, means)
+        return lifted

@@ -171,8 +171,8 @@ def simulate(
     rng = np.random.default_rng(seed)
     with progress(f"Simulating {devices:,} devices"):
         counts = rng.multinomial(devices, spread)
-        answering = rng.binomial(counts, declared.sample_rate)
-        tally = sample_tally(declared.scheme, answering, rng, values=asked, metric=metric)
+        reporting = rng.binomial(counts, declared.sample_rate)
+        tally = sample_tally(declared.scheme, reporting, rng, values=asked, metric=metric)
         answer = estimated(tally, declared.scheme, asked, level=level, adjust=adjust)
     truth = counts / devices
     if form == "json":

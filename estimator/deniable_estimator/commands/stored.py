@@ -165,13 +165,13 @@ def trend(
         click.echo(json.dumps(answer.to_dict(), ensure_ascii=False))
     elif form == "csv":
         click.echo(answer.to_csv(), nl=False)
-    elif answer.answered:
+    elif answer.reported:
         from rich.console import Console
 
         from deniable_estimator.trend_view import leading_value, trend_view
 
         Console().print(trend_view(answer, value or leading_value(answer)))
-    if not answer.answered:
+    if not answer.reported:
         _no_data(metric)
 
 
@@ -210,8 +210,8 @@ def anomalies(
     asked = read_candidates(find_metric(declared, metric), candidates)
     days = (first and first.date(), last and last.date())
     with _opened(store) as tallies, progress("Looking at each window"):
-        answered = read_trend(tallies, declared, metric, *days, asked, without=without).answered
-        looks = [Look.of(each.label, each.estimate) for each in answered if each.estimate]
+        reported = read_trend(tallies, declared, metric, *days, asked, without=without).reported
+        looks = [Look.of(each.label, each.estimate) for each in reported if each.estimate]
         found = inspect(metric, looks, alarm_level)
     if form == "json":
         click.echo(json.dumps(found.to_dict(), ensure_ascii=False, allow_nan=False))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from deniable import Metric, windows
 from deniable_estimator.anomalies import Figure
 from deniable_estimator.dashboard.ranges import DayRange
-from deniable_estimator.dashboard.source import Source
+from deniable_estimator.dashboard.source import DataSource
 from deniable_estimator.dashboard.words import window
 from deniable_estimator.estimate import Estimate
 from deniable_estimator.history import History
@@ -72,13 +72,13 @@ class Alarm:
 
 
 def alarm_of(
-    source: Source,
+    source: DataSource,
     metric: Metric,
     days: DayRange,
     estimate: Estimate | None = None,
     candidates: Sequence[str] | None = None,
 ) -> Alarm | None:
-    """The alarm that these days raise; None if they raise none. See `Source.history`."""
+    """The alarm that these days raise; None if they raise none. See `DataSource.history`."""
     history = source.history(metric, days, estimate, candidates)
     strange = [
         Strange(window(each.label), each.verdict.alarms(history.alarm_level), each.label)

@@ -33,13 +33,13 @@ from deniable_estimator.dashboard.language import offer_languages
 from deniable_estimator.dashboard.pages import pages
 from deniable_estimator.dashboard.pictures import pictures
 from deniable_estimator.dashboard.planner import planner
-from deniable_estimator.dashboard.problems import Problem
+from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.dashboard.ranges import RangeError, is_day
-from deniable_estimator.dashboard.settings import Settings
-from deniable_estimator.dashboard.source import Source
+from deniable_estimator.dashboard.settings import DashboardSettings
+from deniable_estimator.dashboard.source import DataSource
 from deniable_estimator.dashboard.uploads import ListNotKept, offer_uploads
 from deniable_estimator.dashboard.waiting import waiting_page, waiting_problem
-from deniable_estimator.dashboard.workers import Closed, TooHeavy, Workers
+from deniable_estimator.dashboard.workers import TooHeavy, Workers, WorkersClosed
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.isolation import isolated
 from deniable_estimator.messages import message
@@ -63,7 +63,7 @@ _log = logging.getLogger("deniable.dashboard")
 
 
 def create_app(
-    settings: Settings | None = None,
+    settings: DashboardSettings | None = None,
     *,
     store: Store | None = None,
     registry: Registry | None = None,
@@ -78,14 +78,14 @@ def create_app(
     Raises:
         SettingsError, RegistryError, StoreError: what it was given cannot be used.
     """
-    settings = settings or Settings.from_env()
+    settings = settings or DashboardSettings.from_env()
     if not settings.dashboard_token:
         raise SettingsError(
             ["DENIABLE_DASHBOARD_TOKEN is missing: `deniable dashboard` makes one, or set your own"]
         )
     app = Flask(__name__)
     app.config["DENIABLE_UPLOAD"] = settings.dashboard_upload
-    app.extensions["deniable_source"] = Source(
+    app.extensions["deniable_source"] = DataSource(
         store or store_of(settings),
         registry or Registry.load(settings.registry),
         clock,
@@ -133,7 +133,7 @@ def create_app(
     app.register_error_handler(TooManyDecodes, _still_decoding)
     app.register_error_handler(ListNotKept, _not_kept)
     app.register_error_handler(TooHeavy, _too_heavy)
-    app.register_error_handler(Closed, _closed)
+    app.register_error_handler(WorkersClosed, _closed)
     app.register_error_handler(StoreError, _store_trouble)
     app.register_error_handler(Exception, _failure)
     offer_languages(app)
@@ -172,7 +172,7 @@ def _sessions(path: str, clock: Callable[[], float]) -> Sessions:
 
 def close_app(app: Flask) -> None:
     """End the processes that calculate for an application."""
-    source: Source = app.extensions["deniable_source"]
+    source: DataSource = app.extensions["deniable_source"]
     source.workers.close()
 
 
@@ -192,7 +192,7 @@ def _with_room(view: Callable[..., Any]) -> Callable[..., Any]:
     def answer(**arguments: str) -> Any:
         if request.args.get("lines") != "all":
             return view(**arguments)
-        source: Source = current_app.extensions["deniable_source"]
+        source: DataSource = current_app.extensions["deniable_source"]
         with source.decodes.large():
             return view(**arguments)
 
@@ -243,8 +243,8 @@ def _error(error: HTTPException) -> ResponseReturnValue:
             "`deniable estimate --candidates FILE`.",
             most=request.max_content_length,
         )
-    kind = error.kind if isinstance(error, Problem) else "about:blank"
-    members = error.members if isinstance(error, Problem) else {}
+    kind = error.kind if isinstance(error, ApiProblem) else "about:blank"
+    members = error.members if isinstance(error, ApiProblem) else {}
     if for_people(request):
         response = Response(render_template("error.html", code=code, title=title, detail=detail))
         response.mimetype = "text/html"
@@ -281,10 +281,10 @@ def _still_decoding(error: StillDecoding | TooManyDecodes) -> ResponseReturnValu
 
 
 def _too_heavy(error: TooHeavy) -> ResponseReturnValue:
-    return _error(Problem(400, "too-heavy", message("Too much at once"), str(error)))
+    return _error(ApiProblem(400, "too-heavy", message("Too much at once"), str(error)))
 
 
-def _closed(error: Closed) -> ResponseReturnValue:
+def _closed(error: WorkersClosed) -> ResponseReturnValue:
     return _error(ServiceUnavailable(str(error), retry_after=error.retry_after))
 
 

@@ -12,7 +12,7 @@ from deniable import DeniableError, Registry
 from deniable_collector.listening import cannot_listen
 from deniable_collector.settings import SettingsError
 from deniable_collector.stores import store_of
-from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.settings import DashboardSettings
 
 __all__ = ["dashboard"]
 
@@ -36,14 +36,14 @@ def dashboard(registry: str | None, store: str | None, bind: str | None) -> None
             environ[f"DENIABLE_{name}"] = value
             environ.pop(f"DENIABLE_{name}_FILE", None)
     try:
-        settings = Settings.from_env(environ)
+        settings = DashboardSettings.from_env(environ)
         Registry.load(settings.registry)
         if problems := cannot_listen({"DENIABLE_DASHBOARD_BIND": settings.dashboard_bind}):
             raise SettingsError(problems)
         store_of(settings).close()
     except DeniableError as error:
         raise click.ClickException(str(error)) from error
-    for told in Settings.strangers(environ):
+    for told in DashboardSettings.strangers(environ):
         click.echo(f"warning: {told}", err=True)
     if not settings.dashboard_token:
         environ["DENIABLE_DASHBOARD_TOKEN"] = secrets.token_urlsafe(32)

@@ -23,7 +23,7 @@ from deniable_estimator.dashboard.ranges import (
     earlier_range,
     read_range,
 )
-from deniable_estimator.dashboard.source import Source, current_source, declared_metric
+from deniable_estimator.dashboard.source import DataSource, current_source, declared_metric
 from deniable_estimator.dashboard.versions import digest_of_candidates
 from deniable_estimator.dashboard.words import impossible
 from deniable_estimator.errors import EstimateError
@@ -109,13 +109,15 @@ def _headline(comparison: Comparison, alarms: Sequence[Alarm]) -> str:
     return change_headline(comparison)
 
 
-def _asked(name: str) -> tuple[Source, Metric, DayRange, DayRange]:
+def _asked(name: str) -> tuple[DataSource, Metric, DayRange, DayRange]:
     declared_metric(name)
     check_names(request.args, ("from", "to", "without", "before_from", "before_to"))
     return _periods(name, request.args)
 
 
-def _periods(name: str, arguments: Mapping[str, str]) -> tuple[Source, Metric, DayRange, DayRange]:
+def _periods(
+    name: str, arguments: Mapping[str, str]
+) -> tuple[DataSource, Metric, DayRange, DayRange]:
     source, metric = current_source(), declared_metric(name)
     now = source.clock()
     later = read_range(arguments, now, metric.window)
@@ -128,11 +130,11 @@ def _query(earlier: DayRange, later: DayRange) -> dict[str, str]:
     return {**later.query, **days}
 
 
-def _obstacle(source: Source, metric: Metric) -> str | None:
+def _obstacle(source: DataSource, metric: Metric) -> str | None:
     """Why the metric's periods cannot be compared, if they cannot."""
     if has_memory(source.store, metric):
         return message(
-            "Devices repeat their remembered answers to this metric, so two periods are not "
+            "Devices report this metric with remembered noise, so two periods are not "
             "independent, and no interval of their difference can be given."
         )
     try:
@@ -147,7 +149,7 @@ def _obstacle(source: Source, metric: Metric) -> str | None:
     return None
 
 
-def _compare(source: Source, metric: Metric, earlier: DayRange, later: DayRange) -> Comparison:
+def _compare(source: DataSource, metric: Metric, earlier: DayRange, later: DayRange) -> Comparison:
     candidates = listed(source, metric)
     old, new = (source.estimate(metric, days, candidates) for days in (earlier, later))
     assert old is not None

@@ -21,11 +21,11 @@ from gunicorn.workers.gthread import ThreadWorker  # type: ignore[import-untyped
 from deniable_collector.operation.logs import DiscreetLogger
 from deniable_collector.stores import StoreError
 from deniable_estimator.dashboard.overview import cards, read_filters
-from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.snapshot import Snapshot
-from deniable_estimator.dashboard.source import Source
+from deniable_estimator.dashboard.source import DataSource
 
-_settings = Settings.from_env()
+_settings = DashboardSettings.from_env()
 _SESSIONS = "DENIABLE_DASHBOARD_SESSIONS"
 _PREFIX = "deniable-sessions-"
 if not _settings.dashboard_sessions:
@@ -41,7 +41,7 @@ workers = 1
 threads = 16
 
 
-class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn brings no types
+class DashboardWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn brings no types
     """gunicorn's own, which at SIGTERM also ends the processes that calculate: whoever waits for
     one is told to ask again, rather than cut off after the grace period."""
 
@@ -50,7 +50,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn brings no types
         super().handle_exit(sig, frame)
 
 
-worker_class = Worker
+worker_class = DashboardWorker
 logger_class = DiscreetLogger
 accesslog = None
 errorlog = "-"
@@ -80,7 +80,7 @@ def post_worker_init(worker: Any) -> None:
         templates.get_template(name)
 
 
-def _overview(source: Source) -> None:
+def _overview(source: DataSource) -> None:
     # A dashboard may be up before its store.
     with suppress(StoreError):
         cards(replace(source, store=Snapshot(source.store)), read_filters({}, source.registry))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from deniable import Metric, Registry, ValueListError, windows
 from deniable.forecast import forecast
@@ -14,8 +15,8 @@ from deniable_estimator.dashboard.below import list_mistake, told_forecast
 from deniable_estimator.dashboard.charts import BarChart, bar_chart
 from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.privacy import even_guess
-from deniable_estimator.dashboard.ranges import DayRange, read_range
-from deniable_estimator.dashboard.source import PAGE_PATIENCE, Source
+from deniable_estimator.dashboard.ranges import LENGTHS, DayRange, read_range
+from deniable_estimator.dashboard.source import PAGE_PATIENCE, DataSource
 from deniable_estimator.dashboard.words import freshness
 from deniable_estimator.estimate import Estimate
 from deniable_estimator.messages import message
@@ -26,7 +27,6 @@ _BARS = 5
 _SOON_DAYS = 30
 _STALE_WINDOWS = 3
 """After so many windows without reports, a card warns that something may be wrong."""
-_SECONDS = {"day": 86_400, "week": 7 * 86_400, "month": 31 * 86_400}
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def read_filters(arguments: Mapping[str, str], registry: Registry) -> Filters:
     )
 
 
-def metric_card(source: Source, metric: Metric, days: DayRange) -> Card:
+def metric_card(source: DataSource, metric: Metric, days: DayRange) -> Card:
     """The card of a metric over these days. Strings are those that the operator has listed."""
     estimate, decoding, mistakes = None, False, []
     try:
@@ -107,7 +107,7 @@ def metric_card(source: Source, metric: Metric, days: DayRange) -> Card:
     )
 
 
-def cards(source: Source, filters: Filters) -> list[Card]:
+def cards(source: DataSource, filters: Filters) -> list[Card]:
     """The cards of the metrics that are looked for, over their latest complete windows."""
     now = source.clock()
     metrics = [metric for metric in source.registry if filters.admit(metric)]
@@ -117,7 +117,9 @@ def cards(source: Source, filters: Filters) -> list[Card]:
     return [metric_card(quick, metric, read_range({}, now, metric.window)) for metric in metrics]
 
 
-def _alarm(source: Source, metric: Metric, days: DayRange, estimate: Estimate | None) -> str | None:
+def _alarm(
+    source: DataSource, metric: Metric, days: DayRange, estimate: Estimate | None
+) -> str | None:
     if alarm := alarm_of(source, metric, days, estimate):
         return alarm.text
     if estimate is not None and estimate.impossible.any():
@@ -125,7 +127,7 @@ def _alarm(source: Source, metric: Metric, days: DayRange, estimate: Estimate | 
     return None
 
 
-def attention(source: Source, metric: Metric, estimate: Estimate | None) -> list[str]:
+def attention(source: DataSource, metric: Metric, estimate: Estimate | None) -> list[str]:
     """What needs somebody's attention, on the card and on the metric's page."""
     notes: list[str] = []
     newest = source.newest(metric)
@@ -135,8 +137,8 @@ def attention(source: Source, metric: Metric, estimate: Estimate | None) -> list
     elif left < _SOON_DAYS:
         notes.append(message(words.EXPIRES, day=metric.expires))
     if newest is not None and left >= 0:
-        silence = source.clock() - windows.end(newest)
-        if silence > _STALE_WINDOWS * _SECONDS[metric.window]:
+        silence = timedelta(seconds=source.clock() - windows.end(newest))
+        if silence > _STALE_WINDOWS * LENGTHS[metric.window]:
             notes.append(message(words.SILENT, window=newest))
     shares = estimate is not None and estimate.n and not estimate.impossible.any()
     if estimate is not None and shares and not estimate.detected.any():

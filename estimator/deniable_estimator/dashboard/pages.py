@@ -22,7 +22,7 @@ from deniable_estimator.dashboard.embedding import embed_link
 from deniable_estimator.dashboard.overview import attention, cards, read_filters
 from deniable_estimator.dashboard.privacy import privacy_label
 from deniable_estimator.dashboard.ranges import RangeError, before, check_names, presets
-from deniable_estimator.dashboard.source import Source, current_source, declared_metric
+from deniable_estimator.dashboard.source import DataSource, current_source, declared_metric
 from deniable_estimator.dashboard.table import table
 from deniable_estimator.dashboard.timeline import grouping, timeline
 from deniable_estimator.dashboard.uploads import forget_list, keep_list, kept_list
@@ -124,7 +124,7 @@ def forget_upload(name: str) -> ResponseReturnValue:
 
 
 def _page(
-    source: Source,
+    source: DataSource,
     metric: Metric,
     view: View,
     candidates: Sequence[str] | None,
@@ -223,7 +223,7 @@ def keep_form(error: RangeError | EstimateError, *fields: str) -> RangeError:
     return error if isinstance(error, RangeError) else RangeError(str(error), *fields)
 
 
-def asked_view(name: str, *more: str) -> tuple[Source, Metric, View]:
+def asked_view(name: str, *more: str) -> tuple[DataSource, Metric, View]:
     """The metric of that name, in the view that the request asks for; `more` are parameters
     beside those of a view.
 
@@ -237,7 +237,7 @@ def asked_view(name: str, *more: str) -> tuple[Source, Metric, View]:
     return source, metric, view.of_list(kept_list(metric))
 
 
-def listed(source: Source, metric: Metric) -> Sequence[str] | None:
+def listed(source: DataSource, metric: Metric) -> Sequence[str] | None:
     """The strings that the reader has listed, or else the operator; None if nobody has.
 
     Raises:
@@ -247,7 +247,7 @@ def listed(source: Source, metric: Metric) -> Sequence[str] | None:
     return source.candidates(metric) if own is None else own
 
 
-def _candidates(source: Source, metric: Metric) -> Sequence[str] | None:
+def _candidates(source: DataSource, metric: Metric) -> Sequence[str] | None:
     """What is listed; None where the metric itself lists its values."""
     candidates = listed(source, metric)
     if metric.needs_candidates and candidates is None:
@@ -261,9 +261,9 @@ def _candidates(source: Source, metric: Metric) -> Sequence[str] | None:
     return candidates
 
 
-def _since(source: Source, metric: Metric, view: View, estimate: Estimate) -> str | None:
+def _since(source: DataSource, metric: Metric, view: View, estimate: Estimate) -> str | None:
     """The change of the leading value against the days before with the same weekdays; None
-    without answers there."""
+    without reports there."""
     if has_memory(source.store, metric):
         return None
     days = before(view.days, metric.window)
@@ -289,14 +289,14 @@ def _since(source: Source, metric: Metric, view: View, estimate: Estimate) -> st
     return spaced((words.since(days, value, told), *notes))
 
 
-def _notes(source: Source, metric: Metric, estimate: Estimate | None) -> list[str]:
+def _notes(source: DataSource, metric: Metric, estimate: Estimate | None) -> list[str]:
     """What a careful reader should know before believing the picture."""
     notes = estimate.notes if estimate and estimate.n else ()
     return [*notes, *attention(source, metric, estimate)]
 
 
 def _estimate_file(
-    source: Source, metric: Metric, view: View, candidates: Sequence[str] | None, form: str
+    source: DataSource, metric: Metric, view: View, candidates: Sequence[str] | None, form: str
 ) -> Response:
     found = source.estimate_at(metric, view.days, candidates)
     text = source.written(

@@ -13,7 +13,7 @@ from deniable import Metric
 from deniable_estimator.dashboard.alarms import alarm_of, left_out
 from deniable_estimator.dashboard.charts import bar_chart
 from deniable_estimator.dashboard.pages import asked_view, listed
-from deniable_estimator.dashboard.source import Source
+from deniable_estimator.dashboard.source import DataSource
 from deniable_estimator.dashboard.timeline import timeline
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.estimate import Estimate
@@ -66,7 +66,7 @@ def trend_picture(name: str, form: str) -> ResponseReturnValue:
     found = timeline(source, metric, view, estimate, alarm)
     if found is None:
         raise BadRequest(
-            message("A trend needs answers from two periods at least; these days hold fewer.")
+            message("A trend needs reports from two periods at least; these days hold fewer.")
         )
     text = render_template(
         "picture_trend.svg",
@@ -108,7 +108,7 @@ def _scale() -> int:
     return int(text)
 
 
-def _estimate(source: Source, metric: Metric, view: View) -> Estimate:
+def _estimate(source: DataSource, metric: Metric, view: View) -> Estimate:
     estimate = source.estimate(metric, view.days, listed(source, metric))
     if estimate is None:
         raise BadRequest(
@@ -120,6 +120,6 @@ def _estimate(source: Source, metric: Metric, view: View) -> Estimate:
         )
     if not estimate.n:
         raise BadRequest(
-            message("There are no answers in these days, so there is nothing to draw.")
+            message("There are no reports in these days, so there is nothing to draw.")
         )
     return estimate

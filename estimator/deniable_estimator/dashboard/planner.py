@@ -59,7 +59,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PlanResult:
     """The results for the numbers."""
 
     plan: Plan
@@ -148,7 +148,7 @@ def _read(arguments: Mapping[str, str]) -> tuple[list[Field], dict[str, float] |
         return fields, None
     if numbers["lifetime_epsilon"] < numbers["epsilon"]:
         mistake = message(
-            "A lifetime of answers reveals at least what one answer does: let the "
+            "All reports of a lifetime reveal at least what one report does: let the "
             "lifetime's epsilon be the larger one."
         )
         return _marked(fields, "lifetime_epsilon", mistake), None
@@ -160,14 +160,14 @@ def _marked(fields: Sequence[Field], name: str, mistake: str) -> list[Field]:
     return [replace(each, mistake=mistake) if each.name == name else each for each in fields]
 
 
-def _calculated(numbers: Mapping[str, float], memoize: bool) -> Outcome:
+def _calculated(numbers: Mapping[str, float], memoize: bool) -> PlanResult:
     if numbers["size"] <= _LIGHT_SIZE:
         return _outcome(numbers, memoize)
     key = digest("planner", *sorted(numbers.items()), memoize)
     return current_source().calculate(key, _outcome, numbers, memoize)
 
 
-def _outcome(numbers: Mapping[str, float], memoize: bool) -> Outcome:
+def _outcome(numbers: Mapping[str, float], memoize: bool) -> PlanResult:
     size, devices = int(numbers["size"]), int(numbers["devices"])
     epsilon, rate = numbers["epsilon"], numbers["sample_rate"]
     made = plan(
@@ -182,7 +182,7 @@ def _outcome(numbers: Mapping[str, float], memoize: bool) -> Outcome:
     metric = _metric(numbers, size, memoize)
     mechanism = metric.scheme.oracle
     answered, example, found = _example(mechanism, size, devices, rate)
-    return Outcome(
+    return PlanResult(
         plan=made,
         verdict=_verdict(made),
         facts=_facts(made),
@@ -197,7 +197,7 @@ def _outcome(numbers: Mapping[str, float], memoize: bool) -> Outcome:
 
 def _verdict(made: Plan) -> str:
     if made.detectable_share is None or not made.usable:
-        return message("No usable signal: with so few answers noise hides even large shares.")
+        return message("No usable signal: with so few reports noise hides even large shares.")
     return message(
         "Shares of {share} or more are detectable.",
         share=share_text(made.detectable_share),
@@ -207,7 +207,7 @@ def _verdict(made: Plan) -> str:
 def _facts(made: Plan) -> tuple[tuple[str, str, str], ...]:
     return (
         (
-            message("Answers in a window"),
+            message("Reports in a window"),
             number(round(made.reports)),
             message("from {devices:,} devices, on average", devices=made.devices),
         ),
@@ -247,8 +247,8 @@ def _facts(made: Plan) -> tuple[tuple[str, str, str], ...]:
 def _over_time(made: Plan) -> Iterator[tuple[str, str, str]]:
     if made.lifetime is not None:
         yield (
-            message("Answers of a device"),
-            number(made.lifetime.answers),
+            message("Reports of a device"),
+            number(made.lifetime.reports),
             message(
                 "until its budget is spent, over about {windows:,} windows",
                 windows=round(made.lifetime.windows),
@@ -256,7 +256,7 @@ def _over_time(made: Plan) -> Iterator[tuple[str, str, str]]:
         )
     if made.memory is not None:
         yield (
-            message("Answers of a device"),
+            message("Reports of a device"),
             message("any number"),
             message(
                 "all of one value reveal at most ε {memo}; each further one, of whatever "
@@ -269,7 +269,7 @@ def _over_time(made: Plan) -> Iterator[tuple[str, str, str]]:
             message("Over many windows"),
             message("±{error:.2g} points", error=100 * made.memory.lasting_std_error),
             message(
-                "the standard error of a share of 1% stays above this, if the same devices answer"
+                "the standard error of a share of 1% stays above this, if the same devices report"
             ),
         )
 
@@ -284,7 +284,7 @@ def _example(
     counts = rng.multinomial(devices, zipf_shares(size, 1.0))
     answered = estimate(sample_tally(scheme, rng.binomial(counts, rate), rng), scheme)
     if not answered.n:
-        return answered, None, message("In this window nobody answers at all.")
+        return answered, None, message("In this window no device reports at all.")
     truth = counts / devices
     seen = int((answered.detected & (truth > 0)).sum())
     held = int(((answered.low <= truth) & (truth <= answered.high)).sum())

@@ -49,16 +49,16 @@ class PrivacyLabel:
     """The figures of the label."""
 
     one: Figures
-    """One answer."""
+    """One report."""
     each: Figures
     """What every report adds if there are several."""
     year: Figures
-    """The answers of a typical year."""
-    year_answers: str
+    """The reports of a typical year."""
+    year_reports: str
     worst_year: Figures
     """The reports of a year in which the device takes part in every window."""
-    most_answers: int
-    answers: int | None
+    most_reports: int
+    lifetime_reports: int | None
     """How many reports the lifetime budget allows; None if only expiry ends them."""
     lifetime: Figures | None
     memo: Figures | None
@@ -66,7 +66,7 @@ class PrivacyLabel:
     pace: str
     """How soon a device that has a value in every window has spent its budget."""
     beliefs: tuple[tuple[int, str], ...]
-    """Out of 100: what was believed before one answer, and at most after it."""
+    """Out of 100: what was believed before one report, and at most after it."""
     learned: dict[str, str]
     """Who -> what they can learn."""
     exact: Exact
@@ -93,10 +93,10 @@ def label_of(metric: Metric, cap: float | None = None) -> PrivacyLabel:
         one=_figures(given.report),
         each=_figures(given.each),
         year=_figures(given.typical_year),
-        year_answers=rounded_up(given.typical_answers, 1).removesuffix(".0"),
+        year_reports=rounded_up(given.typical_reports, 1).removesuffix(".0"),
         worst_year=_figures(given.worst_year),
-        most_answers=given.most_answers,
-        answers=given.answers,
+        most_reports=given.most_reports,
+        lifetime_reports=given.lifetime_reports,
         lifetime=None if given.lifetime is None else _figures(given.lifetime),
         memo=None if given.memory is None else _figures(given.memory.memo),
         pace=pace(given),

@@ -6,10 +6,10 @@ from typing import Any
 
 from werkzeug.exceptions import HTTPException
 
-__all__ = ["Problem"]
+__all__ = ["ApiProblem"]
 
 
-class Problem(HTTPException):
+class ApiProblem(HTTPException):
     """An error with a type, `urn:deniable:problem:KIND`, and what a program needs to react."""
 
     def __init__(

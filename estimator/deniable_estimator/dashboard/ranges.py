@@ -11,6 +11,7 @@ from deniable import DeniableError, WindowError, windows
 from deniable_estimator.messages import alternatives, counted, message
 
 __all__ = [
+    "LENGTHS",
     "DayRange",
     "Preset",
     "RangeError",
@@ -21,6 +22,13 @@ __all__ = [
     "presets",
     "read_range",
 ]
+
+LENGTHS: dict[windows.Kind, timedelta] = {
+    "day": timedelta(1),
+    "week": timedelta(7),
+    "month": timedelta(31),
+}
+"""How long a window of each kind lasts at most."""
 
 _PRESETS = (7, 28, 91, 364)
 """Whole weeks, so that the days before them hold the same weekdays."""
@@ -64,7 +72,7 @@ class DayRange:
 
     def reaching_back(self, count: int, kind: windows.Kind) -> DayRange:
         """The same with so many windows of that kind before it; months are taken for long ones."""
-        days = count * {"day": 1, "week": 7, "month": 31}[kind]
+        days = count * LENGTHS[kind].days
         return replace(self, first=date.fromordinal(max(1, self.first.toordinal() - days)))
 
     def leaving_out(self, *labels: str) -> DayRange:

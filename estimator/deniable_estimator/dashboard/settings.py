@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 import deniable_collector.settings
-from deniable_collector.settings import parse_bind
+from deniable_collector.settings import parse_bind, setting
 from deniable_estimator.anomalies import ALARM_LEVEL
 from deniable_estimator.dashboard.access.tokens import parse_tokens
 from deniable_estimator.dashboard.versions import MOST_STRINGS
 from deniable_estimator.poisoning import FAKES
 
-__all__ = ["Settings"]
+__all__ = ["DashboardSettings"]
 
 _HARD = 25
 """A token must be as hard to guess as so many random decimal digits, by the estimate of zxcvbn.
@@ -113,124 +113,70 @@ def _folder(value: str) -> str:
 
 
 @dataclass(frozen=True)
-class Settings(deniable_collector.settings.Settings):
+class DashboardSettings(deniable_collector.settings.Settings):
     """How a dashboard runs. Each field is the variable DENIABLE_ and its name in capitals."""
 
     others: ClassVar[re.Pattern[str]] = re.compile("DISABLED|INGEST_KEY|REQUIRE_ALL")
 
-    dashboard_token: str = field(
-        default="", repr=False, metadata={"parse": _token, "help": "what lets people in"}
+    dashboard_token: str = setting("", _token, "what lets people in", secret=True)
+    dashboard_bind: str = setting(
+        "127.0.0.1:8090", parse_bind, "host:port or unix:/path to listen at"
     )
-    dashboard_bind: str = field(
-        default="127.0.0.1:8090",
-        metadata={"parse": parse_bind, "help": "host:port or unix:/path to listen at"},
+    dashboard_login_link: bool = setting(False, _switch, "1: /login?token=... signs in, once")
+    dashboard_sessions: str = setting(
+        "", str, "a file that keeps who has signed in; none: until the dashboard stops"
     )
-    dashboard_login_link: bool = field(
-        default=False,
-        metadata={"parse": _switch, "help": "1: /login?token=... signs in, once"},
+    dashboard_guesses: str = setting(
+        "10/minute", _rate, "most wrong tokens from a network (/24, /48); then none is looked at"
     )
-    dashboard_sessions: str = field(
-        default="",
-        metadata={
-            "parse": str,
-            "help": "a file that keeps who has signed in; none: until the dashboard stops",
-        },
+    public_url: str = setting(
+        "", _public, "where people reach the dashboard, like https://deniable.acme.example"
     )
-    dashboard_guesses: str = field(
-        default="10/minute",
-        metadata={
-            "parse": _rate,
-            "help": "most wrong tokens from a network (/24, /48); then none is looked at",
-        },
+    dashboard_upload: int = setting(
+        2 << 20, _bytes, "largest list of candidates that can be sent, in bytes"
     )
-    public_url: str = field(
-        default="",
-        metadata={
-            "parse": _public,
-            "help": "where people reach the dashboard, like https://deniable.acme.example",
-        },
+    dashboard_cache: int = setting(
+        256 << 20, _bytes, "bytes of memory for estimates that were calculated"
     )
-    dashboard_upload: int = field(
-        default=2 << 20,
-        metadata={"parse": _bytes, "help": "largest list of candidates that can be sent, in bytes"},
+    dashboard_strings: int = setting(
+        MOST_STRINGS, _whole(1, 1_000_000), "most strings in a list of candidates that is sent"
     )
-    dashboard_cache: int = field(
-        default=256 << 20,
-        metadata={"parse": _bytes, "help": "bytes of memory for estimates that were calculated"},
+    dashboard_workers: int = setting(2, _whole(1, 64), "processes for long calculations")
+    # The most that any mechanism takes for as many strings as it can decode, and a fifth more.
+    dashboard_memory: int = setting(
+        3 << 29, _memory, "most memory of each of these processes, in bytes"
     )
-    dashboard_strings: int = field(
-        default=MOST_STRINGS,
-        metadata={
-            "parse": _whole(1, 1_000_000),
-            "help": "most strings in a list of candidates that is sent",
-        },
+    dashboard_seconds: int = setting(
+        120,
+        _whole(1, 3600),
+        "most seconds of CPU time for one list in one period, one plan or one file",
     )
-    dashboard_workers: int = field(
-        default=2, metadata={"parse": _whole(1, 64), "help": "processes for long calculations"}
+    dashboard_queue: int = setting(
+        32,
+        _whole(1, 1000),
+        "most long calculations that wait or run; beyond that it responds with 503",
     )
-    dashboard_memory: int = field(
-        # The most that any mechanism takes for as many strings as it can decode, and a fifth more.
-        default=3 << 29,
-        metadata={"parse": _memory, "help": "most memory of each of these processes, in bytes"},
+    dashboard_queue_of_one: int = setting(
+        8,
+        _whole(1, 1000),
+        "most of these of one reader: a token of the API, or a browser's session",
     )
-    dashboard_seconds: int = field(
-        default=120,
-        metadata={
-            "parse": _whole(1, 3600),
-            "help": "most seconds of CPU time for one list in one period, one plan or one file",
-        },
+    api_tokens: str = setting(
+        "",
+        _tokens,
+        "tokens of the read API, in TOML; `deniable token new` writes their lines",
+        secret=True,
     )
-    dashboard_queue: int = field(
-        default=32,
-        metadata={
-            "parse": _whole(1, 1000),
-            "help": "most long calculations that wait or run; beyond that it answers 503",
-        },
+    dashboard_frame_ancestors: str = setting(
+        "", _origins, "origins of the sites that may show charts in frames; none: no chart leaves"
     )
-    dashboard_queue_of_one: int = field(
-        default=8,
-        metadata={
-            "parse": _whole(1, 1000),
-            "help": "most of these of one reader: a token of the API, or a browser's session",
-        },
+    dashboard_embed_days: int = setting(90, _days, "days until the link of a chart in a frame ends")
+    fakes: float = setting(
+        FAKES, _part, "the part of all reports that the poisoning budget takes to be fake"
     )
-    api_tokens: str = field(
-        default="",
-        repr=False,
-        metadata={
-            "parse": _tokens,
-            "help": "tokens of the read API, in TOML; `deniable token new` writes their lines",
-        },
+    alarm_level: float = setting(
+        ALARM_LEVEL, _part, "how often honest reports of a metric may be called anomalous"
     )
-    dashboard_frame_ancestors: str = field(
-        default="",
-        metadata={
-            "parse": _origins,
-            "help": "origins of the sites that may show charts in frames; none: no chart leaves",
-        },
-    )
-    dashboard_embed_days: int = field(
-        default=90,
-        metadata={"parse": _days, "help": "days until the link of a chart in a frame ends"},
-    )
-    fakes: float = field(
-        default=FAKES,
-        metadata={
-            "parse": _part,
-            "help": "the part of all reports that the poisoning budget takes to be fake",
-        },
-    )
-    alarm_level: float = field(
-        default=ALARM_LEVEL,
-        metadata={
-            "parse": _part,
-            "help": "how often honest reports of a metric may be called anomalous",
-        },
-    )
-    candidates_dir: str = field(
-        default="",
-        metadata={
-            "parse": _folder,
-            "help": "a folder of METRIC.txt files: the strings to look for, one on each line",
-        },
+    candidates_dir: str = setting(
+        "", _folder, "a folder of METRIC.txt files: the strings to look for, one on each line"
     )

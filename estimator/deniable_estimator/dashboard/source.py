@@ -21,7 +21,7 @@ from deniable_estimator.anomalies import ALARM_LEVEL
 from deniable_estimator.dashboard.access import for_people, reader_of
 from deniable_estimator.dashboard.calculations import LIGHT, decoded
 from deniable_estimator.dashboard.decodes import Decodes
-from deniable_estimator.dashboard.ranges import DayRange
+from deniable_estimator.dashboard.ranges import LENGTHS, DayRange
 from deniable_estimator.dashboard.snapshot import Snapshot
 from deniable_estimator.dashboard.versions import (
     MOST_STRINGS,
@@ -39,7 +39,7 @@ from deniable_estimator.reading import Selection, select
 from deniable_estimator.significance import Adjustment
 from deniable_estimator.trend import Point, Progress, Trend, trend
 
-__all__ = ["Source", "Versioned", "current_source", "declared_metric"]
+__all__ = ["DataSource", "Versioned", "current_source", "declared_metric"]
 
 PAGE_PATIENCE = 1.0
 """Seconds that a page waits before it shows the progress instead."""
@@ -47,7 +47,6 @@ PAGE_PATIENCE = 1.0
 FILE_PATIENCE = 25.0
 """Seconds that programs, files and sent forms wait: shorter than proxies do."""
 
-_SECONDS: dict[windows.Kind, int] = {"day": 86_400, "week": 7 * 86_400, "month": 31 * 86_400}
 _LIGHT_SIZE = 1 << 15
 """A longer list is read in another process: to bring some texts into normal form takes long."""
 
@@ -74,7 +73,7 @@ class _Work(Protocol[_T]):
 
 
 @dataclass(frozen=True)
-class Source:
+class DataSource:
     """The data of the pages."""
 
     store: Store
@@ -202,7 +201,7 @@ class Source:
         def work(progress: Progress | None = None, known: bool = False) -> Versioned[Estimate]:
             return self._point(metric, days, candidates, asked, level, adjust, known=known)
 
-        return self._at_leisure(metric, work, "estimate", days, asked, level, adjust)
+        return self._run_or_queue(metric, work, "estimate", days, asked, level, adjust)
 
     def trend(
         self,
@@ -242,9 +241,9 @@ class Source:
             answer = self._trend(metric, days, by, candidates, level, point, progress)
             return Versioned(answer, _version(answer, versions))
 
-        return self._at_leisure(metric, work, "trend", days, asked, by, level)
+        return self._run_or_queue(metric, work, "trend", days, asked, by, level)
 
-    def _at_leisure(self, metric: Metric, work: _Work[_T], *asked: object) -> Versioned[_T]:
+    def _run_or_queue(self, metric: Metric, work: _Work[_T], *asked: object) -> Versioned[_T]:
         """What `work` finds: of strings, and of long lists of values, in the background, as that
         may take long.
 
@@ -315,7 +314,7 @@ class Source:
     def _looks(self, selection: Selection, metric: Metric) -> Iterator[Look]:
         """What is looked at in each window. Seven at a time: where none of them has changed, one
         question to the store says so."""
-        week = 7 * _SECONDS[metric.window]
+        week = 7 * LENGTHS[metric.window].total_seconds()
         for _, labels in groupby(selection.labels, lambda label: windows.start(label) // week):
             yield from self._known_looks(selection.within(frozenset(labels)))
 
@@ -406,7 +405,7 @@ class Source:
         return Versioned(self.decodes.get(key, work), version)
 
     def newest(self, metric: Metric) -> str | None:
-        """The newest window that holds any answer, whatever the range."""
+        """The newest window that holds any report, whatever the range."""
         schemes = self.store.schemes().get(metric.name, {})
         labels = [
             label for scheme in schemes for label in self.store.windows(metric.name, scheme)[-1:]
@@ -420,18 +419,18 @@ def _version(answer: Trend, versions: Sequence[bytes]) -> bytes:
     return digest(answer.memory, partial, *versions)
 
 
-def current_source() -> Source:
+def current_source() -> DataSource:
     """The source of the current application, for this request."""
     if "source" not in g:
-        source: Source = current_app.extensions["deniable_source"]
-        # A chart in a frame is made of one answer: it cannot look again.
+        source: DataSource = current_app.extensions["deniable_source"]
+        # A chart in a frame is made once: it cannot look again.
         whole = request.method not in ("GET", "HEAD") or request.endpoint == "embedding.embedded"
         at_once = for_people(request) and not whole
         patience = PAGE_PATIENCE if at_once else FILE_PATIENCE
         g.source = replace(
             source, store=Snapshot(source.store), patience=patience, reader=reader_of(request)
         )
-    seen: Source = g.source
+    seen: DataSource = g.source
     return seen
 
 

@@ -9,14 +9,14 @@ from deniable import Metric, windows
 from deniable_estimator.dashboard.alarms import Alarm
 from deniable_estimator.dashboard.charts.trend import TrendChart, trend_chart
 from deniable_estimator.dashboard.ranges import DayRange
-from deniable_estimator.dashboard.source import Source
+from deniable_estimator.dashboard.source import DataSource
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.dashboard.words import percent, window
 from deniable_estimator.estimate import Estimate
 from deniable_estimator.messages import message, sentence
 from deniable_estimator.trend import GROUPS, Period, Trend
 
-__all__ = ["Choice", "Step", "Timeline", "grouping", "timeline"]
+__all__ = ["PeriodLine", "SmallChart", "Timeline", "grouping", "timeline"]
 
 _AGAINST = sentence("{period} vs {since}: {change}.")
 
@@ -28,7 +28,7 @@ _LONG_DAYS: dict[windows.Kind, int] = {"day": 92, "week": 731, "month": 10_000}
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PeriodLine:
     """One line of the table of periods."""
 
     label: str
@@ -42,8 +42,8 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """A value whose trend can be chosen, with its share of all these days."""
+class SmallChart:
+    """The trend of a value that can be chosen, with its share of all these days."""
 
     value: str
     share: str
@@ -61,9 +61,9 @@ class Timeline:
     newest: str
     """The newest change, as a sentence."""
     chart: TrendChart
-    choices: tuple[Choice, ...]
+    small_charts: tuple[SmallChart, ...]
     """The largest values; empty where there is nothing to choose."""
-    steps: tuple[Step, ...]
+    steps: tuple[PeriodLine, ...]
     """The newest first."""
 
     @property
@@ -79,13 +79,14 @@ def grouping(metric: Metric, days: DayRange) -> windows.Kind:
 
 
 def timeline(
-    source: Source,
+    source: DataSource,
     metric: Metric,
     view: View,
     estimate: Estimate,
     alarm: Alarm | None,
 ) -> Timeline | None:
-    """The trend of the chosen value, or of the leading one; None without two answered periods.
+    """The trend of the chosen value, or of the leading one; None without two periods
+    that have reports.
 
     Periods with windows that raise the alarm are marked, and nothing is said of their changes.
     """
@@ -93,27 +94,29 @@ def timeline(
     value = view.value if view.value in shown else shown[0]
     asked = None if metric.values == ("true", "false") else shown
     found = source.trend(metric, view.days, view.by or grouping(metric, view.days), asked)
-    if len(found.answered) < 2:
+    if len(found.reported) < 2:
         return None
-    labels = [each.label for each in found.answered]
+    labels = [each.label for each in found.reported]
     alarmed = frozenset(each for each in labels if alarm and alarm.of_period(each))
     chart = trend_chart(found, value, height=_HEIGHT, name="trend", alarmed=alarmed)
     if chart is None:
         return None
-    choices = []
+    small_charts = []
     for place, each in enumerate(shown if len(shown) > 1 else ()):
         small = trend_chart(
             found, each, height=_SMALL_HEIGHT, name=f"trend-{place}", alarmed=alarmed
         )
         if small is not None:
-            choices.append(Choice(each, _share(estimate, each), small, view.choosing(each)))
-    steps = [step for period in reversed(found.answered) if (step := _step(period, value, alarmed))]
+            small_charts.append(
+                SmallChart(each, _share(estimate, each), small, view.choosing(each))
+            )
+    steps = [step for period in reversed(found.reported) if (step := _step(period, value, alarmed))]
     return Timeline(
         trend=found,
         value=value,
-        newest=_newest(found.answered, value, alarmed),
+        newest=_newest(found.reported, value, alarmed),
         chart=chart,
-        choices=tuple(choices),
+        small_charts=tuple(small_charts),
         steps=tuple(steps),
     )
 
@@ -134,9 +137,9 @@ def _share(estimate: Estimate, value: str) -> str:
     return percent(float(estimate.share[place]), spread)
 
 
-def _newest(answered: Sequence[Period], value: str, alarmed: frozenset[str]) -> str:
+def _newest(periods: Sequence[Period], value: str, alarmed: frozenset[str]) -> str:
     """The newest change that there is, as a sentence."""
-    for period in reversed(answered):
+    for period in reversed(periods):
         change = period.change
         if alarmed.intersection((period.label, period.since)):
             continue
@@ -150,7 +153,7 @@ def _newest(answered: Sequence[Period], value: str, alarmed: frozenset[str]) -> 
     return ""
 
 
-def _step(period: Period, value: str, alarmed: frozenset[str]) -> Step | None:
+def _step(period: Period, value: str, alarmed: frozenset[str]) -> PeriodLine | None:
     estimate, change = period.estimate, period.change
     if estimate is None or value not in estimate.values:
         return None
@@ -165,7 +168,7 @@ def _step(period: Period, value: str, alarmed: frozenset[str]) -> Step | None:
     elif change is not None and value in change.values:
         index = change.values.index(value)
         told, changed = change.describe(index), bool(change.changed[index])
-    return Step(
+    return PeriodLine(
         label=message("{period} (partial)", period=window(period.label))
         if period.partial
         else window(period.label),

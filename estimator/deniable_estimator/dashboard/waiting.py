@@ -8,7 +8,7 @@ from __future__ import annotations
 from flask import Response, make_response, render_template
 
 from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
-from deniable_estimator.dashboard.problems import Problem
+from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.messages import message
 
 __all__ = ["waiting_page", "waiting_problem"]
@@ -21,11 +21,11 @@ def waiting_page(error: StillDecoding) -> Response:
     return page
 
 
-def waiting_problem(error: StillDecoding | TooManyDecodes) -> Problem:
+def waiting_problem(error: StillDecoding | TooManyDecodes) -> ApiProblem:
     """The same for programs, and for what was sent and must be sent again."""
     if isinstance(error, TooManyDecodes):
-        return Problem(503, "busy", message("Busy"), str(error), retry_after=error.retry_after)
-    return Problem(
+        return ApiProblem(503, "busy", message("Busy"), str(error), retry_after=error.retry_after)
+    return ApiProblem(
         503,
         "still-decoding",
         message("Still decoding"),

@@ -38,14 +38,14 @@ __all__ = [
     "window",
 ]
 
-EXPIRED = sentence("Expired on {day}: devices have stopped answering.")
-EXPIRES = sentence("Expires on {day}: then devices stop answering.")
+EXPIRED = sentence("Expired on {day}: devices have stopped reporting.")
+EXPIRES = sentence("Expires on {day}: then devices stop reporting.")
 SILENT = sentence(
-    "No answers since {window}. Check that the app still records it and that the collector is "
+    "No reports since {window}. Check that the app still records it and that the collector is "
     "reached."
 )
 NOTHING_STANDS_OUT = message(
-    "Nothing stands out from the noise yet: too few devices have answered."
+    "Nothing stands out from the noise yet: too few devices have reported."
 )
 FEW_DEVICES = sentence("Few devices are expected: {warning}.")
 
@@ -58,9 +58,9 @@ _TYPES = {
     "string": message("string"),
 }
 _TOO_SHORT = {
-    "day": message("A trend needs answers from two days at least; these days hold fewer."),
-    "week": message("A trend needs answers from two weeks at least; these days hold fewer."),
-    "month": message("A trend needs answers from two months at least; these days hold fewer."),
+    "day": message("A trend needs reports from two days at least; these days hold fewer."),
+    "week": message("A trend needs reports from two weeks at least; these days hold fewer."),
+    "month": message("A trend needs reports from two months at least; these days hold fewer."),
 }
 _SINCE_YES = sentence("Yes vs {period}: {change}.")
 _SINCE = sentence("{value} vs {period}: {change}.")
@@ -114,7 +114,7 @@ def too_short(name: str) -> str:
 
 
 def freshness(label: str, now: float) -> str:
-    """How long ago the newest window that has answers closed, for people.
+    """How long ago the newest window that has reports closed, for people.
 
     `now` is POSIX time in seconds.
     """
@@ -195,7 +195,7 @@ def headline(estimate: Estimate) -> str:
         )
     if not estimate.detected[first]:
         return message(
-            "No value can be told from noise yet: it takes more answers, or a longer range."
+            "No value can be told from noise yet: it takes more reports, or a longer range."
         )
     name, share = estimate.values[first], percent(float(estimate.share[first]), spread)
     if len(order) == 1:

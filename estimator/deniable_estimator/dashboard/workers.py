@@ -27,7 +27,7 @@ from deniable import DeniableError
 from deniable_estimator.dashboard.versions import Listed, reread
 from deniable_estimator.messages import message
 
-__all__ = ["Closed", "TooHeavy", "Workers"]
+__all__ = ["TooHeavy", "Workers", "WorkersClosed"]
 
 _T = TypeVar("_T")
 
@@ -56,7 +56,7 @@ class TooHeavy(DeniableError):
         )
 
 
-class Closed(DeniableError):
+class WorkersClosed(DeniableError):
     """The server is being stopped: ask again after `retry_after` seconds."""
 
     retry_after = 10
@@ -95,7 +95,7 @@ class Workers:
 
         Raises:
             TooHeavy: it needed more memory or time than a task may have.
-            Closed: the processes are being ended.
+            WorkersClosed: the processes are being ended.
         """
         slot = self._slots.get()
         try:
@@ -104,7 +104,7 @@ class Workers:
             self._slots.put(slot)
 
     def close(self) -> None:
-        """End the processes, also those that calculate: whoever waits is given `Closed`."""
+        """End the processes, also those that calculate: whoever waits is given `WorkersClosed`."""
         with self._lock:
             if self._closed:
                 return
@@ -140,7 +140,9 @@ class Workers:
             kind, told = future.result()
         except BrokenProcessPool:
             slot.end()
-            raise (Closed() if self._closed else TooHeavy(self.memory, self.seconds)) from None
+            raise (
+                WorkersClosed() if self._closed else TooHeavy(self.memory, self.seconds)
+            ) from None
         if kind == "memory" or slot.tasks >= _TASKS:
             slot.end()
         if kind == "memory":
@@ -163,7 +165,7 @@ class Workers:
             context.set_forkserver_preload(list(_PRELOADED))
         with self._lock:
             if self._closed:
-                raise Closed
+                raise WorkersClosed
             if self._lifeline is None:
                 self._lifeline = context.Pipe(duplex=False)
             begin = (self._lifeline[0], self.memory)

@@ -30,7 +30,7 @@ __all__ = [
     "Bound",
     "Change",
     "Guarantee",
-    "Memory",
+    "MemoGuarantee",
     "Together",
     "guarantee",
     "learned_by",
@@ -47,7 +47,7 @@ BEYOND = 10_000.0
 _NOT_COVERED = (
     "that a device takes part, when, and from which address",
     "a budget that begins anew: the app is reinstalled, its state removed, or a backup restored",
-    "what is true of the whole crowd: it may tell about people whose device never answered",
+    "what is true of the whole crowd: it may tell about people whose device never reported",
 )
 """What no local mechanism protects."""
 
@@ -110,7 +110,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class MemoGuarantee:
     """The guarantee for memoized noise."""
 
     memo: Bound
@@ -147,16 +147,16 @@ class Guarantee:
     """One report of each device."""
     each: Bound
     """What every report adds if there are several: with memos, more than `report`."""
-    typical_answers: float
+    typical_reports: float
     """One device in a year, on average, if it has a value in every window."""
     typical_year: Bound
-    most_answers: int
+    most_reports: int
     """One device in a year, if it takes part in every window."""
     worst_year: Bound
-    answers: int | None
+    lifetime_reports: int | None
     """One device in its lifetime; None if only the metric's expiry ends the reports."""
     lifetime: Bound | None
-    memory: Memory | None
+    memory: MemoGuarantee | None
 
     def to_dict(self) -> dict[str, Any]:
         """The guarantee for JSON, under its fields' names, with who learns what."""
@@ -169,11 +169,11 @@ class Guarantee:
             "household": self.household,
             "report": self.report.to_dict(),
             "each": self.each.to_dict(),
-            "typical_answers": self.typical_answers,
+            "typical_reports": self.typical_reports,
             "typical_year": self.typical_year.to_dict(),
-            "most_answers": self.most_answers,
+            "most_reports": self.most_reports,
             "worst_year": self.worst_year.to_dict(),
-            "answers": self.answers,
+            "lifetime_reports": self.lifetime_reports,
             "lifetime": None if self.lifetime is None else self.lifetime.to_dict(),
             "memory": None if self.memory is None else self.memory.to_dict(),
             "learned_by": learned_by(remembers=self.memory is not None),
@@ -225,11 +225,11 @@ def guarantee(metric: Metric, cap: float | None = None, household: int = 1) -> G
         memory = None
         cost, own = Fraction(mechanism.epsilon), metric.lifetime_epsilon
     limits = [each for each in (own, cap) if each is not None]
-    answers = math.floor(Fraction(min(limits)) / cost) if limits else None
+    reports = math.floor(Fraction(min(limits)) / cost) if limits else None
     most = _MOST_WINDOWS_A_YEAR[metric.window]
     typical = WINDOWS_A_YEAR[metric.window] * metric.sample_rate
-    if answers is not None:
-        most, typical = min(most, answers), min(typical, float(answers))
+    if reports is not None:
+        most, typical = min(most, reports), min(typical, float(reports))
     return Guarantee(
         metric=metric.name,
         description=metric.description,
@@ -239,12 +239,12 @@ def guarantee(metric: Metric, cap: float | None = None, household: int = 1) -> G
         household=household,
         report=Bound.of(household * Fraction(mechanism.epsilon)),
         each=Bound.of(household * cost),
-        typical_answers=typical,
+        typical_reports=typical,
         typical_year=Bound.of(household * Fraction(typical) * cost),
-        most_answers=most,
+        most_reports=most,
         worst_year=Bound.of(household * most * cost),
-        answers=answers,
-        lifetime=None if answers is None else Bound.of(household * answers * cost),
+        lifetime_reports=reports,
+        lifetime=None if reports is None else Bound.of(household * reports * cost),
         memory=memory,
     )
 
@@ -308,7 +308,7 @@ def not_covered(*, remembers: bool) -> tuple[str, ...]:
     return (*_NOT_COVERED, _CHANGES) if remembers else _NOT_COVERED
 
 
-def _memory(metric: Metric, mechanism: Memoizing[Any], household: int) -> Memory:
+def _memory(metric: Metric, mechanism: Memoizing[Any], household: int) -> MemoGuarantee:
     lifetime = Fraction(mechanism.lifetime_epsilon)
     reports = reports_that_show(mechanism, float(2 * lifetime))
     change = None
@@ -319,4 +319,4 @@ def _memory(metric: Metric, mechanism: Memoizing[Any], household: int) -> Memory
     if isinstance(mechanism, MemoizedLocalHashing):
         cells = mechanism.width if cells is None else min(cells, mechanism.width)
     values = None if cells is None else Bound.of(household * cells * lifetime)
-    return Memory(Bound.of(household * lifetime), cells, values, change)
+    return MemoGuarantee(Bound.of(household * lifetime), cells, values, change)

@@ -91,13 +91,13 @@ def _of_bits(rounds: Rounds, size: int, hashes: int, half: int) -> float:
     one = {0: math.log(rounds.p / _ONE), 1: math.log(rounds.q / _ONE)}
     zero = {0: math.log1p(-rounds.p / _ONE), 1: math.log1p(-rounds.q / _ONE)}
 
-    def said(bit: int, *answers: dict[int, float]) -> float:
-        """ln of the chance that `half` reports of one memo of a bit say each of the answers."""
+    def said(bit: int, *outcomes: dict[int, float]) -> float:
+        """ln of the chance that `half` reports of one memo of a bit say each of the outcomes."""
         return _log_sum(
             *(
                 (
                     1 - flipped if memo == bit else flipped,
-                    half * sum(each[memo] for each in answers),
+                    half * sum(each[memo] for each in outcomes),
                 )
                 for memo in (0, 1)
             )

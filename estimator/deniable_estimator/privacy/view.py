@@ -95,11 +95,11 @@ def _lines(guarantee: Guarantee) -> Iterator[tuple[str, Bound]]:
                 (guarantee.memory.values),
             )
         yield "each report, whatever came before", guarantee.each
-    typical = rounded_up(guarantee.typical_answers, 1).removesuffix(".0")
-    yield f"a typical year ({_answers(typical)})", guarantee.typical_year
-    yield f"the worst year ({_answers(f'{guarantee.most_answers:,}')})", guarantee.worst_year
+    typical = rounded_up(guarantee.typical_reports, 1).removesuffix(".0")
+    yield f"a typical year ({_reports(typical)})", guarantee.typical_year
+    yield f"the worst year ({_reports(f'{guarantee.most_reports:,}')})", guarantee.worst_year
     if guarantee.lifetime is not None:
-        yield f"a lifetime ({_answers(f'{guarantee.answers:,}')})", guarantee.lifetime
+        yield f"a lifetime ({_reports(f'{guarantee.lifetime_reports:,}')})", guarantee.lifetime
 
 
 def _words(guarantee: Guarantee) -> Iterator[str]:
@@ -208,8 +208,8 @@ def _epsilons(*bounds: Bound | None) -> list[str]:
     return ["no bound" if each is None else rounded_up(each.epsilon, 3) for each in bounds]
 
 
-def _answers(count: str) -> str:
-    return f"{count} answer{'' if count == '1' else 's'}"
+def _reports(count: str) -> str:
+    return f"{count} report{'' if count == '1' else 's'}"
 
 
 def _down(epsilon: float) -> str:

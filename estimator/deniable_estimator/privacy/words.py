@@ -41,12 +41,12 @@ def chance(bound: Bound) -> str:
 def pace(guarantee: Guarantee) -> str:
     """How soon a device that has a value in every window has sent all its reports."""
     words = _PACES[guarantee.window]
-    rate, answers = guarantee.sample_rate, guarantee.answers
-    if answers is None:
+    rate, reports = guarantee.sample_rate, guarantee.lifetime_reports
+    if reports is None:
         return message(words.always if rate >= 1 else words.sampled, rate=rate * 100)
     if rate >= 1:
-        return message(words.stops, answers=answers)
-    expected = answers / rate
+        return message(words.stops, reports=reports)
+    expected = reports / rate
     years = expected / WINDOWS_A_YEAR[guarantee.window]
     if years >= 1.5:
         return message(words.lasts_years, rate=rate * 100, years=years)
@@ -65,9 +65,9 @@ class _Pace(NamedTuple):
 
 _PACES: dict[str, _Pace] = {
     "day": _Pace(
-        sentence("A device answers every day until the metric expires."),
-        sentence("A device answers in a random {rate:g}% of its days until the metric expires."),
-        sentence("A device that answers every day stops after {answers} days."),
+        sentence("A device reports every day until the metric expires."),
+        sentence("A device reports in a random {rate:g}% of its days until the metric expires."),
+        sentence("A device that reports every day stops after {reports} days."),
         sentence(
             "A device reports in a random {rate:g}% of its days, so its budget lasts about "
             "{windows:.0f} days."
@@ -78,9 +78,9 @@ _PACES: dict[str, _Pace] = {
         ),
     ),
     "week": _Pace(
-        sentence("A device answers every week until the metric expires."),
-        sentence("A device answers in a random {rate:g}% of its weeks until the metric expires."),
-        sentence("A device that answers every week stops after {answers} weeks."),
+        sentence("A device reports every week until the metric expires."),
+        sentence("A device reports in a random {rate:g}% of its weeks until the metric expires."),
+        sentence("A device that reports every week stops after {reports} weeks."),
         sentence(
             "A device reports in a random {rate:g}% of its weeks, so its budget lasts about "
             "{windows:.0f} weeks."
@@ -91,9 +91,9 @@ _PACES: dict[str, _Pace] = {
         ),
     ),
     "month": _Pace(
-        sentence("A device answers every month until the metric expires."),
-        sentence("A device answers in a random {rate:g}% of its months until the metric expires."),
-        sentence("A device that answers every month stops after {answers} months."),
+        sentence("A device reports every month until the metric expires."),
+        sentence("A device reports in a random {rate:g}% of its months until the metric expires."),
+        sentence("A device that reports every month stops after {reports} months."),
         sentence(
             "A device reports in a random {rate:g}% of its months, so its budget lasts about "
             "{windows:.0f} months."

@@ -13,19 +13,19 @@ from deniable_estimator.rappor.errors import RapporFileError
 from deniable_estimator.rappor.params import Params
 from deniable_estimator.rappor.text import read_text
 
-__all__ = ["Counts", "read_counts", "write_counts"]
+__all__ = ["BitCounts", "read_counts", "write_counts"]
 
 _MOST_DIGITS = 15
 
 
-class Counts(NamedTuple):
+class BitCounts(NamedTuple):
     """`bits` has shape (m, k) and `reports` shape (m,), both int64."""
 
     bits: NDArray[np.int64]
     reports: NDArray[np.int64]
 
 
-def read_counts(path: Path, params: Params) -> Counts:
+def read_counts(path: Path, params: Params) -> BitCounts:
     """Read m lines without a header: the cohort's reports, then k bit counts.
 
     Raises:
@@ -63,7 +63,7 @@ def read_counts(path: Path, params: Params) -> Counts:
             path, None, f"has {len(table)} cohorts; params.csv says m = {params.m}"
         )
     counts_array = np.array(table, np.int64)
-    return Counts(counts_array[:, 1:], counts_array[:, 0])
+    return BitCounts(counts_array[:, 1:], counts_array[:, 0])
 
 
 def _count(path: Path, line: int, column: int, text: str) -> int:
@@ -76,6 +76,6 @@ def _count(path: Path, line: int, column: int, text: str) -> int:
     return int(digits)
 
 
-def write_counts(counts: Counts, out: IO[str]) -> None:
+def write_counts(counts: BitCounts, out: IO[str]) -> None:
     """Write them as `read_counts` reads them."""
     csv.writer(out).writerows(np.column_stack([counts.reports, counts.bits]).tolist())

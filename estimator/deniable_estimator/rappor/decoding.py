@@ -13,7 +13,7 @@ import numpy as np
 
 from deniable_estimator.cohorts.decoder import Decoding, decode
 from deniable_estimator.intervals import FloatArray
-from deniable_estimator.rappor.counts_file import Counts, read_counts
+from deniable_estimator.rappor.counts_file import BitCounts, read_counts
 from deniable_estimator.rappor.map_file import CandidateMap, read_map
 from deniable_estimator.rappor.params import Params, read_params
 
@@ -94,7 +94,7 @@ def decode_files(params: Path, counts: Path, candidate_map: Path, **options: flo
 
 def decode_counts(
     params: Params,
-    counts: Counts,
+    counts: BitCounts,
     candidate_map: CandidateMap,
     *,
     fdr: float = 0.05,

@@ -17,7 +17,7 @@ from typing import IO, NamedTuple
 import numpy as np
 
 from deniable.randomness import PRECISION, Bits, below, flips, system_bits
-from deniable_estimator.rappor.counts_file import Counts
+from deniable_estimator.rappor.counts_file import BitCounts
 from deniable_estimator.rappor.errors import RapporFileError
 from deniable_estimator.rappor.hashing import bloom_bits, check_hashable
 from deniable_estimator.rappor.params import Params
@@ -99,7 +99,7 @@ def encode(
         return bitmap
 
     def permanent_of(bloom: int) -> int:
-        return _answer(bloom, params.k, 1 - params.f / 2, params.f / 2, bits)
+        return _flipped(bloom, params.k, 1 - params.f / 2, params.f / 2, bits)
 
     for client, given, value in readings:
         cohort = below(params.m, bits) if given is None else given
@@ -109,11 +109,11 @@ def encode(
         else:
             cell = (client, cohort, value)
             permanent = memo[cell] = memo[cell] if cell in memo else permanent_of(bloom)
-        report = _answer(permanent, params.k, params.q, params.p, bits)
+        report = _flipped(permanent, params.k, params.q, params.p, bits)
         yield SimulatedReport(client, cohort, bloom, permanent, report)
 
 
-def _answer(ones: int, size: int, if_one: Fraction, if_zero: Fraction, bits: Bits) -> int:
+def _flipped(ones: int, size: int, if_one: Fraction, if_zero: Fraction, bits: Bits) -> int:
     """Each bit is 1 with the probability for its value in `ones`; 0 and 1 need no randomness."""
     heads, tails = round(if_one * _ONE), round(if_zero * _ONE)
     zeros = ones ^ ((1 << size) - 1)
@@ -121,7 +121,7 @@ def _answer(ones: int, size: int, if_one: Fraction, if_zero: Fraction, bits: Bit
     return certain | flips(ones, size, min(heads, _ONE - 1), min(tails, _ONE - 1), bits)
 
 
-def count(params: Params, reports: Iterable[SimulatedReport]) -> Counts:
+def count(params: Params, reports: Iterable[SimulatedReport]) -> BitCounts:
     """Add reports up: how many each cohort sent, and how often each bit was set."""
     bits = np.zeros((params.m, params.k), np.int64)
     sent = np.zeros(params.m, np.int64)
@@ -130,7 +130,7 @@ def count(params: Params, reports: Iterable[SimulatedReport]) -> Counts:
         packed = np.frombuffer(report.instantaneous.to_bytes(size, "little"), np.uint8)
         bits[report.cohort] += np.unpackbits(packed, count=params.k, bitorder="little")
         sent[report.cohort] += 1
-    return Counts(bits, sent)
+    return BitCounts(bits, sent)
 
 
 def write_reports(params: Params, reports: Iterable[SimulatedReport], out: IO[str]) -> None:

@@ -44,7 +44,7 @@ class CandidateMap(NamedTuple):
     direct: bool
 
 
-class _Lines(NamedTuple):
+class _MapLines(NamedTuple):
     """The content of the file: candidates, positions of shape (M, h * m), line numbers."""
 
     candidates: list[str]
@@ -84,7 +84,7 @@ def read_map(path: Path, params: Params) -> CandidateMap:
     )
 
 
-def _by_array(path: Path, data: bytes, width: int) -> _Lines | None:
+def _by_array(path: Path, data: bytes, width: int) -> _MapLines | None:
     """Parse the plain form (only digits after a candidate without commas); None for others."""
     text = data.replace(b"\r\n", b"\n") if b"\r\n" in data else data
     if not text.endswith(b"\n"):
@@ -116,7 +116,7 @@ def _by_array(path: Path, data: bytes, width: int) -> _Lines | None:
             return None
         names[at] = names[at][1:-1].replace(b'""', b'"')
     candidates = decode_text(path, b"\n".join(names)).split("\n")
-    return _Lines(candidates, np.concatenate(parsed), list(range(1, len(names) + 1)))
+    return _MapLines(candidates, np.concatenate(parsed), list(range(1, len(names) + 1)))
 
 
 def _parse(block: NDArray[np.uint8], fields: NDArray[np.intp]) -> NDArray[np.int32] | None:
@@ -136,7 +136,7 @@ def _parse(block: NDArray[np.uint8], fields: NDArray[np.intp]) -> NDArray[np.int
     return values
 
 
-def _by_line(path: Path, data: bytes, width: int) -> _Lines:
+def _by_line(path: Path, data: bytes, width: int) -> _MapLines:
     """Any CSV, line by line, with an error for what is wrong."""
     candidates, lines = [], []
     positions: list[NDArray[np.int32]] = []
@@ -160,7 +160,7 @@ def _by_line(path: Path, data: bytes, width: int) -> _Lines:
     except csv.Error as error:
         raise RapporFileError(path, rows.line_num, f"is not CSV: {error}") from None
     table = np.array(positions, np.int32).reshape(-1, width)
-    return _Lines(candidates, table, lines)
+    return _MapLines(candidates, table, lines)
 
 
 def _position(path: Path, line: int, column: int, text: str) -> int:
@@ -172,7 +172,7 @@ def _position(path: Path, line: int, column: int, text: str) -> int:
     return int(digits)
 
 
-def _check_twice(path: Path, found: _Lines) -> None:
+def _check_twice(path: Path, found: _MapLines) -> None:
     if len(set(found.candidates)) == len(found.candidates):
         return
     seen: dict[str, int] = {}

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import re
 import secrets
+import subprocess
+import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,11 +21,22 @@ from deniable import Registry
 from deniable_collector.stores import Store, open_store
 from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
 from deniable_estimator.dashboard import create_app
-from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.settings import DashboardSettings
 
 TOKEN = "Vq3mS0x-8JtYc_1rKfWz5LbNpH2eGdUa"
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC).timestamp()
 YESTERDAY = "2026-11-20"
+
+
+class Clock:
+    """Seconds that stand still until they are set."""
+
+    def __init__(self, now: float = 0.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
 
 REGISTRY = """
 schema = 1
@@ -45,7 +61,7 @@ sample_rate = 0.02
 
 [metrics.silent]
 type = "boolean"
-description = "Does <b>anybody</b> answer?"
+description = "Does <b>anybody</b> report?"
 epsilon = 1.0
 lifetime_epsilon = 1.0
 
@@ -91,6 +107,32 @@ def text_of(client: FlaskClient, path: str) -> str:
     return page.text
 
 
+@contextmanager
+def running_dashboard(folder: Path, **environ: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """`deniable dashboard` in a folder, at a free port: its address, and its process."""
+    kept = {name: text for name, text in os.environ.items() if not name.startswith("DENIABLE_")}
+    process = subprocess.Popen(
+        [sys.executable, "-c", "import deniable.cli; deniable.cli.main()", "dashboard"],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        env={
+            **kept,
+            "DENIABLE_STORE": f"sqlite:///{folder}/tallies.db",
+            "DENIABLE_DASHBOARD_BIND": "127.0.0.1:0",
+            "DENIABLE_DASHBOARD_TOKEN": TOKEN,
+            **environ,
+        },
+    )
+    assert process.stdout is not None
+    try:
+        lines = (re.search(r"http://\S+", line) for line in process.stdout)
+        yield next(found[0] for found in lines if found), process
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+
+
 @pytest.fixture
 def token() -> str:
     return TOKEN
@@ -118,7 +160,7 @@ def store(empty_store: Store, registry: Registry) -> Store:
 
 @pytest.fixture
 def app(store: Store, registry: Registry) -> Flask:
-    settings = Settings(dashboard_token=TOKEN, dashboard_login_link=True)
+    settings = DashboardSettings(dashboard_token=TOKEN, dashboard_login_link=True)
     return create_app(settings, store=store, registry=registry, clock=lambda: NOW)
 
 
@@ -140,7 +182,7 @@ def browser(anybody: FlaskClient) -> FlaskClient:
 @pytest.fixture
 def empty_browser(empty_store: Store, registry: Registry) -> FlaskClient:
     """A signed-in browser on a dashboard that has heard nothing."""
-    settings = Settings(dashboard_token=TOKEN)
+    settings = DashboardSettings(dashboard_token=TOKEN)
     app = create_app(settings, store=empty_store, registry=registry, clock=lambda: NOW)
     client = app.test_client()
     client.post("/login", data={"token": TOKEN})

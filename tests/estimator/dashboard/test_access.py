@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from flask import Flask, Request
+from flask import Flask, Request, g, request
+from flask import session as cookie
 from flask.testing import FlaskClient
 from werkzeug.test import EnvironBuilder
 
@@ -17,10 +18,12 @@ from deniable import Registry
 from deniable_collector.settings import SettingsError
 from deniable_collector.stores import Store
 from deniable_estimator.dashboard import create_app
+from deniable_estimator.dashboard.access import reader_of
 from deniable_estimator.dashboard.access.guesses import Guesses
 from deniable_estimator.dashboard.access.sessions import Sessions
-from deniable_estimator.dashboard.problems import Problem
-from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.access.tokens import ApiToken
+from deniable_estimator.dashboard.problems import ApiProblem
+from deniable_estimator.dashboard.settings import DashboardSettings
 
 from .conftest import NOW, TOKEN
 
@@ -68,6 +71,7 @@ def test_the_cookie_is_for_this_site_alone(anybody: FlaskClient, token: str) -> 
     plain = anybody.post("/login", data={"token": token}).headers["Set-Cookie"]
     assert "HttpOnly" in plain
     assert "SameSite=Strict" in plain
+    assert "Expires=" in plain, "it outlives the browser, as the session does"
     assert "Secure" not in plain
     assert token not in plain
     over_tls = anybody.post("/login", data={"token": token}, base_url="https://localhost")
@@ -79,6 +83,84 @@ def test_signing_out_forgets(browser: FlaskClient) -> None:
     assert browser.get("/").status_code == 200
     browser.post("/logout")
     assert browser.get("/").status_code == 303
+
+
+def test_each_way_leads_on_by_a_page(app: Flask, browser: FlaskClient) -> None:
+    """Every redirect is a 303, after which a browser asks for a page, whatever it has sent."""
+    stranger = app.test_client()
+    stranger.environ_base["HTTP_ACCEPT"] = "text/html"
+    ways = [
+        (stranger.get("/"), "/login"),
+        (stranger.get("/metric/browser?from=2026-11-01"),
+         "/login?next=%2Fmetric%2Fbrowser%3Ffrom%3D2026-11-01"),
+        (stranger.get("/metric/browser?"), "/login?next=%2Fmetric%2Fbrowser"),
+        (stranger.get("/login?token=wrong"), "/login?used=1"),
+        (browser.get("/login"), "/"),
+        (browser.get("/login?next=/metric/browser"), "/metric/browser"),
+        (browser.get("/login?token=wrong&next=/metric/browser"), "/"),
+        (stranger.get(f"/login?token={TOKEN}&next=/metric/browser"), "/metric/browser"),
+        (browser.get(f"/login?token={TOKEN}"), "/"),
+        (stranger.post("/login", data={"token": f" {TOKEN} "}), "/"),
+        (browser.post("/logout"), "/login"),
+        (browser.post("/logout"), "/login"),
+    ]  # fmt: skip
+    assert [(each.status_code, each.location) for each, _ in ways] == [
+        (303, location) for _, location in ways
+    ]
+
+
+def test_a_form_without_a_token_is_wrong(anybody: FlaskClient) -> None:
+    """A form that leaves the token out is told what one with a wrong token is."""
+    answer = anybody.post("/login", data={})
+    assert answer.status_code == 403
+    assert b"not the token" in answer.data
+
+
+def test_each_way_in_is_slowed(app: Flask) -> None:
+    """After one wrong token, where one is allowed, the form, the link and the header wait, with a
+    right token too, and tell for how long."""
+    app.extensions["deniable_door"].guesses = Guesses("1/minute", 0, lambda: 0.0)
+    guesser = app.test_client()
+    guesser.environ_base["HTTP_ACCEPT"] = "text/html"
+    assert guesser.post("/login", data={"token": "wrong"}).status_code == 403
+    ways = [
+        guesser.post("/login", data={"token": TOKEN}),
+        guesser.get(f"/login?token={TOKEN}"),
+        guesser.get("/api/v1/metrics", headers={"Authorization": f"Bearer {TOKEN}"}),
+    ]
+    for answer in ways:
+        assert (answer.status_code, answer.headers["Retry-After"]) == (429, "60")
+    assert guesser.get("/login").status_code == 200
+
+
+def test_readers_are_told_apart(app: Flask) -> None:
+    """The holder of a token of the read API, the dashboard's token, each session, and all of those
+    who see an embedded picture have limits of their own."""
+    holder = ApiToken("reports", "0" * 64, frozenset(("plan",)))
+    bearer = {"Authorization": "Bearer x"}
+    with app.test_request_context("/api/v1/metrics", headers=bearer):
+        assert reader_of(request) == "token"
+        g.holder = holder
+        assert reader_of(request) == "token reports"
+    with app.test_request_context("/metric/browser"):
+        cookie["session"] = "abc"
+        assert reader_of(request) == "session abc"
+    with app.test_request_context("/login", headers=bearer):
+        assert reader_of(request) == "embedded"
+
+
+def test_only_people_are_led_to_the_form(app: Flask) -> None:
+    """Who asks for a file, the read API, or no page gets an error instead."""
+    stranger = app.test_client()
+    page = {"Accept": "text/html"}
+    assert stranger.get("/metric/browser", headers=page).status_code == 303
+    for path, headers in (
+        ("/metric/browser.csv", page),
+        ("/api/v1/metrics", page),
+        ("/metric/browser", {"Accept": "application/json"}),
+        ("/metric/browser", page | {"Authorization": "Bearer wrong"}),
+    ):
+        assert stranger.get(path, headers=headers).status_code == 401, (path, headers)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +241,7 @@ def test_sessions_are_shared_and_outlive_a_restart(
     are, let the same sessions in and end them for each other; the file is its owner's alone and
     holds nothing that lets anybody in."""
     path = tmp_path / "sessions.db"
-    settings = Settings(dashboard_token=TOKEN, dashboard_sessions=str(path))
+    settings = DashboardSettings(dashboard_token=TOKEN, dashboard_sessions=str(path))
     first, second = (
         create_app(settings, store=store, registry=registry, clock=lambda: NOW).test_client()
         for _ in range(2)
@@ -208,7 +290,7 @@ def test_a_session_ends_twelve_hours_after_its_last_use(tmp_path: Path) -> None:
 def test_a_cookie_is_secure_where_the_public_address_is(store: Store, registry: Registry) -> None:
     """DENIABLE_PUBLIC_URL decides, not what the request says of itself: both cookies."""
     for address, secure in (("https://d.example", True), ("http://d.example:81", False)):
-        settings = Settings(dashboard_token=TOKEN, public_url=address)
+        settings = DashboardSettings(dashboard_token=TOKEN, public_url=address)
         client = create_app(settings, store=store, registry=registry).test_client()
         for scheme in ("http", "https"):
             answer = client.post(
@@ -283,7 +365,7 @@ def test_guesses_are_counted_behind_a_proxy() -> None:
     for claimed in ("192.0.2.1", "192.0.2.2"):
         guesses.check(request(f"{claimed}, 203.0.113.5"))
         guesses.wrong(request(f"{claimed}, 203.0.113.5"))
-    with pytest.raises(Problem):
+    with pytest.raises(ApiProblem):
         guesses.check(request("198.51.100.1, 203.0.113.6"))
     guesses.check(request("203.0.113.5, 198.51.100.1"))
     now = 61.0
@@ -296,7 +378,7 @@ def test_a_new_token_ends_all_sessions(app: Flask, browser: FlaskClient, token: 
     assert cookie is not None
     source = app.extensions["deniable_source"]
     other = create_app(
-        Settings(dashboard_token=token[::-1]), store=source.store, registry=source.registry
+        DashboardSettings(dashboard_token=token[::-1]), store=source.store, registry=source.registry
     ).test_client()
     other.set_cookie("deniable_dashboard", cookie.value)
     assert other.get("/").status_code == 401

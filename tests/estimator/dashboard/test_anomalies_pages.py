@@ -12,7 +12,7 @@ from deniable import Registry
 from deniable_collector.settings import SettingsError
 from deniable_collector.stores import Store
 from deniable_estimator.dashboard import create_app
-from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.settings import DashboardSettings
 
 from .conftest import NOW, TOKEN, fill
 
@@ -67,7 +67,7 @@ def test_the_part_of_fakes_and_the_level_are_settings(store: Store, registry: Re
         {"DENIABLE_FAKES": "0.05", "DENIABLE_ALARM_LEVEL": "0.000000000001"},
         {"DENIABLE_ALARM_LEVEL": "0.1"},
     ):
-        settings = Settings.from_env({"DENIABLE_DASHBOARD_TOKEN": TOKEN, **environment})
+        settings = DashboardSettings.from_env({"DENIABLE_DASHBOARD_TOKEN": TOKEN, **environment})
         app = create_app(settings, store=store, registry=registry, clock=lambda: NOW)
         client = app.test_client()
         client.post("/login", data={"token": TOKEN})
@@ -82,7 +82,7 @@ def test_the_part_of_fakes_and_the_level_are_settings(store: Store, registry: Re
 def test_a_part_lies_between_0_and_1(value: str) -> None:
     """Anything else is refused, with its variable's name."""
     with pytest.raises(SettingsError, match=r"DENIABLE_FAKES must be a number between 0 and 1"):
-        Settings.from_env({"DENIABLE_FAKES": value})
+        DashboardSettings.from_env({"DENIABLE_FAKES": value})
 
 
 def test_the_planner_states_the_budget(browser: FlaskClient) -> None:

@@ -17,7 +17,7 @@ from flask.testing import FlaskClient
 from deniable import Registry
 from deniable_collector.stores import Store
 from deniable_estimator.dashboard import create_app
-from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.reading import read
 
 from .conftest import NOW, REGISTRY, TOKEN, fill
@@ -40,7 +40,7 @@ def rows(text: str) -> list[dict[str, str]]:
 
 
 def test_the_list_names_every_metric(program: FlaskClient) -> None:
-    """Each metric with its type, answers, epsilon and freshness; expired ones say so."""
+    """Each metric with its type, reports, epsilon and freshness; expired ones say so."""
     document = program.get("/api/v1/metrics").json
     listed = {each["name"]: each for each in document["metrics"]}
     assert list(listed) == ["browser", "dark_mode", "silent", "old"]
@@ -94,9 +94,9 @@ def test_a_trend_tells_each_period(program: FlaskClient) -> None:
     assert [each["period"] for each in found] == ["2026-11-13", "2026-11-20"]
     assert float(found[1]["change"]) == pytest.approx(0.1, abs=0.001)
     document = program.get(f"{BROWSER}/trend?by=week&value=chrome").json
-    answered = [each for each in document["periods"] if each["n"]]
-    assert [each["period"] for each in answered] == ["2026-W46", "2026-W47"]
-    assert [[row["value"] for row in each["values"]] for each in answered] == [["chrome"]] * 2
+    reported = [each for each in document["periods"] if each["n"]]
+    assert [each["period"] for each in reported] == ["2026-W46", "2026-W47"]
+    assert [[row["value"] for row in each["values"]] for each in reported] == [["chrome"]] * 2
 
 
 def test_a_comparison_tells_what_changed(program: FlaskClient) -> None:
@@ -125,7 +125,7 @@ def test_guarantees_and_plans_are_told(program: FlaskClient) -> None:
     assert len(program.get("/api/v1/privacy").json["metrics"]) == 4
     query = "size=10&epsilon=1&devices=100000&lifetime_epsilon=8&sample_rate=0.1"
     made = program.get(f"/api/v1/plan?{query}").json
-    assert made["lifetime"]["answers"] == 8
+    assert made["lifetime"]["reports"] == 8
     assert made["usable"]
     assert made["memory"] is None
     kept = program.get(f"/api/v1/plan?{query}&memoize=true").json
@@ -133,7 +133,7 @@ def test_guarantees_and_plans_are_told(program: FlaskClient) -> None:
     assert kept["memory"]["memo_epsilon"] <= kept["memory"]["lifetime_epsilon"] == 8
 
 
-def test_an_answer_that_has_not_changed_is_not_sent_again(
+def test_a_response_that_has_not_changed_is_not_sent_again(
     program: FlaskClient, store: Store, registry: Registry
 ) -> None:
     """The tag stays as long as tallies and question do, whatever else is counted meanwhile; a
@@ -181,12 +181,15 @@ def test_an_answer_that_has_not_changed_is_not_sent_again(
 def test_midnight_changes_the_tag_of_the_last_days(
     store: Store, registry: Registry, path: str
 ) -> None:
-    """The days that an answer is about are part of its tag: those of the days up to now are asked
+    """The days that a response is about are part of its tag: those of the days up to now are asked
     for again on the next day, although no report has come; those of named days are not."""
     fill(store, registry, "browser", [0.35, 0.64, 0.01, 0.0], 20_000, "2026-11-10")
     now = [NOW]
     app = create_app(
-        Settings(dashboard_token=TOKEN), store=store, registry=registry, clock=lambda: now[0]
+        DashboardSettings(dashboard_token=TOKEN),
+        store=store,
+        registry=registry,
+        clock=lambda: now[0],
     )
     program = app.test_client()
     first = program.get(path, headers=HEADERS)
@@ -203,7 +206,7 @@ def test_midnight_changes_the_tag_of_the_last_days(
 
 
 def test_the_compared_days_are_part_of_the_tag(program: FlaskClient) -> None:
-    """Two comparisons of the same tallies over other days are two answers."""
+    """Two comparisons of the same tallies over other days are two responses."""
     tags = {
         program.get(
             f"{BROWSER}/comparison?from={first}&to=2026-11-20&before_from={start}&before_to={end}"
@@ -216,9 +219,9 @@ def test_the_compared_days_are_part_of_the_tag(program: FlaskClient) -> None:
 
 
 def test_a_changed_declaration_changes_the_tag(store: Store) -> None:
-    """The registry is part of the answer, and so are settings: both are part of the tag."""
+    """The registry is part of the response, and so are settings: both are part of the tag."""
     tags = set()
-    settings = Settings(dashboard_token=TOKEN)
+    settings = DashboardSettings(dashboard_token=TOKEN)
     for text, chosen in (
         (REGISTRY, settings),
         (REGISTRY.replace("Which browser", "What browser"), settings),
@@ -230,7 +233,7 @@ def test_a_changed_declaration_changes_the_tag(store: Store) -> None:
     assert len(tags) == 3
 
 
-def test_a_compressed_answer_has_a_tag_of_its_own(program: FlaskClient) -> None:
+def test_a_compressed_response_has_a_tag_of_its_own(program: FlaskClient) -> None:
     """A strong tag stands for bytes: compressed ones have another, equally good for asking."""
     packed = {"Accept-Encoding": "gzip"}
     plain, first, second = (
@@ -302,8 +305,8 @@ def test_every_mistake_is_a_problem_document(
         assert answer.headers["Cache-Control"] == "no-store"
 
 
-def test_no_answers_are_an_answer(program: FlaskClient) -> None:
-    """Days without answers give n = 0 and numbers that are null, not an error."""
+def test_no_reports_are_a_result(program: FlaskClient) -> None:
+    """Days without reports give n = 0 and numbers that are null, not an error."""
     document = program.get("/api/v1/metrics/silent/estimate").json
     assert document["n"] == 0
     assert [each["share"] for each in document["values"]] == [None, None]
@@ -324,13 +327,13 @@ def test_it_only_reads(program: FlaskClient) -> None:
     assert answer.json["type"] == "urn:deniable:problem:values-declared"
 
 
-def test_remembered_answers_are_not_compared(store: Store) -> None:
-    """Where devices repeat remembered answers, the comparison is refused by name."""
+def test_remembered_noise_is_not_compared(store: Store) -> None:
+    """Where devices repeat remembered noise, the comparison is refused by name."""
     text = REGISTRY.replace("sample_rate = 0.02", 'sample_rate = 0.02\nlongitudinal = "memoize"')
     registry = Registry.parse(text)
     store.publish({"dark_mode": [registry["dark_mode"].scheme]})
     app = create_app(
-        Settings(dashboard_token=TOKEN), store=store, registry=registry, clock=lambda: NOW
+        DashboardSettings(dashboard_token=TOKEN), store=store, registry=registry, clock=lambda: NOW
     )
     answer = app.test_client().get("/api/v1/metrics/dark_mode/comparison", headers=HEADERS)
     assert answer.status_code == 409
@@ -339,7 +342,7 @@ def test_remembered_answers_are_not_compared(store: Store) -> None:
 
 def test_a_store_that_cannot_be_read_is_a_problem(registry: Registry, tmp_path: object) -> None:
     """503, and no trace of where the store is."""
-    settings = Settings(dashboard_token=TOKEN, store=f"sqlite:///{tmp_path}/none.db")
+    settings = DashboardSettings(dashboard_token=TOKEN, store=f"sqlite:///{tmp_path}/none.db")
     answer = (
         create_app(settings, registry=registry)
         .test_client()

@@ -17,7 +17,7 @@ from deniable import Registry
 from deniable_collector.stores import Store
 from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
 from deniable_estimator.dashboard import create_app
-from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.reading import Question, Selection
 from deniable_estimator.sampling import sample_tally
 
@@ -70,7 +70,7 @@ def report(store: Store, registry: Registry, day: str) -> None:
 def client(empty_store: Store, registry: Registry, folder: Path) -> FlaskClient:
     """A signed-in browser; 20,000 devices have named two sites."""
     report(empty_store, registry, YESTERDAY)
-    settings = Settings(dashboard_token=TOKEN, candidates_dir=str(folder))
+    settings = DashboardSettings(dashboard_token=TOKEN, candidates_dir=str(folder))
     app = create_app(settings, store=empty_store, registry=registry, clock=lambda: NOW)
     client = app.test_client()
     client.post("/login", data={"token": TOKEN})
@@ -155,8 +155,8 @@ def test_the_operators_list_is_used(client: FlaskClient, folder: Path) -> None:
     assert page.index(">a.example</text>") < page.index(">b.example</text>")
     assert listed.index(">b.example</text>") < listed.index(">a.example</text>")
     assert client.get("/metric/site.json").json["n"] == 20_000
-    answered = [each["n"] for each in client.get("/metric/site/trend.json").json["periods"]]
-    assert sum(answered) == 20_000
+    reported = [each["n"] for each in client.get("/metric/site/trend.json").json["periods"]]
+    assert sum(reported) == 20_000
     (folder / "site.txt").write_text("a\na\n")
     broken = client.get("/metric/site").text
     assert "repeats line 1" in broken
@@ -171,7 +171,7 @@ def test_the_card_shows_the_operators_list(client: FlaskClient, folder: Path) ->
     card = client.get("/").text
     assert card.index(">a.example</text>") < card.index(">b.example</text>")
     assert "name those that you look for" not in card
-    assert "20,000 answers" in card
+    assert "20,000 reports" in card
     (folder / "site.txt").write_text("a\na\n")
     broken = client.get("/")
     assert broken.status_code == 200

@@ -84,7 +84,7 @@ def test_noise_is_told_apart() -> None:
 def test_the_description_can_be_read_aloud() -> None:
     """The description names what stands out with its interval, and counts the rest."""
     text = bar_chart(estimated([4454, 2048, 1749, 1749], 10_000)).description
-    assert text.startswith("From 10,000 answers, with 95% intervals: v0 ")
+    assert text.startswith("From 10,000 reports, with 95% intervals: v0 ")
     assert "between" in text
     assert "more" in text
     nothing = bar_chart(estimated([3, 3, 2, 2], 10)).description

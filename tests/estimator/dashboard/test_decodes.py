@@ -27,16 +27,9 @@ from deniable_estimator.participation import Participation
 from deniable_estimator.reading import Part, Question
 from deniable_estimator.sampling import sample_tally
 
+from .conftest import Clock
+
 Progress = Callable[[int, int], None]
-
-
-class Clock:
-    """Seconds that pass when told to."""
-
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture

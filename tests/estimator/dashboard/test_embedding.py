@@ -13,7 +13,7 @@ from deniable import Registry
 from deniable_collector.settings import SettingsError
 from deniable_collector.stores import Store
 from deniable_estimator.dashboard import create_app
-from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.settings import DashboardSettings
 
 from .conftest import NOW, TOKEN
 
@@ -36,7 +36,7 @@ def visit(store: Store, registry: Registry) -> Visit:
         public_url: str = HERE,
         signed_in: bool = False,
     ) -> FlaskClient:
-        settings = Settings(
+        settings = DashboardSettings(
             dashboard_token=token, dashboard_frame_ancestors=origins, public_url=public_url
         )
         app = create_app(settings, store=store, registry=registry, clock=lambda: now)
@@ -58,11 +58,11 @@ def link_on(client: FlaskClient, path: str) -> str:
 
 
 def test_a_link_opens_its_chart_for_everybody(visit: Visit) -> None:
-    """Without signing in the frame holds chart, caption, answers, risk and a link, no script."""
+    """Without signing in the frame holds chart, caption, reports, risk and a link, no script."""
     link = link_on(visit(signed_in=True), "/metric/browser")
     answer = visit().get(link)
     assert answer.status_code == 200
-    for part in ("Which browser opens links?", "chrome leads", "20,000 answers", "at most 73.2"):
+    for part in ("Which browser opens links?", "chrome leads", "20,000 reports", "at most 73.2"):
         assert part in answer.text
     assert '<div class="chart large"' in answer.text
     assert 'href="/metric/browser?' in answer.text
@@ -146,7 +146,7 @@ def test_a_link_follows_the_calendar_unless_it_names_days(visit: Visit) -> None:
     rolling = link_on(client, "/metric/browser")
     fixed = link_on(client, "/metric/browser?from=2026-11-20&to=2026-11-20&shares=normalized")
     later = visit(NOW + 60 * DAY)
-    assert "no answers in these days" in later.get(rolling).text
+    assert "no reports in these days" in later.get(rolling).text
     assert "normalized shares" in later.get(fixed).text
 
 
@@ -164,4 +164,4 @@ def test_a_link_follows_the_calendar_unless_it_names_days(visit: Visit) -> None:
 def test_only_whole_origins_and_days_are_taken(name: str, value: str) -> None:
     """Wildcards, bare hosts and what would add to the policy are refused at the start."""
     with pytest.raises(SettingsError, match=f"DENIABLE_DASHBOARD_{name}"):
-        Settings.from_env({f"DENIABLE_DASHBOARD_{name}": value})
+        DashboardSettings.from_env({f"DENIABLE_DASHBOARD_{name}": value})

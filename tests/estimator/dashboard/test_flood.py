@@ -19,7 +19,7 @@ from deniable_collector.stores import Store
 from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.dashboard import create_app, gunicorn_conf, source
-from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.sampling import sample_tally
 
 from .conftest import NOW, TOKEN
@@ -90,7 +90,7 @@ def flood(registry: Registry, metric: str, value: int, day: str, fakes: int = FA
 
 @pytest.fixture
 def store(empty_store: Store, registry: Registry) -> Store:
-    """60 honest days of 9,000 browsers and of as many answers about dark mode; on one of them
+    """60 honest days of 9,000 browsers and of as many reports about dark mode; on one of them
     6,000 fakes say firefox."""
     rng = np.random.default_rng(5)
     shares = {"browser": [0.5, 0.08, 0.2, 0.12, 0.04, 0.06], "dark_mode": [0.3, 0.7]}
@@ -130,7 +130,7 @@ def test_the_day_is_named_on_the_page(browser: FlaskClient) -> None:
     (alarm,) = alarms(page)
     assert "12 Nov 2026" in alarm
     assert re.search(r"the share of firefox is 10\d\.\d\d%, where [78]\.\d\d% was usual", alarm)
-    assert re.search(r"1[45],\d{3} answered, where [89],\d{3} were usual", alarm)
+    assert re.search(r"1[45],\d{3} reported, where [89],\d{3} were usual", alarm)
     assert re.search(r"All 1\d\d checks .* once in 1,000", alarm)
     assert "Do not correct the shares" in alarm
     text = told(page)
@@ -296,7 +296,7 @@ def test_a_second_flood_is_seen_once_the_first_is_left_out(
 def test_a_chart_elsewhere_carries_the_alarm(store: Store, registry: Registry) -> None:
     """A frame says that its shares cannot be relied on, and one of the rest keeps the day out."""
     here = "https://deniable.example"
-    settings = Settings(
+    settings = DashboardSettings(
         dashboard_token=TOKEN, dashboard_frame_ancestors="https://wiki.example", public_url=here
     )
     app = create_app(settings, store=store, registry=registry, clock=lambda: NOW)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import http.client
 import os
-import re
 import statistics
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -27,12 +24,12 @@ from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRow
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.access.tokens import ApiToken, digest_of_token, token_lines
 from deniable_estimator.dashboard.app import close_app
-from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.workers import Workers
 from deniable_estimator.reading import read
 from deniable_estimator.sampling import sample_tally
 
-from .conftest import NOW, TOKEN, YESTERDAY
+from .conftest import NOW, TOKEN, YESTERDAY, running_dashboard
 
 REGISTRY = """
 schema = 1
@@ -104,7 +101,7 @@ def made(store: Store, registry: Registry) -> Iterator[Made]:
         lines = token_lines(
             ApiToken("other", digest_of_token(OTHER), frozenset({"plan", "read:estimates"}))
         )
-        kept = Settings(dashboard_token=TOKEN, api_tokens=lines, **settings)  # type: ignore[arg-type]
+        kept = DashboardSettings(dashboard_token=TOKEN, api_tokens=lines, **settings)  # type: ignore[arg-type]
         apps.append(create_app(kept, store=store, registry=registry, clock=lambda: NOW))
         return apps[-1]
 
@@ -259,10 +256,10 @@ def test_the_length_of_a_sent_list_is_a_setting(made: Made) -> None:
         ):
             assert answer.status_code == status
             assert status == 200 or "more than 3 strings" in answer.json["detail"]
-    settings = Settings.from_env({"DENIABLE_DASHBOARD_STRINGS": "5000"})
+    settings = DashboardSettings.from_env({"DENIABLE_DASHBOARD_STRINGS": "5000"})
     assert settings.dashboard_strings == 5000
     with pytest.raises(SettingsError, match="DENIABLE_DASHBOARD_MEMORY must be at least 512 MiB"):
-        Settings.from_env({"DENIABLE_DASHBOARD_MEMORY": "100 MiB"})
+        DashboardSettings.from_env({"DENIABLE_DASHBOARD_MEMORY": "100 MiB"})
 
 
 @pytest.fixture
@@ -271,26 +268,11 @@ def live(store: Store, tmp_path: Path, registry: Registry) -> Iterator[tuple[str
     (tmp_path / "metrics.toml").write_text(
         REGISTRY.format(values=", ".join(f'"v{n}"' for n in range(2_000)))
     )
-    kept = {name: text for name, text in os.environ.items() if not name.startswith("DENIABLE_")}
-    process = subprocess.Popen(
-        [sys.executable, "-c", "import deniable.cli; deniable.cli.main()", "dashboard"],
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-        env={
-            **kept,
-            "DENIABLE_STORE": f"sqlite:///{tmp_path}/tallies.db",
-            "DENIABLE_DASHBOARD_BIND": "127.0.0.1:0",
-            "DENIABLE_DASHBOARD_TOKEN": TOKEN,
-        },
-    )
-    assert process.stdout is not None
-    try:
-        lines = (re.search(r"http://(\S+)", line) for line in process.stdout)
-        yield next(found[1] for found in lines if found), process.pid
-    finally:
-        process.kill()
-        process.communicate(timeout=30)
+    with running_dashboard(tmp_path) as (address, process):
+        try:
+            yield address.removeprefix("http://"), process.pid
+        finally:
+            process.kill()
 
 
 def answer_time(host: str, method: str, path: str, body: bytes | None = None) -> tuple[int, float]:

@@ -16,7 +16,7 @@ from flask.testing import FlaskClient
 from deniable import Registry, RegistryError
 from deniable_collector.stores import Store, open_store
 from deniable_estimator.dashboard import create_app
-from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.settings import DashboardSettings
 
 from .conftest import NOW, TOKEN, fill
 
@@ -91,13 +91,13 @@ def registry() -> Registry:
 
 @pytest.fixture
 def client(tmp_path: Path, registry: Registry) -> Iterator[FlaskClient]:
-    """A signed-in browser; every value has been answered, the first one most."""
+    """A signed-in browser; every value has been reported, the first one most."""
     store: Store = open_store(f"sqlite:///{tmp_path}/tallies.db")
     store.publish({"hostile": [registry["hostile"].scheme]})
     shares = [0.2, *([0.1] * 8)]
     fill(store, registry, "hostile", shares, 50_000, "2026-11-13")
     fill(store, registry, "hostile", shares[::-1], 50_000, "2026-11-20")
-    settings = Settings(dashboard_token=TOKEN)
+    settings = DashboardSettings(dashboard_token=TOKEN)
     app = create_app(settings, store=store, registry=registry, clock=lambda: NOW)
     client = app.test_client()
     client.environ_base["HTTP_ACCEPT"] = "text/html,*/*;q=0.8"

@@ -33,9 +33,9 @@ from deniable_estimator.dashboard.below import (
 )
 from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.language import LANGUAGES, TRANSLATIONS
-from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.texts import files, template
-from deniable_estimator.dashboard.workers import Closed, TooHeavy
+from deniable_estimator.dashboard.workers import TooHeavy, WorkersClosed
 from deniable_estimator.messages import Message, translated
 
 from .conftest import NOW, TOKEN, fill
@@ -213,7 +213,7 @@ def rich(tmp_path: Path) -> Iterator[Flask]:
     fill(store, registry, "m4", [0.2, 0.8], 20_000, "2026-10")
     fill(store, registry, "m8", [0.5, 0.5, 0.5, 0.5, 0.5, 0.5, -0.2, -0.2], 20_000)
     (tmp_path / "m5.txt").write_text("北京\n上海\n", encoding="utf-8")
-    settings = Settings(
+    settings = DashboardSettings(
         dashboard_token=TOKEN,
         candidates_dir=str(tmp_path),
         dashboard_frame_ancestors="https://other.example",
@@ -284,7 +284,7 @@ def test_a_framed_chart_is_in_the_language_of_its_link(
     in_chinese(reader.get(address))
     answer = reader.get(f"{address}&lang=en")
     assert answer.headers["Content-Language"] == "en"
-    assert "One answer: a 50/50 guess" in answer.get_data(as_text=True)
+    assert "One report: a 50/50 guess" in answer.get_data(as_text=True)
     assert "deniable_language" not in str(answer.headers)
     in_chinese(reader.get("/embed/metric/m1?lang=zh-Hans"))
 
@@ -305,7 +305,7 @@ def test_waiting_and_alarms_are_in_chinese(rich: Flask, reader: FlaskClient) -> 
         for yours in (False, True):
             refusal = TooManyDecodes(8, 5, yours=yours)
             assert english(translated(str(refusal), CHINESE)) == []
-        for refused in (TooHeavy(1 << 30, 60), Closed()):
+        for refused in (TooHeavy(1 << 30, 60), WorkersClosed()):
             assert english(translated(str(refused), CHINESE)) == []
         for name in SENTENCES:
             told = translated(Figure(name, "", 0.25, 0.125, 0.0, value="甲").text, CHINESE)
@@ -393,7 +393,7 @@ def test_dates_and_numbers_follow_the_language(reader: FlaskClient) -> None:
     page = reader.get("/metric/m1?from=2026-11-20&to=2026-11-20").get_data(as_text=True)
     assert "2026年11月20日" in page
     assert "20 Nov 2026" not in page
-    assert "20,000 台设备作答" in page
+    assert "20,000 台设备上报" in page
 
 
 def test_the_catalogues_are_up_to_date() -> None:
@@ -489,7 +489,7 @@ def test_texts_of_the_rooms_below_are_known(tmp_path: Path) -> None:
 
 def test_a_hostile_text_is_escaped_in_every_language(store: Store, registry: Registry) -> None:
     """What a translation is filled with is no more trusted than what a template is."""
-    app = create_app(Settings(dashboard_token=TOKEN), store=store, registry=registry)
+    app = create_app(DashboardSettings(dashboard_token=TOKEN), store=store, registry=registry)
     client = app.test_client()
     client.environ_base["HTTP_ACCEPT"] = "text/html"
     client.post("/login", data={"token": TOKEN})

@@ -5,10 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -25,7 +22,7 @@ from deniable import Registry
 from deniable_collector.stores import open_store
 from deniable_estimator.dashboard.access.token_command import token as token_command
 
-from .conftest import REGISTRY, fill
+from .conftest import REGISTRY, fill, running_dashboard
 
 DOCS = Path(__file__).parents[3] / "docs"
 PEOPLE = "c0Yt8nRkV2-hWq5JxZ_e7mDsLbG4uTpA"
@@ -49,7 +46,7 @@ class Live:
 @pytest.fixture(scope="module")
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     """`deniable dashboard` under gunicorn over a SQLite store, on a free port; 20,000 devices
-    have answered on each of two days of last week, and on one of last month."""
+    have reported on each of two days of last week, and on one of last month."""
     folder = tmp_path_factory.mktemp("live")
     (folder / "metrics.toml").write_text(REGISTRY.replace("2027", "2099"))
     registry = Registry.load(folder / "metrics.toml")
@@ -64,29 +61,12 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     options = ["new", "--name", "grafana", "--scope", "read:metrics", "--scope", "read:estimates"]
     made = json.loads(CliRunner().invoke(token_command, [*options, "--json"]).stdout)
     (folder / "tokens.toml").write_text(made["lines"])
-    kept = {name: text for name, text in os.environ.items() if not name.startswith("DENIABLE_")}
-    process = subprocess.Popen(
-        [sys.executable, "-c", "import deniable.cli; deniable.cli.main()", "dashboard"],
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=folder,
-        env={
-            **kept,
-            "DENIABLE_STORE": url,
-            "DENIABLE_API_TOKENS_FILE": str(folder / "tokens.toml"),
-            "DENIABLE_DASHBOARD_BIND": "127.0.0.1:0",
-            "DENIABLE_DASHBOARD_TOKEN": PEOPLE,
-        },
-    )
-    assert process.stdout is not None
-    try:
-        address = next(
-            found[0] for line in process.stdout if (found := re.search(r"http://\S+", line))
-        )
+    environ = {
+        "DENIABLE_API_TOKENS_FILE": str(folder / "tokens.toml"),
+        "DENIABLE_DASHBOARD_TOKEN": PEOPLE,
+    }
+    with running_dashboard(folder, **environ) as (address, _):
         yield Live(address, made["token"])
-    finally:
-        process.terminate()
-        process.communicate(timeout=30)
 
 
 def filled(text: str, variables: dict[str, str]) -> str:
@@ -165,12 +145,12 @@ def test_grafana_can_draw_each_panel(
 def test_grafana_shows_what_was_counted(live: Live, variables: dict[str, str]) -> None:
     """The numbers in the panels are those of the crowd: its size, its shares, its trend."""
     tables = [cells(panel["targets"][0], live, variables) for panel in GRAFANA["panels"]]
-    listed, shares, answers, changes, trend = tables
-    assert {row["Metric"]: row["Answers"] for row in listed}["browser"] == 40_000
+    listed, shares, reports, changes, trend = tables
+    assert {row["Metric"]: row["Reports"] for row in listed}["browser"] == 40_000
     assert [row["Value"] for row in shares[:2]] == ["chrome", "firefox"]
     assert shares[0]["Share"] == pytest.approx(0.69, abs=0.001)
     assert shares[0]["Low"] < 0.69 < shares[0]["High"]
-    assert answers == [{"Answers": 40_000}]
+    assert reports == [{"Reports": 40_000}]
     assert {row["Value"]: row["More than noise"] for row in changes}["chrome"] is True
     assert [row["Share"] for row in trend] == pytest.approx([0.74, 0.64], abs=0.001)
 

@@ -61,7 +61,7 @@ def test_a_metric_keeps_its_form(
     assert alert is not None
     assert told in alert[1]
     assert "Which browser opens links?" in page
-    assert "20,000 answers" not in page
+    assert "20,000 reports" not in page
     assert not re.search(r'<ul class="presets".*aria-current.*</ul>', page, re.DOTALL)
 
 

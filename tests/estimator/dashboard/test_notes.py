@@ -9,7 +9,7 @@ from flask.testing import FlaskClient
 from deniable import Registry
 from deniable_collector.stores import Store
 from deniable_estimator.dashboard import create_app
-from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.settings import DashboardSettings
 
 from .conftest import NOW, TOKEN, fill
 from .test_overview import REGISTRY, visit
@@ -55,13 +55,13 @@ def test_the_page_warns_as_the_card_does(empty_store: Store) -> None:
     assert any(each.startswith("Few devices are expected: ") for each in page)
 
 
-def test_too_few_devices_are_told_before_any_answers(empty_store: Store) -> None:
-    """A metric that can never show anything says so on its page while it waits for answers."""
-    settings = Settings(dashboard_token=TOKEN)
+def test_too_few_devices_are_told_before_any_reports(empty_store: Store) -> None:
+    """A metric that can never show anything says so on its page while it waits for reports."""
+    settings = DashboardSettings(dashboard_token=TOKEN)
     registry = Registry.parse(REGISTRY)
     app = create_app(settings, store=empty_store, registry=registry, clock=lambda: NOW)
     client = app.test_client()
     client.post("/login", data={"token": TOKEN})
     page = client.get("/metric/large_text").text
-    assert "No device has answered yet" in page
+    assert "No device has reported yet" in page
     assert any(each.startswith("Few devices are expected: ") for each in notes(page))

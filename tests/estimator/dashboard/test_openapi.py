@@ -1,4 +1,4 @@
-"""The description of the read API is the API: its routes, its parameters, its answers."""
+"""The description of the read API is the API: its routes, its parameters, its responses."""
 
 from __future__ import annotations
 
@@ -119,10 +119,10 @@ def test_every_scope_is_described() -> None:
     ("path", "method"),
     [(path, method) for path, each in DOCUMENT["paths"].items() for method in each],
 )
-def test_answers_are_as_described(
+def test_responses_are_as_described(
     app: Flask, store: Store, registry: Registry, path: str, method: str
 ) -> None:
-    """Whatever is asked, no answer is a failure, and each has the status, type and shape that
+    """Whatever is asked, no response is a failure, and each has the status, type and shape that
     the file gives it (20 made-up requests an operation, always the same; of metrics that there
     are, mostly)."""
     fill(store, registry, "browser", [0.25, 0.74, 0.01, 0.0], 20_000, "2026-11-10")

@@ -11,7 +11,7 @@ from flask.testing import FlaskClient
 from deniable import Registry
 from deniable_collector.stores import Store
 from deniable_estimator.dashboard import create_app
-from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.settings import DashboardSettings
 
 from .conftest import NOW, TOKEN, fill
 
@@ -51,7 +51,7 @@ expires = 2026-12-01
 def visit(store: Store, registry: Registry, now: float = NOW) -> FlaskClient:
     """A signed-in browser at that time."""
     store.publish({metric.name: [metric.scheme] for metric in registry})
-    settings = Settings(dashboard_token=TOKEN)
+    settings = DashboardSettings(dashboard_token=TOKEN)
     client = create_app(settings, store=store, registry=registry, clock=lambda: now).test_client()
     client.post("/login", data={"token": TOKEN})
     return client
@@ -119,9 +119,9 @@ def test_silence_is_noticed(empty_store: Store, registry: Registry) -> None:
     later = datetime(2026, 11, 26, tzinfo=UTC).timestamp()
     client = visit(empty_store, registry, later)
     fill(empty_store, registry, "dark_mode", [0.2, 0.8], 20_000)
-    assert "No answers since 2026-11-20" in client.get("/").text
+    assert "No reports since 2026-11-20" in client.get("/").text
     soon = visit(empty_store, registry, NOW)
-    assert "No answers since" not in soon.get("/").text
+    assert "No reports since" not in soon.get("/").text
 
 
 def test_an_anomalous_metric_is_marked(empty_store: Store, registry: Registry) -> None:

@@ -15,7 +15,7 @@ from flask.testing import FlaskClient
 from deniable import Registry
 from deniable_collector.stores import Store, StoreUnavailable, open_store
 from deniable_estimator.dashboard import create_app
-from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.settings import DashboardSettings
 
 from .conftest import NOW, TOKEN, fill
 
@@ -33,20 +33,20 @@ def texts(drawing: ElementTree.Element) -> str:
 
 
 def test_the_overview_shows_every_metric(browser: FlaskClient) -> None:
-    """Each metric has its question, picture, answers, epsilon and freshness."""
+    """Each metric has its question, picture, reports, epsilon and freshness."""
     page = browser.get("/").text
-    for part in ("Which browser opens links?", "20,000 answers", "1.0", "yesterday"):
+    for part in ("Which browser opens links?", "20,000 reports", "1.0", "yesterday"):
         assert part in page
     first, second = drawings(page)
     assert "chrome 74.0%" in texts(first)
     assert "20.0%" in page
     assert "dark_mode" in second.get("aria-label", "")
-    assert "Waiting for the first answers" in page
+    assert "Waiting for the first reports" in page
     assert "Expired on 2026-11-01" in page
 
 
 def test_an_empty_dashboard_teaches_the_first_step(empty_browser: FlaskClient) -> None:
-    """Before any answer the overview says how to get one, with a metric of this registry."""
+    """Before any report the overview says how to get one, with a metric of this registry."""
     page = empty_browser.get("/").text
     assert "deniable collect" in page
     assert "telemetry.record(&#34;browser&#34;" in page or 'telemetry.record("browser"' in page
@@ -55,14 +55,14 @@ def test_an_empty_dashboard_teaches_the_first_step(empty_browser: FlaskClient) -
 
 
 def test_the_metric_page_answers_the_first_questions(browser: FlaskClient) -> None:
-    """Which value leads, whether the lead is real, how many answered, what a device risks."""
+    """Which value leads, whether the lead is real, how many reported, what a device risks."""
     page = browser.get("/metric/browser").text
     assert "chrome leads with 74.0%, ahead of firefox by more than the noise." in page
-    assert "20,000 devices answered, 20 Nov 2026" in page
+    assert "20,000 devices reported, 20 Nov 2026" in page
     assert "Privacy risk of a device" in page
     assert "<strong>2.72</strong>" in page
     assert "<strong>73.2</strong> times in 100" in page
-    assert "at most <strong>8</strong> answers" in page
+    assert "at most <strong>8</strong> reports" in page
 
 
 def rows_of(chart: ElementTree.Element) -> list[ElementTree.Element]:
@@ -141,7 +141,7 @@ def test_a_long_table_is_listed_on_request(tmp_path: Path) -> None:
     shares = [0.2, 0.2, 0.1] + [0.001] * 500 + [0.0] * 497
     fill(store, registry, "many", shares, 100_000)
     app = create_app(
-        Settings(dashboard_token=TOKEN), store=store, registry=registry, clock=lambda: NOW
+        DashboardSettings(dashboard_token=TOKEN), store=store, registry=registry, clock=lambda: NOW
     )
     client = app.test_client()
     client.post("/login", data={"token": TOKEN})
@@ -168,12 +168,12 @@ def test_hostile_text_is_escaped_everywhere(browser: FlaskClient, path: str) -> 
     assert "onload" not in page
 
 
-def test_a_range_without_answers_says_where_they_are(browser: FlaskClient) -> None:
+def test_a_range_without_reports_says_where_they_are(browser: FlaskClient) -> None:
     """An empty range names the newest window instead of drawing nothing."""
     page = browser.get("/metric/browser?from=2026-01-01&to=2026-01-31").text
-    assert "No answers in these days" in page
+    assert "No reports in these days" in page
     assert "2026-11-20" in page
-    assert "No device has answered yet" in browser.get("/metric/silent").text
+    assert "No device has reported yet" in browser.get("/metric/silent").text
 
 
 @pytest.mark.parametrize(
@@ -220,8 +220,8 @@ def test_the_files_hold_what_the_page_shows(browser: FlaskClient) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/metric/browser", "/metric/browser.csv", "/login", "/x"])
-def test_every_answer_carries_the_same_protection(browser: FlaskClient, path: str) -> None:
-    """No answer may run scripts, be framed, sniffed or kept by caches."""
+def test_every_response_carries_the_same_protection(browser: FlaskClient, path: str) -> None:
+    """No response may run scripts, be framed, sniffed or kept by caches."""
     headers = browser.get(path).headers
     policy = headers["Content-Security-Policy"]
     for rule in (
@@ -245,7 +245,7 @@ def test_a_store_that_is_down_is_explained(app: Flask, token: str, registry: Reg
         def __getattr__(self, name: str) -> None:
             raise StoreUnavailable("redis://:secret@db is away", retry_after=3)
 
-    settings = Settings(dashboard_token=token)
+    settings = DashboardSettings(dashboard_token=token)
     away = create_app(settings, store=Down(), registry=registry).test_client()  # type: ignore[arg-type]
     answer = away.get("/", headers={"Authorization": f"Bearer {token}"})
     assert answer.status_code == 503
@@ -260,7 +260,7 @@ def test_a_failure_shows_nothing_of_itself(token: str, registry: Registry) -> No
         def __getattr__(self, name: str) -> None:
             raise RuntimeError("the inside")
 
-    settings = Settings(dashboard_token=token)
+    settings = DashboardSettings(dashboard_token=token)
     broken = create_app(settings, store=Broken(), registry=registry).test_client()  # type: ignore[arg-type]
     answer = broken.get("/", headers={"Authorization": f"Bearer {token}"})
     assert answer.status_code == 500
@@ -272,7 +272,7 @@ def test_a_dashboard_may_start_before_the_collector(
 ) -> None:
     """Without a store file the page says what to check, and nothing is created."""
     store: Store = open_store(f"sqlite:///{tmp_path}/none.db")
-    app = create_app(Settings(dashboard_token=token), store=store, registry=registry)
+    app = create_app(DashboardSettings(dashboard_token=token), store=store, registry=registry)
     answer = app.test_client().get("/", headers={"Authorization": f"Bearer {token}"})
     assert answer.status_code == 503
     assert "collector" in answer.json["detail"]

@@ -169,4 +169,4 @@ def test_the_plan_has_its_privacy_label(browser: FlaskClient) -> None:
     page = browser.get("/plan?size=10&epsilon=2&lifetime_epsilon=8&sample_rate=0.1").text
     assert "Privacy risk of a device" in page
     assert "<strong>88.1</strong> times in 100" in page
-    assert "at most <strong>4</strong> answers" in page
+    assert "at most <strong>4</strong> reports" in page

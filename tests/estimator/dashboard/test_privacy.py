@@ -44,9 +44,9 @@ def test_no_figure_is_below_the_truth(epsilon: float) -> None:
     assert odds <= figure(label.one.factor) < odds + (Fraction(1, 100) if odds < 100 else 1)
     chance = 100 * odds / (odds + 1)
     assert chance <= figure(label.one.guess) < chance + Fraction(1, 10)
-    assert label.answers is not None
+    assert label.lifetime_reports is not None
     assert label.lifetime is not None
-    whole = math.exp(label.answers * metric.scheme.mechanism.epsilon)
+    whole = math.exp(label.lifetime_reports * metric.scheme.mechanism.epsilon)
     if whole < 1_000_000:
         assert whole <= figure(label.lifetime.factor) * Fraction(1_000_001, 1_000_000)
     else:
@@ -55,11 +55,11 @@ def test_no_figure_is_below_the_truth(epsilon: float) -> None:
     assert chance < figure(label.lifetime.guess) <= 100
 
 
-def test_the_lifetime_is_counted_in_answers() -> None:
-    """The budget allows as many answers as the ledger will, no more."""
-    assert privacy_label(declared(1.0, 8.0)).answers == 8
-    assert privacy_label(declared(1.0, 7.99)).answers == 7
-    assert privacy_label(declared(2.0, 2.0)).answers == 1
+def test_the_lifetime_is_counted_in_reports() -> None:
+    """The budget allows as many reports as the ledger will, no more."""
+    assert privacy_label(declared(1.0, 8.0)).lifetime_reports == 8
+    assert privacy_label(declared(1.0, 7.99)).lifetime_reports == 7
+    assert privacy_label(declared(2.0, 2.0)).lifetime_reports == 1
 
 
 @pytest.mark.parametrize(
@@ -77,22 +77,22 @@ def test_the_pace_follows_window_and_sample_rate(extra: str, pace: str) -> None:
 
 
 def test_memory_has_a_bound_for_each_value_and_no_lifetime() -> None:
-    """With memory the label gives the memo's bound and that of every further answer."""
+    """With memory the label gives the memo's bound and that of every further report."""
     metric = declared(1.0, 4.0, 'longitudinal = "memoize"')
     label = privacy_label(metric)
     assert label.memo is not None
     assert label.memo.epsilon == "4.00"
-    assert label.answers is None
+    assert label.lifetime_reports is None
     assert label.lifetime is None
     assert float(label.each.factor) > float(label.one.factor)
-    assert label.pace == "A device answers every day until the metric expires."
+    assert label.pace == "A device reports every day until the metric expires."
 
 
-def test_the_cap_of_the_registry_ends_answers() -> None:
+def test_the_cap_of_the_registry_ends_reports() -> None:
     """A cap on all metrics bounds each of them, with memory and without."""
-    assert privacy_label(declared(1.0, 8.0), 3.0).answers == 3
+    assert privacy_label(declared(1.0, 8.0), 3.0).lifetime_reports == 3
     capped = privacy_label(declared(1.0, 4.0, 'longitudinal = "memoize"'), 3.0)
-    assert capped.answers == 2
+    assert capped.lifetime_reports == 2
     assert capped.lifetime is not None
 
 
@@ -118,24 +118,24 @@ def test_the_exact_numbers_are_those_in_force() -> None:
     assert float(exact.epsilon) == mechanism.epsilon
 
 
-def test_a_year_lies_between_an_answer_and_a_lifetime() -> None:
+def test_a_year_lies_between_a_report_and_a_lifetime() -> None:
     """A typical year reveals no more than the worst one, and that no more than a lifetime."""
     label = privacy_label(declared(1.0, 20.0, "sample_rate = 0.02"))
     assert label.lifetime is not None
-    assert (label.year_answers, label.most_answers, label.answers) == ("7.4", 20, 20)
+    assert (label.year_reports, label.most_reports, label.lifetime_reports) == ("7.4", 20, 20)
     figures = [label.one, label.year, label.worst_year, label.lifetime]
     epsilons = [float(each.epsilon) for each in figures]
     assert epsilons == sorted(epsilons)
 
 
 def test_pages_picture_the_change_of_a_belief(browser: FlaskClient) -> None:
-    """The metric's page draws one answer, one year and a lifetime, each labelled and told in
+    """The metric's page draws one report, one year and a lifetime, each labelled and told in
     words for those who hear it, says who learns what, and has the exact numbers folded away."""
     page = browser.get("/metric/browser").text
     pictures = re.findall(r'<svg class="belief".*?</svg>', page, re.DOTALL)
     assert len(pictures) == 3
     for picture, what in zip(
-        pictures, ("One answer", "One typical year", "A lifetime"), strict=True
+        pictures, ("One report", "One typical year", "A lifetime"), strict=True
     ):
         found = re.search(r'role="img"[^>]*aria-label="([^"]*)"', picture)
         assert found is not None
@@ -150,8 +150,8 @@ def test_pages_picture_the_change_of_a_belief(browser: FlaskClient) -> None:
     assert "subset selection" in folded
 
 
-def test_every_page_of_a_metric_says_what_an_answer_risks(browser: FlaskClient) -> None:
+def test_every_page_of_a_metric_says_what_a_report_risks(browser: FlaskClient) -> None:
     """Cards and comparisons carry the label in a sentence."""
-    told = "One answer: a 50/50 guess becomes right at most 73.2% of the time."
+    told = "One report: a 50/50 guess becomes right at most 73.2% of the time."
     assert browser.get("/").text.count(told) == 4
     assert browser.get("/metric/browser/compare").text.count(told) == 1

@@ -18,7 +18,7 @@ from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRow
 from deniable_collector.tally import Tally
 from deniable_collector.upkeep.commands import store as store_command
 from deniable_estimator.dashboard import create_app
-from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.reading import read
 from deniable_estimator.sampling import sample_tally
 
@@ -74,7 +74,7 @@ def registry() -> Registry:
     return Registry.parse(REGISTRY)
 
 
-def answer(store: Store, registry: Registry, name: str, day: str, counts: list[int]) -> None:
+def report(store: Store, registry: Registry, name: str, day: str, counts: list[int]) -> None:
     """So many devices report each of the values, or two sites; the noise is that of seed 1."""
     metric = registry[name]
     values = None if metric.values else ["a.example", "b.example"]
@@ -93,9 +93,9 @@ def answer(store: Store, registry: Registry, name: str, day: str, counts: list[i
 @pytest.fixture
 def store(empty_store: Store, registry: Registry) -> Store:
     for day in DAYS:
-        answer(empty_store, registry, "color", day, [300, 200, 100])
-        answer(empty_store, registry, "mood", day, [300, 200, 100])
-        answer(empty_store, registry, "site", day, [3_000, 1_000])
+        report(empty_store, registry, "color", day, [300, 200, 100])
+        report(empty_store, registry, "mood", day, [300, 200, 100])
+        report(empty_store, registry, "site", day, [3_000, 1_000])
     return empty_store
 
 
@@ -103,7 +103,7 @@ def store(empty_store: Store, registry: Registry) -> Store:
 def client(store: Store, registry: Registry, tmp_path: Path) -> FlaskClient:
     """A visitor who is signed in, and holds the token of a program too."""
     (tmp_path / "site.txt").write_text("a.example\nb.example\nc.example\n")
-    settings = Settings(dashboard_token=TOKEN, candidates_dir=str(tmp_path))
+    settings = DashboardSettings(dashboard_token=TOKEN, candidates_dir=str(tmp_path))
     app = create_app(settings, store=store, registry=registry, clock=lambda: NOW)
     client = app.test_client()
     client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {TOKEN}"
@@ -140,7 +140,7 @@ def test_a_reload_reads_no_tally(
     client: FlaskClient, store: Store, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     """What was calculated is told again from memory, on pages, in files and by the API; a
-    condition on the tag, too, is answered without."""
+    condition on the tag, too, is responded to without."""
     first = get(client, path)
     seen = Read(store, monkeypatch)
     assert get(client, path) == first
@@ -169,17 +169,17 @@ def test_a_reload_is_never_out_of_date(
 
     ns = [agrees()]
     for _ in range(2):
-        answer(store, registry, name, DAYS[0], counts)
+        report(store, registry, name, DAYS[0], counts)
         ns.append(agrees())
     assert ns == sorted(set(ns))
     # 2026-11-20 00:00 UTC: two of the three windows had ended.
     assert store.drop(1_795_132_800.0) > 0
     assert agrees() < ns[0]
-    answer(store, registry, name, DAYS[0], counts)
+    report(store, registry, name, DAYS[0], counts)
     first = agrees()
     store.drop(1_795_132_800.0)
     # As many commits and reports as before, but of other values.
-    answer(store, registry, name, DAYS[0], counts[::-1])
+    report(store, registry, name, DAYS[0], counts[::-1])
     assert agrees() == first
 
 

@@ -19,7 +19,7 @@ from deniable_collector.settings import SettingsError
 from deniable_collector.stores import Store
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.commands import dashboard
-from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.settings import DashboardSettings
 
 from .conftest import TOKEN
 
@@ -34,7 +34,7 @@ def test_the_token_may_stand_in_a_file(tmp_path: Path) -> None:
     """A secret that is mounted as a file is read without its line break."""
     path = tmp_path / "token"
     path.write_text(f"{TOKEN}\n")
-    settings = Settings.from_env({"DENIABLE_DASHBOARD_TOKEN_FILE": str(path)})
+    settings = DashboardSettings.from_env({"DENIABLE_DASHBOARD_TOKEN_FILE": str(path)})
     assert settings.dashboard_token == TOKEN
     assert TOKEN not in repr(settings)
 
@@ -43,7 +43,7 @@ def test_every_bad_setting_is_named_at_once() -> None:
     """A short token and a bad switch are both reported, and the token is not repeated."""
     environ = {"DENIABLE_DASHBOARD_TOKEN": "short", "DENIABLE_DASHBOARD_LOGIN_LINK": "maybe"}
     with pytest.raises(SettingsError) as caught:
-        Settings.from_env(environ)
+        DashboardSettings.from_env(environ)
     assert len(caught.value.problems) == 2
     assert "short" not in str(caught.value)
 
@@ -52,19 +52,19 @@ def test_every_bad_setting_is_named_at_once() -> None:
 def test_the_address_is_checked(bind: str) -> None:
     """An address that nothing can listen at is a mistake that names its setting."""
     with pytest.raises(SettingsError, match="DENIABLE_DASHBOARD_BIND must be host:port"):
-        Settings.from_env({"DENIABLE_DASHBOARD_BIND": bind})
+        DashboardSettings.from_env({"DENIABLE_DASHBOARD_BIND": bind})
 
 
 def test_the_collector_knows_the_dashboard_s_names() -> None:
     """A collector with the dashboard's variables in its environment takes none for a mistake; the
     dashboard refuses its own where they are misspelt."""
-    names = {name for name, _, _ in Settings.table()}
+    names = {name for name, _, _ in DashboardSettings.table()}
     mine = names - {name for name, _, _ in collector.Settings.table()}
     assert len(mine) > 5
     assert collector.Settings.strangers(dict.fromkeys(mine, "1")) == []
     assert collector.Settings.from_env(dict.fromkeys(mine, "1")) == collector.Settings()
     with pytest.raises(SettingsError, match="write DENIABLE_DASHBOARD_TOKEN"):
-        Settings.from_env({"DENIABLE_DASHBOARD_TOKN": "1"})
+        DashboardSettings.from_env({"DENIABLE_DASHBOARD_TOKN": "1"})
 
 
 @pytest.mark.parametrize(
@@ -82,12 +82,12 @@ def test_a_token_that_can_be_guessed_is_refused(token: str) -> None:
     """Short ones, repeated ones, rows and words; the message has a command whose token is taken,
     and does not repeat the bad one."""
     with pytest.raises(SettingsError, match="DENIABLE_DASHBOARD_TOKEN can be guessed") as caught:
-        Settings.from_env({"DENIABLE_DASHBOARD_TOKEN": token})
+        DashboardSettings.from_env({"DENIABLE_DASHBOARD_TOKEN": token})
     assert token not in str(caught.value)
     command = re.search(r"`(.+)`", str(caught.value))
     assert command is not None
     made = subprocess.check_output(shlex.split(command[1]), text=True).strip()
-    assert Settings.from_env({"DENIABLE_DASHBOARD_TOKEN": made}).dashboard_token == made
+    assert DashboardSettings.from_env({"DENIABLE_DASHBOARD_TOKEN": made}).dashboard_token == made
 
 
 @pytest.mark.parametrize("count", [16, 32, 64])
@@ -95,7 +95,7 @@ def test_a_random_token_is_taken(count: int) -> None:
     """So many random bytes, as hexadecimal digits; of 16, zxcvbn underestimates fewer than one in
     a million below the limit."""
     made = secrets.token_hex(count)
-    assert Settings.from_env({"DENIABLE_DASHBOARD_TOKEN": made}).dashboard_token == made
+    assert DashboardSettings.from_env({"DENIABLE_DASHBOARD_TOKEN": made}).dashboard_token == made
 
 
 @pytest.mark.parametrize(
@@ -111,15 +111,15 @@ def test_a_random_token_is_taken(count: int) -> None:
 def test_addresses_and_rates_are_checked(name: str, text: str) -> None:
     """What is no address, or no rate, is refused at the start."""
     with pytest.raises(SettingsError, match=f"DENIABLE_{name} must be"):
-        Settings.from_env({f"DENIABLE_{name}": text})
+        DashboardSettings.from_env({f"DENIABLE_{name}": text})
     good = {"PUBLIC_URL": "https://[2001:db8::1]:8443", "DASHBOARD_GUESSES": "5/second"}[name]
-    assert Settings.from_env({f"DENIABLE_{name}": good})
+    assert DashboardSettings.from_env({f"DENIABLE_{name}": good})
 
 
 def test_no_dashboard_opens_without_a_token(empty_store: Store, registry: Registry) -> None:
     """An empty token must not mean that anybody may enter."""
     with pytest.raises(SettingsError, match="DENIABLE_DASHBOARD_TOKEN"):
-        create_app(Settings(), store=empty_store, registry=registry)
+        create_app(DashboardSettings(), store=empty_store, registry=registry)
 
 
 def test_the_command_makes_a_token_and_becomes_gunicorn(
@@ -173,7 +173,7 @@ def test_the_command_says_what_is_wrong(
 def test_sizes_are_written_with_or_without_units(text: str, size: int) -> None:
     """Bytes, KiB, MiB or GiB, for the cache and for uploads alike."""
     names = ("DENIABLE_DASHBOARD_CACHE", "DENIABLE_DASHBOARD_UPLOAD")
-    settings = Settings.from_env(dict.fromkeys(names, text))
+    settings = DashboardSettings.from_env(dict.fromkeys(names, text))
     assert (settings.dashboard_cache, settings.dashboard_upload) == (size, size)
 
 
@@ -181,4 +181,4 @@ def test_sizes_are_written_with_or_without_units(text: str, size: int) -> None:
 def test_a_size_that_cannot_be_is_refused(text: str) -> None:
     """The message says how to write one."""
     with pytest.raises(SettingsError, match="DENIABLE_DASHBOARD_CACHE must be a size"):
-        Settings.from_env({"DENIABLE_DASHBOARD_CACHE": text})
+        DashboardSettings.from_env({"DENIABLE_DASHBOARD_CACHE": text})

@@ -20,7 +20,7 @@ from deniable_collector.stores import Store
 from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
 from deniable_estimator import reading
 from deniable_estimator.dashboard import create_app
-from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.sampling import sample_tally
 
 from .conftest import NOW, TOKEN
@@ -72,7 +72,7 @@ def app(empty_store: Store, registry: Registry, folder: Path) -> Flask:
                 len(row.cells), row.reports, columns.tolist(), row.cells[columns].tolist()
             )
         empty_store.fold(Commit((f"{number:032x}",), increments), NOW)
-    settings = Settings(dashboard_token=TOKEN, candidates_dir=str(folder))
+    settings = DashboardSettings(dashboard_token=TOKEN, candidates_dir=str(folder))
     return create_app(settings, store=empty_store, registry=registry, clock=lambda: NOW)
 
 
@@ -138,7 +138,7 @@ def test_a_page_comes_back_by_itself_until_it_is_done(browser: FlaskClient, slow
 
 
 def test_a_trend_tells_how_many_periods_are_done(browser: FlaskClient, slow: Slow) -> None:
-    """The bar counts answered periods: the range's estimate and two of three days are free."""
+    """The bar counts periods with reports: the range's estimate and two of three days are free."""
     slow.free = 3
     path = "/metric/site?by=day"
     for _ in range(500):
@@ -286,7 +286,7 @@ def test_a_million_candidates_are_decoded(program: FlaskClient, folder: Path) ->
     (folder / "site.txt").write_text("\n".join(["a.example", "b.example", *names]))
     refused = program.get(f"{SITE}/estimate")
     assert refused.status_code == 400
-    assert refused.json["type"] == "urn:deniable:problem:answer-too-large"
+    assert refused.json["type"] == "urn:deniable:problem:response-too-large"
     assert "limit=" in refused.json["detail"]
     for _ in range(10):
         answer = program.get(f"{SITE}/estimate?limit=2")
@@ -295,14 +295,14 @@ def test_a_million_candidates_are_decoded(program: FlaskClient, folder: Path) ->
     assert answer.json["size"] == 1_000_000
     assert [each["value"] for each in answer.json["values"]] == ["a.example", "b.example"]
     too_many = program.get(f"{SITE}/trend?by=day")
-    assert too_many.json["type"] == "urn:deniable:problem:answer-too-large"
+    assert too_many.json["type"] == "urn:deniable:problem:response-too-large"
 
 
 def test_the_limit_of_an_upload_is_a_setting(empty_store: Store, registry: Registry) -> None:
     """DENIABLE_DASHBOARD_UPLOAD bounds lists, on the page and in the API; other forms are small
     whatever it says."""
     environ = {"DENIABLE_DASHBOARD_TOKEN": TOKEN, "DENIABLE_DASHBOARD_UPLOAD": "20 KiB"}
-    settings = replace(Settings.from_env(environ), dashboard_cache=1 << 20)
+    settings = replace(DashboardSettings.from_env(environ), dashboard_cache=1 << 20)
     app = create_app(settings, store=empty_store, registry=registry, clock=lambda: NOW)
     client = app.test_client()
     client.environ_base["HTTP_AUTHORIZATION"] = HEADERS["Authorization"]

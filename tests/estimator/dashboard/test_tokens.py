@@ -24,7 +24,7 @@ from deniable_estimator.dashboard.access.tokens import (
     parse_tokens,
     token_lines,
 )
-from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.settings import DashboardSettings
 
 from .conftest import NOW, REGISTRY, TOKEN
 
@@ -43,7 +43,7 @@ def made(*options: str) -> tuple[str, str]:
 def reader(store: Store, lines: str, token: str, registry: Registry | None = None) -> FlaskClient:
     """A program that shows this token to a dashboard with these tokens."""
     app: Flask = create_app(
-        Settings(dashboard_token=TOKEN, api_tokens=lines),
+        DashboardSettings(dashboard_token=TOKEN, api_tokens=lines),
         store=store,
         registry=registry or Registry.parse(TAGGED),
         clock=lambda: NOW,
@@ -165,7 +165,7 @@ def test_no_token_is_ever_logged(store: Store, caplog: pytest.LogCaptureFixture)
     for told in (caplog.text, *answers):
         assert secret[:-1] not in told
         assert digest_of_token(secret) not in told
-    assert digest_of_token(secret) not in repr(Settings(api_tokens=lines))
+    assert digest_of_token(secret) not in repr(DashboardSettings(api_tokens=lines))
 
 
 def test_all_tokens_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,7 +188,7 @@ def test_the_file_of_tokens_is_read(tmp_path: Path) -> None:
     first, second = (made("--scope", "plan")[1] for _ in range(2))
     path = tmp_path / "tokens.toml"
     path.write_text(first + "\n" + second.replace('"test"', '"other"'))
-    settings = Settings.from_env({"DENIABLE_API_TOKENS_FILE": str(path)})
+    settings = DashboardSettings.from_env({"DENIABLE_API_TOKENS_FILE": str(path)})
     assert [each.name for each in parse_tokens(settings.api_tokens)] == ["test", "other"]
 
 
@@ -217,6 +217,14 @@ def test_the_file_of_tokens_is_read(tmp_path: Path) -> None:
 def test_a_mistake_in_the_file_is_told_before_anything_starts(text: str, advice: str) -> None:
     """The message says which token and what to write, and quotes neither digest nor token."""
     with pytest.raises(SettingsError, match=advice) as caught:
-        Settings.from_env({"DENIABLE_API_TOKENS": text})
+        DashboardSettings.from_env({"DENIABLE_API_TOKENS": text})
     assert SHA not in str(caught.value)
     assert "secret" not in str(caught.value)
+
+
+def test_a_digest_is_of_any_text() -> None:
+    """SHA-256 in hexadecimal digits, of what no UTF-8 text can hold as well."""
+    assert digest_of_token("abc") == (
+        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    )
+    assert len(digest_of_token("\udce4")) == 64

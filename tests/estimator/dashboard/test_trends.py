@@ -14,7 +14,7 @@ from flask.testing import FlaskClient
 from deniable import Registry
 from deniable_collector.stores import Store
 from deniable_estimator.dashboard import create_app
-from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.settings import DashboardSettings
 
 from .conftest import NOW, REGISTRY, TOKEN, fill
 
@@ -37,7 +37,7 @@ def drawing(page: str, kind: str) -> ElementTree.Element:
 
 
 def test_the_trend_is_drawn_with_its_band(browser: FlaskClient) -> None:
-    """Every answered day is a dot inside the plot and its interval; unbroken days share a band."""
+    """Every day with reports is a dot in the plot with its interval; unbroken days share a band."""
     page = browser.get("/metric/dark_mode").text
     chart = drawing(page, "trend")
     dots = [each for each in chart.iter() if each.get("class", "").startswith("dot")]
@@ -88,9 +88,9 @@ def test_a_value_is_chosen_by_its_small_chart(browser: FlaskClient) -> None:
 
 
 def test_one_period_is_no_trend(browser: FlaskClient) -> None:
-    """With answers from one day alone the page says what is missing."""
+    """With reports from one day alone the page says what is missing."""
     page = browser.get("/metric/browser?from=2026-11-20").text
-    assert "needs answers from two days" in page
+    assert "needs reports from two days" in page
 
 
 def test_trend_files(browser: FlaskClient) -> None:
@@ -123,25 +123,25 @@ def test_a_comparison_says_what_changed(browser: FlaskClient) -> None:
 
 
 def test_periods_that_cannot_be_compared(browser: FlaskClient) -> None:
-    """Overlapping ranges, ranges without answers and bad dates are explained."""
+    """Overlapping ranges, ranges without reports and bad dates are explained."""
     overlap = "from=2026-11-10&to=2026-11-20&before_from=2026-11-01&before_to=2026-11-11"
     answer = browser.get(f"/metric/dark_mode/compare?{overlap}")
     assert answer.status_code == 400
     assert "do not overlap" in answer.text
     empty = browser.get("/metric/dark_mode/compare?before_from=2026-01-01&before_to=2026-01-02")
-    assert "No answers to compare" in empty.text
+    assert "No reports to compare" in empty.text
     wrong = browser.get("/metric/dark_mode/compare?before_from=x")
     assert wrong.status_code == 400
     assert browser.get("/metric/dark_mod/compare").status_code == 404
 
 
-def test_remembered_answers_are_not_compared(store: Store) -> None:
-    """Where devices repeat remembered answers, no interval of a change is shown anywhere."""
+def test_remembered_noise_is_not_compared(store: Store) -> None:
+    """Where devices repeat remembered noise, no interval of a change is shown anywhere."""
     text = REGISTRY.replace("sample_rate = 0.02", 'sample_rate = 0.02\nlongitudinal = "memoize"')
     registry = Registry.parse(text)
     store.publish({"dark_mode": [registry["dark_mode"].scheme]})
     app: Flask = create_app(
-        Settings(dashboard_token=TOKEN), store=store, registry=registry, clock=lambda: NOW
+        DashboardSettings(dashboard_token=TOKEN), store=store, registry=registry, clock=lambda: NOW
     )
     client = app.test_client()
     client.post("/login", data={"token": TOKEN})

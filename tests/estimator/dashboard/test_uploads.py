@@ -21,8 +21,8 @@ from deniable import Registry
 from deniable_collector.operation.events import EventFormatter
 from deniable_collector.stores import Store
 from deniable_estimator.dashboard import create_app
-from deniable_estimator.dashboard.settings import Settings
-from deniable_estimator.dashboard.source import Source
+from deniable_estimator.dashboard.settings import DashboardSettings
+from deniable_estimator.dashboard.source import DataSource
 from deniable_estimator.dashboard.uploads import (
     KEPT_SECONDS,
     MOST_LISTS,
@@ -31,7 +31,7 @@ from deniable_estimator.dashboard.uploads import (
     Uploads,
 )
 
-from .conftest import NOW, TOKEN
+from .conftest import NOW, TOKEN, Clock
 from .test_candidates import client, folder, registry, report
 
 __all__ = ["client", "folder", "registry"]
@@ -40,16 +40,9 @@ OTHER = "2026-11-19"
 ME, YOU = "1" * 32, "2" * 32
 
 
-class Clock:
-    now = NOW
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(NOW)
 
 
 @pytest.fixture
@@ -288,7 +281,7 @@ def test_every_worker_has_it(client: FlaskClient, empty_store: Store, registry: 
     with client.session_transaction() as mine:
         key = mine["lists"]
     for token in (TOKEN, "another token, as long as that"):
-        settings = Settings(dashboard_token=token)
+        settings = DashboardSettings(dashboard_token=token)
         other = create_app(settings, store=empty_store, registry=registry, clock=lambda: NOW)
         worker = other.test_client()
         worker.post("/login", data={"token": token})
@@ -355,7 +348,7 @@ def test_nothing_of_it_is_in_a_log(client: FlaskClient, monkeypatch: pytest.Monk
         def fail(*arguments: object, **more: object) -> None:
             raise RuntimeError("a.example cannot be counted")
 
-        monkeypatch.setattr(Source, "estimate_at", fail)
+        monkeypatch.setattr(DataSource, "estimate_at", fail)
         assert client.get("/metric/site").status_code == 500
     finally:
         root.removeHandler(handler)

@@ -53,7 +53,7 @@ class Answers:
     lead_is_real: bool
     devices: int
     risk: float
-    """Out of 100: how often an even guess about one device is right at most after its answer."""
+    """Out of 100: how often an even guess about one device is right at most after its report."""
 
 
 def walk(client: FlaskClient, path: str) -> Answers:
@@ -65,10 +65,10 @@ def walk(client: FlaskClient, path: str) -> Answers:
     )
     assert (real is None) != (open_ is None)
     leader = (real or open_)[1]  # type: ignore[index]
-    devices = re.search(r"([\d,]+) devices answered", text)
+    devices = re.search(r"([\d,]+) devices reported", text)
     assert devices is not None
     risk = re.search(
-        r"Privacy risk of a device One answer .*? A fifty-fifty guess is then right at most "
+        r"Privacy risk of a device One report .*? A fifty-fifty guess is then right at most "
         r"([\d.]+) times in 100\.",
         text,
     )
@@ -92,7 +92,7 @@ def test_a_stranger_answers_the_four_questions(
     n: int,
     expected: Answers,
 ) -> None:
-    """Which value leads, whether the lead is real, how many devices answered, what one risks:
+    """Which value leads, whether the lead is real, how many devices reported, what one risks:
     where the lead is real and where it is not."""
     fill(empty_store, registry, "browser", shares, n)
     assert walk(empty_browser, "/metric/browser") == expected
@@ -104,17 +104,17 @@ def test_a_stranger_sees_that_there_is_nothing_to_see(
     """Where noise hides everything the page says so, and what would help, and names no leader."""
     fill(empty_store, registry, "browser", [0.3, 0.3, 0.2, 0.2], 20)
     text = Reader(empty_browser.get("/metric/browser").text).text
-    assert "No value can be told from noise yet: it takes more answers, or a longer range." in text
+    assert "No value can be told from noise yet: it takes more reports, or a longer range." in text
     assert " leads" not in text
-    assert "20 devices answered" in text
+    assert "20 devices reported" in text
 
 
-def test_several_days_are_answers_and_not_devices(
+def test_several_days_are_reports_and_not_devices(
     browser: FlaskClient, store: Store, registry: Registry
 ) -> None:
-    """Over several windows the page counts answers, and says how many one device can have
+    """Over several windows the page counts reports, and says how many one device can have
     given."""
     fill(store, registry, "browser", [0.25, 0.74, 0.01, 0.0], 20_000, "2026-11-19")
     text = Reader(browser.get("/metric/browser").text).text
-    assert "40,000 answers, 19 Nov 2026 to 20 Nov 2026, at most one per device and day" in text
-    assert "devices answered" not in text
+    assert "40,000 reports, 19 Nov 2026 to 20 Nov 2026, at most one per device and day" in text
+    assert "devices reported" not in text

@@ -14,7 +14,7 @@ from deniable import Registry
 from deniable_collector.stores import Store
 from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
 from deniable_estimator.dashboard import create_app
-from deniable_estimator.dashboard.settings import Settings
+from deniable_estimator.dashboard.settings import DashboardSettings
 
 from .conftest import NOW, TOKEN, fill
 
@@ -28,7 +28,7 @@ PERIODS = (1, 2, 7, 20, 28, 30, 91)
 
 @pytest.fixture
 def store(empty_store: Store, registry: Registry) -> Store:
-    """200 days of a metric that changes on weekends and never else; a few answers of today."""
+    """200 days of a metric that changes on weekends and never else; a few reports of today."""
     days = [LAST - timedelta(days=ago) for ago in range(200)]
     shares = {each.isoformat(): 0.5 if each.weekday() < 5 else 0.8 for each in days}
     fill_days(empty_store, registry, "dark_mode", shares, 40_000)
@@ -138,7 +138,7 @@ def test_a_tag_knows_when_a_week_is_over(store: Store, registry: Registry) -> No
     tags, partial = [], []
     for now in ("2026-11-22T23:59:00+00:00", "2026-11-23T00:01:00+00:00"):
         time = datetime.fromisoformat(now).timestamp()
-        settings = Settings(dashboard_token=TOKEN)
+        settings = DashboardSettings(dashboard_token=TOKEN)
         app = create_app(settings, store=store, registry=registry, clock=lambda time=time: time)
         address = "/api/v1/metrics/dark_mode/trend?by=week&from=2026-11-02&to=2026-11-22"
         headers = {"Authorization": f"Bearer {TOKEN}", "Accept-Encoding": "identity"}

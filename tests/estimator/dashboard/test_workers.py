@@ -18,7 +18,7 @@ import pytest
 from deniable import ValueListError
 from deniable.value_list import parse_values
 from deniable_estimator.dashboard.versions import Listed
-from deniable_estimator.dashboard.workers import Closed, TooHeavy, Workers
+from deniable_estimator.dashboard.workers import TooHeavy, Workers, WorkersClosed
 
 MEMORY = 1 << 30
 
@@ -137,10 +137,10 @@ def test_closing_ends_what_is_being_calculated(workers: Workers) -> None:
         waiting = pool.submit(workers.run, time.sleep, 60)
         time.sleep(0.3)
         workers.close()
-        with pytest.raises(Closed):
+        with pytest.raises(WorkersClosed):
             waiting.result(10)
     assert gone(process)
-    with pytest.raises(Closed):
+    with pytest.raises(WorkersClosed):
         workers.run(os.getpid)
 
 

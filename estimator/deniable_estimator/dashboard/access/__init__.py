@@ -36,7 +36,7 @@ from deniable import Metric
 from deniable_estimator.dashboard.access.guesses import Guesses
 from deniable_estimator.dashboard.access.sessions import SESSION_SECONDS, Sessions
 from deniable_estimator.dashboard.access.tokens import ApiToken, digest_of_token, find_token
-from deniable_estimator.dashboard.problems import Problem
+from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.messages import message
 
 __all__ = ["API", "access", "for_people", "guard", "may_read", "over_tls", "reader_of", "require"]
@@ -188,7 +188,7 @@ def _check() -> ResponseReturnValue | None:
                 "The token is not one of the dashboard's. Send it as Authorization: Bearer."
             )
         if not request.path.startswith(API):
-            raise Problem(
+            raise ApiProblem(
                 403, "token-out-of-scope", "Forbidden", "This token opens the read API alone."
             )
         g.holder = holder
@@ -205,13 +205,13 @@ def require(scope: str, metric: Metric | None = None) -> None:
     """Let a request pass only if its token has the scope, and reaches the metric.
 
     Raises:
-        Problem: it has not, or does not; the problem names what is missing.
+        ApiProblem: it has not, or does not; the problem names what is missing.
     """
     holder: ApiToken | None = g.get("holder")
     if holder is None:
         return
     if scope not in holder.scopes:
-        raise Problem(
+        raise ApiProblem(
             403,
             "missing-scope",
             "Missing scope",
@@ -220,7 +220,7 @@ def require(scope: str, metric: Metric | None = None) -> None:
             scope=scope,
         )
     if metric is not None and not holder.reaches(metric):
-        raise Problem(
+        raise ApiProblem(
             403,
             "metric-out-of-reach",
             "Metric out of reach",
@@ -288,7 +288,7 @@ def _slowed(target: str) -> Response | None:
     """The form with how long to wait, for a network that has shown too many wrong tokens."""
     try:
         _door().guesses.check(request)
-    except Problem as error:
+    except ApiProblem as error:
         if not for_people(request):
             raise
         refusal = make_response(_form(target, slowed=error.description), error.code)

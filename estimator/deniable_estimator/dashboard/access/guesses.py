@@ -12,7 +12,7 @@ from flask import Request
 from deniable_collector.operation.events import tell
 from deniable_collector.serving.admission import client_address
 from deniable_collector.serving.rates import NetworkRate
-from deniable_estimator.dashboard.problems import Problem
+from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.messages import message
 
 __all__ = ["Guesses"]
@@ -38,11 +38,11 @@ class Guesses:
         """Let a token be looked at.
 
         Raises:
-            Problem: 429, as this network has shown too many wrong ones.
+            ApiProblem: 429, as this network has shown too many wrong ones.
         """
         wait = math.ceil(self._rate.wait(self._address(request)))
         if wait:
-            raise Problem(
+            raise ApiProblem(
                 429,
                 "too-many-guesses",
                 message("Too many wrong tokens"),

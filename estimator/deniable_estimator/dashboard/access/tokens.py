@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 SCOPES = {
-    "read:metrics": "which metrics are declared, how many answered, what an answer can reveal",
+    "read:metrics": "which metrics are declared, how many reported, what a report can reveal",
     "read:estimates": "estimates, trends and comparisons",
     "plan": "the planner",
 }

@@ -49,7 +49,7 @@ from deniable_estimator.dashboard.calculations import (
     trend_text,
 )
 from deniable_estimator.dashboard.overview import read_filters
-from deniable_estimator.dashboard.problems import Problem
+from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.dashboard.ranges import earlier_range
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.timeline import grouping
@@ -193,11 +193,11 @@ def comparison(name: str) -> ResponseReturnValue:
     source, metric = asked_metric(name, "read:estimates")
     form = form_of(asked.format, "json", "csv")
     if has_memory(source.store, metric):
-        raise Problem(
+        raise ApiProblem(
             409,
             "periods-not-independent",
             "Periods not independent",
-            "Devices repeat their remembered answers to this metric, so no interval of a "
+            "Devices report this metric with remembered noise, so no interval of a "
             "difference between two periods can be given.",
         )
     later = asked_range(source, asked.first, asked.last, asked.without, metric.window)

@@ -10,20 +10,20 @@ from flask import request
 from deniable import Metric, windows
 from deniable.value_list import value_texts
 from deniable_estimator.dashboard.access import require
-from deniable_estimator.dashboard.problems import Problem
+from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.dashboard.ranges import DayRange, read_range
-from deniable_estimator.dashboard.source import Source, current_source, declared_metric
+from deniable_estimator.dashboard.source import DataSource, current_source, declared_metric
 
 __all__ = ["MAX_CELLS", "MAX_VALUES", "asked_candidates", "asked_metric", "asked_range", "bound"]
 
 MAX_VALUES = 100_000
-"""The most values of one answer; of longer lists, `limit` asks for the largest."""
+"""The most values of one response; of longer lists, `limit` asks for the largest."""
 
 MAX_CELLS = 1_000_000
 """The most values times periods of one trend."""
 
 
-def asked_metric(name: str, scope: str) -> tuple[Source, Metric]:
+def asked_metric(name: str, scope: str) -> tuple[DataSource, Metric]:
     """The metric of that name, if the request's token reaches it."""
     require(scope)
     metric = declared_metric(name)
@@ -32,25 +32,27 @@ def asked_metric(name: str, scope: str) -> tuple[Source, Metric]:
 
 
 def asked_range(
-    source: Source, first: str, last: str, without: str = "", kind: windows.Kind = "day"
+    source: DataSource, first: str, last: str, without: str = "", kind: windows.Kind = "day"
 ) -> DayRange:
     """The days from `first` to `last`, as an address has them, and the windows left out."""
     given = {"from": first, "to": last, "without": without}
     return read_range(given, source.clock(), kind)
 
 
-def asked_candidates(source: Source, metric: Metric, values: Sequence[str]) -> Sequence[str] | None:
+def asked_candidates(
+    source: DataSource, metric: Metric, values: Sequence[str]
+) -> Sequence[str] | None:
     """The strings to decode: those sent, those named, or those that the operator has listed."""
     if not metric.needs_candidates:
         if request.method == "POST":
-            raise Problem(
+            raise ApiProblem(
                 409,
                 "values-declared",
                 "Values declared",
                 f"{metric.name} lists its values: ask by GET.",
             )
         if unknown := set(values) - set(metric.values):
-            raise Problem(
+            raise ApiProblem(
                 400,
                 "unknown-value",
                 "Unknown value",
@@ -64,7 +66,7 @@ def asked_candidates(source: Source, metric: Metric, values: Sequence[str]) -> S
         return value_texts(values, "The list of values")
     if (listed := source.candidates(metric)) is not None:
         return listed
-    raise Problem(
+    raise ApiProblem(
         400,
         "candidates-missing",
         "Candidates missing",
@@ -80,24 +82,24 @@ def bound(
     most: int,
     periods: int = 1,
 ) -> None:
-    """Refuse an answer of more than so many lines before it is calculated.
+    """Refuse a response of more than so many lines before it is calculated.
 
     Raises:
-        Problem: it would be too large.
+        ApiProblem: it would be too large.
     """
     lines = periods * len(values or candidates or metric.values)
     if lines > most:
-        raise Problem(
+        raise ApiProblem(
             400,
-            "answer-too-large",
-            "Answer too large",
-            f"The answer would have {lines:,} lines, more than {most:,}. Name some values with "
+            "response-too-large",
+            "Response too large",
+            f"The response would have {lines:,} lines, more than {most:,}. Name some values with "
             "value=, ask for the largest of an estimate with limit=, or for a trend's weeks or "
             "months with by=.",
         )
 
 
-def _sent(source: Source, name: str) -> Sequence[str]:
+def _sent(source: DataSource, name: str) -> Sequence[str]:
     """The list in the body."""
     kind = request.mimetype
     if kind == "text/plain":
@@ -106,9 +108,9 @@ def _sent(source: Source, name: str) -> Sequence[str]:
         try:
             sent = msgspec.json.decode(request.get_data(), type=_Candidates)
         except msgspec.DecodeError as error:
-            raise Problem(400, "invalid-body", "Invalid body", f"{error}.") from None
+            raise ApiProblem(400, "invalid-body", "Invalid body", f"{error}.") from None
         return source.sent(sent.candidates, name)
-    raise Problem(
+    raise ApiProblem(
         415,
         "unsupported-media-type",
         "Unsupported media type",

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from deniable import Metric, windows
 from deniable_estimator.dashboard.ranges import DayRange
-from deniable_estimator.dashboard.source import Source
+from deniable_estimator.dashboard.source import DataSource
 from deniable_estimator.estimate import Estimate
 
 __all__ = ["LISTED", "chosen", "listed"]
@@ -24,7 +24,7 @@ LISTED = (
 """What is said of each metric, in the order of the columns."""
 
 
-def listed(source: Source, metric: Metric, days: DayRange) -> dict[str, Any]:
+def listed(source: DataSource, metric: Metric, days: DayRange) -> dict[str, Any]:
     """The metric under the names of `LISTED`; `n` counts the reports of these days."""
     newest = source.newest(metric)
     age = None

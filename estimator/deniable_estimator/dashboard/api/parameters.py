@@ -11,7 +11,7 @@ from werkzeug.datastructures import MultiDict
 
 from deniable import windows
 from deniable.mechanisms import AUTO, MAX_EPSILON
-from deniable_estimator.dashboard.problems import Problem
+from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.significance import Adjustment
 
 __all__ = [
@@ -32,7 +32,7 @@ _T = TypeVar("_T", bound=Struct)
 _Level = Annotated[float, Meta(ge=0.5, le=0.9999)]
 _Household = Annotated[int, Meta(ge=1, le=10**6)]
 # Less than a device in a billion: below that, nothing that a plan says is a number any more.
-_Part = Annotated[float, Meta(ge=1e-9, le=1)]
+_Proportion = Annotated[float, Meta(ge=1e-9, le=1)]
 
 
 class Common(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -109,9 +109,9 @@ class PlanParameters(Common, frozen=True, kw_only=True):
     size: Annotated[int, Meta(ge=2, le=100_000)]
     epsilon: Annotated[float, Meta(ge=0.001, le=MAX_EPSILON)]
     devices: Annotated[int, Meta(ge=1, le=10**12)]
-    share: _Part | None = None
-    half_width: _Part = 0.01
-    sample_rate: _Part = 1.0
+    share: _Proportion | None = None
+    half_width: _Proportion = 0.01
+    sample_rate: _Proportion = 1.0
     lifetime_epsilon: Annotated[float, Meta(ge=0.001, le=10_000)] | None = None
     memoize: bool = False
     mechanism: str = AUTO
@@ -121,7 +121,7 @@ def read_parameters(kind: type[_T], arguments: MultiDict[str, str]) -> _T:
     """The parameters that an address gives.
 
     Raises:
-        Problem: one is missing, unknown, given twice or out of bounds; the message names it.
+        ApiProblem: one is missing, unknown, given twice or out of bounds; the message names it.
     """
     known = msgspec.structs.fields(kind)
     lists = {each.encode_name for each in known if each.default_factory is list}
@@ -139,5 +139,5 @@ def read_parameters(kind: type[_T], arguments: MultiDict[str, str]) -> _T:
         raise _mistake(str(error).replace("`$.", "`").replace("Object ", "The request ")) from None
 
 
-def _mistake(detail: str) -> Problem:
-    return Problem(400, "invalid-parameter", "Invalid parameter", f"{detail}.")
+def _mistake(detail: str) -> ApiProblem:
+    return ApiProblem(400, "invalid-parameter", "Invalid parameter", f"{detail}.")

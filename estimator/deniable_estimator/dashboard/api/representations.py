@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 from flask import Response, request
 
 import deniable
-from deniable_estimator.dashboard.problems import Problem
+from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.dashboard.versions import digest
 
 __all__ = [
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 GZIPPED = "-gzip"
-"""What the tag of a compressed answer ends with: a strong tag stands for certain bytes."""
+"""What the tag of a compressed response ends with: a strong tag stands for certain bytes."""
 
 Form: TypeAlias = Literal["json", "csv"]
 
@@ -37,7 +37,7 @@ def form_of(asked: Form | None, *offered: Form) -> Form:
     """The form that the request asks for: by `format`, or by its Accept header; else the first.
 
     Raises:
-        Problem: the endpoint does not offer it.
+        ApiProblem: the endpoint does not offer it.
     """
     offers = {_TYPES[form]: form for form in offered}
     if asked is not None:
@@ -49,19 +49,19 @@ def form_of(asked: Form | None, *offered: Form) -> Form:
     else:
         found = request.accept_mimetypes.best_match(list(offers))
     if found is None:
-        raise Problem(
+        raise ApiProblem(
             406, "not-acceptable", "Not acceptable", f"This can be sent as {' or '.join(offers)}."
         )
     return offers[found]
 
 
 def etag(form: Form, *parts: object) -> str:
-    """The tag of an answer that is a function of these parts."""
+    """The tag of a response that is a function of these parts."""
     return digest(deniable.__version__, request.endpoint, request.view_args, form, *parts).hex()
 
 
 def unchanged(tag: str) -> Response | None:
-    """304, if the client has this answer already."""
+    """304, if the client has this response already."""
     known = request.if_none_match
     for each in (tag, tag + GZIPPED):
         if each in known:
@@ -72,14 +72,14 @@ def unchanged(tag: str) -> Response | None:
 
 
 def same_as_known(tag: Callable[[], str]) -> Response | None:
-    """304, if the client has this answer already; the tallies are read only if it has any."""
+    """304, if the client has this response already; the tallies are read only if it has any."""
     if request.method == "POST" or not request.if_none_match:
         return None
     return unchanged(tag())
 
 
 def represent(form: Form, text: str, *, tag: str) -> Response:
-    """The answer in that form; what was sent by POST is not to be kept."""
+    """The response in that form; what was sent by POST is not to be kept."""
     response = Response(text, mimetype=_TYPES[form])
     response.vary.update(_VARY)
     if request.method == "POST":

@@ -315,7 +315,7 @@ def _describe(estimate: Estimate, bars: list[Bar]) -> str:
     if rest := len(bars) - len(told) if told else 0:
         told.append(message("and {count} more", count=rest))
     return message(
-        "From {n:,} answers, with {level:.0%} intervals: {told}.",
+        "From {n:,} reports, with {level:.0%} intervals: {told}.",
         n=estimate.n,
         level=estimate.level,
         told=joined(told or [message("no value can be told from noise")]),

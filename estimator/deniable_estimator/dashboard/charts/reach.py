@@ -43,7 +43,7 @@ class ReachChart:
 def reach_chart(
     mechanism: FrequencyOracle[Any], size: int, sample_rate: float, devices: int
 ) -> ReachChart:
-    """The chart around so many devices, each of which answers at `sample_rate`."""
+    """The chart around so many devices, each of which reports at `sample_rate`."""
     middle = round(math.log10(devices))
     first = max(1, middle - _DECADES // 2)
     corners = []

@@ -26,9 +26,9 @@ _TITLES = {
     "week": sentence("{value} by week"),
     "month": sentence("{value} by month"),
 }
-_WHOLE = sentence("{period}: {value} {share}, {low} to {high}, {n:,} answers")
-_ANOMALOUS = sentence("{period}, anomalous: {value} {share}, {low} to {high}, {n:,} answers")
-_PARTIAL = sentence("{period}, partial: {value} {share}, {low} to {high}, {n:,} answers")
+_WHOLE = sentence("{period}: {value} {share}, {low} to {high}, {n:,} reports")
+_ANOMALOUS = sentence("{period}, anomalous: {value} {share}, {low} to {high}, {n:,} reports")
+_PARTIAL = sentence("{period}, partial: {value} {share}, {low} to {high}, {n:,} reports")
 
 _STEPS = 4
 """About so many gridlines."""
@@ -84,7 +84,7 @@ def trend_chart(
     name: str,
     alarmed: Collection[str] = (),
 ) -> TrendChart | None:
-    """The chart of one value; None where no period has an answer about it. The periods `alarmed`
+    """The chart of one value; None where no period has a report about it. The periods `alarmed`
     are marked."""
     found = {
         place: numbers

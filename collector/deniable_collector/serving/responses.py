@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from deniable_collector.batches.batch import Receipt
 
-__all__ = ["SECURITY_HEADERS", "Answer", "accepted", "head", "wire"]
+__all__ = ["SECURITY_HEADERS", "HttpResponse", "accepted", "head", "wire"]
 
 SECURITY_HEADERS = {
     "Cache-Control": "no-store",
@@ -24,7 +24,7 @@ _AUTHENTICATE = 'Bearer realm="deniable"'
 """The WWW-Authenticate header of a 401 (RFC 9110, 11.6.1)."""
 
 
-class Answer(NamedTuple):
+class HttpResponse(NamedTuple):
     """One HTTP response; `retry_after` is in seconds."""
 
     status: int
@@ -50,11 +50,13 @@ def head(
     return tuple(headers)
 
 
-def accepted(receipt: Receipt) -> Answer:
+def accepted(receipt: Receipt) -> HttpResponse:
     """202: the batch is folded, and this is what was counted of it."""
     if not receipt.refused:
         # Nearly every batch: its id is hexadecimal, so nothing is left to be escaped.
-        return Answer(202, _PLAIN % (receipt.batch.encode(), receipt.accepted, receipt.duplicate))
+        return HttpResponse(
+            202, _PLAIN % (receipt.batch.encode(), receipt.accepted, receipt.duplicate)
+        )
     document: dict[str, object] = {
         "batch": receipt.batch,
         "accepted": receipt.accepted,
@@ -62,13 +64,15 @@ def accepted(receipt: Receipt) -> Answer:
         "rejected": [vars(rejection) for rejection in receipt.rejected],
         "refused": dict(receipt.refused),
     }
-    return Answer(202, json.dumps(document).encode())
+    return HttpResponse(202, json.dumps(document).encode())
 
 
-def wire(answer: Answer, keep_alive: bool, given: Iterable[tuple[bytes, bytes]] = ()) -> bytes:
+def wire(
+    response: HttpResponse, keep_alive: bool, given: Iterable[tuple[bytes, bytes]] = ()
+) -> bytes:
     """A response in HTTP/1.1; `given` are the headers that the server adds to every one."""
-    start = _start(answer.status, answer.content_type, answer.retry_after, keep_alive, *given)
-    return b"%s%d\r\n\r\n%s" % (start, len(answer.body), answer.body)
+    start = _start(response.status, response.content_type, response.retry_after, keep_alive, *given)
+    return b"%s%d\r\n\r\n%s" % (start, len(response.body), response.body)
 
 
 @lru_cache(maxsize=64)

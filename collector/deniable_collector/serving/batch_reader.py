@@ -10,7 +10,7 @@ from deniable_collector.serving.admission import Admission
 from deniable_collector.serving.cors import Cors
 from deniable_collector.settings import Settings
 
-__all__ = ["COMPRESSED", "JSON", "Reception"]
+__all__ = ["COMPRESSED", "JSON", "BatchReader"]
 
 JSON = "application/json"
 
@@ -19,7 +19,7 @@ COMPRESSED = 16
 made to take long, of nothing but Huffman tables, then takes no longer than a good batch."""
 
 
-class Reception:
+class BatchReader:
     """Knows how to read each media type, and how large a body may be."""
 
     def __init__(self, intake: Intake, settings: Settings) -> None:
@@ -61,10 +61,10 @@ class Reception:
             return self.intake.read_binary(body)
         return self.intake.read(body)
 
-    def glance(self, media_type: str, encoding: str, body: bytes) -> Batch | None:
+    def read_fast(self, media_type: str, encoding: str, body: bytes) -> Batch | None:
         """The fast path: the batch, if it can be read at once without waiting; else None."""
         if encoding:
             return None
         if media_type == JSON:
-            return self.intake.glance(body)
-        return self.intake.glance_binary(body) if media_type == MEDIA_TYPE else None
+            return self.intake.read_fast(body)
+        return self.intake.read_binary_fast(body) if media_type == MEDIA_TYPE else None

@@ -1,0 +1,172 @@
+"""What all mechanisms have in common: the bytes of a report, and the limits of their numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from deniable.errors import SchemeError
+from deniable.exact import exp_below, log_above
+from deniable.mechanisms import (
+    HadamardResponse,
+    Mechanism,
+    MemoizedSubsetSelection,
+    Memoizing,
+    Packing,
+    Row,
+    base,
+    total_variance,
+)
+from deniable.randomness import PRECISION
+
+
+def test_limits() -> None:
+    """The limits that the documentation names."""
+    assert base.ONE == 1 << PRECISION
+    assert base.MAX_CELLS == 8_388_608
+    assert (base.MAX_EPSILON, base.MAX_MEMO_EPSILON) == (10, 20)
+
+
+@pytest.mark.parametrize(
+    ("row", "bits", "size"),
+    [
+        (Row(1, Packing.INDEX), 1, 1),
+        (Row(2, Packing.INDEX), 1, 1),
+        (Row(3, Packing.INDEX), 2, 1),
+        (Row(4, Packing.INDEX), 2, 1),
+        (Row(256, Packing.INDEX), 8, 1),
+        (Row(257, Packing.INDEX), 9, 2),
+        (Row(1 << 16, Packing.INDEX), 16, 2),
+        (Row(16, Packing.LIST, 2), 4, 1),
+        (Row(16, Packing.LIST, 3), 4, 2),
+        (Row(1024, Packing.LIST, 100), 10, 125),
+        (Row(1024, Packing.LIST, None), 10, 2),
+        (Row(1, Packing.BITMAP), 1, 1),
+        (Row(8, Packing.BITMAP, 3), 3, 1),
+        (Row(9, Packing.BITMAP, None), 4, 2),
+        (Row(1000, Packing.BITMAP, 500), 10, 125),
+    ],
+)
+def test_bytes_of_a_report(row: Row, bits: int, size: int) -> None:
+    """An index has the bits of the last column, a list those of each, a bitmap one for each
+    column; bytes are whole."""
+    assert row.index_bits == bits
+    assert row.report_bytes == size
+
+
+def test_total_variance_is_that_of_the_paper() -> None:
+    """[p(1-p) + (d-1) q(1-q)] / (p-q)**2, exactly."""
+    assert total_variance(Fraction(1, 2), Fraction(1, 4), 5) == (
+        Fraction(1, 4) + 4 * Fraction(3, 16)
+    ) * Fraction(16)
+
+
+def number(**numbers: Any) -> Any:
+    """As much of a mechanism as its limits look at."""
+    return SimpleNamespace(name="m", parameters=dict, epsilon=0, lifetime_epsilon=0, **numbers)
+
+
+def test_an_item_lies_in_its_domain() -> None:
+    """From 0 to the size, which is none."""
+    closed = number(size=3)
+    for item in (0, 1, 2):
+        Mechanism.require_item(closed, item)
+    for item in (-1, 3):
+        with pytest.raises(ValueError, match=f"item {item} is outside the domain of 3"):
+            Mechanism.require_item(closed, item)
+
+
+def test_odds_are_within_what_was_declared() -> None:
+    """Exactly as much as was declared is allowed, and a hair more is not, for a report and for a
+    memo."""
+    one, two, hair = exp_below(1.0), exp_below(2.0), Fraction(1, 1 << 200)
+    fine = number(odds=one, lifetime_odds=two)
+    fine.require_within = lambda epsilon: Mechanism.require_within(fine, epsilon)
+    assert Mechanism.require_within(fine, 1.0) is fine
+    assert Memoizing.require_within_lifetime(fine, 1.0, 2.0) is fine
+    fine.odds = one + hair
+    with pytest.raises(SchemeError, match="above the declared 1"):
+        Mechanism.require_within(fine, 1.0)
+    with pytest.raises(SchemeError, match="above the declared 1"):
+        Memoizing.require_within_lifetime(fine, 1.0, 2.0)
+    fine.odds, fine.lifetime_odds = one, two + hair
+    with pytest.raises(SchemeError, match="above the declared lifetime_epsilon 2"):
+        Memoizing.require_within_lifetime(fine, 1.0, 2.0)
+
+
+def test_epsilons_are_logarithms_of_odds() -> None:
+    """Each of the three is rounded up from its own odds."""
+
+    three = MemoizedSubsetSelection.design(2, 1.0, 2.0)
+    three.odds, three.lifetime_odds, three.fresh_odds = Fraction(2), Fraction(3), Fraction(5)
+    assert three.epsilon == log_above(Fraction(2))
+    assert three.lifetime_epsilon == log_above(Fraction(3))
+    assert three.fresh_epsilon == log_above(Fraction(5))
+
+
+@pytest.mark.parametrize(
+    ("check", "arguments", "lowest", "highest", "below", "above"),
+    [
+        (base.check_size, ("m",), 2, base.MAX_CELLS, 1, base.MAX_CELLS + 1),
+        (lambda size: base.check_size("m", size, 10), (), 2, 10, 1, 11),
+        (base.check_epsilon, (), 1e-9, 10.0, 0.0, 10.000001),
+        (base.check_epsilon, (), 0.5, 1.0, -0.5, math.inf),
+        (base.check_epsilon, (), 0.5, 1.0, -1.0, math.nan),
+        (base.check_memo_epsilon, (1.0,), 1.000001, 20.0, 1.0, 20.000001),
+        (base.check_memo_epsilon, (10.0,), 10.1, 20.0, 9.0, math.nan),
+    ],
+)
+def test_both_ends_of_a_limit(
+    check: Callable[..., float],
+    arguments: tuple[Any, ...],
+    lowest: float,
+    highest: float,
+    below: float,
+    above: float,
+) -> None:
+    """The lowest and the highest number are returned, and what lies beyond is refused."""
+    assert check(*arguments, lowest) == lowest
+    assert check(*arguments, highest) == highest
+    for beyond in (below, above):
+        with pytest.raises(SchemeError, match=r"not|above the limit"):
+            check(*arguments, beyond)
+
+
+def test_a_memo_needs_an_epsilon_of_its_reports() -> None:
+    """The epsilon of a report is checked before that of the memo."""
+    with pytest.raises(SchemeError, match="epsilon must be above 0 and at most 10, not 0"):
+        base.check_memo_epsilon(0.0, 5.0)
+
+
+def test_parameters_are_checked_one_by_one() -> None:
+    """They come back in the order of their bounds, both of which are allowed; what is missing,
+    unknown, outside or no integer is named."""
+    bounds = {"size": (2, 5), "k": (1, 3)}
+    assert base.check_parameters("m", {"k": 3, "size": 2}, **bounds) == [2, 3]
+    assert base.check_parameters("m", {"k": 1, "size": 5}, **bounds) == [5, 1]
+    for parameters, name in (
+        ({"k": 1}, "size"),
+        ({"size": 1, "k": 1}, "size"),
+        ({"size": 6, "k": 1}, "size"),
+        ({"size": 2, "k": 0}, "k"),
+        ({"size": 2, "k": True}, "k"),
+        ({"size": 2, "k": 1.0}, "k"),
+        ({"size": 2, "k": "1"}, "k"),
+    ):
+        low, high = bounds[name]
+        with pytest.raises(SchemeError, match=f"m: {name} must be an integer from {low} to {high}"):
+            base.check_parameters("m", parameters, **bounds)
+    with pytest.raises(SchemeError, match="m: unknown parameters a, z"):
+        base.check_parameters("m", {"size": 2, "k": 1, "z": 1, "a": 1}, **bounds)
+
+
+def test_hadamard_response_takes_one_value_less() -> None:
+    """Its matrix has a first column that no value uses."""
+    assert HadamardResponse.design(base.MAX_CELLS - 1, 1.0).size == base.MAX_CELLS - 1
+    with pytest.raises(SchemeError, match="above the limit"):
+        HadamardResponse.design(base.MAX_CELLS, 1.0)

@@ -1,0 +1,221 @@
+"""How Redis is connected to: what an address and its access become, without a server."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from hashlib import sha1
+from types import SimpleNamespace
+
+import pytest
+import redis
+
+from deniable_collector.stores import StoreError, StoreUnavailable, driver
+from deniable_collector.stores.driver import Access, Driver
+
+
+def options(url, **access):
+    """What each connection of one server is made with."""
+    return Driver(url, Access(**access)).client.connection_pool.connection_kwargs
+
+
+def test_a_password_is_not_shown():
+    """An access that reaches a log shows its user and not its password."""
+    shown = repr(Access(user="app", password="hush"))
+    assert "hush" not in shown
+    assert "app" in shown
+
+
+def test_what_an_address_becomes():
+    """Its parts, and seconds after which a server counts as silent; nothing is tried again."""
+    found = options("redis://me:p%40ss@example.test:7000/3")
+    assert (found["host"], found["port"], found["db"]) == ("example.test", 7000, 3)
+    assert (found["username"], found["password"]) == ("me", "p@ss")
+    assert (found["socket_timeout"], found["socket_connect_timeout"]) == (5, 2)
+    tries = []
+
+    def fails():
+        tries.append(1)
+        raise redis.ConnectionError
+
+    with suppress(redis.ConnectionError):
+        found["retry"].call_with_retry(fails, lambda error: None)
+    assert tries == [1]
+    assert "ssl_cert_reqs" not in found
+    given = options("redis://example.test", user="app", password="p@ss")
+    assert (given["username"], given["password"]) == ("app", "p@ss")
+    assert "username" not in options("redis://example.test", password="p@ss")
+
+
+def test_tls_always_asks_for_a_certificate(tmp_path):
+    """The files are those of the access, or the system's; the server must show a certificate for
+    its host."""
+    files = {}
+    for name in ("ca", "cert", "key"):
+        (tmp_path / name).write_text("")
+        files[name] = str(tmp_path / name)
+    for given in ({}, files):
+        found = options("rediss://example.test", **given)
+        assert found["ssl_ca_certs"] == given.get("ca")
+        assert found["ssl_certfile"] == given.get("cert")
+        assert found["ssl_keyfile"] == given.get("key")
+        assert found["ssl_cert_reqs"] == "required"
+        assert found["ssl_check_hostname"] is True
+    for name, setting in (("ca", "CA"), ("cert", "CERT"), ("key", "KEY")):
+        with pytest.raises(StoreError, match=f"^DENIABLE_REDIS_{setting} is for TLS"):
+            Driver("redis://example.test", Access(**{name: files[name]}))
+        with pytest.raises(StoreError, match=f"^DENIABLE_REDIS_{setting} names no file"):
+            Driver("rediss://example.test", Access(**{name: str(tmp_path)}))
+    with pytest.raises(StoreError, match=r"^DENIABLE_REDIS_CERT, DENIABLE_REDIS_KEY is for TLS"):
+        Driver("unix:///socket", Access(cert=files["cert"], key=files["key"]))
+
+
+@pytest.mark.parametrize(
+    ("rest", "nodes", "named"),
+    [
+        ("a:1,b", [("a", 1), ("b", 6379)], {}),
+        ("a/", [("a", 6379)], {}),
+        ("a/0", [("a", 6379)], {}),
+        ("me:p%40s%3as@a:1", [("a", 1)], {"username": "me", "password": "p@s:s"}),
+        ("m%40e@[::1]:7", [("::1", 7)], {"username": "m@e"}),
+        (":a:b@a", [("a", 6379)], {"password": "a:b"}),
+    ],
+)
+def test_nodes_of_a_cluster(rest, nodes, named):
+    """Hosts with their ports, 6379 if none is named, and the user and password before them."""
+    assert driver._cluster(rest) == (nodes, named)
+
+
+@pytest.mark.parametrize("rest", ["", "a,", "a/1", "a?x=1", "a#x", "a:b", "me:hush@"])
+def test_what_is_no_cluster(rest):
+    """Every start node has a host, and there are no options and no other database."""
+    with pytest.raises(ValueError, match=r"."):
+        driver._cluster(rest)
+
+
+@pytest.mark.parametrize("scheme", ["redis+cluster", "rediss+cluster"])
+def test_what_a_cluster_is_made_with(scheme, monkeypatch):
+    """The same options, TLS where the address asks for it, and shards that are there work without
+    the others."""
+    made = []
+    monkeypatch.setattr(driver, "_Cluster", lambda **options: made.append(options) or "client")
+    asked = Driver(f"{scheme}://me:hush@a:1,b:2")
+    assert asked.cluster
+    assert made == []
+    assert asked.client == asked.client == "client"
+    (found,) = made
+    assert [(node.host, node.port) for node in found["startup_nodes"]] == [("a", 1), ("b", 2)]
+    assert found["require_full_coverage"] is False
+    assert (found["username"], found["password"]) == ("me", "hush")
+    assert (found["socket_timeout"], found["socket_connect_timeout"]) == (5, 2)
+    assert found.get("ssl") == (True if scheme == "rediss+cluster" else None)
+    assert found.get("ssl_check_hostname") == found.get("ssl")
+
+
+def test_one_server_is_its_only_node():
+    """A server has no name among one, and the client stays until it is closed."""
+    one = Driver("redis://example.test")
+    assert not one.cluster
+    client = one.client
+    assert one.nodes() == {"": client}
+    closed = []
+    one._made = SimpleNamespace(close=lambda: closed.append(1))
+    one.close()
+    one.close()
+    assert closed == [1]
+    assert one.client is client
+
+
+def test_a_script_goes_by_its_digest(monkeypatch):
+    """By the digest first, with its keys and arguments; by its text where nobody knows that."""
+    calls = []
+
+    class Client:
+        def __init__(self, known):
+            self.known = known
+
+        def evalsha(self, *call):
+            calls.append(call)
+            if not self.known:
+                raise redis.exceptions.NoScriptError
+            return "by digest"
+
+        def eval(self, *call):
+            calls.append(call)
+            return "by text"
+
+    one = Driver("redis://example.test")
+    run = one.script("return 1")
+    digest = sha1(b"return 1").hexdigest()
+    one._made = Client(known=True)
+    assert run(["k", "l"], [1, 2, 3]) == "by digest"
+    assert calls == [(digest, 2, "k", "l", 1, 2, 3)]
+    one._made = Client(known=False)
+    assert run(["k"], []) == "by text"
+    assert calls[1:] == [(digest, 1, "k"), ("return 1", 1, "k")]
+
+
+class Replicated:
+    """A server whose writes reach so many replicas."""
+
+    def __init__(self, reached):
+        self.reached, self.calls = reached, []
+
+    def pipeline(self, *, transaction):
+        assert transaction is False
+        return self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.calls.append("left")
+
+    def set(self, *call):
+        self.calls.append(call)
+
+    def wait(self, *call):
+        self.calls.append(call)
+
+    def execute(self):
+        return [True, self.reached]
+
+
+def test_a_commit_waits_for_its_replicas():
+    """Two seconds for as many as are asked for; fewer are too few, and none are not waited for."""
+    one = Driver("redis://example.test", Access(replicas=2))
+    for reached in (2, 3):
+        one._made = Replicated(reached)
+        one.wait_for_replicas("key")
+        assert one._made.calls == [("key", b""), (2, 2000), "left"]
+    one._made = Replicated(1)
+    with pytest.raises(StoreUnavailable, match="only 1 of 2 replicas"):
+        one.wait_for_replicas("key")
+    none = Driver("redis://example.test")
+    none._made = Replicated(0)
+    none.wait_for_replicas("key")
+    assert none._made.calls == []
+
+
+def test_a_node_that_has_joined_is_found(monkeypatch):
+    """A node that is not known is looked for once more after the cluster was asked for its nodes;
+    one that is known is not."""
+    found = ["first"]
+    asked = []
+
+    def get_node(self, host=None, port=None, name=None):
+        asked.append((host, port, name))
+        return found.pop(0)
+
+    monkeypatch.setattr(driver.RedisCluster, "get_node", get_node)
+    cluster = object.__new__(driver._Cluster)
+    refreshed = []
+    cluster.nodes_manager = SimpleNamespace(initialize=lambda: refreshed.append(1))
+    assert cluster.get_node("h", 1, "n") == "first"
+    assert refreshed == []
+    found += [None, "second"]
+    assert cluster.get_node("h", 1, "n") == "second"
+    assert refreshed == [1]
+    found += [None, None]
+    with pytest.raises(redis.exceptions.TryAgainError):
+        cluster.get_node("h", 1, "n")
+    assert set(asked) == {("h", 1, "n")}

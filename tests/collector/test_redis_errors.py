@@ -1,0 +1,179 @@
+"""What the driver says of trouble, in our words, without a server."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import ssl
+from itertools import pairwise
+
+import pytest
+import redis
+from redis import exceptions
+from redis.exceptions import RedisClusterException
+
+from deniable_collector.stores import StoreError, StoreUnavailable
+from deniable_collector.stores.redis_errors import translated
+
+SECRET = "redis://me:hush@10.1.2.3"
+
+
+def said(error, cause=None, context=None):
+    """The error that becomes of one of the driver's, with what lies below it."""
+    error.__cause__, error.__context__ = cause, context
+    with pytest.raises(StoreError) as caught, translated():
+        raise error
+    assert caught.value.__cause__ is error
+    assert "hush" not in str(caught.value)
+    return caught.value
+
+
+def test_without_trouble_nothing_is_said():
+    """What goes well goes on, and what is not the driver's is let through."""
+    with translated():
+        pass
+    with pytest.raises(KeyError), translated():
+        raise KeyError
+
+
+@pytest.mark.parametrize(
+    ("error", "under", "words"),
+    [
+        (redis.ConnectionError, ConnectionRefusedError(errno.ECONNREFUSED, SECRET),
+         "Redis cannot be reached (ConnectionError): connection refused"),
+        (redis.ConnectionError, OSError(errno.EHOSTUNREACH, SECRET),
+         f"Redis cannot be reached (ConnectionError): {os.strerror(errno.EHOSTUNREACH).lower()}"),
+        (redis.ConnectionError, socket.gaierror(-2, SECRET),
+         "Redis cannot be reached (ConnectionError): its host name is not known"),
+        (redis.TimeoutError, socket.gaierror(-2, SECRET),
+         "Redis cannot be reached (TimeoutError): its host name is not known"),
+        (redis.TimeoutError, OSError(errno.ECONNREFUSED, SECRET),
+         "Redis cannot be reached (TimeoutError): it does not answer in time"),
+        (redis.TimeoutError, None,
+         "Redis cannot be reached (TimeoutError): it does not answer in time"),
+        (redis.ConnectionError, None,
+         "Redis cannot be reached (ConnectionError): the connection ended"),
+        (redis.ConnectionError, OSError(SECRET),
+         "Redis cannot be reached (ConnectionError): the connection ended"),
+        (redis.ConnectionError, KeyError(SECRET),
+         "Redis cannot be reached (ConnectionError): the connection ended"),
+    ],
+)  # fmt: skip
+def test_why_a_server_cannot_be_reached(error, under, words):
+    """The reason is that of the error below the driver's, as its cause or as its context."""
+    for place in ("cause", "context"):
+        found = said(error(SECRET), **{place: under})
+        assert isinstance(found, StoreUnavailable)
+        assert str(found) == words
+    # The cause comes first.
+    other = OSError(errno.EPIPE, SECRET)
+    if under is not None:
+        assert str(said(error(SECRET), cause=under, context=other)) == words
+
+
+def test_tls_is_told_apart():
+    """An error of TLS names the settings to look at, and the kind of error."""
+    found = said(redis.ConnectionError(SECRET), context=ssl.SSLCertVerificationError(1, SECRET))
+    assert isinstance(found, StoreUnavailable)
+    assert str(found) == (
+        "Redis cannot be reached over TLS (SSLCertVerificationError): check DENIABLE_REDIS_CA, "
+        "DENIABLE_REDIS_CERT and that the certificate names the host of the address"
+    )
+
+
+LOGIN = (
+    "it does not take the user or the password: check DENIABLE_REDIS_USER and "
+    "DENIABLE_REDIS_PASSWORD, or those in the address"
+)
+MEMORY = "its memory is full: raise maxmemory, or drop old windows"
+REPLICA = "it is a replica, which takes no writes: name the master"
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "help"),
+    [
+        (redis.AuthenticationError, "AuthenticationError", LOGIN),
+        (exceptions.AuthorizationError, "AuthorizationError", LOGIN),
+        (redis.BusyLoadingError, "BusyLoadingError", "it still reads its files"),
+        (exceptions.NoPermissionError, "NoPermissionError",
+         "its user lacks a right: docs/operating-stores.md lists them"),
+        (exceptions.OutOfMemoryError, "OutOfMemoryError", MEMORY),
+        (redis.ReadOnlyError, "ReadOnlyError", REPLICA),
+        (exceptions.AskError, "AskError", None),
+        (exceptions.ClusterError, "ClusterError", None),
+        (exceptions.TryAgainError, "TryAgainError", None),
+        (exceptions.ClusterDownError, "ClusterDownError", None),
+    ],
+)  # fmt: skip
+def test_what_passes_is_unavailable(error, kind, help):
+    """An error that passes, or that an operator can mend, is unavailable with what to do."""
+    slot = "1 10.1.2.3:6379" if error is exceptions.AskError else SECRET
+    found = said(error(slot))
+    assert isinstance(found, StoreUnavailable)
+    assert str(found) == f"Redis cannot answer now ({kind})" + (f": {help}" if help else "")
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "help"),
+    [
+        ("BUSY hush", "BUSY", None),
+        ("MASTERDOWN hush", "MASTERDOWN", None),
+        ("MISCONF hush", "MISCONF", "it cannot write to its disk, as its own log says"),
+        ("NOREPLICAS hush", "NOREPLICAS", None),
+        ("OOM hush", "OOM", MEMORY),
+        ("ERR running script hush: -OOM command not allowed", "OOM", MEMORY),
+        ("ERR hush @user_script: -READONLY You can't write", "READONLY", REPLICA),
+        ("UNKILLABLE hush", "UNKILLABLE", None),
+        ("WRONGPASS hush", "WRONGPASS", LOGIN),
+    ],
+)
+def test_codes_that_the_driver_has_no_class_for(text, code, help):
+    """A code at the beginning, or with its dash in the middle, says what the class does not."""
+    found = said(redis.ResponseError(text))
+    assert isinstance(found, StoreUnavailable)
+    assert str(found) == f"Redis cannot answer now ({code})" + (f": {help}" if help else "")
+
+
+@pytest.mark.parametrize("text", ["WRONGTYPE hush", "ERR hush OOM", "BUSYKEY hush", ""])
+def test_anything_else_is_refused(text):
+    """Other errors do not pass, and only their kind is told."""
+    found = said(redis.ResponseError(text))
+    assert not isinstance(found, StoreUnavailable)
+    assert str(found) == "Redis refused (ResponseError): check its version and its keys"
+
+
+def test_a_cluster_that_was_taken_for_one_server():
+    """A server that sends us on is one of a cluster, and needs its address."""
+    found = said(exceptions.MovedError("1 10.1.2.3:6379"))
+    assert isinstance(found, StoreUnavailable)
+    assert "(MovedError): if it is a cluster" in str(found)
+    assert "redis+cluster://" in str(found)
+
+
+NO_CLUSTER = "Redis does not say which nodes its cluster has"
+
+
+@pytest.mark.parametrize(
+    ("causes", "words"),
+    [
+        ([], "the Redis cluster cannot answer now (RedisClusterException)"),
+        ([KeyError(SECRET)], "the Redis cluster cannot answer now (RedisClusterException)"),
+        ([RedisClusterException(SECRET)], NO_CLUSTER),
+        ([RedisClusterException(SECRET), RedisClusterException(SECRET)], NO_CLUSTER),
+        ([redis.ConnectionError(SECRET)], "Redis cannot be reached (ConnectionError)"),
+        ([redis.TimeoutError(SECRET)], "Redis cannot be reached (TimeoutError): it does not"),
+        ([RedisClusterException(SECRET), RedisClusterException(SECRET),
+          redis.TimeoutError(SECRET)], "Redis cannot be reached (TimeoutError): it does not"),
+        ([RedisClusterException(SECRET), KeyError(SECRET)],
+         "the Redis cluster cannot answer now (RedisClusterException)"),
+    ],
+)  # fmt: skip
+def test_a_cluster_that_does_not_answer(causes, words):
+    """What lies below all errors of the cluster says why: an error of a connection, or that the
+    server is no cluster."""
+    for above, cause in pairwise(causes):
+        above.__cause__ = cause
+    found = said(RedisClusterException(SECRET), cause=causes[0] if causes else None)
+    assert isinstance(found, StoreUnavailable)
+    assert str(found).startswith(words)

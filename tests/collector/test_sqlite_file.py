@@ -1,0 +1,368 @@
+"""One SQLite file: how it is opened, migrated, probed, and what is left of its log."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from contextlib import closing
+from types import SimpleNamespace
+
+import pytest
+
+from deniable_collector.stores import StoreError, StoreUnavailable
+from deniable_collector.stores import sqlite_file as module
+from deniable_collector.stores.sqlite_file import SqliteFile
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "store.db"
+
+
+@pytest.fixture
+def file(path):
+    """A file that has been opened, with a table of our own."""
+    file = SqliteFile(path)
+    with file.transaction("IMMEDIATE", create=True) as connection:
+        connection.execute("CREATE TABLE t (text)")
+    yield file
+    file.close()
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The clock of the module, which stands still but for its sleeps."""
+    clock = SimpleNamespace(now=1_000.0, sleeps=[])
+
+    def sleep(seconds):
+        clock.sleeps.append(seconds)
+        clock.now += seconds
+
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock.now, sleep=sleep))
+    return clock
+
+
+def write(file, text="x"):
+    with file.transaction("IMMEDIATE") as connection:
+        connection.execute("INSERT INTO t VALUES (?)", (text,))
+
+
+def texts(path):
+    with closing(sqlite3.connect(path)) as other:
+        return [text for (text,) in other.execute("SELECT text FROM t")]
+
+
+def asked(file):
+    """A list that gets every statement from now on."""
+    statements = []
+    file._connection.set_trace_callback(statements.append)
+    return statements
+
+
+def pragma(file, name):
+    ((value,),) = file._connection.execute(f"PRAGMA {name}")
+    return value
+
+
+def test_how_a_file_is_opened(file):
+    """Deleted content is overwritten, commits are synced, others are waited for, and any thread
+    may use the connection."""
+    assert pragma(file, "secure_delete") == 1
+    assert pragma(file, "page_size") == 4096
+    assert pragma(file, "journal_mode") == "wal"
+    assert pragma(file, "synchronous") == 2
+    assert pragma(file, "busy_timeout") == 10_000
+    assert file._connection.isolation_level is None
+    thread = threading.Thread(target=write, args=(file, "of a thread"))
+    thread.start()
+    thread.join()
+    assert texts(file._path) == ["of a thread"]
+
+
+def test_a_transaction_is_all_or_nothing(file, path):
+    """What a block has written is there after it, and nothing of a block that raises."""
+    statements = asked(file)
+    write(file, "kept")
+    assert statements[0] == "BEGIN IMMEDIATE"
+
+    def broken():
+        with file.transaction("IMMEDIATE") as connection:
+            connection.execute("INSERT INTO t VALUES ('lost')")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        broken()
+    assert texts(path) == ["kept"]
+    assert not file._connection.in_transaction
+    write(file, "later")
+    assert texts(path) == ["kept", "later"]
+
+
+def test_a_log_is_emptied_when_it_is_due(file, path, clock):
+    """At once if it never was; then, once commits may have been in it for so long; until then it
+    is told for how long. A log that is seen empty begins anew."""
+    write(file)
+    assert not file._log_is_empty()
+    assert file.clear_log(60.0) is None
+    assert file._log_is_empty()
+    write(file)
+    for passed in (0.0, 59.0):
+        clock.now = 1_000.0 + passed
+        assert file.clear_log(60.0) == passed
+        assert not file._log_is_empty()
+    clock.now = 1_060.0
+    assert file.clear_log(60.0) is None
+    assert file._log_is_empty()
+    clock.now = 1_100.0
+    assert file.clear_log(60.0) is None
+    write(file)
+    clock.now = 1_159.0
+    assert file.clear_log(60.0) == 59.0
+    assert texts(path) == ["x"] * 3
+
+
+def test_emptying_waits_for_readers_a_moment(file):
+    """A quarter of a second for readers; commits wait for ten again afterwards."""
+    write(file)
+    statements = asked(file)
+    assert file.clear_log(0.0) is None
+    assert statements[0] == "PRAGMA busy_timeout = 250"
+    assert statements[-1] == "PRAGMA busy_timeout = 10000"
+    assert pragma(file, "busy_timeout") == 10_000
+
+
+def test_a_reader_keeps_the_log(file, path, monkeypatch):
+    """While somebody reads, a log that is due cannot be emptied, which is told; then it can."""
+    monkeypatch.setattr(module, "_CLEAR_SECONDS", 0.01)
+    with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM t").fetchall()
+        write(file)
+        with pytest.raises(StoreUnavailable, match="end the long read"):
+            file.clear_log(0.0)
+        assert not file._log_is_empty()
+        reader.execute("ROLLBACK")
+    assert file.clear_log(0.0) is None
+    assert file._log_is_empty()
+
+
+class Refusing:
+    """A connection whose checkpoints fail for a reason of SQLite's."""
+
+    def __init__(self, name):
+        self.name, self.statements = name, []
+
+    def execute(self, text):
+        self.statements.append(text)
+        if "checkpoint" in text:
+            error = sqlite3.OperationalError("no")
+            error.sqlite_errorname = self.name
+            raise error
+
+
+def test_a_log_that_cannot_be_emptied():
+    """A busy file is no error, anything else is; the waiting time is set back after both."""
+    busy, broken = Refusing("SQLITE_BUSY_RECOVERY"), Refusing("SQLITE_IOERR_TRUNCATE")
+    assert module._empty_log(busy) is False
+    with pytest.raises(sqlite3.OperationalError):
+        module._empty_log(broken)
+    for each in (busy, broken):
+        assert each.statements[-1] == "PRAGMA busy_timeout = 10000"
+
+
+def test_where_a_log_is_looked_for(file, path, tmp_path):
+    """A log that is not there is empty; it is beside the file, not beside a link; and where
+    nobody can look it is not called empty."""
+    write(file)
+    link = tmp_path / "link.db"
+    link.symlink_to(path)
+    assert not SqliteFile(link)._log_is_empty()
+    assert SqliteFile(tmp_path / "none.db")._log_is_empty()
+    (tmp_path / "flat").write_text("")
+    assert not SqliteFile(tmp_path / "flat" / "store.db")._log_is_empty()
+
+
+def test_closing(file, path):
+    """The connection is closed, and the next transaction opens another; closing twice, or what
+    was never opened, is nothing."""
+    write(file)
+    before = file._connection
+    file.close()
+    with pytest.raises(sqlite3.ProgrammingError):
+        before.execute("SELECT 1")
+    file.close()
+    SqliteFile(path).close()
+    write(file)
+    assert texts(path) == ["x"] * 2
+
+
+def test_closing_empties_the_log_that_others_use(file, path):
+    """Where another connection is open, what is closed leaves an empty log all the same."""
+    other = SqliteFile(path)
+    write(other)
+    write(file)
+    file.close()
+    assert other._log_is_empty()
+    other.close()
+
+
+def test_a_probe_writes_to_the_log_and_leaves_nothing(file, path):
+    """64 KiB, and little more, reach the log; the cache and the file are as before."""
+    assert file.clear_log(0.0) is None
+    cache = pragma(file, "cache_size")
+    log = path.with_name("store.db-wal")
+    before = log.stat().st_size
+    statements = asked(file)
+    file.probe()
+    assert "PRAGMA cache_size = 4" in statements
+    assert 50_000 < log.stat().st_size - before < 100_000
+    assert pragma(file, "cache_size") == cache
+    assert not file._connection.in_transaction
+    with closing(sqlite3.connect(path)) as other:
+        assert other.execute("SELECT name FROM sqlite_master WHERE name = 'probe'").fetchall() == []
+
+
+def test_a_probe_makes_no_file(path):
+    """What is not there is told, and not made."""
+    with pytest.raises(StoreError, match="start the collector"):
+        SqliteFile(path).probe()
+    with pytest.raises(StoreError, match="start the collector"), SqliteFile(path).transaction(""):
+        pass
+    assert not path.exists()
+
+
+def test_a_child_leaves_its_parent_s_connection_alone(file, path):
+    """After a fork the child has neither connection nor lock of its parent, and does not close the
+    connection, which would end the parent's locks."""
+    parent = file._connection
+    never = SqliteFile(path)
+    with file._lock:
+        child = os.fork()
+        if child == 0:
+            left = file._connection is None and not file._lock.locked()
+            kept = [each is parent for each in module._ABANDONED]
+            os._exit(0 if left and kept == [True] and never._connection is None else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert file._connection is parent
+    assert module._ABANDONED == []
+
+
+class Locked:
+    """A connection that is refused so often when it turns its log on."""
+
+    def __init__(self, times, mode="wal"):
+        self.times, self.mode = times, mode
+
+    def execute(self, text):
+        assert text == "PRAGMA journal_mode = WAL"
+        self.times -= 1
+        if self.times >= 0:
+            raise sqlite3.OperationalError("database is locked")
+        return self
+
+    def fetchone(self):
+        return (self.mode,)
+
+
+def test_a_busy_file_is_waited_for(clock):
+    """Ten seconds, looking every fiftieth of one, and no longer."""
+    module._write_ahead(Locked(0))
+    assert clock.sleeps == []
+    module._write_ahead(Locked(490))
+    assert clock.sleeps == [0.02] * 490
+    clock.sleeps.clear()
+    with pytest.raises(sqlite3.OperationalError):
+        module._write_ahead(Locked(10_000))
+    assert 499 <= len(clock.sleeps) <= 502
+
+
+def test_a_file_system_without_a_log_is_refused():
+    """Where SQLite keeps another journal the store does not begin."""
+    with pytest.raises(StoreError, match="local disk"):
+        module._write_ahead(Locked(0, "delete"))
+
+
+@pytest.fixture
+def steps(monkeypatch):
+    """Six migrations, each of which writes down its number."""
+
+    def step(number):
+        def migrate(connection):
+            connection.execute("CREATE TABLE IF NOT EXISTS steps (number)")
+            connection.execute("INSERT INTO steps VALUES (?)", (number,))
+
+        return migrate
+
+    steps = tuple(map(step, range(6)))
+    monkeypatch.setattr(module, "MIGRATIONS", steps)
+    return steps
+
+
+def migrated(version):
+    """The steps that a file of this version takes, and whether it was written anew first."""
+    statements = []
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.execute(f"PRAGMA user_version = {version}")
+        connection.set_trace_callback(statements.append)
+        module._migrate(connection, "store.db")
+        assert connection.execute("PRAGMA user_version").fetchone() == (6,)
+        found = (
+            [n for (n,) in connection.execute("SELECT number FROM steps")] if version < 6 else []
+        )
+    return found, "VACUUM" in statements
+
+
+def test_each_version_takes_the_steps_that_it_lacks(steps):
+    """A new file takes all, an older one those after it, and of a version before 4 is written anew,
+    since it may still hold what was deleted."""
+    assert module.OVERWRITES == 4
+    for version in range(7):
+        assert migrated(version) == (list(range(version, 6)), 0 < version < 4)
+    with pytest.raises(StoreError, match="newer version"):
+        migrated(7)
+
+
+def test_a_step_that_fails_changes_nothing(steps, monkeypatch):
+    """The file keeps its version and its tables."""
+
+    def fails(connection):
+        raise KeyError
+
+    monkeypatch.setattr(module, "MIGRATIONS", (*steps[:5], fails))
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.execute("PRAGMA user_version = 2")
+        with pytest.raises(KeyError):
+            module._migrate(connection, "store.db")
+        assert not connection.in_transaction
+        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+        assert connection.execute("SELECT * FROM sqlite_master").fetchall() == []
+
+
+def test_a_file_of_something_else_is_left_alone(steps):
+    """Tables in a file without a version are somebody else's; an empty one becomes ours."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.execute("CREATE TABLE songs (title)")
+        with pytest.raises(StoreError, match="name another path"):
+            module._migrate(connection, "store.db")
+        assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("songs",)]
+
+
+@pytest.mark.parametrize(
+    ("name", "passes"),
+    [
+        *((f"SQLITE_{each}", True) for each in ("BUSY", "LOCKED_SHAREDCACHE", "IOERR_FSYNC")),
+        *((f"SQLITE_{each}", True) for each in ("FULL", "CANTOPEN", "READONLY", "NOMEM")),
+        *((f"SQLITE_{each}", False) for each in ("CORRUPT", "NOTADB", "ERROR", "SCHEMA")),
+        (None, False),
+    ],
+)
+def test_trouble_is_told_by_its_name(name, passes):
+    """What passes by itself is unavailable, anything else an error; each by SQLite's name."""
+    error = sqlite3.OperationalError("a value")
+    if name:
+        error.sqlite_errorname = name
+    with pytest.raises(StoreError, match=name or "SQLITE_UNKNOWN") as caught, module._translated():
+        raise error
+    assert isinstance(caught.value, StoreUnavailable) == passes
+    assert "a value" not in str(caught.value)

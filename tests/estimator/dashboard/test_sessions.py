@@ -1,0 +1,126 @@
+"""Sessions by themselves: for how long they are open, and what their file holds."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from contextlib import closing
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from deniable_estimator.dashboard.access import sessions as module
+from deniable_estimator.dashboard.access.sessions import SESSION_SECONDS, Sessions
+
+from .conftest import Clock
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock(1_000_000.0)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "sessions.db"
+
+
+def rows(path: Path) -> list[tuple[bytes, float]]:
+    """What the file holds."""
+    with closing(sqlite3.connect(path)) as file:
+        return file.execute("SELECT id, ends FROM sessions ORDER BY ends").fetchall()
+
+
+def test_a_session_is_open_for_twelve_hours(clock: Clock, path: Path) -> None:
+    """Up to the last moment, and no longer; one that has ended is not opened again by use."""
+    assert SESSION_SECONDS == 43_200
+    sessions = Sessions(str(path), clock)
+    session = sessions.begin()
+    clock.now += SESSION_SECONDS
+    assert not sessions.holds(session)
+    clock.now -= 0.5
+    assert sessions.holds(session)
+    clock.now += SESSION_SECONDS - 0.5
+    assert sessions.holds(session)
+
+
+def test_use_is_written_down_once_an_hour(clock: Clock, path: Path) -> None:
+    """Within an hour of what stands in the file nothing is written."""
+    sessions = Sessions(str(path), clock)
+    session, begun = sessions.begin(), clock.now
+    clock.now = begun + 3_600
+    assert sessions.holds(session)
+    assert rows(path)[0][1] == begun + SESSION_SECONDS
+    clock.now = begun + 3_601
+    assert sessions.holds(session)
+    assert rows(path)[0][1] == begun + 3_601 + SESSION_SECONDS
+
+
+def test_what_has_ended_goes_when_somebody_signs_in(clock: Clock, path: Path) -> None:
+    """At the moment at which it ends, and not before."""
+    sessions = Sessions(str(path), clock)
+    sessions.begin()
+    clock.now += SESSION_SECONDS - 1
+    sessions.begin()
+    assert len(rows(path)) == 2
+    clock.now += 1
+    sessions.begin()
+    assert len(rows(path)) == 2
+
+
+def test_the_file_holds_digests(clock: Clock, path: Path) -> None:
+    """Of 256 random bits each, under which alone a session is found; it is its owner's alone."""
+    before = os.umask(0)
+    try:
+        sessions = Sessions(str(path), clock)
+    finally:
+        os.umask(before)
+    assert path.stat().st_mode & 0o777 == 0o600
+    one, other = sessions.begin(), sessions.begin()
+    assert one != other
+    assert len(one) == len(other) == 43
+    digests = {sha256(each.encode()).digest() for each in (one, other)}
+    assert {digest for digest, _ in rows(path)} == digests
+    assert not sessions.holds("\udce4")
+    sessions.end(one)
+    assert not sessions.holds(one)
+    assert sessions.holds(other)
+    assert Sessions(str(path), clock).holds(other)
+
+
+def test_sessions_in_memory(clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a path no file is made, and the process keeps its sessions, for every thread."""
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    sessions = Sessions("", clock)
+    session = sessions.begin()
+    held: list[bool] = []
+    thread = threading.Thread(target=lambda: held.append(sessions.holds(session)))
+    thread.start()
+    thread.join()
+    assert held == [True]
+    assert list((tmp_path / "empty").iterdir()) == []
+
+
+def test_each_process_has_a_connection(
+    clock: Clock, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One is opened at the first use and kept, and another in a process that was forked; each
+    waits ten seconds for the others."""
+    sessions = Sessions(str(path), clock)
+    assert sessions._connection is None
+    session = sessions.begin()
+    mine = sessions._connection
+    assert mine is not None
+    assert mine.execute("PRAGMA busy_timeout").fetchone() == (10_000,)
+    assert mine.isolation_level is None
+    assert sessions.holds(session)
+    assert sessions._connection is mine
+    monkeypatch.setattr(module.os, "getpid", lambda: -1)
+    assert sessions.holds(session)
+    theirs = sessions._connection
+    assert theirs is not mine
+    assert sessions.holds(session)
+    assert sessions._connection is theirs
