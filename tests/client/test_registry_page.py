@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from deniable import Metric, windows
 from deniable.commands import lint
-from deniable.declarations import MAX_VALUES, SCHEMA, Declarations
+from deniable.types.category import MAX_VALUES, SCHEMA, Declarations
 from deniable.forecast import reports_to_detect
 from deniable.keys import (
     DEFAULTS,
