@@ -15,15 +15,14 @@ import pytest
 from click.testing import CliRunner
 
 from deniable import Metric, windows
+from deniable.checks import MAX_DEVICES, MIN_SAMPLE_RATE
 from deniable.commands import lint
 from deniable.declarations import SCHEMA, Declarations
 from deniable.forecast import reports_to_detect
 from deniable.keys import (
     DEFAULTS,
     KEYS,
-    MAX_DEVICES,
     MAX_LIFETIME_EPSILON,
-    MIN_SAMPLE_RATE,
     REQUIRED,
     TOP_KEYS,
 )
