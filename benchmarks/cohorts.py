@@ -23,10 +23,10 @@ from rich.progress import track
 
 from deniable import Scheme
 from deniable.mechanisms import CohortLocalHashing, MemoizedLocalHashing
-from deniable_estimator.cohorts import decoder
-from deniable_estimator.estimate import Estimate, estimate
-from deniable_estimator.population import zipf_shares
-from deniable_estimator.sampling import sample_tally
+from deniable_estimator.analyses.cohorts import decoder
+from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.answers.shares import Estimate, estimate
+from deniable_estimator.planning.population import zipf_shares
 from oracles.tables import Cell, Goal, Measured, Result
 
 STRINGS, UNLISTED = 200, 20

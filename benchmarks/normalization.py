@@ -19,11 +19,11 @@ from rich.table import Table
 
 from deniable import Scheme
 from deniable.mechanisms import design
-from deniable_estimator.estimate import Estimate, estimate
-from deniable_estimator.intervals import FloatArray
-from deniable_estimator.normalization import normalize
-from deniable_estimator.population import zipf_shares
-from deniable_estimator.sampling import sample_tally
+from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.answers.shares import Estimate, estimate
+from deniable_estimator.planning.population import zipf_shares
+from deniable_estimator.statistics.intervals import FloatArray
+from deniable_estimator.statistics.normalization import normalize
 
 SETTINGS = (
     # values, epsilon, reports, population, listed part of the crowd

@@ -15,11 +15,11 @@ import pytest
 from deniable import Registry, Scheme
 from deniable.mechanisms import design
 from deniable_collector.stores.base import Store
-from deniable_estimator.comparison import NO_CHANGE, compare, has_memory, points
+from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.answers.shares import Estimate, estimate
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.estimate import Estimate, estimate
-from deniable_estimator.intervals import Noise
-from deniable_estimator.sampling import sample_tally
+from deniable_estimator.questions.comparison import NO_CHANGE, compare, has_memory, points
+from deniable_estimator.statistics.intervals import Noise
 
 VALUES = tuple(f"v{i}" for i in range(50))
 

@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,11 +16,12 @@ from scipy import stats
 from deniable import Scheme
 from deniable.mechanisms import SubsetSelection
 from deniable_collector.tally import Tally, empty_tally
-from deniable_estimator import decoders
-from deniable_estimator.combination import combine
-from deniable_estimator.decoders.support import Support
+from deniable_estimator.analyses import ANALYSES
+from deniable_estimator.analyses.base import OracleAnalysis
+from deniable_estimator.analyses.support import Items, Support
+from deniable_estimator.answers.combination import combine
+from deniable_estimator.answers.shares import COLUMNS, Estimate, estimate
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.estimate import COLUMNS, Estimate, estimate
 
 TOP_KEYS = {
     "metric",
@@ -173,10 +175,11 @@ def test_ghosts_are_never_detected(
 ) -> None:
     """A value that its decoder marks as a ghost keeps its share and is not detected."""
 
-    def haunted(tally: Tally, *_: object) -> Support:
-        return Support(tally.rows[0].cells, tally.reports, np.array([True, False, False]))
+    class Haunted(OracleAnalysis[Any]):
+        def support(self, tally: Tally, items: Items) -> Support:
+            return Support(tally.rows[0].cells, tally.reports, np.array([True, False, False]))
 
-    monkeypatch.setitem(decoders.DECODERS, scheme.mechanism.name, haunted)
+    monkeypatch.setitem(ANALYSES, type(scheme.mechanism), Haunted)
     seen = estimate(make_tally(scheme, 1000, [625, 250, 125]), scheme)
     assert seen.share == pytest.approx(answer.share)
     assert seen.detected.tolist() == [False, True, False]

@@ -14,12 +14,12 @@ from scipy import stats
 from deniable import Scheme
 from deniable.mechanisms import SubsetSelection
 from deniable_collector.tally import Tally, TallyRow
+from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.answers.shares import Estimate, estimate
 from deniable_estimator.dashboard.charts import bar_chart, folded_chart
 from deniable_estimator.dashboard.table import table
 from deniable_estimator.dashboard.words import headline
-from deniable_estimator.estimate import Estimate, estimate
-from deniable_estimator.render import estimate_view
-from deniable_estimator.sampling import sample_tally
+from deniable_estimator.terminal.tables import estimate_view
 
 VALUES = ("a", "b", "c", "d", "e", "f")
 SCHEME = Scheme("category", SubsetSelection.design(6, 1.0), VALUES)

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable_estimator.comparison import Comparison, compare
+from deniable_estimator.answers.shares import Estimate
 from deniable_estimator.dashboard.versions import Listed
-from deniable_estimator.estimate import Estimate
-from deniable_estimator.planning import plan
-from deniable_estimator.reading import Question
-from deniable_estimator.significance import Adjustment
-from deniable_estimator.trend import Trend
+from deniable_estimator.planning.plan import plan
+from deniable_estimator.questions.comparison import Comparison, compare
+from deniable_estimator.questions.reading import Question
+from deniable_estimator.questions.trend import Trend
+from deniable_estimator.statistics.significance import Adjustment
 
 __all__ = [
     "LIGHT",

@@ -18,9 +18,9 @@ from typing import Any, Generic, TypeVar
 from cachetools import LRUCache
 
 from deniable import DeniableError
-from deniable_estimator.estimate import Estimate
-from deniable_estimator.history import History
+from deniable_estimator.answers.shares import Estimate
 from deniable_estimator.messages import message, sentence
+from deniable_estimator.questions.history import History
 
 __all__ = ["Decodes", "StillDecoding", "TooManyDecodes", "size_of"]
 

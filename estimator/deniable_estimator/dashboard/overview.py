@@ -9,6 +9,7 @@ from datetime import timedelta
 from deniable import Metric, Registry, ValueListError, windows
 from deniable.forecast import forecast
 from deniable.types import Boolean
+from deniable_estimator.answers.shares import Estimate
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.alarms import alarm_of
 from deniable_estimator.dashboard.below import list_mistake, told_forecast
@@ -18,7 +19,6 @@ from deniable_estimator.dashboard.privacy import even_guess
 from deniable_estimator.dashboard.ranges import LENGTHS, DayRange, read_range
 from deniable_estimator.dashboard.source import PAGE_PATIENCE, DataSource
 from deniable_estimator.dashboard.words import freshness
-from deniable_estimator.estimate import Estimate
 from deniable_estimator.messages import message
 
 __all__ = ["Card", "Filters", "attention", "cards", "metric_card", "read_filters"]

@@ -11,7 +11,7 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest
 
 from deniable import Metric, ValueListError
-from deniable_estimator.comparison import compare, has_memory
+from deniable_estimator.answers.shares import Estimate
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.access import for_people
 from deniable_estimator.dashboard.alarms import alarm_of, left_out
@@ -30,9 +30,9 @@ from deniable_estimator.dashboard.versions import digest_of_candidates
 from deniable_estimator.dashboard.view import NAMES, View, read_view
 from deniable_estimator.dashboard.words import freshness, headline
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.estimate import Estimate
 from deniable_estimator.messages import message, spaced
-from deniable_estimator.trend import GROUPS
+from deniable_estimator.questions.comparison import compare, has_memory
+from deniable_estimator.questions.trend import GROUPS
 
 __all__ = ["asked_view", "download", "keep_form", "listed", "pages"]
 

@@ -14,6 +14,8 @@ from flask.typing import ResponseReturnValue
 from deniable import DeniableError, Metric, Scheme
 from deniable.mechanisms import MAX_EPSILON, Mechanism
 from deniable.types import Category
+from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.answers.shares import Estimate, estimate
 from deniable_estimator.dashboard.below import told_mechanism, told_reason, told_scheme_mistake
 from deniable_estimator.dashboard.charts import BarChart, bar_chart
 from deniable_estimator.dashboard.charts.reach import ReachChart, reach_chart, share_text
@@ -24,12 +26,10 @@ from deniable_estimator.dashboard.ranges import RangeError, check_names
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.versions import digest
 from deniable_estimator.dashboard.words import number
-from deniable_estimator.estimate import Estimate, estimate
 from deniable_estimator.messages import message, sentence
-from deniable_estimator.planning import Plan, plan
-from deniable_estimator.population import zipf_shares
+from deniable_estimator.planning.plan import Plan, plan
+from deniable_estimator.planning.population import zipf_shares
 from deniable_estimator.privacy.words import rounded_up
-from deniable_estimator.sampling import sample_tally
 
 __all__ = ["planner"]
 

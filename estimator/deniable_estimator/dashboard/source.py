@@ -17,7 +17,9 @@ from werkzeug.exceptions import NotFound
 from deniable import Metric, Registry, ValueListError, windows
 from deniable.value_list import parse_values, read_values, value_texts
 from deniable_collector.stores.base import Store
-from deniable_estimator.anomalies import ALARM_LEVEL
+from deniable_estimator.analyses.anomalies import ALARM_LEVEL
+from deniable_estimator.analyses.poisoning import FAKES
+from deniable_estimator.answers.shares import Estimate
 from deniable_estimator.dashboard.access import for_people, reader_of
 from deniable_estimator.dashboard.calculations import LIGHT, decoded
 from deniable_estimator.dashboard.decodes import Decodes
@@ -31,13 +33,11 @@ from deniable_estimator.dashboard.versions import (
     digest_of_candidates,
 )
 from deniable_estimator.dashboard.workers import Workers
-from deniable_estimator.estimate import Estimate
-from deniable_estimator.history import LONGEST_HISTORY, History, Look, inspect, look
 from deniable_estimator.messages import message
-from deniable_estimator.poisoning import FAKES
-from deniable_estimator.reading import Selection, select
-from deniable_estimator.significance import Adjustment
-from deniable_estimator.trend import Point, Progress, Trend, trend
+from deniable_estimator.questions.history import LONGEST_HISTORY, History, Look, inspect, look
+from deniable_estimator.questions.reading import Selection, select
+from deniable_estimator.questions.trend import Point, Progress, Trend, trend
+from deniable_estimator.statistics.significance import Adjustment
 
 __all__ = ["DataSource", "Versioned", "current_source", "declared_metric"]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable_estimator.answers.shares import Estimate
 from deniable_estimator.dashboard.words import error, p_value, percent
-from deniable_estimator.estimate import Estimate
 
 __all__ = ["Line", "Lines", "table"]
 

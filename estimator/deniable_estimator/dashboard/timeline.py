@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from deniable import Metric, windows
+from deniable_estimator.answers.shares import Estimate
 from deniable_estimator.dashboard.alarms import Alarm
 from deniable_estimator.dashboard.charts.trend import TrendChart, trend_chart
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.source import DataSource
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.dashboard.words import percent, window
-from deniable_estimator.estimate import Estimate
 from deniable_estimator.messages import message, sentence
-from deniable_estimator.trend import GROUPS, Period, Trend
+from deniable_estimator.questions.trend import GROUPS, Period, Trend
 
 __all__ = ["PeriodLine", "SmallChart", "Timeline", "grouping", "timeline"]
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime
 
 from deniable import windows
-from deniable_estimator.comparison import points
+from deniable_estimator.answers.shares import Estimate
 from deniable_estimator.dashboard.ranges import DayRange
-from deniable_estimator.estimate import Estimate
 from deniable_estimator.messages import Dated, counted, listed, message, sentence
+from deniable_estimator.questions.comparison import points
 
 __all__ = [
     "EXPIRED",

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from deniable import Scheme
 from deniable.mechanisms import design
 from deniable_collector.tally import Tally, TallyRow
+from deniable_estimator.answers.shares import Estimate, estimate
 from deniable_estimator.dashboard.charts import ROW_HEIGHT, bar_chart, folded_chart
 from deniable_estimator.dashboard.table import table
-from deniable_estimator.estimate import Estimate, estimate
 
 
 def estimated(counts: list[int], n: int, values: tuple[str, ...] | None = None) -> Estimate:

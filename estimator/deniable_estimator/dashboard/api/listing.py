@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable import Metric, windows
+from deniable_estimator.answers.shares import Estimate
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.source import DataSource
-from deniable_estimator.estimate import Estimate
 
 __all__ = ["LISTED", "chosen", "listed"]
 

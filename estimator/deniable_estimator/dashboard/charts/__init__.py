@@ -16,10 +16,10 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from deniable_estimator.answers.shares import Estimate
 from deniable_estimator.dashboard.words import percent
-from deniable_estimator.estimate import Estimate
-from deniable_estimator.intervals import FloatArray
 from deniable_estimator.messages import joined, message, sentence
+from deniable_estimator.statistics.intervals import FloatArray
 
 __all__ = [
     "ROW_HEIGHT",
