@@ -158,7 +158,7 @@ def test_commands(registry: Path, store: str) -> None:
 
 
 def test_pages(registry: Path, store: str) -> None:
-    """The metric's page, its files, the overview and the planner show it."""
+    """The metric's page, its files and the overview show it."""
     settings = DashboardSettings(dashboard_token=TOKEN, dashboard_login_link=True)
     held, declared = open_store(store), Registry.load(registry)
     app = create_app(settings, store=held, registry=declared, clock=lambda: NOW)
@@ -171,8 +171,4 @@ def test_pages(registry: Path, store: str) -> None:
     assert "mirror" in page.text
     assert client.get("/").status_code == 200
     assert client.get(f"/metric/browser.csv{days}").text.startswith("value,share")
-    asked = "/plan?size=4&epsilon=2&devices=100000&mechanism=mirror"
-    planned = client.get(asked)
-    assert planned.status_code == 200
-    assert "mirror" in planned.text
     held.close()

@@ -99,7 +99,7 @@ def build(folder: Path) -> str:
         shutil.copy(HERE / name, folder / name)
     (folder / "candidates").mkdir()
     for metric in registry():
-        if metric.values is None:
+        if metric.needs_candidates:
             lines = "".join(f"{each}\n" for each in candidates(metric.name))
             (folder / "candidates" / f"{metric.name}.txt").write_text(lines, encoding="utf-8")
     address = f"sqlite:///{folder}/tallies.db"
@@ -142,7 +142,7 @@ def draw() -> None:
     rng = np.random.default_rng(20_261_121)
     kept: dict[str, NDArray[np.unsignedinteger]] = {}
     for name, scheme, labels in schemes():
-        asked = candidates(name) if scheme.values is None else None
+        asked = candidates(name) if scheme.needs_candidates else None
         values: Sequence[str] = asked or scheme.values or ()
         reports, cells = [], []
         for place, label in enumerate(labels):
