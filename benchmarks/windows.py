@@ -34,7 +34,7 @@ from deniable.mechanisms import (
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.answers.combination import combine
-from deniable_estimator.answers.shares import Estimate, estimate
+from deniable_estimator.answers.shares import Shares, estimate
 from deniable_estimator.questions.comparison import compare
 from deniable_estimator.statistics.participation import Participation
 from oracles.tables import Cell, Goal, Measured, Result
@@ -131,7 +131,7 @@ def parts_of(
     return found
 
 
-def both(case: Case, rng: np.random.Generator) -> tuple[Estimate, Estimate]:
+def both(case: Case, rng: np.random.Generator) -> tuple[Shares, Shares]:
     """The estimate of one population, and the same as if all reports were independent."""
     ours, blind = [], []
     for tally, scheme, strings, told in parts_of(case, rng):

@@ -33,7 +33,7 @@ from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of, memory_of, oracle_analysis
 from deniable_estimator.analyses.hashed import hash_places
 from deniable_estimator.analyses.memoized import report_weight
-from deniable_estimator.answers.shares import Estimate, estimate
+from deniable_estimator.answers.shares import Shares, estimate
 from deniable_estimator.questions.reading import read
 from deniable_estimator.statistics.intervals import Noise
 from deniable_estimator.statistics.participation import Participation
@@ -338,7 +338,7 @@ def test_from_the_sdk_to_an_estimate(store: Store, collected: Registry) -> None:
     Seed 11; 5 comparisons within 4.5 standard errors: false alarm below 5e-5.
     """
 
-    def near(found: Estimate, truth: dict[str, float]) -> bool:
+    def near(found: Shares, truth: dict[str, float]) -> bool:
         each = [found.values.index(value) for value in truth]
         error = np.abs(found.share[each] - np.array(list(truth.values())))
         return bool((error < 4.5 * found.std_error[each]).all())

@@ -39,7 +39,7 @@ from deniable_estimator.analyses.cohorts import CohortAnalysis
 from deniable_estimator.analyses.poisoning import FAKES, gain, loss, pull
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.combination import combine
-from deniable_estimator.answers.shares import Estimate, estimate
+from deniable_estimator.answers.shares import Shares, estimate
 from deniable_estimator.planning.plan import plan
 
 ONE = 1 << PRECISION
@@ -228,14 +228,14 @@ def test_the_attack_on_a_string_gains_the_budget(name: str) -> None:
 
 
 @pytest.fixture
-def answer() -> Estimate:
+def answer() -> Shares:
     """30 values, 10,000 honest devices, seed 3."""
     scheme = Scheme("category", SubsetSelection.design(30, 1.0), tuple(f"v{x}" for x in range(30)))
     counts = np.full(30, 10_000 // 30)
     return estimate(sample_tally(scheme, counts, np.random.default_rng(3)), scheme)
 
 
-def test_an_estimate_carries_its_budget(answer: Estimate) -> None:
+def test_an_estimate_carries_its_budget(answer: Shares) -> None:
     """Gain and loss of each value are the formula's at its share, for 1 % of the reports; the
     budget is the largest gain."""
     mechanism = SubsetSelection.design(30, 1.0)
@@ -249,7 +249,7 @@ def test_an_estimate_carries_its_budget(answer: Estimate) -> None:
     assert document["values"][4]["gain"] == answer.gain[4]
 
 
-def test_schemes_together_are_as_weak_as_the_weakest(answer: Estimate) -> None:
+def test_schemes_together_are_as_weak_as_the_weakest(answer: Shares) -> None:
     """Fakes under one of two schemes of one average gain what the budget says, to 1 %.
 
     The second scheme has a larger epsilon; 10,000 honest devices under each, and 200 fakes,

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from deniable_estimator.analyses.finding import Finding
 from deniable_estimator.analyses.poisoning import Exposure
-from deniable_estimator.answers.shares import Basis, Estimate, infer
+from deniable_estimator.answers.shares import Basis, Shares, infer
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.intervals import FloatArray, Noise
@@ -32,7 +32,7 @@ __all__ = ["combine"]
 _LEAST_NOISE = 1e-6
 
 
-def combine(estimates: Sequence[Estimate]) -> Estimate:
+def combine(estimates: Sequence[Shares]) -> Shares:
     """One estimate from several of the same metric, level and adjustment.
 
     Each is of another scheme, or of a scheme without memos. (Memos of one scheme are the same in
@@ -91,7 +91,7 @@ def combine(estimates: Sequence[Estimate]) -> Estimate:
     return combined if alike else _warned(combined, informed)
 
 
-def _marked(marks: Iterable[tuple[Estimate, NDArray[np.bool_]]]) -> set[str]:
+def _marked(marks: Iterable[tuple[Shares, NDArray[np.bool_]]]) -> set[str]:
     """The values that are marked in any of the estimates."""
     named = (
         [each.values[place] for place in np.flatnonzero(mark).tolist()] for each, mark in marks
@@ -99,13 +99,13 @@ def _marked(marks: Iterable[tuple[Estimate, NDArray[np.bool_]]]) -> set[str]:
     return set().union(*named)
 
 
-def _aligned(estimate: Estimate, values: tuple[str, ...]) -> tuple[FloatArray, Noise]:
+def _aligned(estimate: Shares, values: tuple[str, ...]) -> tuple[FloatArray, Noise]:
     """Its shares and noise over `values`, with infinite noise for values it does not have."""
     share = _spread(estimate, values, estimate.share, np.nan)
     return share, _spread_noise(estimate, values, estimate.noise, np.inf)
 
 
-def _spread_noise(estimate: Estimate, values: tuple[str, ...], noise: Noise, rest: float) -> Noise:
+def _spread_noise(estimate: Shares, values: tuple[str, ...], noise: Noise, rest: float) -> Noise:
     """The noise of an estimate over `values`, with the variance `rest` for those it does not
     have."""
     if estimate.values == values:
@@ -117,7 +117,7 @@ def _spread_noise(estimate: Estimate, values: tuple[str, ...], noise: Noise, res
 
 
 def _spread(
-    estimate: Estimate, values: tuple[str, ...], column: FloatArray, rest: float
+    estimate: Shares, values: tuple[str, ...], column: FloatArray, rest: float
 ) -> FloatArray:
     """The column of an estimate over `values`, with `rest` for those it does not have."""
     if estimate.values == values:
@@ -128,7 +128,7 @@ def _spread(
     return wide
 
 
-def _exposure(parts: Sequence[Estimate], values: tuple[str, ...], weights: FloatArray) -> Exposure:
+def _exposure(parts: Sequence[Shares], values: tuple[str, ...], weights: FloatArray) -> Exposure:
     """The exposure of the average: fakes report under the scheme that moves it most."""
     n = sum(each.n for each in parts)
     sides = []
@@ -163,7 +163,7 @@ def _average(
     return share, total, weights
 
 
-def _warned(combined: Estimate, parts: Sequence[Estimate]) -> Estimate:
+def _warned(combined: Shares, parts: Sequence[Shares]) -> Shares:
     everywhere = set.intersection(*(set(part.values) for part in parts))
     some = [value for value in combined.values if value not in everywhere]
     named = ", ".join(some[:5]) + (", ..." if len(some) > 5 else "")

@@ -29,7 +29,7 @@ from deniable_estimator.statistics.normalization import normalize
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.significance import Adjustment, adjust_p, far_scores
 
-__all__ = ["BASIS_COLUMNS", "COLUMNS", "Basis", "Estimate", "estimate", "infer"]
+__all__ = ["BASIS_COLUMNS", "COLUMNS", "Basis", "Shares", "estimate", "infer"]
 
 COLUMNS = (
     "share",
@@ -88,7 +88,7 @@ class Basis:
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate(Basis):
+class Shares(Basis):
     """The estimate of one metric, for d values. Arrays have shape (d,); shares are fractions of 1.
 
     A share is the share among all devices that could report, averaged over the windows; those
@@ -272,7 +272,7 @@ def estimate(
     level: float = 0.95,
     adjust: Adjustment = "storey",
     participation: Participation | None = None,
-) -> Estimate:
+) -> Shares:
     """Estimate the share of each value, or of each candidate, from a tally of one scheme.
 
     Candidates follow the rule of `deniable.value_list`, and are in normal form C in the result.
@@ -316,7 +316,7 @@ def infer(
     seen: Sequence[Figure],
     level: float,
     adjust: Adjustment,
-) -> Estimate:
+) -> Shares:
     """The estimate from unbiased shares, their noise and the verdict on their tallies.
 
     Raises:
@@ -353,7 +353,7 @@ def infer(
     if real.any():
         detected = p_adjusted[real] <= 1 - level
         normalized[real] = normalize(share[real], detected, complete=basis.complete)
-    return Estimate(
+    return Shares(
         **{each.name: getattr(basis, each.name) for each in fields(Basis)},
         level=level,
         adjustment=adjust,

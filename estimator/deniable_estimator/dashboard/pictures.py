@@ -10,7 +10,7 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest
 
 from deniable import Metric
-from deniable_estimator.answers.shares import Estimate
+from deniable_estimator.answers.shares import Shares
 from deniable_estimator.dashboard.alarms import alarm_of, left_out
 from deniable_estimator.dashboard.charts import bar_chart
 from deniable_estimator.dashboard.pages import asked_view, listed
@@ -108,7 +108,7 @@ def _scale() -> int:
     return int(text)
 
 
-def _estimate(source: DataSource, metric: Metric, view: View) -> Estimate:
+def _estimate(source: DataSource, metric: Metric, view: View) -> Shares:
     estimate = source.estimate(metric, view.days, listed(source, metric))
     if estimate is None:
         raise BadRequest(

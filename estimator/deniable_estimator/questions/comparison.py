@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from deniable import Metric, windows
 from deniable.mechanisms import Memoizing
 from deniable_collector.stores.base import Store
-from deniable_estimator.answers.shares import Estimate
+from deniable_estimator.answers.shares import Shares
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message, sentence
 from deniable_estimator.statistics.intervals import FloatArray, score_interval
@@ -46,8 +46,8 @@ NO_CHANGE = message("no change that can be told from noise")
 class Comparison:
     """The change of d values from `before` to `after`. Arrays have shape (d,), in shares of 1."""
 
-    before: Estimate
-    after: Estimate
+    before: Shares
+    after: Shares
     level: float
     together: bool
     """Whether `changed` is corrected for the number of values."""
@@ -152,7 +152,7 @@ _BASIS_COLUMNS = tuple(
 )
 
 
-def compare(before: Estimate, after: Estimate, *, together: bool = True) -> Comparison:
+def compare(before: Shares, after: Shares, *, together: bool = True) -> Comparison:
     """The change from `before` to `after` of every value that both know, in the order of `after`.
 
     The noise of their reports must be drawn independently: one metric without memory
@@ -229,7 +229,7 @@ def plain(column: NDArray[Any]) -> list[Any]:
 
 
 def _interval(
-    before: Estimate, after: Estimate, values: tuple[str, ...], level: float
+    before: Shares, after: Shares, values: tuple[str, ...], level: float
 ) -> tuple[FloatArray, FloatArray]:
     """The ends of the intervals of the differences (see above)."""
     old, old_low, old_high, _ = _at(before, values, level)
@@ -241,7 +241,7 @@ def _interval(
 
 
 def _at(
-    estimate: Estimate, values: tuple[str, ...], level: float
+    estimate: Shares, values: tuple[str, ...], level: float
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Share, interval ends and variance of these values."""
     share = estimate.share
@@ -255,12 +255,12 @@ def _at(
     return share[places], low[places], high[places], variance[places]
 
 
-def _weekdays(estimate: Estimate) -> dict[int, Fraction]:
+def _weekdays(estimate: Shares) -> dict[int, Fraction]:
     """The part of its windows that each weekday has; nothing where windows are longer."""
     days = [each for each in estimate.windows if windows.kind_of(each) == "day"]
     found = Counter(date.fromisoformat(each).weekday() for each in days)
     return {weekday: Fraction(count, len(days)) for weekday, count in found.items()}
 
 
-def _period(estimate: Estimate) -> dict[str, Any]:
+def _period(estimate: Shares) -> dict[str, Any]:
     return {"n": estimate.n, "windows": list(estimate.windows)}

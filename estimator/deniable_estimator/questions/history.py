@@ -37,7 +37,7 @@ from deniable_estimator.analyses.anomalies import (
     figures,
 )
 from deniable_estimator.analyses.candidates import asked_values
-from deniable_estimator.answers.shares import Estimate
+from deniable_estimator.answers.shares import Shares
 from deniable_estimator.questions.reading import Question
 from deniable_estimator.statistics.intervals import FloatArray, Noise
 from deniable_estimator.statistics.tails import student_tails
@@ -71,7 +71,7 @@ class Look:
     """Those of its own tally."""
 
     @classmethod
-    def of(cls, label: str, estimate: Estimate) -> Self:
+    def of(cls, label: str, estimate: Shares) -> Self:
         """That of an estimate over one window."""
         return cls(
             label,

@@ -14,7 +14,7 @@ from deniable.mechanisms import Mechanism, Memoizing
 from deniable_collector.stores.base import Store
 from deniable_collector.tally import Tally, empty_tally
 from deniable_estimator.answers.combination import combine
-from deniable_estimator.answers.shares import Estimate, estimate
+from deniable_estimator.answers.shares import Shares, estimate
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.participation import Participation
@@ -36,7 +36,7 @@ def read(
     without: Collection[str] = (),
     level: float = 0.95,
     adjust: Adjustment = "storey",
-) -> Estimate:
+) -> Shares:
     """The metric's estimate over every stored window that touches the days first to last.
 
     Without a first or last day the range is open on that side. The windows `without` are left
@@ -73,7 +73,7 @@ class Question:
         """Reports."""
         return sum(part.tally.reports for part in self.parts)
 
-    def estimate(self, *, level: float = 0.95, adjust: Adjustment = "storey") -> Estimate:
+    def estimate(self, *, level: float = 0.95, adjust: Adjustment = "storey") -> Shares:
         """The estimate.
 
         Raises:

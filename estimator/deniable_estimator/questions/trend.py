@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 
 from deniable import Metric, Registry, windows
 from deniable_collector.stores.base import Store
-from deniable_estimator.answers.shares import Estimate
+from deniable_estimator.answers.shares import Shares
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message, sentence
 from deniable_estimator.questions.comparison import Comparison, compare, has_memory, plain
@@ -29,7 +29,7 @@ from deniable_estimator.questions.reading import check_days, find_metric, read
 
 __all__ = ["GROUPS", "MOST_PERIODS", "Period", "Point", "Progress", "Trend", "trend"]
 
-Point: TypeAlias = Callable[[date, date], Estimate | None]
+Point: TypeAlias = Callable[[date, date], Shares | None]
 
 Progress: TypeAlias = Callable[[int, int], None]
 
@@ -55,7 +55,7 @@ class Period:
     last: date
     partial: bool
     """Whether it has not ended, or the trend's range holds only some of its days."""
-    estimate: Estimate | None
+    estimate: Shares | None
     """None without reports."""
     since: str | None = None
     """The period that `change` looks back to: the same weekday a week before; of weeks and

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from deniable.forecast import LEVEL, POWER
-from deniable_estimator.answers.shares import Estimate
+from deniable_estimator.answers.shares import Shares
 from deniable_estimator.planning.plan import Plan
 from deniable_estimator.questions.history import History
 from deniable_estimator.statistics.intervals import FloatArray
@@ -26,7 +26,7 @@ _NAMED = 5
 _REPLACED = "\N{REPLACEMENT CHARACTER}"
 
 
-def estimate_view(estimate: Estimate, truth: FloatArray | None = None) -> RenderableType:
+def estimate_view(estimate: Shares, truth: FloatArray | None = None) -> RenderableType:
     """The estimate, largest shares first and ghosts last; with `truth`, shape (d,), beside it."""
     parts: list[RenderableType] = [_heading(estimate)]
     if estimate.n:
@@ -56,7 +56,7 @@ def _budget(fakes: float, most: float) -> str:
     )
 
 
-def _alarms(estimate: Estimate) -> Iterator[Text]:
+def _alarms(estimate: Shares) -> Iterator[Text]:
     """What honest reports cannot explain, and what to do about it."""
     for figure in estimate.verdict.alarms(estimate.alarm_level):
         yield Text(f"Anomalous: {figure.text} (p = {figure.p_adjusted:.1g}).", style="bold red")
@@ -98,7 +98,7 @@ def history_view(history: History) -> RenderableType:
     return Group(table, Text(advice, style="red"))
 
 
-def _heading(estimate: Estimate) -> Text:
+def _heading(estimate: Shares) -> Text:
     windows = estimate.windows
     if len(windows) > 1:
         when, what = f"{len(windows)} windows, {windows[0]} to {windows[-1]}", "reports"
@@ -109,7 +109,7 @@ def _heading(estimate: Estimate) -> Text:
     return text.append(f"  ·  epsilon {estimate.epsilon:.4g}")
 
 
-def _table(estimate: Estimate, shown: NDArray[np.intp], truth: FloatArray | None) -> Table:
+def _table(estimate: Shares, shown: NDArray[np.intp], truth: FloatArray | None) -> Table:
     table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
     table.add_column("value", overflow="fold", vertical="bottom")
     if truth is not None:
