@@ -22,18 +22,18 @@ def compare(store: Store, registry: Registry, population: Population) -> list[di
     """
     compared = []
     for each in DISTRIBUTIONS:
-        estimate = read(store, registry, each.metric)
+        series = (estimate := read(store, registry, each.metric)).series
         truth = population.shares(each.metric)
         values: list[dict[str, Any]] = [
             {
                 "value": value,
                 "truth": truth.get(value, 0.0),
-                "estimate": float(estimate.share[index]),
-                "std_error": float(estimate.std_error[index]),
-                "low": float(estimate.low[index]),
-                "high": float(estimate.high[index]),
+                "estimate": float(series.value[index]),
+                "std_error": float(series.std_error[index]),
+                "low": float(series.low[index]),
+                "high": float(series.high[index]),
             }
-            for index, value in enumerate(estimate.values)
+            for index, value in enumerate(series.names)
         ]
         values.sort(key=lambda row: -row["truth"])
         compared.append(

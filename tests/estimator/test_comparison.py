@@ -388,8 +388,8 @@ def test_tables_hold_every_number() -> None:
     for place, (told, row) in enumerate(zip(document["values"], rows, strict=True)):
         expected = {
             "value": ("true", "false")[place],
-            "before": found.share_before[place],
-            "after": found.share_after[place],
+            "before": found.old[place],
+            "after": found.new[place],
             "difference": found.difference[place],
             "std_error": found.std_error[place],
             "low": found.low[place],
@@ -406,5 +406,5 @@ def test_tables_hold_every_number() -> None:
             "last_after": "2026-11-18",
         }
         assert row == {name: str(cell) for name, cell in (expected | basis).items()}
-    assert found.share_before.tolist() == [0.3, 0.7]
-    assert found.share_after.tolist() == [0.4, 0.6]
+    assert found.old.tolist() == [0.3, 0.7]
+    assert found.new.tolist() == [0.4, 0.6]

@@ -21,11 +21,12 @@ from numpy.typing import NDArray
 
 from deniable_estimator.analyses.finding import Finding
 from deniable_estimator.analyses.poisoning import Exposure
-from deniable_estimator.answers.shares import Basis, Shares, infer
+from deniable_estimator.answers.base import Basis
+from deniable_estimator.answers.shares import Shares, infer
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.intervals import FloatArray, Noise
-from deniable_estimator.statistics.participation import Participation, overlap, together
+from deniable_estimator.statistics.participation import overlap, together
 
 __all__ = ["combine"]
 
@@ -64,15 +65,7 @@ def combine(estimates: Sequence[Shares]) -> Shares:
         none = np.zeros(len(values))
         noise += replace(Noise.none(len(values)), kept=Noise(none, same, same, none))
     alike = all(set(each.values) == set(values) for each in informed)
-    basis = Basis(
-        metric=informed[0].metric,
-        schemes=tuple(dict.fromkeys(name for each in informed for name in each.schemes)),
-        windows=tuple(sorted({window for each in informed for window in each.windows})),
-        n=sum(each.n for each in informed),
-        participation=Participation.merged([each.participation for each in informed]),
-        epsilon=max(each.epsilon for each in informed),
-        complete=alike and all(each.complete for each in informed),
-    )
+    basis, complete = Basis.merged(informed), alike and all(each.complete for each in informed)
     # Each scheme has its own hash functions, so an accidental collision is in one of them only.
     shown = _marked((each, each.detected & ~each.ghosts) for each in informed)
     haunted = _marked((each, each.ghosts) for each in informed) - shown
@@ -81,6 +74,7 @@ def combine(estimates: Sequence[Shares]) -> Shares:
     seen = [figure for each in informed for figure in each.verdict.figures]
     combined = infer(
         basis,
+        complete,
         values,
         found,
         _exposure(informed, values, weights),

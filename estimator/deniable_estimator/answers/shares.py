@@ -1,13 +1,10 @@
-"""Turns a tally into an Estimate: shares with errors, intervals, significance and warnings."""
+"""How devices are spread over values: shares with errors, intervals, significance and warnings."""
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
-from datetime import UTC, date, datetime
 from functools import cached_property
 from statistics import NormalDist
 from typing import Any
@@ -15,21 +12,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable import Scheme, windows
+from deniable import Scheme
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import oracle_analysis
-from deniable_estimator.analyses.anomalies import ALARM_LEVEL, Figure, Verdict, figures
+from deniable_estimator.analyses.anomalies import Figure, Verdict, figures
 from deniable_estimator.analyses.candidates import asked_values
 from deniable_estimator.analyses.finding import Finding
-from deniable_estimator.analyses.poisoning import FAKES, Exposure
+from deniable_estimator.analyses.poisoning import Exposure
+from deniable_estimator.answers.base import BASIS_COLUMNS, Answer, Basis, Series
 from deniable_estimator.answers.caveats import caveats, footnotes
+from deniable_estimator.answers.change import Comparison, interval_of_difference
+from deniable_estimator.answers.files import csv_text, plain
+from deniable_estimator.answers.units import SHARES, Unit
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.intervals import FloatArray, Noise, score_interval
 from deniable_estimator.statistics.normalization import normalize
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.significance import Adjustment, adjust_p, far_scores
 
-__all__ = ["BASIS_COLUMNS", "COLUMNS", "Basis", "Shares", "estimate", "infer"]
+__all__ = ["COLUMNS", "Shares", "estimate", "infer"]
 
 COLUMNS = (
     "share",
@@ -47,49 +48,14 @@ COLUMNS = (
 )
 """The fields of an Estimate for each value, in the order of its table, CSV and JSON."""
 
-BASIS_COLUMNS = ("n", "devices", "first", "last")
-"""What each line of its CSV says after that: what the line rests on, and its days."""
-
 
 _COLLISIONS = 0.01
 """By so much other strings may move the share of a candidate beyond what its noise says."""
 
 
-@dataclass(frozen=True, eq=False)
-class Basis:
-    """The data that an estimate is based on."""
-
-    metric: str
-    schemes: tuple[str, ...]
-    """Fingerprints."""
-    windows: tuple[str, ...]
-    n: int
-    """Number of reports. In one window, each is from another device."""
-    participation: Participation = field(repr=False)
-    """How often the same device may have reported."""
-    epsilon: float
-    """The epsilon of one of these reports at most, exact and rounded up."""
-    complete: bool
-    """Whether the list of values is complete, so that their true shares sum to one."""
-
-    @property
-    def devices(self) -> float:
-        """The least number of devices that can have reported; the intervals use this number."""
-        return self.participation.devices
-
-    @property
-    def span(self) -> tuple[date, date] | None:
-        """The first and the last day (UTC) of the windows; None if there are none."""
-        if not self.windows:
-            return None
-        first = min(map(windows.start, self.windows))
-        last = max(map(windows.end, self.windows)) - 1
-        return datetime.fromtimestamp(first, UTC).date(), datetime.fromtimestamp(last, UTC).date()
-
-
-@dataclass(frozen=True, eq=False)
-class Shares(Basis):
-    """The estimate of one metric, for d values. Arrays have shape (d,); shares are fractions of 1.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Shares(Answer):
+    """How devices are spread over d values. Arrays have shape (d,); shares are fractions of 1.
 
     A share is the share among all devices that could report, averaged over the windows; those
     that did report are treated as a random sample of them. `share` is unbiased and may be below
@@ -98,9 +64,13 @@ class Shares(Basis):
     in JSON and an empty field in CSV.
     """
 
-    level: float
-    """The level of each value's interval; 1 minus it is the level of detection."""
+    kind = "shares"
+    headings = ("value", "share")
+
+    complete: bool
+    """Whether the list of values is complete, so that their true shares sum to one."""
     adjustment: Adjustment
+    """How p-values are adjusted; 1 minus `level` is the level of detection."""
     values: tuple[str, ...]
     share: FloatArray
     std_error: FloatArray
@@ -116,25 +86,28 @@ class Shares(Basis):
     normalized share is 0."""
     exposure: Exposure = field(repr=False)
     """How far fake devices can move each share."""
-    verdict: Verdict
-    """Whether the tallies look like the sums of honest reports."""
-    warnings: tuple[str, ...] = ()
-    fakes: float = FAKES
-    """The fraction of all reports that `gain` and `loss` assume to be fake; `replace` it to change
-    it."""
-    alarm_level: float = ALARM_LEVEL
-    """The probability that an estimate with only honest devices is called anomalous."""
+
+    @property
+    def unit(self) -> Unit:
+        return SHARES
+
+    @property
+    def series(self) -> Series:
+        return Series(self.values, self.share, self.std_error, self.low, self.high)
+
+    @property
+    def leading(self) -> str:
+        """The largest; of a boolean, "true"."""
+        return "true" if self.boolean else self.values[int(self.share.argmax())]
+
+    @property
+    def boolean(self) -> bool:
+        """Whether it answers a question with yes or no."""
+        return self.values == ("true", "false")
 
     @property
     def footnotes(self) -> tuple[str, ...]:
-        """Those of the warnings that stand with every such answer, however many reports there
-        are: a page tells them below, so that the others are noticed."""
         return footnotes(self.n, self.windows, devices=self.devices, complete=self.complete)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """The other warnings."""
-        return tuple(each for each in self.warnings if each not in self.footnotes)
 
     @property
     def gain(self) -> FloatArray:
@@ -153,11 +126,6 @@ class Shares(Basis):
         """The most that so many fake devices add to any one of the shares; NaN without reports."""
         known = self.gain[np.isfinite(self.gain)]
         return float(known.max()) if self.n and len(known) else math.nan
-
-    @property
-    def anomalous(self) -> bool:
-        """Whether honest devices cannot explain the reports."""
-        return bool(self.verdict.alarms(self.alarm_level))
 
     @property
     def detected(self) -> NDArray[np.bool_]:
@@ -211,57 +179,87 @@ class Shares(Basis):
         moved: NDArray[np.bool_] = np.abs(self.normalized - self.share) > self.std_error
         return moved
 
-    def to_dict(self, places: NDArray[np.intp] | None = None) -> dict[str, Any]:
-        """The estimate for JSON; only of the values at the indices `places`, if given.
+    def about(self) -> dict[str, Any]:
+        """`adjustment` and `complete`."""
+        return {"adjustment": self.adjustment, "complete": self.complete}
 
-        Keys: `metric`, `schemes`, `windows`, `n`, `devices`, `epsilon`, `level`, `adjustment`,
-        `complete`, `warnings`, `poisoning` (`fakes`, and what they add to any one share at
-        most), `anomalies` (as `Verdict.to_dict`), and `values`: a list with one object for each
-        value, with `value` and every name in `COLUMNS`.
-        """
-        budget = None if math.isnan(self.budget) else self.budget
-        return {
-            "metric": self.metric,
-            "schemes": list(self.schemes),
-            "windows": list(self.windows),
-            "n": self.n,
-            "devices": round(self.devices),
-            "epsilon": self.epsilon,
-            "level": self.level,
-            "adjustment": self.adjustment,
-            "complete": self.complete,
-            "warnings": list(self.warnings),
-            "poisoning": {"fakes": self.fakes, "most": budget},
-            "anomalies": self.verdict.to_dict(self.alarm_level),
-            "values": [
-                dict(zip(("value", *COLUMNS), row, strict=True)) for row in self._rows(places)
-            ],
-        }
+    def numbers(self) -> dict[str, Any]:
+        """`values`: a list with one object for each value, with `value` and every name in
+        `COLUMNS`."""
+        return self._numbers(None)
+
+    def to_dict(self, places: NDArray[np.intp] | None = None) -> dict[str, Any]:
+        """As `Answer.to_dict`; only of the values at the indices `places`, if given."""
+        found = super().to_dict()
+        return found if places is None else {**found, **self._numbers(places)}
 
     def to_csv(self, places: NDArray[np.intp] | None = None) -> str:
-        """One line for each value under a header of `value`, `COLUMNS` and `BASIS_COLUMNS`
-        (RFC 4180); for the values at `places` alone, if given."""
-        text = io.StringIO()
-        writer = csv.writer(text)
-        writer.writerow(("value", *COLUMNS, *BASIS_COLUMNS))
-        basis = (self.n, round(self.devices), *(self.span or (None, None)))
-        writer.writerows((*row, *basis) for row in self._rows(places))
-        return text.getvalue()
+        """One line for each value under a header of `value`, `COLUMNS` and `BASIS_COLUMNS`; for
+        the values at `places` alone, if given."""
+        basis = self.csv_basis()
+        rows = ((*row, *basis) for row in self._rows(places))
+        return csv_text(("value", *COLUMNS, *BASIS_COLUMNS), rows)
+
+    def _numbers(self, places: NDArray[np.intp] | None) -> dict[str, Any]:
+        columns = ("value", *COLUMNS)
+        return {
+            "values": [dict(zip(columns, row, strict=True)) for row in self._rows(places)],
+        }
+
+    def change_from(self, before: Shares, *, together: bool = True) -> Comparison:
+        known = set(before.values)
+        values = tuple(value for value in self.values if value in known)
+        # Of two values in a complete list, one mirrors the other.
+        family = 1 if self.complete and len(values) == 2 else max(1, len(values))
+        old, new = before.at(values, self.level), self.at(values, self.level)
+        low, high = least, most = interval_of_difference(old, new)
+        if together and family > 1:
+            level = 1 - (1 - self.level) / family
+            least, most = interval_of_difference(before.at(values, level), self.at(values, level))
+        errors = (each.std_error[each.places(values)] for each in (before, self))
+        return Comparison(
+            before=before,
+            after=self,
+            level=self.level,
+            together=together,
+            values=values,
+            old=old[0],
+            new=new[0],
+            difference=new[0] - old[0],
+            std_error=np.sqrt(sum(error**2 for error in errors)),
+            low=low,
+            high=high,
+            changed=(least > 0) | (most < 0),
+        )
+
+    def at(
+        self, values: tuple[str, ...], level: float
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Share and interval ends of these values, at another level."""
+        with np.errstate(invalid="ignore"):
+            low, high = score_interval(self.share, self.noise, level)
+        places = self.places(values)
+        return self.share[places], low[places], high[places]
+
+    def places(self, values: tuple[str, ...]) -> NDArray[np.intp]:
+        """The indices of these values."""
+        if values == self.values:
+            return np.arange(len(values))
+        index = {value: place for place, value in enumerate(self.values)}
+        return np.array([index[value] for value in values], np.intp)
+
+    @classmethod
+    def combine(cls, answers: Sequence[Shares]) -> Shares:
+        from deniable_estimator.answers.combination import combine
+
+        return combine(answers)
 
     def _rows(self, places: NDArray[np.intp] | None) -> Iterator[tuple[Any, ...]]:
         columns = [getattr(self, name) for name in COLUMNS]
         if places is None:
-            return zip(self.values, *map(_plain, columns), strict=True)
+            return zip(self.values, *map(plain, columns), strict=True)
         values = [self.values[place] for place in places.tolist()]
-        return zip(values, *(_plain(column[places]) for column in columns), strict=True)
-
-
-def _plain(column: NDArray[Any]) -> list[Any]:
-    """Python's own numbers, with None for NaN."""
-    plain: list[Any] = column.tolist()
-    if column.dtype.kind == "f" and not np.isfinite(column).all():
-        return [each if math.isfinite(each) else None for each in plain]
-    return plain
+        return zip(values, *(plain(column[places]) for column in columns), strict=True)
 
 
 def estimate(
@@ -297,7 +295,6 @@ def estimate(
         tally.reports,
         participation,
         mechanism.epsilon,
-        complete=candidates is None,
     )
     analysis = oracle_analysis(mechanism)
     found, reports = analysis.find(tally, items, level, repeats)
@@ -305,11 +302,13 @@ def estimate(
     # Without memos devices keep neither bits nor rows, so their reports look independent.
     kept = repeats if analysis.memory else 1.0
     seen = figures(tally, analysis, found.share, found.noise, kept)
-    return infer(basis, values, found, exposure, seen, level, adjust)
+    complete = candidates is None
+    return infer(basis, complete, values, found, exposure, seen, level, adjust)
 
 
 def infer(
     basis: Basis,
+    complete: bool,
     values: tuple[str, ...],
     found: Finding,
     exposure: Exposure,
@@ -337,7 +336,7 @@ def infer(
         noise,
         level,
         devices=basis.devices,
-        complete=basis.complete,
+        complete=complete,
     )
     if found.ghosts.any():
         warnings += (
@@ -352,10 +351,11 @@ def infer(
     real = known & ~found.ghosts
     if real.any():
         detected = p_adjusted[real] <= 1 - level
-        normalized[real] = normalize(share[real], detected, complete=basis.complete)
+        normalized[real] = normalize(share[real], detected, complete=complete)
     return Shares(
         **{each.name: getattr(basis, each.name) for each in fields(Basis)},
         level=level,
+        complete=complete,
         adjustment=adjust,
         values=values,
         share=share,

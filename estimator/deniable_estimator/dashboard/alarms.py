@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from deniable import Metric, windows
 from deniable_estimator.analyses.anomalies import Figure
-from deniable_estimator.answers.shares import Shares
+from deniable_estimator.answers.base import Answer
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.source import DataSource
 from deniable_estimator.dashboard.words import window
@@ -75,7 +75,7 @@ def alarm_of(
     source: DataSource,
     metric: Metric,
     days: DayRange,
-    estimate: Shares | None = None,
+    estimate: Answer | None = None,
     candidates: Sequence[str] | None = None,
 ) -> Alarm | None:
     """The alarm that these days raise; None if they raise none. See `DataSource.history`."""

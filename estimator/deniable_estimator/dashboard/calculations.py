@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.dashboard.versions import Listed
 from deniable_estimator.planning.plan import plan
@@ -43,15 +44,15 @@ hundredths of a second, and sending it to another process would take as long."""
 
 def decoded(
     question: Question, level: float, adjust: Adjustment, strings: Listed | None = None
-) -> Shares:
+) -> Answer:
     """The estimate; of `strings`, it holds their own tuple, which then need not travel."""
     found = question.estimate(level=level, adjust=adjust)
-    if strings is not None and found.values == strings.values:
+    if isinstance(found, Shares) and strings is not None and found.values == strings.values:
         found = replace(found, values=strings.values)
     return found
 
 
-def compared(before: Shares, after: Shares, strings: Sequence[str] | None = None) -> Comparison:
+def compared(before: Answer, after: Answer, strings: Sequence[str] | None = None) -> Comparison:
     """The comparison; of `strings`, it holds their own tuple too."""
     found = compare(before, after)
     if isinstance(strings, Listed) and found.values == strings.values:
@@ -61,7 +62,7 @@ def compared(before: Shares, after: Shares, strings: Sequence[str] | None = None
 
 def estimate_text(
     form: str,
-    found: Shares,
+    found: Answer,
     head: Mapping[str, Any],
     places: NDArray[np.intp] | None = None,
 ) -> str:
@@ -69,6 +70,8 @@ def estimate_text(
 
     It is written in pieces: a million values, all at once, would take a gigabyte.
     """
+    if not isinstance(found, Shares):
+        return found.to_csv() if form == "csv" else to_json({**head, **found.to_dict()})
     asked = np.arange(len(found.values)) if places is None else places
     pieces = [asked[first : first + _PIECE] for first in range(0, len(asked), _PIECE)]
     if form == "csv":
@@ -118,19 +121,19 @@ def to_json(document: Any) -> str:
 
 
 def _named(rows: list[dict[str, Any]], values: Collection[str]) -> list[dict[str, Any]]:
-    """The rows of these values; all if there are none."""
-    return [row for row in rows if row["value"] in values] if values else rows
+    """The rows of these series; all if there are none."""
+    return [row for row in rows if next(iter(row.values())) in values] if values else rows
 
 
 def _only(text: str, values: Collection[str]) -> str:
-    """The header, and the lines whose `value` is among these; all if there are none."""
+    """The header, and the lines whose series is among these; all if there are none."""
     if not values:
         return text
     found = io.StringIO()
     writer = csv.writer(found)
     lines = csv.reader(io.StringIO(text, newline=""))
     header = next(lines)
-    place = header.index("value")
+    place = next(header.index(name) for name in ("value", "series") if name in header)
     writer.writerow(header)
     writer.writerows(line for line in lines if line[place] in values)
     return found.getvalue()

@@ -13,6 +13,7 @@ from deniable_estimator.dashboard.alarms import Alarm, alarm_of, left_out
 from deniable_estimator.dashboard.below import list_mistake
 from deniable_estimator.dashboard.calculations import compared, comparison_text
 from deniable_estimator.dashboard.charts.changes import change_chart, change_headline, change_lines
+from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.pages import download, keep_form, listed
 from deniable_estimator.dashboard.privacy import even_guess
 from deniable_estimator.dashboard.ranges import (
@@ -24,7 +25,6 @@ from deniable_estimator.dashboard.ranges import (
 )
 from deniable_estimator.dashboard.source import DataSource, current_source, declared_metric
 from deniable_estimator.dashboard.versions import digest_of_candidates
-from deniable_estimator.dashboard.words import impossible
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 from deniable_estimator.questions.comparison import Comparison, compare, has_memory
@@ -104,8 +104,8 @@ def _headline(comparison: Comparison, alarms: Sequence[Alarm]) -> str:
     if alarms:
         return alarms[0].text_of_changes
     for period in (comparison.after, comparison.before):
-        if period.impossible.any():
-            return impossible(period)
+        if unsound := kind_of(period).unsound(period):
+            return unsound
     return change_headline(comparison)
 
 

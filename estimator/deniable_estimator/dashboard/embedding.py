@@ -21,12 +21,11 @@ from itsdangerous import Signer
 from deniable import DeniableError, Metric, ValueListError
 from deniable_estimator.dashboard.alarms import alarm_of, left_out
 from deniable_estimator.dashboard.below import list_mistake
-from deniable_estimator.dashboard.charts import bar_chart
 from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
+from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.privacy import even_guess
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.view import read_view
-from deniable_estimator.dashboard.words import headline
 from deniable_estimator.messages import message
 
 __all__ = ["Embedding", "embed_link", "embedding", "offer_embedding"]
@@ -121,12 +120,7 @@ def embedded(name: str) -> ResponseReturnValue:
     chart = alarm = None
     if estimate is not None and estimate.n:
         alarm = alarm_of(source, metric, view.days, estimate, source.candidates(metric))
-        chart = bar_chart(
-            estimate,
-            limit=_BARS,
-            declared_order=view.order == "declared",
-            normalized=view.shares == "normalized",
-        )
+        chart = kind_of(estimate).picture(estimate, view, _BARS)
     page = render_template(
         "embed.html",
         metric=metric,
@@ -135,7 +129,7 @@ def embedded(name: str) -> ResponseReturnValue:
         chart=chart,
         alarm=alarm,
         left_out=left_out(view.days),
-        headline=headline(estimate) if estimate is not None and chart else None,
+        headline=kind_of(estimate).headline(estimate) if estimate is not None and chart else None,
         guess=even_guess(metric),
         refusal=None,
     )

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Any
 
 from deniable import Metric, Registry, ValueListError, windows
 from deniable.forecast import forecast
-from deniable.types import Boolean
-from deniable_estimator.answers.shares import Shares
+from deniable_estimator.answers.base import Answer
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.alarms import alarm_of
 from deniable_estimator.dashboard.below import list_mistake, told_forecast
-from deniable_estimator.dashboard.charts import BarChart, bar_chart
 from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
+from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.privacy import even_guess
 from deniable_estimator.dashboard.ranges import LENGTHS, DayRange, read_range
 from deniable_estimator.dashboard.source import PAGE_PATIENCE, DataSource
@@ -23,7 +23,6 @@ from deniable_estimator.messages import message
 
 __all__ = ["Card", "Filters", "attention", "cards", "metric_card", "read_filters"]
 
-_BARS = 5
 _SOON_DAYS = 30
 _STALE_WINDOWS = 3
 """After so many windows without reports, a card warns that something may be wrong."""
@@ -35,10 +34,11 @@ class Card:
 
     metric: Metric
     days: DayRange
-    estimate: Shares | None
+    estimate: Answer | None
     alarm: str | None
     """Why its shares are not to be relied on."""
-    chart: BarChart | None
+    chart: Any
+    """What its kind draws; None without reports."""
     decoding: bool
     """Its strings are still being decoded."""
     freshness: str | None
@@ -93,13 +93,12 @@ def metric_card(source: DataSource, metric: Metric, days: DayRange) -> Card:
     except ValueListError as error:
         mistakes.append(message("{mistake}.", mistake=list_mistake(error)))
     newest = source.newest(metric)
-    limit = 1 if isinstance(metric.type, Boolean) else _BARS
     return Card(
         metric=metric,
         days=days,
         estimate=estimate,
         alarm=_alarm(source, metric, days, estimate),
-        chart=bar_chart(estimate, limit=limit) if estimate and estimate.n else None,
+        chart=kind_of(estimate).card(estimate) if estimate and estimate.n else None,
         decoding=decoding,
         freshness=freshness(newest, source.clock()) if newest else None,
         notes=[*mistakes, *attention(source, metric, estimate)],
@@ -118,16 +117,14 @@ def cards(source: DataSource, filters: Filters) -> list[Card]:
 
 
 def _alarm(
-    source: DataSource, metric: Metric, days: DayRange, estimate: Shares | None
+    source: DataSource, metric: Metric, days: DayRange, estimate: Answer | None
 ) -> str | None:
     if alarm := alarm_of(source, metric, days, estimate):
         return alarm.text
-    if estimate is not None and estimate.impossible.any():
-        return words.impossible(estimate)
-    return None
+    return kind_of(estimate).unsound(estimate) if estimate is not None else None
 
 
-def attention(source: DataSource, metric: Metric, estimate: Shares | None) -> list[str]:
+def attention(source: DataSource, metric: Metric, estimate: Answer | None) -> list[str]:
     """What needs somebody's attention, on the card and on the metric's page."""
     notes: list[str] = []
     newest = source.newest(metric)
@@ -140,9 +137,8 @@ def attention(source: DataSource, metric: Metric, estimate: Shares | None) -> li
         silence = timedelta(seconds=source.clock() - windows.end(newest))
         if silence > _STALE_WINDOWS * LENGTHS[metric.window]:
             notes.append(message(words.SILENT, window=newest))
-    shares = estimate is not None and estimate.n and not estimate.impossible.any()
-    if estimate is not None and shares and not estimate.detected.any():
-        notes.append(words.NOTHING_STANDS_OUT)
+    if estimate is not None:
+        notes += kind_of(estimate).attention(estimate)
     if warning := forecast(metric):
         notes.append(message(words.FEW_DEVICES, warning=told_forecast(warning)))
     return notes

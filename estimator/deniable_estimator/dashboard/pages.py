@@ -11,24 +11,23 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest
 
 from deniable import Metric, ValueListError
-from deniable_estimator.answers.shares import Shares
+from deniable_estimator.answers.base import Answer
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.access import for_people
 from deniable_estimator.dashboard.alarms import alarm_of, left_out
 from deniable_estimator.dashboard.below import list_mistake
 from deniable_estimator.dashboard.calculations import estimate_text, trend_text
-from deniable_estimator.dashboard.charts import folded_chart
 from deniable_estimator.dashboard.embedding import embed_link
+from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.overview import attention, cards, read_filters
 from deniable_estimator.dashboard.privacy import privacy_label
 from deniable_estimator.dashboard.ranges import RangeError, before, check_names, presets
 from deniable_estimator.dashboard.source import DataSource, current_source, declared_metric
-from deniable_estimator.dashboard.table import table
 from deniable_estimator.dashboard.timeline import grouping, timeline
 from deniable_estimator.dashboard.uploads import forget_list, keep_list, kept_list
 from deniable_estimator.dashboard.versions import digest_of_candidates
 from deniable_estimator.dashboard.view import NAMES, View, read_view
-from deniable_estimator.dashboard.words import freshness, headline
+from deniable_estimator.dashboard.words import freshness
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message, spaced
 from deniable_estimator.questions.comparison import compare, has_memory
@@ -38,13 +37,7 @@ __all__ = ["asked_view", "download", "keep_form", "listed", "pages"]
 
 pages = Blueprint("pages", __name__)
 
-_CHART_BARS = 40
-_NOISE_BARS = 20
-_TABLE_LINES = 100
-"""How many values fit into a page of 100 KB; a link lists all."""
 _TYPES = {"csv": "text/csv", "json": "application/json"}
-_ALL_LINES = 10_000
-"""For longer lists, only the files contain every value."""
 
 
 @pages.get("/")
@@ -135,39 +128,28 @@ def _page(
     estimate = None if refused else source.estimate(metric, view.days, candidates)
     answered = estimate if estimate and estimate.n else None
     if answered:
-        view.check_value(answered.values)
-    declared_order = view.order == "declared"
+        view.check_value(answered.series.names)
     # Decoding strings takes about a second each time: their trend waits until it is asked for.
     quick = not metric.needs_candidates
     over_time = answered is not None and (quick or view.by is not None)
     alarm = alarm_of(source, metric, view.days, answered, candidates)
     newest = source.newest(metric)
     now = source.clock()
-    folded = lines = None
-    if answered:
-        folded = folded_chart(
-            answered,
-            limit=_CHART_BARS,
-            noise_limit=_NOISE_BARS,
-            declared_order=declared_order,
-            normalized=view.shares == "normalized",
-        )
-        limit = _ALL_LINES if view.lines == "all" else _TABLE_LINES
-        lines = table(answered, limit, declared_order=declared_order)
+    kind = kind_of(answered) if answered else None
+    unsound = kind.unsound(answered) if kind else None
     return render_template(
         "metric.html",
         metric=metric,
         view=view,
         estimate=estimate,
-        folded=folded,
-        lines=lines,
-        all_lines=_ALL_LINES,
+        kind=kind,
+        parts=kind.parts(answered, view) if kind else None,
         alarm=alarm,
         left_out=left_out(view.days),
-        headline=(alarm.text if alarm else headline(answered)) if answered else None,
-        alarming=bool(alarm or (answered and answered.impossible.any())),
+        headline=(alarm.text if alarm else kind.headline(answered)) if kind else None,
+        alarming=bool(alarm or unsound),
         since=_since(source, metric, view, answered)
-        if answered and quick and not alarm and not answered.impossible.any()
+        if answered and quick and not alarm and not unsound
         else None,
         timeline=timeline(source, metric, view, answered, alarm)
         if answered and over_time
@@ -261,7 +243,7 @@ def _candidates(source: DataSource, metric: Metric) -> Sequence[str] | None:
     return candidates
 
 
-def _since(source: DataSource, metric: Metric, view: View, estimate: Shares) -> str | None:
+def _since(source: DataSource, metric: Metric, view: View, estimate: Answer) -> str | None:
     """The change of the leading value against the days before with the same weekdays; None
     without reports there."""
     if has_memory(source.store, metric):
@@ -276,12 +258,9 @@ def _since(source: DataSource, metric: Metric, view: View, estimate: Shares) -> 
             period=words.days_of(days),
             which=alarm.which,
         )
-    if earlier.impossible.any():
+    if kind_of(earlier).unsound(earlier):
         return None
-    found = compare(earlier, estimate)
-    value = estimate.values[int(estimate.share.argmax())]
-    if estimate.values == ("true", "false"):
-        value = "true"
+    found, value = compare(earlier, estimate), estimate.leading
     if value not in found.values:
         return None
     told = found.describe(found.values.index(value))
@@ -289,7 +268,7 @@ def _since(source: DataSource, metric: Metric, view: View, estimate: Shares) -> 
     return spaced((words.since(days, value, told), *notes))
 
 
-def _notes(source: DataSource, metric: Metric, estimate: Shares | None) -> list[str]:
+def _notes(source: DataSource, metric: Metric, estimate: Answer | None) -> list[str]:
     """What a careful reader should know before believing the picture."""
     notes = estimate.notes if estimate and estimate.n else ()
     return [*notes, *attention(source, metric, estimate)]
@@ -300,7 +279,7 @@ def _estimate_file(
 ) -> Response:
     found = source.estimate_at(metric, view.days, candidates)
     text = source.written(
-        len(found.answer.values),
+        len(found.answer.series.names),
         ("estimate file", found.version, digest_of_candidates(candidates), form),
         *(estimate_text, form, found.answer, {}),
         candidates=candidates,

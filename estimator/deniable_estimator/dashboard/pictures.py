@@ -10,9 +10,9 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest
 
 from deniable import Metric
-from deniable_estimator.answers.shares import Shares
+from deniable_estimator.answers.base import Answer
 from deniable_estimator.dashboard.alarms import alarm_of, left_out
-from deniable_estimator.dashboard.charts import bar_chart
+from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.pages import asked_view, listed
 from deniable_estimator.dashboard.source import DataSource
 from deniable_estimator.dashboard.timeline import timeline
@@ -38,12 +38,7 @@ def metric_picture(name: str, form: str) -> ResponseReturnValue:
     """The chart of one metric."""
     source, metric, view = asked_view(name, "scale")
     estimate = _estimate(source, metric, view)
-    chart = bar_chart(
-        estimate,
-        limit=_BARS,
-        declared_order=view.order == "declared",
-        normalized=view.shares == "normalized",
-    )
+    chart = kind_of(estimate).picture(estimate, view, _BARS)
     text = render_template(
         "picture.svg",
         metric=metric,
@@ -61,7 +56,7 @@ def trend_picture(name: str, form: str) -> ResponseReturnValue:
     """The trend of one of its values."""
     source, metric, view = asked_view(name, "scale")
     estimate = _estimate(source, metric, view)
-    view.check_value(estimate.values)
+    view.check_value(estimate.series.names)
     alarm = alarm_of(source, metric, view.days, estimate, listed(source, metric))
     found = timeline(source, metric, view, estimate, alarm)
     if found is None:
@@ -108,7 +103,7 @@ def _scale() -> int:
     return int(text)
 
 
-def _estimate(source: DataSource, metric: Metric, view: View) -> Shares:
+def _estimate(source: DataSource, metric: Metric, view: View) -> Answer:
     estimate = source.estimate(metric, view.days, listed(source, metric))
     if estimate is None:
         raise BadRequest(

@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from deniable import Metric, windows
-from deniable_estimator.answers.shares import Shares
+from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.units import half_width
 from deniable_estimator.dashboard.alarms import Alarm
 from deniable_estimator.dashboard.charts.trend import TrendChart, trend_chart
+from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.source import DataSource
 from deniable_estimator.dashboard.view import View
-from deniable_estimator.dashboard.words import percent, window
+from deniable_estimator.dashboard.words import short, window
 from deniable_estimator.messages import message, sentence
 from deniable_estimator.questions.trend import GROUPS, Period, Trend
 
@@ -22,7 +24,6 @@ _AGAINST = sentence("{period} vs {since}: {change}.")
 
 _HEIGHT = 220
 _SMALL_HEIGHT = 44
-_SMALL = 6
 _LONG_DAYS: dict[windows.Kind, int] = {"day": 92, "week": 731, "month": 10_000}
 """Up to so many days a trend is drawn by day, by week, by month."""
 
@@ -82,7 +83,7 @@ def timeline(
     source: DataSource,
     metric: Metric,
     view: View,
-    estimate: Shares,
+    answer: Answer,
     alarm: Alarm | None,
 ) -> Timeline | None:
     """The trend of the chosen value, or of the leading one; None without two periods
@@ -90,9 +91,9 @@ def timeline(
 
     Periods with windows that raise the alarm are marked, and nothing is said of their changes.
     """
-    shown = _shown(estimate, view.value)
+    shown = kind_of(answer).over_time(answer, view.value)
     value = view.value if view.value in shown else shown[0]
-    asked = None if metric.values == ("true", "false") else shown
+    asked = kind_of(answer).asked(metric, shown)
     found = source.trend(metric, view.days, view.by or grouping(metric, view.days), asked)
     if len(found.reported) < 2:
         return None
@@ -107,9 +108,7 @@ def timeline(
             found, each, height=_SMALL_HEIGHT, name=f"trend-{place}", alarmed=alarmed
         )
         if small is not None:
-            small_charts.append(
-                SmallChart(each, _share(estimate, each), small, view.choosing(each))
-            )
+            small_charts.append(SmallChart(each, _number(answer, each), small, view.choosing(each)))
     steps = [step for period in reversed(found.reported) if (step := _step(period, value, alarmed))]
     return Timeline(
         trend=found,
@@ -121,20 +120,11 @@ def timeline(
     )
 
 
-def _shown(estimate: Shares, chosen: str | None) -> list[str]:
-    """The largest values, and the chosen one if it is known; of a boolean "true" alone."""
-    if estimate.values == ("true", "false"):
-        return ["true"]
-    largest = [estimate.values[i] for i in estimate.order[:_SMALL]]
-    if chosen in estimate.values and chosen not in largest:
-        largest[-1] = chosen
-    return largest
-
-
-def _share(estimate: Shares, value: str) -> str:
-    place = estimate.values.index(value)
-    spread = float(estimate.high[place] - estimate.low[place]) / 2
-    return percent(float(estimate.share[place]), spread)
+def _number(answer: Answer, name: str) -> str:
+    series = answer.series
+    place = series.names.index(name)
+    number, low, high = (float(column[place]) for column in (series.value, series.low, series.high))
+    return short(answer.unit, number, half_width(number, low, high))
 
 
 def _newest(periods: Sequence[Period], value: str, alarmed: frozenset[str]) -> str:
@@ -154,14 +144,13 @@ def _newest(periods: Sequence[Period], value: str, alarmed: frozenset[str]) -> s
 
 
 def _step(period: Period, value: str, alarmed: frozenset[str]) -> PeriodLine | None:
-    estimate, change = period.estimate, period.change
-    if estimate is None or value not in estimate.values:
+    answer, change = period.estimate, period.change
+    place = answer.series.place(value) if answer else None
+    if answer is None or place is None:
         return None
-    place = estimate.values.index(value)
-    share, low, high = (
-        float(column[place]) for column in (estimate.share, estimate.low, estimate.high)
-    )
-    spread = (high - low) / 2
+    series, unit = answer.series, answer.unit
+    share, low, high = (float(column[place]) for column in (series.value, series.low, series.high))
+    spread = half_width(share, low, high)
     told, changed = "", False
     if alarmed.intersection((period.label, period.since)):
         told = message("not compared: anomalous") if change else ""
@@ -173,9 +162,9 @@ def _step(period: Period, value: str, alarmed: frozenset[str]) -> PeriodLine | N
         if period.partial
         else window(period.label),
         n=period.n,
-        share=percent(share, spread),
-        low=percent(low, spread),
-        high=percent(high, spread),
+        share=short(unit, share, spread),
+        low=short(unit, low, spread),
+        high=short(unit, high, spread),
         change=told,
         changed=changed,
         alarmed=period.label in alarmed,

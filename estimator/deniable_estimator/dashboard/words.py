@@ -8,9 +8,9 @@ from datetime import UTC, date, datetime
 
 from deniable import windows
 from deniable_estimator.answers.shares import Shares
+from deniable_estimator.answers.units import Unit, points
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.messages import Dated, counted, listed, message, sentence
-from deniable_estimator.questions.comparison import points
 
 __all__ = [
     "EXPIRED",
@@ -76,6 +76,11 @@ def percent(share: float, spread: float) -> str:
     if not math.isfinite(share):
         return _UNKNOWN
     return points(share, spread) + "%"
+
+
+def short(unit: Unit, number: float, spread: float) -> str:
+    """A number of an answer with its unit."""
+    return _UNKNOWN if math.isnan(number) else unit.short(number, spread)
 
 
 def error(size: float) -> str:

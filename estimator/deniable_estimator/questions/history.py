@@ -28,6 +28,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.mechanisms import FrequencyOracle
 from deniable_estimator.analyses import oracle_analysis
 from deniable_estimator.analyses.anomalies import (
     ALARM_LEVEL,
@@ -37,7 +38,7 @@ from deniable_estimator.analyses.anomalies import (
     figures,
 )
 from deniable_estimator.analyses.candidates import asked_values
-from deniable_estimator.answers.shares import Shares
+from deniable_estimator.answers.base import Answer
 from deniable_estimator.questions.reading import Question
 from deniable_estimator.statistics.intervals import FloatArray, Noise
 from deniable_estimator.statistics.tails import student_tails
@@ -71,15 +72,16 @@ class Look:
     """Those of its own tally."""
 
     @classmethod
-    def of(cls, label: str, estimate: Shares) -> Self:
-        """That of an estimate over one window."""
+    def of(cls, label: str, estimate: Answer) -> Self:
+        """That of an answer over one window."""
+        series = estimate.series
         return cls(
             label,
             estimate.n,
             estimate.schemes[0],
-            estimate.values,
-            estimate.share,
-            estimate.std_error**2,
+            series.names,
+            series.value,
+            series.std_error**2,
             estimate.verdict.figures,
         )
 
@@ -92,7 +94,8 @@ def look(label: str, question: Question) -> Look | None:
     if not parts:
         return None
     closed = all(not part.scheme.needs_candidates for part in parts)
-    if closed and len(parts) > 1:
+    shares = all(isinstance(part.scheme.mechanism, FrequencyOracle) for part in parts)
+    if (closed and len(parts) > 1) or not shares:
         return Look.of(label, question.estimate())
     found: list[Figure] = []
     values: tuple[str, ...] = ()

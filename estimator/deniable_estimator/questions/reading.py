@@ -13,8 +13,7 @@ from deniable import Metric, MetricError, Registry, Scheme, windows
 from deniable.mechanisms import Mechanism, Memoizing
 from deniable_collector.stores.base import Store
 from deniable_collector.tally import Tally, empty_tally
-from deniable_estimator.answers.combination import combine
-from deniable_estimator.answers.shares import Shares, estimate
+from deniable_estimator.answers import Answer, answer_of, combine
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.participation import Participation
@@ -36,7 +35,7 @@ def read(
     without: Collection[str] = (),
     level: float = 0.95,
     adjust: Adjustment = "storey",
-) -> Shares:
+) -> Answer:
     """The metric's estimate over every stored window that touches the days first to last.
 
     Without a first or last day the range is open on that side. The windows `without` are left
@@ -73,7 +72,7 @@ class Question:
         """Reports."""
         return sum(part.tally.reports for part in self.parts)
 
-    def estimate(self, *, level: float = 0.95, adjust: Adjustment = "storey") -> Shares:
+    def estimate(self, *, level: float = 0.95, adjust: Adjustment = "storey") -> Answer:
         """The estimate.
 
         Raises:
@@ -81,7 +80,7 @@ class Question:
         """
         return combine(
             [
-                estimate(
+                answer_of(
                     part.tally,
                     part.scheme,
                     part.candidates,

@@ -10,8 +10,6 @@ at all.
 
 from __future__ import annotations
 
-import csv
-import io
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
@@ -21,15 +19,17 @@ from typing import Any, TypeAlias
 
 from deniable import Metric, Registry, windows
 from deniable_collector.stores.base import Store
-from deniable_estimator.answers.shares import Shares
+from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.files import csv_text, plain
+from deniable_estimator.answers.units import SHARES, Unit
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message, sentence
-from deniable_estimator.questions.comparison import Comparison, compare, has_memory, plain
+from deniable_estimator.questions.comparison import Comparison, compare, has_memory
 from deniable_estimator.questions.reading import check_days, find_metric, read
 
 __all__ = ["GROUPS", "MOST_PERIODS", "Period", "Point", "Progress", "Trend", "trend"]
 
-Point: TypeAlias = Callable[[date, date], Shares | None]
+Point: TypeAlias = Callable[[date, date], Answer | None]
 
 Progress: TypeAlias = Callable[[int, int], None]
 
@@ -43,7 +43,7 @@ GROUPS: dict[windows.Kind, tuple[windows.Kind, ...]] = {
 MOST_PERIODS = 400
 """The most periods, as many as a chart can show: a year of days fits."""
 
-_COLUMNS = ("value", "share", "std_error", "low", "high", "change", "change_low", "change_high")
+_COLUMNS = ("std_error", "low", "high", "change", "change_low", "change_high")
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ class Period:
     last: date
     partial: bool
     """Whether it has not ended, or the trend's range holds only some of its days."""
-    estimate: Shares | None
+    estimate: Answer | None
     """None without reports."""
     since: str | None = None
     """The period that `change` looks back to: the same weekday a week before; of weeks and
@@ -133,8 +133,10 @@ class Trend:
 
     def to_dict(self) -> dict[str, Any]:
         """The trend as JSON can carry it; what cannot be said is null."""
+        header = self._header
         return {
             "metric": self.metric,
+            **({"kind": self.kind} if self.kind else {}),
             "by": self.by,
             "level": self.level,
             "notes": list(self.notes),
@@ -146,7 +148,7 @@ class Trend:
                     "partial": period.partial,
                     "n": period.n,
                     "since": period.since,
-                    "values": [dict(zip(_COLUMNS, row, strict=True)) for row in _rows(period)],
+                    "values": [dict(zip(header, row, strict=True)) for row in _rows(period)],
                 }
                 for period in self.periods
             ],
@@ -154,16 +156,29 @@ class Trend:
 
     def to_csv(self) -> str:
         """One line for each period that has reports and each value (RFC 4180)."""
-        text = io.StringIO()
-        writer = csv.writer(text)
-        writer.writerow(("period", "first", "last", "partial", "n", "since", *_COLUMNS))
-        for period in self.reported:
-            about = (
-                *(period.label, period.first, period.last, period.partial),
-                *(period.n, period.since),
-            )
-            writer.writerows((*about, *row) for row in _rows(period))
-        return text.getvalue()
+        header = ("period", "first", "last", "partial", "n", "since", *self._header)
+        return csv_text(
+            header,
+            ((*_about(period), *row) for period in self.reported for row in _rows(period)),
+        )
+
+    @property
+    def unit(self) -> Unit:
+        """That of its answers."""
+        return next((each.estimate.unit for each in self.periods if each.estimate), SHARES)
+
+    @property
+    def kind(self) -> str | None:
+        """That of its answers; None without reports."""
+        return next((each.estimate.kind for each in self.periods if each.estimate), None)
+
+    @property
+    def _header(self) -> tuple[str, ...]:
+        """The columns of one series: without reports those of shares."""
+        names = ("value", "share")
+        if self.reported and self.reported[0].estimate:
+            names = self.reported[0].estimate.headings
+        return (*names, *_COLUMNS)
 
 
 def trend(
@@ -306,11 +321,19 @@ def _rows(period: Period) -> list[tuple[Any, ...]]:
     if change is not None:
         columns = map(plain, (change.difference, change.low, change.high))
         changes = dict(zip(change.values, zip(*columns, strict=True), strict=True))
-    columns = map(plain, (estimate.share, estimate.std_error, estimate.low, estimate.high))
+    series = estimate.series
+    columns = map(plain, (series.value, series.std_error, series.low, series.high))
     return [
-        (value, *numbers, *changes.get(value, (None, None, None)))
-        for value, *numbers in zip(estimate.values, *columns, strict=True)
+        (name, *numbers, *changes.get(name, (None, None, None)))
+        for name, *numbers in zip(series.names, *columns, strict=True)
     ]
+
+
+def _about(period: Period) -> tuple[Any, ...]:
+    return (
+        *(period.label, period.first, period.last, period.partial),
+        *(period.n, period.since),
+    )
 
 
 def _first_day(label: str) -> date:

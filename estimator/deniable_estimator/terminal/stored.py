@@ -37,7 +37,7 @@ from deniable_estimator.terminal.options import (
 
 if TYPE_CHECKING:
     from deniable_collector.stores.base import Store
-    from deniable_estimator.answers.shares import Shares
+    from deniable_estimator.answers.base import Answer
 
 # numpy and rich take longer to import than `deniable --help` should.
 
@@ -251,7 +251,7 @@ def _no_data(metric: str) -> NoReturn:
     sys.exit(NO_DATA)
 
 
-def _print(answer: Shares, form: str | None) -> None:
+def _print(answer: Answer, form: str | None) -> None:
     if form == "json":
         click.echo(json.dumps(answer.to_dict(), ensure_ascii=False))
     elif form == "csv":

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import singledispatch
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +13,21 @@ from rich.table import Table
 from rich.text import Text
 
 from deniable.forecast import LEVEL, POWER
+from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.planning.plan import Plan
 from deniable_estimator.questions.history import History
 from deniable_estimator.statistics.intervals import FloatArray
 
-__all__ = ["MOST_ROWS", "estimate_view", "history_view", "picture", "plan_view"]
+__all__ = [
+    "MOST_ROWS",
+    "alarms",
+    "estimate_view",
+    "heading",
+    "history_view",
+    "picture",
+    "plan_view",
+]
 
 MOST_ROWS = 40
 """How many values a table shows; CSV and JSON have all of them."""
@@ -26,9 +37,16 @@ _NAMED = 5
 _REPLACED = "\N{REPLACEMENT CHARACTER}"
 
 
-def estimate_view(estimate: Shares, truth: FloatArray | None = None) -> RenderableType:
-    """The estimate, largest shares first and ghosts last; with `truth`, shape (d,), beside it."""
-    parts: list[RenderableType] = [_heading(estimate)]
+@singledispatch
+def estimate_view(answer: Answer, truth: Any = None) -> RenderableType:
+    """An answer as its kind is shown; `truth` is what is known of a simulated crowd."""
+    raise NotImplementedError(answer.kind)
+
+
+@estimate_view.register
+def _(estimate: Shares, truth: FloatArray | None = None) -> RenderableType:
+    """The largest shares first and ghosts last; with `truth`, shape (d,), beside them."""
+    parts: list[RenderableType] = [heading(estimate)]
     if estimate.n:
         shown = np.lexsort((-estimate.share, estimate.ghosts))[:MOST_ROWS]
         parts.append(_table(estimate, shown, truth))
@@ -45,7 +63,7 @@ def estimate_view(estimate: Shares, truth: FloatArray | None = None) -> Renderab
         text = f"Impossible: {names}{more}. No honest crowd has such a share; do not rely on it."
         parts.append(Text(text, style="bold red"))
     parts += [Text(f"Note: {warning}.", style="yellow") for warning in estimate.warnings]
-    parts += _alarms(estimate)
+    parts += alarms(estimate)
     return Group(*parts)
 
 
@@ -56,7 +74,7 @@ def _budget(fakes: float, most: float) -> str:
     )
 
 
-def _alarms(estimate: Shares) -> Iterator[Text]:
+def alarms(estimate: Answer) -> Iterator[Text]:
     """What honest reports cannot explain, and what to do about it."""
     for figure in estimate.verdict.alarms(estimate.alarm_level):
         yield Text(f"Anomalous: {figure.text} (p = {figure.p_adjusted:.1g}).", style="bold red")
@@ -98,7 +116,7 @@ def history_view(history: History) -> RenderableType:
     return Group(table, Text(advice, style="red"))
 
 
-def _heading(estimate: Shares) -> Text:
+def heading(estimate: Answer) -> Text:
     windows = estimate.windows
     if len(windows) > 1:
         when, what = f"{len(windows)} windows, {windows[0]} to {windows[-1]}", "reports"

@@ -8,8 +8,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from deniable_estimator.answers.units import half_width
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.questions.comparison import points
 from deniable_estimator.questions.trend import Period, Trend
 from deniable_estimator.terminal.tables import picture
 
@@ -17,7 +17,7 @@ __all__ = ["leading_value", "trend_view"]
 
 
 def leading_value(trend: Trend) -> str:
-    """The default value to show of a trend: "true", or the one with the largest newest share.
+    """The default series to show of a trend: the leading one of the newest period.
 
     Raises:
         EstimateError: there are no reports.
@@ -26,9 +26,7 @@ def leading_value(trend: Trend) -> str:
         raise EstimateError("there are no reports in that range: choose another")
     newest = trend.reported[-1].estimate
     assert newest is not None
-    if newest.values == ("true", "false"):
-        return "true"
-    return newest.values[int(newest.share.argmax())]
+    return newest.leading
 
 
 def trend_view(trend: Trend, value: str) -> RenderableType:
@@ -43,10 +41,12 @@ def trend_view(trend: Trend, value: str) -> RenderableType:
     title = Text.assemble((trend.metric, "bold"), "  ", value, f"  ·  by {trend.by}")
     table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
     table.add_column("period", no_wrap=True)
-    for name in ("reports", "share\n%", f"{trend.level * 100:g} % interval\n%"):
+    unit, (what, measure) = trend.unit, trend.unit.heading
+    for name in ("reports", f"{what}\n{measure}", f"{trend.level * 100:g} % interval\n{measure}"):
         table.add_column(name, justify="right", no_wrap=True)
-    top = max(float(period.estimate.high[place]) for period, place in shown if period.estimate)
-    table.add_column(f"\n0{points(top, 1):>19}", no_wrap=True)
+    ends = [float(each.estimate.series.high[place]) for each, place in shown if each.estimate]
+    top = max((end for end in ends if math.isfinite(end)), default=1.0)
+    table.add_column(f"\n0{unit.text(top, top):>19}", no_wrap=True)
     change = "since a week before" if trend.by == "day" else "since the one before"
     table.add_column(f"change {change}", overflow="fold")
     for period, place in shown:
@@ -56,12 +56,11 @@ def trend_view(trend: Trend, value: str) -> RenderableType:
 
 
 def _cells(period: Period, place: int, value: str, top: float) -> list[Text]:
-    estimate, change = period.estimate, period.change
-    assert estimate is not None
-    share, low, high = (
-        float(column[place]) for column in (estimate.share, estimate.low, estimate.high)
-    )
-    spread = (high - low) / 2
+    answer, change = period.estimate, period.change
+    assert answer is not None
+    series, unit = answer.series, answer.unit
+    share, low, high = (float(column[place]) for column in (series.value, series.low, series.high))
+    spread = half_width(share, low, high)
     told = Text()
     if change is not None and value in change.values:
         index = change.values.index(value)
@@ -69,13 +68,13 @@ def _cells(period: Period, place: int, value: str, top: float) -> list[Text]:
     return [
         Text(period.label + (" (partial)" if period.partial else "")),
         Text(f"{period.n:,}"),
-        Text(points(share, spread)),
-        Text(f"{points(low, spread)} .. {points(high, spread)}"),
+        Text(unit.text(share, spread)),
+        Text(f"{unit.text(low, spread)} .. {unit.text(high, spread)}"),
         picture(low, share, high, max(top, 1e-12)) if math.isfinite(share) else Text(),
         told,
     ]
 
 
-def _place(period: Period, value: str) -> int:
-    values = period.estimate.values if period.estimate else ()
-    return values.index(value) if value in values else -1
+def _place(period: Period, name: str) -> int:
+    place = period.estimate.series.place(name) if period.estimate else None
+    return -1 if place is None else place

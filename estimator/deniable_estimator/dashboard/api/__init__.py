@@ -133,9 +133,9 @@ def estimate(name: str) -> ResponseReturnValue:
     found = source.estimate_at(metric, days, candidates, level=asked.level, adjust=asked.adjust)
     known = found.answer
     places = chosen(known, asked.value, asked.limit)
-    final, head = tag(found.version), {**days.query, "size": len(known.values)}
+    final, head = tag(found.version), {**days.query, "size": len(known.series.names)}
     text = source.written(
-        len(known.values) if places is None else len(places),
+        len(known.series.names) if places is None else len(places),
         ("estimate", final),
         *(estimate_text, form, known, head, places),
         candidates=candidates,

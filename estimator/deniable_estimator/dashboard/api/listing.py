@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable import Metric, windows
+from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.source import DataSource
@@ -52,14 +53,16 @@ def listed(source: DataSource, metric: Metric, days: DayRange) -> dict[str, Any]
     }
 
 
-def chosen(estimate: Shares, values: Collection[str], limit: int | None) -> NDArray[np.intp] | None:
+def chosen(answer: Answer, values: Collection[str], limit: int | None) -> NDArray[np.intp] | None:
     """The places of these values, and of these the `limit` largest, the largest first; None
     for all as they stand."""
+    if not isinstance(answer, Shares):
+        return None
     if not values:
-        return None if limit is None else estimate.order[:limit]
+        return None if limit is None else answer.order[:limit]
     asked = set(values)
-    found = [place for place, value in enumerate(estimate.values) if value in asked]
+    found = [place for place, value in enumerate(answer.values) if value in asked]
     places = np.array(found, np.intp)
     if limit is not None:
-        places = places[np.argsort(-estimate.share[places], kind="stable")[:limit]]
+        places = places[np.argsort(-answer.share[places], kind="stable")[:limit]]
     return places

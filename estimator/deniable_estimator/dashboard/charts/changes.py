@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from deniable_estimator.answers.change import Comparison
+from deniable_estimator.answers.units import half_width
 from deniable_estimator.dashboard.charts import (
     ROW_HEIGHT,
     BarChart,
@@ -16,9 +18,9 @@ from deniable_estimator.dashboard.charts import (
     Tick,
     nice_step,
 )
-from deniable_estimator.dashboard.words import percent
+from deniable_estimator.dashboard.words import short
 from deniable_estimator.messages import joined, message, spaced
-from deniable_estimator.questions.comparison import Comparison, signed
+from deniable_estimator.statistics.intervals import FloatArray
 
 __all__ = ["ChangeLine", "change_chart", "change_headline", "change_lines"]
 
@@ -61,14 +63,14 @@ def _draw(
 ) -> BarChart:
     """The changes of the first `limit` of these values, on a scale that holds those `scaled`."""
     shown = list(scaled[: 2 * limit])
-    lowest = min(0.0, float(comparison.low[shown].min()))
-    highest = max(0.0, float(comparison.high[shown].max()))
+    lowest = min(0.0, _finite(comparison.low[shown], comparison.difference[shown]).min())
+    highest = max(0.0, _finite(comparison.high[shown], comparison.difference[shown]).max())
     room = 0.04 * (highest - lowest)
     bottom, top = lowest - room, highest + room
     step = nice_step((top - bottom) / _STEPS)
     ticks = range(math.ceil(bottom / step), math.floor(top / step) + 1)
 
-    scale = Scale(bottom, top)
+    scale, unit = Scale(bottom, top), comparison.after.unit
     bars = [
         scale.bar(
             row,
@@ -78,17 +80,17 @@ def _draw(
                 float(comparison.low[place]),
                 float(comparison.high[place]),
             ),
-            signed,
+            unit.signed,
             noise=not bool(comparison.changed[place]),
         )
         for row, place in enumerate(places[:limit])
     ]
     return BarChart(
         name="changes",
-        title=message("Changes in percentage points"),
+        title=unit.changes_title,
         description=spaced(
             message(
-                "{value} {share}, between {low} and {high} points.",
+                unit.between,
                 value=bar.label,
                 share=bar.share,
                 low=bar.low_text,
@@ -97,25 +99,36 @@ def _draw(
             for bar in bars[:10]
         ),
         bars=tuple(bars),
-        ticks=tuple(Tick(scale.across(tick * step), signed(tick * step, step)) for tick in ticks),
+        ticks=tuple(
+            Tick(scale.across(tick * step), unit.signed(tick * step, step)) for tick in ticks
+        ),
         zero=scale.across(0.0),
         height=len(bars) * ROW_HEIGHT,
         more=len(places) - len(bars),
     )
 
 
+def _finite(ends: FloatArray, inner: FloatArray) -> FloatArray:
+    """Ends of intervals, and where there is no limit the numbers themselves."""
+    found: FloatArray = np.where(np.isfinite(ends), ends, inner)
+    return found
+
+
 def change_lines(comparison: Comparison, limit: int) -> list[ChangeLine]:
     """The same values in the same order, with their shares in both periods."""
     lines = []
     for place in _order(comparison)[:limit]:
-        low, high = float(comparison.low[place]), float(comparison.high[place])
-        spread = (high - low) / 2
+        difference, low, high = (
+            float(column[place])
+            for column in (comparison.difference, comparison.low, comparison.high)
+        )
+        unit, spread = comparison.after.unit, half_width(difference, low, high)
         lines.append(
             ChangeLine(
                 value=comparison.values[place],
-                before=percent(float(comparison.share_before[place]), spread),
-                after=percent(float(comparison.share_after[place]), spread),
-                difference=signed(float(comparison.difference[place]), spread),
+                before=short(unit, float(comparison.old[place]), spread),
+                after=short(unit, float(comparison.new[place]), spread),
+                difference=unit.signed(difference, spread),
                 low=comparison.ends(place)[0],
                 high=comparison.ends(place)[1],
                 changed=bool(comparison.changed[place]),

@@ -14,8 +14,9 @@ from datetime import date
 from itertools import groupby
 
 from deniable import windows
+from deniable_estimator.answers.units import Unit, half_width
 from deniable_estimator.dashboard.charts import Tick, nice_step
-from deniable_estimator.dashboard.words import percent, window
+from deniable_estimator.dashboard.words import short, window
 from deniable_estimator.messages import Dated, message, sentence
 from deniable_estimator.questions.trend import Period, Trend
 
@@ -93,12 +94,13 @@ def trend_chart(
     }
     if not found:
         return None
-    lowest = min(low for _, low, _ in found.values())
-    highest = max(high for _, _, high in found.values())
-    bottom, top, steps, step = _scale(lowest, highest)
+    unit = trend.unit
+    ends = [end for numbers in found.values() for end in numbers if math.isfinite(end)]
+    bottom, top, steps, step = _scale(unit, min(ends), max(ends))
 
-    def down(share: float) -> float:
-        return round((top - share) / (top - bottom) * height, 1)
+    def down(number: float) -> float:
+        # An interval without a limit reaches the edge.
+        return round((top - min(max(number, bottom), top)) / (top - bottom) * height, 1)
 
     each = 100 / len(trend.periods)
     runs = _runs(sorted(found))
@@ -108,7 +110,7 @@ def trend_chart(
         period = trend.periods[place]
         marks.append(
             Mark(
-                text=_told(period, value, share, low, high, alarmed=period.label in alarmed),
+                text=_told(unit, period, value, share, low, high, alarmed=period.label in alarmed),
                 at=round((place + 0.5) * each, 3),
                 start=round(place * each, 3),
                 width=round(each, 3),
@@ -128,8 +130,8 @@ def trend_chart(
         title=message(_TITLES[trend.by], value=value),
         description=message(
             "From {first} to {last}.",
-            first=_told(first, value, *found[min(found)]),
-            last=_told(last, value, *found[max(found)]),
+            first=_told(unit, first, value, *found[min(found)]),
+            last=_told(unit, last, value, *found[max(found)]),
         ),
         height=height,
         marks=tuple(marks),
@@ -142,20 +144,18 @@ def trend_chart(
             + "Z"
             for run in drawn
         ),
-        levels=tuple(Tick(down(level), _level_text(level, step)) for level in steps),
+        levels=tuple(Tick(down(level), unit.tick(level, step)) for level in steps),
         dates=tuple(_dates(trend.periods, each, _date_text)),
         years=tuple(_dates(trend.periods, each, lambda period: window(period.label))),
     )
 
 
 def _numbers(period: Period, value: str) -> tuple[float, float, float] | None:
-    estimate = period.estimate
-    if estimate is None or value not in estimate.values:
+    series = period.estimate.series if period.estimate else None
+    place = None if series is None else series.place(value)
+    if series is None or place is None:
         return None
-    place = estimate.values.index(value)
-    share, low, high = (
-        float(column[place]) for column in (estimate.share, estimate.low, estimate.high)
-    )
+    share, low, high = (float(column[place]) for column in (series.value, series.low, series.high))
     return (share, low, high) if math.isfinite(share) else None
 
 
@@ -168,20 +168,14 @@ def _runs(places: Sequence[int]) -> list[list[int]]:
     ]
 
 
-def _scale(lowest: float, highest: float) -> tuple[float, float, list[float], float]:
+def _scale(unit: Unit, lowest: float, highest: float) -> tuple[float, float, list[float], float]:
     """Bottom, top, gridlines and their distance, for an axis that holds both."""
-    room = max(highest - lowest, 1e-4) * 0.06
+    room = max(highest - lowest, unit.least_span(highest)) * 0.06
     bottom, top = lowest - room, highest + room
     step = nice_step((top - bottom) / _STEPS)
     first = math.ceil(bottom / step - 1e-9)
     count = math.floor(top / step + 1e-9) - first
     return bottom, top, [(first + each) * step for each in range(count + 1)], step
-
-
-def _level_text(level: float, step: float) -> str:
-    decimals = max(0, -math.floor(math.log10(step * 100) + 1e-9))
-    text = f"{level * 100:.{decimals}f}"
-    return (text.lstrip("-") if float(text) == 0 else text).replace("-", "\N{MINUS SIGN}") + "%"
 
 
 def _path(corners: Sequence[tuple[float, float]]) -> str:
@@ -203,6 +197,7 @@ def _date_text(period: Period) -> str:
 
 
 def _told(
+    unit: Unit,
     period: Period,
     value: str,
     share: float,
@@ -211,13 +206,13 @@ def _told(
     *,
     alarmed: bool = False,
 ) -> str:
-    spread = (high - low) / 2
+    spread = half_width(share, low, high)
     return message(
         _ANOMALOUS if alarmed else _PARTIAL if period.partial else _WHOLE,
         period=window(period.label),
         value=value,
-        share=percent(share, spread),
-        low=percent(low, spread),
-        high=percent(high, spread),
+        share=short(unit, share, spread),
+        low=short(unit, low, spread),
+        high=short(unit, high, spread),
         n=period.n,
     )

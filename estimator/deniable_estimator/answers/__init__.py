@@ -1,0 +1,56 @@
+"""Answers: what people read, one file for each kind, and here which tally is answered by which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from deniable import Scheme
+from deniable_collector.tally import Tally
+from deniable_estimator.analyses import analysis_of
+from deniable_estimator.analyses.base import Analysis, OracleAnalysis
+from deniable_estimator.answers import shares
+from deniable_estimator.answers.base import Answer
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.messages import message
+from deniable_estimator.statistics.participation import Participation
+from deniable_estimator.statistics.significance import Adjustment
+
+__all__ = ["MAKERS", "Answer", "answer_of", "combine"]
+
+Maker: TypeAlias = Callable[..., Answer]
+
+MAKERS: dict[type[Analysis[Any]], Maker] = {OracleAnalysis: shares.estimate}
+"""analysis, or what analyses have in common -> what makes an answer of a tally."""
+
+
+def answer_of(
+    tally: Tally,
+    scheme: Scheme,
+    candidates: Sequence[str] | None = None,
+    *,
+    level: float = 0.95,
+    adjust: Adjustment = "storey",
+    participation: Participation | None = None,
+) -> Answer:
+    """The answer of a tally of one scheme, with the arguments of `shares.estimate`.
+
+    Raises:
+        EstimateError: the tally does not belong to the scheme, or cannot be estimated.
+        ValueError: `level` is not between 0 and 1.
+    """
+    kind = type(analysis_of(scheme.mechanism))
+    make = next(MAKERS[each] for each in kind.__mro__ if each in MAKERS)
+    return make(tally, scheme, candidates, level=level, adjust=adjust, participation=participation)
+
+
+def combine(answers: Sequence[Answer]) -> Answer:
+    """One answer from those of several schemes of one metric, at the same level.
+
+    Raises:
+        EstimateError: there are none, or they answer different questions.
+    """
+    kinds = {(type(each), each.metric, each.level) for each in answers}
+    if len(kinds) != 1:
+        raise EstimateError(message("only answers of one metric, kind and level can be combined"))
+    return answers[0].combine(answers)

@@ -1,0 +1,180 @@
+"""Numbers of an answer as text: shares in percentage points, and numbers in a metric's unit."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from deniable_estimator.messages import message, sentence
+
+__all__ = ["SHARES", "NumberUnit", "ShareUnit", "Unit", "half_width", "points", "signed"]
+
+_MINUS = "\N{MINUS SIGN}"
+_OPEN = (message("no lower limit"), message("no upper limit"))
+"""How the end of an interval without a limit is written."""
+
+
+class Unit(ABC):
+    """How the numbers of a series are written.
+
+    Attributes:
+        changes_title: what stands over a chart of changes.
+        between: a change in a description, by `value`, `share`, `low` and `high`.
+        up, down: how a change is told, by `change`, `level`, `low` and `high`.
+        none: how it is told that there is none, by `no_change`, `level`, `low` and `high`.
+        uncertain: how a change is told that is not significant among several, by the same and
+            their `count`.
+    """
+
+    changes_title: str
+    between: str
+    up: str
+    down: str
+    none: str
+    uncertain: str
+
+    @property
+    @abstractmethod
+    def heading(self) -> tuple[str, str]:
+        """What stands over a column of such numbers, and the unit that stands below it."""
+
+    @abstractmethod
+    def text(self, number: float, spread: float) -> str:
+        """A number with the digits that its uncertainty allows, without its unit."""
+
+    def signed(self, number: float, spread: float) -> str:
+        """The same with its sign, also if that is a plus."""
+        text = self.text(number, spread)
+        return f"+{text}" if number > 0 and text.strip("0.") else text
+
+    def full(self, number: float, spread: float) -> str:
+        """The number with its unit."""
+        return self.text(number, spread)
+
+    def short(self, number: float, spread: float) -> str:
+        """The number with its unit, as pages write it."""
+        return self.full(number, spread)
+
+    def change(self, number: float, spread: float) -> str:
+        """The size of a change, as `up` and `down` take it."""
+        return self.full(number, spread)
+
+    @abstractmethod
+    def tick(self, level: float, step: float) -> str:
+        """A level of an axis whose levels are `step` apart."""
+
+    @abstractmethod
+    def least_span(self, highest: float) -> float:
+        """The least that an axis shows of numbers up to `highest`, so that noise of the last
+        digits is not drawn."""
+
+
+@dataclass(frozen=True)
+class ShareUnit(Unit):
+    """Shares of 1, written in percent; their differences are percentage points."""
+
+    changes_title = message("Changes in percentage points")
+    between = sentence("{value} {share}, between {low} and {high} points.")
+    up = sentence("up {change} points ({level:g} % CI {low} to {high})")
+    down = sentence("down {change} points ({level:g} % CI {low} to {high})")
+    none = sentence("{no_change} ({level:g} % CI {low} to {high} points)")
+    uncertain = sentence(
+        "{no_change} ({level:g} % CI {low} to {high} points; not significant among {count} values)"
+    )
+
+    @property
+    def heading(self) -> tuple[str, str]:
+        return "share", "%"
+
+    def text(self, number: float, spread: float) -> str:
+        decimals = 1
+        if 0 < spread < 0.001:
+            decimals = min(4, math.ceil(-math.log10(spread * 100)) + 1)
+        text = f"{number * 100:.{decimals}f}"
+        return (text.lstrip("-") if float(text) == 0 else text).replace("-", _MINUS)
+
+    def full(self, number: float, spread: float) -> str:
+        return f"{self.text(number, spread)} %"
+
+    def short(self, number: float, spread: float) -> str:
+        return f"{self.text(number, spread)}%"
+
+    def change(self, number: float, spread: float) -> str:
+        return self.text(number, spread)
+
+    def tick(self, level: float, step: float) -> str:
+        decimals = max(0, -math.floor(math.log10(step * 100) + 1e-9))
+        text = f"{level * 100:.{decimals}f}"
+        return (text.lstrip("-") if float(text) == 0 else text).replace("-", _MINUS) + "%"
+
+    def least_span(self, highest: float) -> float:
+        return 1e-4
+
+
+@dataclass(frozen=True)
+class NumberUnit(Unit):
+    """Numbers of a metric, in its unit if it has one."""
+
+    name: str | None = None
+
+    changes_title = message("Changes")
+    between = sentence("{value} {share}, between {low} and {high}.")
+    up = sentence("up {change} ({level:g} % CI {low} to {high})")
+    down = sentence("down {change} ({level:g} % CI {low} to {high})")
+    none = sentence("{no_change} ({level:g} % CI {low} to {high})")
+    uncertain = sentence(
+        "{no_change} ({level:g} % CI {low} to {high}; not significant among {count} numbers)"
+    )
+
+    @property
+    def heading(self) -> tuple[str, str]:
+        return "estimate", self.name or ""
+
+    def text(self, number: float, spread: float) -> str:
+        """Down to a tenth of the interval's half width, with at least two digits."""
+        if not math.isfinite(number):
+            return "unknown" if math.isnan(number) else _OPEN[number > 0]
+        size = abs(number)
+        step = spread if 0 < spread < math.inf else size
+        decimals = 2 - math.floor(math.log10(step)) - 1 if step > 0 else 0
+        if size > 0:
+            decimals = max(decimals, 1 - math.floor(math.log10(size)))
+        text = f"{round(number, decimals):,.{max(0, min(decimals, 12))}f}"
+        return (text.lstrip("-") if not text.strip("-0.,") else text).replace("-", _MINUS)
+
+    def full(self, number: float, spread: float) -> str:
+        text = self.text(number, spread)
+        return f"{text} {self.name}" if self.name and math.isfinite(number) else text
+
+    def tick(self, level: float, step: float) -> str:
+        decimals = max(0, -math.floor(math.log10(step) + 1e-9))
+        text = f"{level:,.{decimals}f}"
+        text = (text.lstrip("-") if not text.strip("-0.,") else text).replace("-", _MINUS)
+        return f"{text} {self.name}" if self.name else text
+
+    def least_span(self, highest: float) -> float:
+        return max(1e-6 * abs(highest), 1e-12)
+
+
+SHARES = ShareUnit()
+"""The unit of all shares."""
+
+
+def half_width(number: float, low: float, high: float) -> float:
+    """By how much a number is uncertain: half of its interval, or its longer side where the other
+    has no limit."""
+    if math.isfinite(low) and math.isfinite(high):
+        return (high - low) / 2
+    sides = [abs(end - number) for end in (low, high) if math.isfinite(end)]
+    return max(sides, default=abs(number))
+
+
+def points(difference: float, spread: float) -> str:
+    """A difference of shares in percentage points, with the digits that its uncertainty allows."""
+    return SHARES.text(difference, spread)
+
+
+def signed(difference: float, spread: float) -> str:
+    """The same with its sign, also if that is a plus."""
+    return SHARES.signed(difference, spread)

@@ -1,0 +1,21 @@
+"""What is particular to each kind of answer on the pages: one file and one partial template each,
+and here the list of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.shares import Shares
+from deniable_estimator.dashboard.kinds.base import Kind
+from deniable_estimator.dashboard.kinds.shares import SharesKind
+
+__all__ = ["KINDS", "kind_of"]
+
+KINDS: dict[type[Answer], Kind[Any]] = {Shares: SharesKind()}
+"""answer -> how pages show it."""
+
+
+def kind_of(answer: Answer) -> Kind[Any]:
+    """How pages show this answer."""
+    return KINDS[type(answer)]

@@ -1,0 +1,59 @@
+"""What a page shows of an answer, where that depends on the answer's kind."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, Generic, TypeVar
+
+from deniable import Metric
+from deniable_estimator.answers.base import Answer
+from deniable_estimator.dashboard.view import View
+
+__all__ = ["AnyAnswer", "Kind"]
+
+AnyAnswer = TypeVar("AnyAnswer", bound=Answer)
+
+
+class Kind(ABC, Generic[AnyAnswer]):
+    """The pages' view of one kind of answer.
+
+    Attributes:
+        template: the partial template of its part of a metric's page, with the macros `picture`,
+            `legend` and `numbers`; each takes what `parts` gives. `card` draws it small.
+    """
+
+    template: ClassVar[str]
+
+    @abstractmethod
+    def headline(self, answer: AnyAnswer) -> str:
+        """The answer in a sentence, over its chart."""
+
+    def unsound(self, answer: AnyAnswer) -> str | None:
+        """Why its numbers are not to be relied on, in a sentence; None if they are."""
+        return None
+
+    def attention(self, answer: AnyAnswer) -> Sequence[str]:
+        """What needs somebody's attention, on the card and on the metric's page."""
+        return ()
+
+    @abstractmethod
+    def parts(self, answer: AnyAnswer, view: View) -> dict[str, Any]:
+        """What its template draws on a metric's page."""
+
+    @abstractmethod
+    def picture(self, answer: AnyAnswer, view: View, limit: int) -> Any:
+        """The chart of a picture that leaves the page; `limit` is how many bars it may have."""
+
+    @abstractmethod
+    def card(self, answer: AnyAnswer) -> Any:
+        """The chart of a card of the overview."""
+
+    @abstractmethod
+    def over_time(self, answer: AnyAnswer, chosen: str | None) -> list[str]:
+        """The series that can be followed over time: the first is shown unless another one is
+        chosen."""
+
+    def asked(self, metric: Metric, shown: Sequence[str]) -> Sequence[str] | None:
+        """The candidates of which a trend must be estimated for that; None for those declared."""
+        return None

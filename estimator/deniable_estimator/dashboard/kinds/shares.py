@@ -1,0 +1,84 @@
+"""Shares on the pages: bars with their intervals, those below the noise folded away."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from deniable import Metric
+from deniable_estimator.answers.shares import Shares
+from deniable_estimator.dashboard import words
+from deniable_estimator.dashboard.charts import BarChart, bar_chart, folded_chart
+from deniable_estimator.dashboard.kinds.base import Kind
+from deniable_estimator.dashboard.table import table
+from deniable_estimator.dashboard.view import View
+
+__all__ = ["SharesKind"]
+
+_CHART_BARS = 40
+_NOISE_BARS = 20
+_CARD_BARS = 5
+_TABLE_LINES = 100
+"""How many values fit into a page of 100 KB; a link lists all."""
+_ALL_LINES = 10_000
+"""For longer lists, only the files contain every value."""
+_SMALL = 6
+"""How many values are offered to be seen over time."""
+
+
+class SharesKind(Kind[Shares]):
+    """How devices are spread over values."""
+
+    template = "kinds/shares.html"
+
+    def headline(self, answer: Shares) -> str:
+        return words.headline(answer)
+
+    def unsound(self, answer: Shares) -> str | None:
+        return words.impossible(answer) if answer.impossible.any() else None
+
+    def attention(self, answer: Shares) -> Sequence[str]:
+        sound = answer.n and not answer.impossible.any()
+        return (words.NOTHING_STANDS_OUT,) if sound and not answer.detected.any() else ()
+
+    def parts(self, answer: Shares, view: View) -> dict[str, Any]:
+        declared = view.order == "declared"
+        return {
+            "folded": folded_chart(
+                answer,
+                limit=_CHART_BARS,
+                noise_limit=_NOISE_BARS,
+                declared_order=declared,
+                normalized=view.shares == "normalized",
+            ),
+            "lines": table(
+                answer,
+                _ALL_LINES if view.lines == "all" else _TABLE_LINES,
+                declared_order=declared,
+            ),
+            "all_lines": _ALL_LINES,
+        }
+
+    def picture(self, answer: Shares, view: View, limit: int) -> BarChart:
+        return bar_chart(
+            answer,
+            limit=limit,
+            declared_order=view.order == "declared",
+            normalized=view.shares == "normalized",
+        )
+
+    def card(self, answer: Shares) -> BarChart:
+        return bar_chart(answer, limit=1 if answer.boolean else _CARD_BARS)
+
+    def over_time(self, answer: Shares, chosen: str | None) -> list[str]:
+        """The largest values, and the chosen one if it is known; of a boolean "true" alone."""
+        if answer.boolean:
+            return ["true"]
+        largest = [answer.values[i] for i in answer.order[:_SMALL]]
+        if chosen in answer.values and chosen not in largest:
+            largest[-1] = chosen
+        return largest
+
+    def asked(self, metric: Metric, shown: Sequence[str]) -> Sequence[str] | None:
+        """Of many values only those that are shown need be estimated."""
+        return None if metric.values == ("true", "false") else shown
