@@ -46,6 +46,7 @@ from deniable.mechanisms.base import (
 from deniable.mechanisms.number_range import TOP, NumberRange
 from deniable.mechanisms.numeric import Numeric, Span, check_range
 from deniable.mechanisms.projective_geometry import ProjectiveGeometry, points
+from deniable.mechanisms.sliding_window import MAX_COLUMNS as WINDOW_COLUMNS
 from deniable.mechanisms.sliding_window import SlidingWindow
 from deniable.mechanisms.subset_selection import SubsetSelection
 from deniable.randomness import Bits, system_bits
@@ -220,14 +221,7 @@ class HierarchicalHistogram(Numeric):
         thresholds = check_integers(cls.name, rest, "thresholds", 1, ONE - 1)
         if not len(orders) == len(dimensions) == len(thresholds) == len(weights):
             raise SchemeError(f"{cls.name}: orders, dimensions, thresholds and weights differ")
-        ours = ("weights", "orders", "dimensions", "thresholds")
-        rest = {key: rest[key] for key in rest if key not in ours}
-        window = None
-        if rest:
-            unknown = sorted(key for key in rest if not key.startswith(_MEAN))
-            check_parameters(cls.name, dict.fromkeys(unknown))
-            own = {key.removeprefix(_MEAN): rest[key] for key in rest}
-            window = SlidingWindow.from_parameters({**range.parameters(), **own})
+        window = _window(range, {key: rest[key] for key in rest if key not in _LISTS})
         levels = tuple(
             Level(*each)
             for each in zip(_nodes(len(orders)), orders, dimensions, thresholds, strict=True)
@@ -243,8 +237,12 @@ class HierarchicalHistogram(Numeric):
             "thresholds": [level.threshold for level in self.levels],
         }
         if self.mean is not None:
-            own = self.mean.parameters()
-            ours |= {_MEAN + key: own[key] for key in own if key not in self.range.parameters()}
+            ours |= {
+                "mean_columns": self.mean.columns,
+                "mean_width": self.mean.width,
+                "mean_threshold": self.mean.threshold,
+                "mean_levels": list(self.mean.levels),
+            }
         return ours
 
     def cell(self, position: int) -> int:
@@ -288,8 +286,8 @@ class HierarchicalHistogram(Numeric):
         return tuple(spans)
 
 
-_MEAN = "mean_"
-"""What the names of the last row's parameters begin with."""
+_LISTS = ("weights", "orders", "dimensions", "thresholds")
+"""The parameters that have a number for each level."""
 
 
 def _nodes(height: int) -> list[int]:
@@ -309,3 +307,19 @@ def _edges(numbers: NumberRange, cells: int) -> tuple[int, ...]:
         return tuple(min(TOP, (place << 30) // parts) for place in range(inner + 1))
     cuts = ((place * parts) // inner for place in range(inner + 1))
     return tuple((cut << 30) // parts for cut in cuts)
+
+
+def _window(numbers: NumberRange, parameters: Mapping[str, Any]) -> SlidingWindow | None:
+    """The last row's mechanism out of the parameters that are left; None if there are none."""
+    if not any(key.startswith("mean_") for key in parameters):
+        check_parameters(HierarchicalHistogram.name, parameters)
+        return None
+    levels = check_integers(HierarchicalHistogram.name, parameters, "mean_levels", 0, TOP)
+    columns, width, threshold = check_parameters(
+        HierarchicalHistogram.name,
+        {key: parameters[key] for key in parameters if key != "mean_levels"},
+        mean_columns=(2, WINDOW_COLUMNS),
+        mean_width=(1, WINDOW_COLUMNS - 1),
+        mean_threshold=(1, ONE - 1),
+    )
+    return SlidingWindow(numbers, columns, width, threshold, levels)
