@@ -38,7 +38,7 @@ from deniable.mechanisms.base import (
     check_parameters,
 )
 from deniable.mechanisms.level import MAX_COLUMNS, Level
-from deniable.mechanisms.number_range import TOP, NumberRange
+from deniable.mechanisms.number_range import BELOW, TOP, NumberRange
 from deniable.mechanisms.numeric import Numeric, Span, check_range
 from deniable.mechanisms.sliding_window import MAX_COLUMNS as WINDOW_COLUMNS
 from deniable.mechanisms.sliding_window import SlidingWindow
@@ -193,18 +193,21 @@ class HierarchicalHistogram(Numeric):
             return self.mean.favoured(within)
         oracle, shift = self._oracles[report.row], self._shifts[report.row]
         nodes = self.levels[report.row].nodes
-        likelihoods = [oracle.likelihood(within, node) for node in range(nodes)]
-        most = max(likelihoods)
         # The first cell is everything below the first edge, and the last everything from the last.
-        starts, ends = (-1, *self.edges), (*(edge - 1 for edge in self.edges), TOP)
+        starts, ends = (BELOW, *self.edges), (*(edge - 1 for edge in self.edges), TOP)
+        likelihoods = {
+            Span(starts[node << shift], ends[((node + 1) << shift) - 1]): oracle.likelihood(
+                within, node
+            )
+            for node in range(nodes)
+        }
+        filled = [span for span in likelihoods if span.first <= span.last]
+        most = max(likelihoods[span] for span in filled)
         spans: list[Span] = []
-        for node, likelihood in enumerate(likelihoods):
-            first, last = starts[node << shift], ends[((node + 1) << shift) - 1]
-            if likelihood < most or first > last:
-                continue
-            if spans and spans[-1].last == first - 1:
-                first = spans.pop().first
-            spans.append(Span(first, last))
+        for first, last in filled:
+            if likelihoods[Span(first, last)] == most:
+                joined = bool(spans) and spans[-1].last == first - 1
+                spans.append(Span(spans.pop().first if joined else first, last))
         return tuple(spans)
 
 

@@ -93,6 +93,11 @@ class Number(MetricType):
     unit: str | None = None
     cells: int = CELLS
 
+    @property
+    def domain(self) -> str:
+        unit = "" if self.unit is None else f" {self.unit}"
+        return f"{self.range.low} to {self.range.high}{unit}"
+
     @classmethod
     def read(cls, table: Table) -> Self | None:
         settings = table.settings
