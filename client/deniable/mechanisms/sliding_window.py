@@ -44,10 +44,13 @@ from deniable.mechanisms.number_range import TOP, NumberRange
 from deniable.mechanisms.numeric import Numeric, Span, check_range
 from deniable.randomness import Bits, below, coin, system_bits
 
-__all__ = ["COLUMNS", "SlidingWindow"]
+__all__ = ["COLUMNS", "NEAR_OPTIMUM", "SlidingWindow"]
 
 COLUMNS = 64
 """The columns of a design: twice as many gain less than 1 % up to epsilon 5."""
+
+NEAR_OPTIMUM = 5.0
+"""Up to this epsilon the worst variance is within 2 % of the least."""
 
 MAX_COLUMNS = 256
 """The scores take a linear system with a quarter to half as many unknowns."""
