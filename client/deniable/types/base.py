@@ -15,10 +15,11 @@ from deniable.randomness import Bits, below
 
 __all__ = ["Aggregate", "MetricType", "Table", "Value"]
 
-Value: TypeAlias = bool | str
-"""What `record` takes: a bool for a boolean metric, a string for a category or string."""
+Value: TypeAlias = bool | str | int | float
+"""What `record` takes: a bool for a boolean metric, a string for a category or string, an int or
+float for a number."""
 
-Aggregate: TypeAlias = Literal["last", "first", "any", "max"]
+Aggregate: TypeAlias = Literal["last", "first", "any", "max", "min", "sum", "count", "mean"]
 
 
 @dataclass(frozen=True)
@@ -56,11 +57,21 @@ class MetricType(ABC):
     needs_candidates: ClassVar[bool] = False
     values: tuple[str, ...] = ()
 
+    @property
+    def domain(self) -> str:
+        """The values in a few words, for tables: how many there are."""
+        return f"{len(self.values):,}" if self.values else "open"
+
     @classmethod
     def read(cls, table: Table) -> Self | None:
         """The type as a metric's table declares it; mistakes are reported there. None where no
         mechanism can be designed for what it holds."""
         return cls()
+
+    @classmethod
+    @abstractmethod
+    def mechanisms(cls, *, memoize: bool) -> tuple[str, ...]:
+        """What `mechanism = "..."` may say, with memos or without; nothing if there are none."""
 
     @abstractmethod
     def normalize(self, value: Value) -> str:
@@ -73,6 +84,10 @@ class MetricType(ABC):
     def stands_in(self, text: str, value: Value) -> bool:
         """Whether a normalized text stands for a value that is not declared."""
         return False
+
+    def begin(self, aggregate: Aggregate, text: str) -> str:
+        """A window's value after its first record, `text`."""
+        return text
 
     def merge(self, aggregate: Aggregate, value: str, text: str, records: int, bits: Bits) -> str:
         """A window's value after one more record, `text`: the `records`-th, from 2 on."""
@@ -113,6 +128,11 @@ class MetricType(ABC):
     def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> str:
         """Why `auto` takes what it takes, as the beginning of a sentence; `memo_epsilon` is None
         without memory."""
+
+    def reread(self, before: MetricType) -> str | None:
+        """What an edit of the type changes in the meaning of its values although the scheme stays,
+        so that values of both are added up; None if nothing."""
+        return None
 
     def loss(self, mechanism: Mechanism[Any], epsilon: float) -> float | None:
         """The mechanism's total variance over the least possible; None where that is not known."""
