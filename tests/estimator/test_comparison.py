@@ -16,9 +16,11 @@ from deniable import Registry, Scheme
 from deniable.mechanisms import design
 from deniable_collector.stores.base import Store
 from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.answers.change import NO_CHANGE
 from deniable_estimator.answers.shares import Shares, estimate
+from deniable_estimator.answers.units import points
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.questions.comparison import NO_CHANGE, compare, has_memory, points
+from deniable_estimator.questions.comparison import compare, has_memory
 from deniable_estimator.statistics.intervals import Noise
 
 VALUES = tuple(f"v{i}" for i in range(50))

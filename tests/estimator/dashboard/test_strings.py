@@ -101,14 +101,14 @@ class Slow:
         return DECODE(*arguments, **options)  # type: ignore[arg-type]
 
 
-DECODE = reading.estimate
+DECODE = reading.answer_of
 
 
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch, app: Flask) -> Iterator[Slow]:
     """The estimator, at a pace that the test sets; and people who wait a moment only."""
     slow = Slow()
-    monkeypatch.setattr(reading, "estimate", slow)
+    monkeypatch.setattr(reading, "answer_of", slow)
     monkeypatch.setattr("deniable_estimator.dashboard.source.PAGE_PATIENCE", 0.01)
     monkeypatch.setattr("deniable_estimator.dashboard.source.FILE_PATIENCE", 0.02)
     yield slow
