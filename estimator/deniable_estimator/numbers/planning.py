@@ -96,7 +96,7 @@ def worst_window_noise(window: SlidingWindow) -> float:
 
 
 def tree_variances(mechanism: HierarchicalHistogram) -> TreeVariances:
-    """The exact variances of the noise, with the shares of devices that each row is meant to get."""
+    """The exact variances of the noise, with the rows' declared shares of devices."""
     table = scores(mechanism)
     part = 1.0 if mechanism.mean is None else 1 - MEAN_SHARE
     edges = table.planned_edges()

@@ -4,7 +4,7 @@ A fake does not randomize: it sends the well-formed report that moves the estima
 where it counts most. Let a fraction b of all reports be fake.
 
 **Mean**, sliding window: a report of column j counts as a_j, so fakes alone would show the largest
-score A, and the mean rises by exactly b (A - mean). It falls by as much below, as -A is a score too.
+score A, and the mean rises by exactly b (A - mean). -A is a score too, for fakes that lower it.
 
 **Distribution**: for a question W, a report of column y in row l scores Z_l(y)
 (`deniable_estimator.numbers.scores`). Let n_l of the n reports of honest devices be in row l, with
