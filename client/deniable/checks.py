@@ -11,8 +11,10 @@ __all__ = [
     "MAX_DEVICES",
     "MIN_SAMPLE_RATE",
     "Check",
+    "bound",
     "count",
     "day",
+    "flag",
     "is_number",
     "one_of",
     "positive",
@@ -70,6 +72,21 @@ def rate(value: Any) -> str | None:
     if not is_number(value) or not MIN_SAMPLE_RATE <= value <= 1:
         return f"must be a number above 0 and at most 1, and not below {MIN_SAMPLE_RATE:g}"
     return None
+
+
+def bound(value: Any) -> str | None:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        try:
+            # A whole number that is no float would move without a word.
+            if math.isfinite(float(value)) and float(value) == value:
+                return None
+        except OverflowError:
+            pass
+    return "must be a finite number of 64 bits"
+
+
+def flag(value: Any) -> str | None:
+    return None if isinstance(value, bool) else "must be true or false"
 
 
 def is_number(value: Any) -> bool:

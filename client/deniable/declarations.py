@@ -19,20 +19,12 @@ from deniable.keys import (
     SCHEME_KEYS,
     TOP_KEYS,
 )
-from deniable.mechanisms import (
-    DESIGNS,
-    MAX_MEMO_EPSILON,
-    MEMOIZED_DESIGNS,
-    MEMOIZED_STRING_DESIGNS,
-    STRING_DESIGNS,
-    names,
-    require_name,
-)
+from deniable.mechanisms import MAX_MEMO_EPSILON
 from deniable.metric import Metric
 from deniable.problem import Problem
 from deniable.toml_lines import Path as KeyPath
 from deniable.toml_lines import line_of
-from deniable.types import TYPES, MetricType, Table
+from deniable.types import TYPES, Boolean, MetricType, Table
 
 __all__ = ["SCHEMA", "Declarations"]
 
@@ -194,24 +186,36 @@ class Declarations:
         """Whether there is such a mechanism, for this type and with or without memory."""
         name, place = settings.get("mechanism"), (*path, "mechanism")
         memoize = settings.get("longitudinal") == "memoize"
+        if kind is not None and memoize and not kind.mechanisms(memoize=True):
+            self.report(
+                (*path, "longitudinal"),
+                f"is memoize, but a {kind.name} has no memos: each report is fresh. Set "
+                'longitudinal = "fresh", and bound the reports by lifetime_epsilon',
+            )
+            return
         if not isinstance(name, str) or KEYS["mechanism"](name):
             return
-        if memoize and name in {*DESIGNS, *STRING_DESIGNS}:
+        with_memos, without = (
+            {each for known in TYPES.values() for each in known.mechanisms(memoize=either)}
+            for either in (True, False)
+        )
+        if memoize and name in without - with_memos:
             self.report(
                 place,
                 f'is {name}, which has no memos: set longitudinal = "fresh", or remove it',
             )
-        elif not memoize and name in {*MEMOIZED_DESIGNS, *MEMOIZED_STRING_DESIGNS}:
+        elif not memoize and name in with_memos - without:
             self.report(
                 place, f'is {name}, which has memos: set longitudinal = "memoize", or remove it'
             )
-        elif kind is not None or name not in names(closed=False, memoize=memoize):
+        elif kind is not None or name not in (with_memos if memoize else without):
             # Of an unknown type the names for a closed domain are listed.
-            closed = kind is None or not kind.needs_candidates
-            try:
-                require_name(name, closed=closed, memoize=memoize)
-            except SchemeError as error:
-                self.report(place, str(error))
+            known = (kind or Boolean).mechanisms(memoize=memoize)
+            if name not in known:
+                self.report(
+                    place,
+                    f"there is no mechanism {name!r} here: choose one of {', '.join(known)}",
+                )
 
     @staticmethod
     def _can_design(settings: Mapping[str, Any], good: Mapping[str, Any]) -> bool:

@@ -127,10 +127,10 @@ def _is_open(
 
 def _merge(record: Record, entry: tuple[str, int] | None, bits: Bits) -> tuple[str, int]:
     """The window's value after one more record, and how many records it stands for."""
-    if entry is None:
-        return record.text, 1
-    value, records = entry[0], entry[1] + 1
     metric = record.metric
+    if entry is None:
+        return metric.type.begin(metric.aggregate, record.text), 1
+    value, records = entry[0], entry[1] + 1
     return metric.type.merge(metric.aggregate, value, record.text, records, bits), records
 
 

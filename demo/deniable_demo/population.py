@@ -98,4 +98,4 @@ def draw(size: int) -> Population:
 
 
 def _text(value: Value) -> str:
-    return str(value).lower() if isinstance(value, bool) else value
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -15,20 +15,20 @@ import pytest
 from click.testing import CliRunner
 
 from deniable import Metric, windows
+from deniable.checks import MAX_DEVICES, MIN_SAMPLE_RATE
 from deniable.commands import lint
-from deniable.types.category import MAX_VALUES, SCHEMA, Declarations
+from deniable.declarations import SCHEMA, Declarations
 from deniable.forecast import reports_to_detect
 from deniable.keys import (
     DEFAULTS,
     KEYS,
-    MAX_DEVICES,
     MAX_LIFETIME_EPSILON,
-    MIN_SAMPLE_RATE,
     REQUIRED,
     TOP_KEYS,
 )
 from deniable.mechanisms import MAX_EPSILON, MAX_MEMO_EPSILON, design, names
-from deniable.metric import AGGREGATES, LONGITUDINAL, TYPES
+from deniable.metric import LONGITUDINAL
+from deniable.types import MAX_VALUES, TYPES
 from deniable.value_list import MAX_VALUE_BYTES
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -81,7 +81,7 @@ def test_every_default_is_that_of_the_code() -> None:
     [
         ("type", TYPES),
         ("window", windows.KINDS),
-        ("aggregate", sorted({each for choices in AGGREGATES.values() for each in choices})),
+        ("aggregate", sorted({each for kind in TYPES.values() for each in kind.aggregates})),
         ("longitudinal", LONGITUDINAL),
         ("epsilon", [f"{MAX_EPSILON:g}"]),
         ("lifetime_epsilon", [f"{MAX_LIFETIME_EPSILON:,.0f}"]),

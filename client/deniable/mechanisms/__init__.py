@@ -20,6 +20,7 @@ from deniable.mechanisms.base import (
     Memoizing,
     MemoizingOracle,
     Packing,
+    Parameters,
     Report,
     Row,
     check_epsilon,
@@ -39,10 +40,14 @@ from deniable.mechanisms.count_mean_sketch import CountMeanSketch, HadamardCount
 from deniable.mechanisms.hadamard_response import HadamardResponse
 from deniable.mechanisms.hashed import Hashed
 from deniable.mechanisms.hashed_projective_geometry import HashedProjectiveGeometry
+from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram, Level
 from deniable.mechanisms.memoized_local_hashing import MemoizedLocalHashing
 from deniable.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
+from deniable.mechanisms.number_range import TOP, NumberRange
+from deniable.mechanisms.numeric import Numeric, Span
 from deniable.mechanisms.projective_geometry import ProjectiveGeometry
 from deniable.mechanisms.rappor import BasicRappor, OneTimeRappor, Rappor, Rounds
+from deniable.mechanisms.sliding_window import SlidingWindow
 from deniable.mechanisms.subset_selection import SubsetSelection
 from deniable.mechanisms.unary_encoding import UnaryEncoding
 
@@ -55,6 +60,7 @@ __all__ = [
     "MEMOIZED_DESIGNS",
     "MEMOIZED_STRING_DESIGNS",
     "STRING_DESIGNS",
+    "TOP",
     "BasicRappor",
     "Bloom",
     "Cell",
@@ -66,18 +72,25 @@ __all__ = [
     "HadamardResponse",
     "Hashed",
     "HashedProjectiveGeometry",
+    "HierarchicalHistogram",
+    "Level",
     "Mechanism",
     "MemoizedLocalHashing",
     "MemoizedSubsetSelection",
     "Memoizing",
     "MemoizingOracle",
+    "NumberRange",
+    "Numeric",
     "OneTimeRappor",
     "Packing",
+    "Parameters",
     "ProjectiveGeometry",
     "Rappor",
     "Report",
     "Rounds",
     "Row",
+    "SlidingWindow",
+    "Span",
     "SubsetSelection",
     "UnaryEncoding",
     "design",
@@ -143,6 +156,8 @@ _CLASSES: dict[str, type[Mechanism[Any]]] = {
         BasicRappor,
         Rappor,
         OneTimeRappor,
+        SlidingWindow,
+        HierarchicalHistogram,
     )
 }
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeAlias, TypeVar, cast
 
 from deniable.errors import SchemeError
 from deniable.exact import exp_below, log_above
@@ -32,9 +32,11 @@ __all__ = [
     "Memoizing",
     "MemoizingOracle",
     "Packing",
+    "Parameters",
     "Report",
     "Row",
     "check_epsilon",
+    "check_integers",
     "check_memo_epsilon",
     "check_parameters",
     "check_size",
@@ -54,7 +56,11 @@ MAX_MEMO_EPSILON = 20.0
 """The largest epsilon of a memo: at e**20 all but one memo in 10**8 are the true value."""
 
 Item = TypeVar("Item", int, str)
-"""What a mechanism randomizes: an index into a closed domain, or a string."""
+"""What a mechanism randomizes: an index into a closed domain, a position in a range of numbers,
+or a string."""
+
+Parameters: TypeAlias = Mapping[str, int | str | list[int]]
+"""What fixes a mechanism, as a scheme publishes it."""
 
 
 class Packing(StrEnum):
@@ -138,8 +144,8 @@ class Mechanism(ABC, Generic[Item]):
         """
 
     @abstractmethod
-    def parameters(self) -> dict[str, int | str]:
-        """Everything that fixes the channel, as integers (and salts as text)."""
+    def parameters(self) -> Parameters:
+        """Everything that fixes the channel: integers, lists of them, and texts (salts, bounds)."""
 
     @abstractmethod
     def randomize(self, item: Item, bits: Bits = system_bits) -> Report:
@@ -179,6 +185,10 @@ class FrequencyOracle(Mechanism[Item]):
     p: Fraction
     q: Fraction
     size: int | None
+
+    @abstractmethod
+    def parameters(self) -> dict[str, int | str]:
+        """Everything that fixes the channel, as integers (and salts as text)."""
 
     @abstractmethod
     def support(self, item: Item) -> Iterator[Cell]:
@@ -336,3 +346,21 @@ def check_parameters(
             )
         checked.append(value)
     return checked
+
+
+def check_integers(
+    mechanism: str, parameters: Mapping[str, Any], name: str, lowest: int, highest: int
+) -> tuple[int, ...]:
+    """The named list of integers out of `parameters`, each from `lowest` to `highest`.
+
+    Raises:
+        SchemeError: it is missing, no list of integers, or one of them is out of range.
+    """
+    values = parameters.get(name)
+    if not isinstance(values, list) or not all(
+        type(each) is int and lowest <= each <= highest for each in values
+    ):
+        raise SchemeError(
+            f"{mechanism}: {name} must be a list of integers from {lowest} to {highest}"
+        )
+    return tuple(values)

@@ -130,7 +130,7 @@ class ProjectiveGeometry(FrequencyOracle[int]):
         """
         odds = exp_below(epsilon)
         found = [
-            cls._calibrated(size, order, dimension, odds)
+            cls.calibrated(size, order, dimension, odds)
             for order, dimension in _spaces(least, most, odds)
         ]
         if not found:
@@ -138,7 +138,8 @@ class ProjectiveGeometry(FrequencyOracle[int]):
         return min(found, key=lambda mechanism: (cost(mechanism), mechanism.messages))
 
     @classmethod
-    def _calibrated(cls, size: int | None, order: int, dimension: int, odds: Fraction) -> Self:
+    def calibrated(cls, size: int | None, order: int, dimension: int, odds: Fraction) -> Self:
+        """The space with its threshold rounded down, so that `odds` are never exceeded."""
         messages, near = points(order, dimension), points(order, dimension - 1)
         threshold = math.floor(ONE * odds * near / (odds * near + messages - near))
         return cls(size or messages, order, dimension, threshold)

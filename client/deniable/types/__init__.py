@@ -9,6 +9,7 @@ from __future__ import annotations
 from deniable.types.base import Aggregate, MetricType, Table, Value
 from deniable.types.boolean import Boolean
 from deniable.types.category import MAX_VALUES, Category
+from deniable.types.number import Number
 from deniable.types.string import String
 
 __all__ = [
@@ -18,9 +19,12 @@ __all__ = [
     "Boolean",
     "Category",
     "MetricType",
+    "Number",
     "String",
     "Table",
     "Value",
 ]
 
-TYPES: dict[str, type[MetricType]] = {each.name: each for each in (Boolean, Category, String)}
+TYPES: dict[str, type[MetricType]] = {
+    each.name: each for each in (Boolean, Category, String, Number)
+}

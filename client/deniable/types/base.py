@@ -15,10 +15,11 @@ from deniable.randomness import Bits, below
 
 __all__ = ["Aggregate", "MetricType", "Table", "Value"]
 
-Value: TypeAlias = bool | str
-"""What `record` takes: a bool for a boolean metric, a string for a category or string."""
+Value: TypeAlias = bool | str | int | float
+"""What `record` takes: a bool for a boolean metric, a string for a category or string, an int or
+float for a number."""
 
-Aggregate: TypeAlias = Literal["last", "first", "any", "max"]
+Aggregate: TypeAlias = Literal["last", "first", "any", "max", "min", "sum", "count", "mean"]
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,11 @@ class MetricType(ABC):
         mechanism can be designed for what it holds."""
         return cls()
 
+    @classmethod
+    @abstractmethod
+    def mechanisms(cls, *, memoize: bool) -> tuple[str, ...]:
+        """What `mechanism = "..."` may say, with memos or without; nothing if there are none."""
+
     @abstractmethod
     def normalize(self, value: Value) -> str:
         """The text that a recorded value waits as, until its window ends.
@@ -73,6 +79,10 @@ class MetricType(ABC):
     def stands_in(self, text: str, value: Value) -> bool:
         """Whether a normalized text stands for a value that is not declared."""
         return False
+
+    def begin(self, aggregate: Aggregate, text: str) -> str:
+        """A window's value after its first record, `text`."""
+        return text
 
     def merge(self, aggregate: Aggregate, value: str, text: str, records: int, bits: Bits) -> str:
         """A window's value after one more record, `text`: the `records`-th, from 2 on."""

@@ -12,6 +12,7 @@ from deniable.mechanisms import (
     choice,
     design,
     design_memoized,
+    names,
 )
 from deniable.types.base import MetricType
 
@@ -20,6 +21,10 @@ __all__ = ["Closed"]
 
 class Closed(MetricType):
     """A type with a list of values: mechanisms know them by their places in it."""
+
+    @classmethod
+    def mechanisms(cls, *, memoize: bool) -> tuple[str, ...]:
+        return names(closed=True, memoize=memoize)
 
     def item(self, text: str, mechanism: Mechanism[Any]) -> int | str:
         index = self.places[text]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from deniable.mechanisms import Mechanism, Memoizing, design_memoized, design_string
+from deniable.mechanisms import Mechanism, Memoizing, design_memoized, design_string, names
 from deniable.types.base import MetricType, Value
 from deniable.value_list import value_text
 
@@ -22,6 +22,10 @@ class String(MetricType):
         ("values", "values_file"), "its candidates are named when it is estimated"
     )
     needs_candidates = True
+
+    @classmethod
+    def mechanisms(cls, *, memoize: bool) -> tuple[str, ...]:
+        return names(closed=False, memoize=memoize)
 
     def normalize(self, value: Value) -> str:
         if not isinstance(value, str):

@@ -1,0 +1,311 @@
+"""Hierarchical histogram: the cell of a number, told at one of several resolutions.
+
+The range is cut into d = 4**h cells, of which the first holds what is below `low` and the last what
+is at or above `high`. Level l = 1 to h joins them to m = 4**l nodes of equal numbers of cells. The
+device draws a level, whatever its value is, and reports the node that its value falls into, with
+the whole epsilon (Cormode, Kulkarni and Srivastava, VLDB 2019, with four children a node). Each
+level is one row, and has a mechanism of its own for its nodes: plain randomized response, or
+projective geometry, whichever has less variance. Both give a node s of the K columns, and any two
+nodes share lam of them::
+
+    p = P / 2**53                       the chance of a column that the node owns
+    q = p lam / s + (1-p) (s-lam) / (K-s)   the chance of one that a given other node owns
+    e**epsilon = P (K-s) / [(2**53 - P) s]          of one level; the largest of all counts
+
+The chance of a level is its weight, in sixteenths; the last levels have more as they have more
+nodes. If the mean is asked for as well, a last row is a sliding window: 1 of 4 devices reports it,
+and the weights hold for the others.
+
+Shares of cells, sums of them and quantiles follow by least squares over the levels, without bias.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import count
+from typing import Any, ClassVar, Self
+
+from deniable.errors import SchemeError
+from deniable.exact import exp_below
+from deniable.mechanisms.base import (
+    ONE,
+    FrequencyOracle,
+    Packing,
+    Parameters,
+    Report,
+    Row,
+    check_epsilon,
+    check_integers,
+    check_parameters,
+    total_variance,
+)
+from deniable.mechanisms.number_range import TOP, NumberRange
+from deniable.mechanisms.numeric import Numeric, Span, check_range
+from deniable.mechanisms.projective_geometry import ProjectiveGeometry, points
+from deniable.mechanisms.sliding_window import SlidingWindow
+from deniable.mechanisms.subset_selection import SubsetSelection
+from deniable.randomness import Bits, system_bits
+
+__all__ = ["CELLS", "MAX_COLUMNS", "HierarchicalHistogram", "Level"]
+
+CELLS = 256
+"""The cells of a design that does not say another number."""
+
+MAX_COLUMNS = 4096
+"""The most columns of one level."""
+
+_ORDERS = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61)
+"""The spaces that are compared. The best one has about e**epsilon + 1; where that is more than
+61, randomized response is better."""
+
+_NEAR = Fraction(101, 100)
+"""Fewer columns are taken if they cost no more than this times the least variance."""
+
+_WEIGHTS: dict[int, tuple[int, ...]] = {
+    1: (16,),
+    2: (7, 9),
+    3: (4, 5, 7),
+    4: (3, 4, 4, 5),
+    5: (2, 3, 3, 3, 5),
+}
+"""The sixteenths of the devices at each level, by the number of levels."""
+
+_MEAN_SHARE = 4
+"""One of so many devices reports for the mean, if that is asked for as well."""
+
+
+@dataclass(frozen=True, order=True)
+class Level:
+    """One resolution: `nodes` nodes, of which each owns `owned` of `columns` columns.
+
+    Attributes:
+        order, dimension: the space PG(dimension - 1, order) whose points are the columns, and
+            whose first points are the nodes; 0 and 1 for plain randomized response.
+        threshold: P, the chance of an owned column, out of 2**53.
+    """
+
+    nodes: int
+    order: int
+    dimension: int
+    threshold: int
+
+    @property
+    def columns(self) -> int:
+        """K: how many columns there are."""
+        return points(self.order, self.dimension) if self.order else self.nodes
+
+    @property
+    def owned(self) -> int:
+        """s: how many columns a node owns."""
+        return points(self.order, self.dimension - 1) if self.order else 1
+
+    @property
+    def shared(self) -> int:
+        """lam: how many columns any two nodes both own."""
+        return points(self.order, self.dimension - 2) if self.order else 0
+
+    @cached_property
+    def oracle(self) -> FrequencyOracle[int]:
+        """The mechanism for the nodes; its cells are the columns that a node owns.
+
+        Raises:
+            SchemeError: the parameters make none.
+        """
+        if self.order:
+            return ProjectiveGeometry(self.nodes, self.order, self.dimension, self.threshold)
+        if self.dimension != 1:
+            raise SchemeError(f"randomized response has dimension 1, not {self.dimension}")
+        return SubsetSelection(self.nodes, 1, self.threshold)
+
+    @classmethod
+    def design(cls, nodes: int, epsilon: float) -> Self:
+        """Few columns among those of least total variance at `epsilon`."""
+        odds = exp_below(epsilon)
+        plain = SubsetSelection.design(nodes, epsilon, k=1)
+        level = cls(nodes, 0, 1, plain.threshold)
+        found = [(total_variance(plain.p, plain.q, nodes), nodes, level)]
+        for order in _ORDERS:
+            dimension = next(each for each in count(2) if points(order, each) >= nodes)
+            if points(order, dimension) > MAX_COLUMNS:
+                continue
+            space = ProjectiveGeometry.calibrated(nodes, order, dimension, odds)
+            cost = total_variance(space.p, space.q, nodes)
+            found.append((cost, space.messages, cls(nodes, order, dimension, space.threshold)))
+        limit = min(found)[0] * _NEAR
+        return min((columns, level) for cost, columns, level in found if cost <= limit)[1]
+
+
+class HierarchicalHistogram(Numeric):
+    """The levels of a hierarchy over `cells` = 4**height cells, one row each.
+
+    Attributes:
+        height: the number of levels.
+        levels: from 4 nodes to as many as there are cells.
+        weights: the sixteenths of the devices at each level.
+        edges: `cells` - 1 positions, from 0 to 2**30. Cell j begins at edge j - 1 and ends before
+            edge j. Where whole numbers have a cell each and cells are left over, the last edges
+            are all 2**30, and nothing falls between them.
+        mean: the sliding window of the last row, or None.
+
+    Raises:
+        SchemeError: no level, other levels or weights than these, a mechanism of a level that
+            there is not, or a mean of another range.
+    """
+
+    name: ClassVar[str] = "hierarchical_histogram"
+
+    def __init__(
+        self,
+        range: NumberRange,
+        levels: tuple[Level, ...],
+        weights: tuple[int, ...],
+        mean: SlidingWindow | None = None,
+    ) -> None:
+        height = len(levels)
+        if height not in _WEIGHTS:
+            raise SchemeError(f"{self.name}: there must be from 1 to {len(_WEIGHTS)} levels")
+        if [level.nodes for level in levels] != _nodes(height):
+            raise SchemeError(f"{self.name}: level l must have 4**l nodes")
+        if len(weights) != height or min(weights) < 1 or sum(weights) != 16:
+            raise SchemeError(f"{self.name}: weights must be {height} sixteenths, 16 in all")
+        self.range, self.levels, self.weights, self.mean = range, levels, weights, mean
+        self.height, self.cells = height, 4**height
+        self.edges = _edges(range, self.cells)
+        self._oracles = tuple(level.oracle for level in levels)
+        if max(oracle.rows[0].width for oracle in self._oracles) > MAX_COLUMNS:
+            raise SchemeError(f"{self.name}: a level may have {MAX_COLUMNS} columns at most")
+        mechanisms = (*self._oracles, *(() if mean is None else (mean,)))
+        self.rows = tuple(Row(each.rows[0].width, Packing.INDEX) for each in mechanisms)
+        self.odds = max(each.odds for each in mechanisms)
+        # A cell, shifted by so many bits, is the node of a level.
+        self._shifts = [2 * each for each, _ in enumerate(levels)][::-1]
+        # A row for each number of 4 or 6 random bits.
+        self._draws = [row for row, weight in enumerate(weights) for row in [row] * weight]
+        if mean is not None:
+            self._draws = self._draws * (_MEAN_SHARE - 1) + [height] * 16
+        self._draw_bits = len(self._draws).bit_length() - 1
+
+    @classmethod
+    def design(
+        cls, range: NumberRange, epsilon: float, cells: int = CELLS, mean: bool = False
+    ) -> Self:
+        """The hierarchy over `cells` cells (a power of 4), each level within `epsilon`.
+
+        Whole numbers take fewer cells, if these are enough for one each.
+
+        Raises:
+            SchemeError: there is no hierarchy over so many cells.
+        """
+        check_epsilon(epsilon)
+        heights = [height for height in _WEIGHTS if 4**height <= cells]
+        if not heights or 4 ** heights[-1] != cells:
+            choices = ", ".join(str(4**each) for each in _WEIGHTS)
+            raise SchemeError(f"{cls.name}: cells must be one of {choices}, not {cells}")
+        fine = (height for height in heights if range.integer and 4**height - 2 >= range.span)
+        height = next(fine, heights[-1])
+        levels = tuple(Level.design(nodes, epsilon) for nodes in _nodes(height))
+        window = SlidingWindow.design(range, epsilon) if mean else None
+        return cls(range, levels, _WEIGHTS[height], window)
+
+    @classmethod
+    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
+        range, rest = check_range(cls.name, parameters)
+        weights = check_integers(cls.name, rest, "weights", 1, 16)
+        orders = check_integers(cls.name, rest, "orders", 0, MAX_COLUMNS)
+        dimensions = check_integers(cls.name, rest, "dimensions", 1, MAX_COLUMNS.bit_length())
+        thresholds = check_integers(cls.name, rest, "thresholds", 1, ONE - 1)
+        if not len(orders) == len(dimensions) == len(thresholds) == len(weights):
+            raise SchemeError(f"{cls.name}: orders, dimensions, thresholds and weights differ")
+        ours = ("weights", "orders", "dimensions", "thresholds")
+        rest = {key: rest[key] for key in rest if key not in ours}
+        window = None
+        if rest:
+            unknown = sorted(key for key in rest if not key.startswith(_MEAN))
+            check_parameters(cls.name, dict.fromkeys(unknown))
+            own = {key.removeprefix(_MEAN): rest[key] for key in rest}
+            window = SlidingWindow.from_parameters({**range.parameters(), **own})
+        levels = tuple(
+            Level(*each)
+            for each in zip(_nodes(len(orders)), orders, dimensions, thresholds, strict=True)
+        )
+        return cls(range, levels, weights, window)
+
+    def parameters(self) -> Parameters:
+        ours: dict[str, int | str | list[int]] = {
+            **self.range.parameters(),
+            "weights": list(self.weights),
+            "orders": [level.order for level in self.levels],
+            "dimensions": [level.dimension for level in self.levels],
+            "thresholds": [level.threshold for level in self.levels],
+        }
+        if self.mean is not None:
+            own = self.mean.parameters()
+            ours |= {_MEAN + key: own[key] for key in own if key not in self.range.parameters()}
+        return ours
+
+    def cell(self, position: int) -> int:
+        """The cell that a position falls into, from 0."""
+        return bisect_right(self.edges, position)
+
+    def randomize(self, item: int, bits: Bits = system_bits) -> Report:
+        row = self._draws[bits(self._draw_bits)]
+        if row == self.height:
+            assert self.mean is not None
+            return Report(row, self.mean.randomize(item, bits).columns)
+        node = bisect_right(self.edges, item) >> self._shifts[row]
+        return Report(row, self._oracles[row].randomize(node, bits).columns)
+
+    def likelihood(self, report: Report, item: int) -> Fraction:
+        share = Fraction(self._draws.count(report.row), len(self._draws))
+        within = Report(0, report.columns)
+        if report.row == self.height and self.mean is not None:
+            return share * self.mean.likelihood(within, item)
+        node = self.cell(item) >> self._shifts[report.row]
+        return share * self._oracles[report.row].likelihood(within, node)
+
+    def favoured(self, report: Report) -> tuple[Span, ...]:
+        within = Report(0, report.columns)
+        if report.row == self.height and self.mean is not None:
+            return self.mean.favoured(within)
+        oracle, shift = self._oracles[report.row], self._shifts[report.row]
+        nodes = self.levels[report.row].nodes
+        likelihoods = [oracle.likelihood(within, node) for node in range(nodes)]
+        most = max(likelihoods)
+        # The first cell is everything below the first edge, and the last everything from the last.
+        starts, ends = (-1, *self.edges), (*(edge - 1 for edge in self.edges), TOP)
+        spans: list[Span] = []
+        for node, likelihood in enumerate(likelihoods):
+            first, last = starts[node << shift], ends[((node + 1) << shift) - 1]
+            if likelihood < most or first > last:
+                continue
+            if spans and spans[-1].last == first - 1:
+                first = spans.pop().first
+            spans.append(Span(first, last))
+        return tuple(spans)
+
+
+_MEAN = "mean_"
+"""What the names of the last row's parameters begin with."""
+
+
+def _nodes(height: int) -> list[int]:
+    """How many nodes each level has."""
+    return [4**level for level in range(1, height + 1)]
+
+
+def _edges(numbers: NumberRange, cells: int) -> tuple[int, ...]:
+    """The positions at which cells begin, without that of the first.
+
+    In equal parts of the scale. Whole numbers are never cut: a cell has one of them, or, where
+    there are more than cells, one more or less than the others.
+    """
+    inner = cells - 2
+    parts = int(numbers.span) if numbers.integer else inner
+    if parts <= inner:
+        return tuple(min(TOP, (place << 30) // parts) for place in range(inner + 1))
+    cuts = ((place * parts) // inner for place in range(inner + 1))
+    return tuple((cut << 30) // parts for cut in cuts)

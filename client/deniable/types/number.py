@@ -1,0 +1,230 @@
+"""A number with a lower and an upper bound: its mean, its distribution, or both.
+
+A number is a 64-bit float: what `record` is given becomes the nearest one, and the largest finite
+one of its sign where there is none (an infinity, a whole number of hundreds of digits). All steps
+of `aggregate` are taken with such floats, in the order of the records, each rounded once, and
+limited in the same way::
+
+    sum      s + x                      mean    m + (x - m) / k      for the k-th record, from 2 on
+    count    n + 1, from 1
+
+What lies below `low` or at `high` and above is settled by the position that the mechanism
+randomizes (`deniable.mechanisms.number_range`).
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self, TypeAlias
+
+from deniable.checks import Check, bound, flag, one_of, text
+from deniable.errors import SchemeError
+from deniable.mechanisms import (
+    AUTO,
+    HierarchicalHistogram,
+    Mechanism,
+    Memoizing,
+    NumberRange,
+    SlidingWindow,
+)
+from deniable.mechanisms.hierarchical_histogram import CELLS
+from deniable.mechanisms.number_range import number_text
+from deniable.randomness import Bits
+from deniable.types.base import Aggregate, MetricType, Table, Value
+
+__all__ = ["CELL_CHOICES", "QUESTIONS", "Ask", "Number"]
+
+Ask: TypeAlias = Literal["mean", "distribution"]
+
+QUESTIONS: tuple[Ask, ...] = ("mean", "distribution")
+"""What `ask` may name."""
+
+CELL_CHOICES = (64, 256, 1024)
+"""What `cells` may say."""
+
+_LARGEST = sys.float_info.max
+
+_MEAN_ONLY = ("sliding_window", "duchi")
+_DISTRIBUTION = ("hierarchical_histogram",)
+
+
+def _ask(value: Any) -> str | None:
+    asked = [value] if isinstance(value, str) else value
+    fine = isinstance(asked, list) and all(each in QUESTIONS for each in asked)
+    if fine and 0 < len(asked) == len(set(asked)):
+        return None
+    return 'must be "mean", "distribution", or ["mean", "distribution"]'
+
+
+def _cells(value: Any) -> str | None:
+    fine = type(value) is int and value in CELL_CHOICES
+    return None if fine else f"must be one of {', '.join(map(str, CELL_CHOICES))}"
+
+
+@dataclass(frozen=True)
+class Number(MetricType):
+    """A number in a range, and what is asked of it.
+
+    Attributes:
+        range: where the numbers lie.
+        ask: "mean", "distribution", or both in this order.
+        unit: for people; nothing is converted.
+        cells: into how many cells a distribution is cut.
+    """
+
+    name = "number"
+    keys: ClassVar[Mapping[str, Check]] = {
+        "low": bound,
+        "high": bound,
+        "unit": text,
+        "scale": one_of(("linear", "log")),
+        "integer": flag,
+        "ask": _ask,
+        "cells": _cells,
+    }
+    foreign = dict.fromkeys(("values", "values_file", "other"), "it has low and high, and no list")
+    aggregates = ("last", "first", "any", "max", "min", "sum", "count", "mean")
+
+    range: NumberRange
+    ask: tuple[Ask, ...]
+    unit: str | None = None
+    cells: int = CELLS
+
+    @classmethod
+    def read(cls, table: Table) -> Self | None:
+        settings = table.settings
+        lacking = [key for key in _ADVICE if key not in settings]
+        for key in lacking:
+            table.report(None, f"lacks {key}{_ADVICE[key]}")
+        if lacking or any(cls.keys[key](settings[key]) for key in cls.keys if key in settings):
+            return None
+        asked = tuple(each for each in QUESTIONS if each in settings["ask"])
+        if "cells" in settings and "distribution" not in asked:
+            table.report("cells", 'cuts a distribution: add "distribution" to ask, or remove it')
+        numbers = _range(table)
+        if numbers is None:
+            return None
+        return cls(numbers, asked, settings.get("unit"), settings.get("cells", CELLS))
+
+    @classmethod
+    def mechanisms(cls, *, memoize: bool) -> tuple[str, ...]:
+        return () if memoize else (AUTO, *_MEAN_ONLY, *_DISTRIBUTION)
+
+    def normalize(self, value: Value) -> str:
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise ValueError(f"takes an int or a float, not {type(value).__name__}")
+        if value != value:  # only NaN differs from itself
+            raise ValueError(
+                "takes numbers, and NaN is none: record a fixed number in its place, or record in "
+                "a boolean metric whether there is one"
+            )
+        try:
+            return number_text(_limited(float(value)))
+        except OverflowError:
+            return number_text(_LARGEST if value > 0 else -_LARGEST)
+
+    def begin(self, aggregate: Aggregate, text: str) -> str:
+        return "1" if aggregate == "count" else text
+
+    def merge(self, aggregate: Aggregate, value: str, text: str, records: int, bits: Bits) -> str:
+        if aggregate == "count":
+            return str(records)
+        if aggregate not in ("max", "min", "sum", "mean"):
+            return super().merge(aggregate, value, text, records, bits)
+        before, new = _read(value), float(text)
+        if before is None:
+            # The metric became a number inside the window: it begins again.
+            return text
+        if aggregate == "max":
+            return text if new > before else value
+        if aggregate == "min":
+            return text if new < before else value
+        if aggregate == "sum":
+            return number_text(_limited(before + new))
+        return number_text(_limited(before + _limited(new - before) / records))
+
+    def item(self, text: str, mechanism: Mechanism[Any]) -> int:
+        number = _read(text)
+        if number is None:
+            raise KeyError("the metric was no number when it was recorded")
+        return self.range.position(number)
+
+    def design(self, mechanism: str, metric: str, epsilon: float) -> Mechanism[Any]:
+        if mechanism not in self.mechanisms(memoize=False):
+            known = ", ".join(self.mechanisms(memoize=False))
+            raise SchemeError(f"there is no mechanism {mechanism!r} here: choose one of {known}")
+        made: SlidingWindow | HierarchicalHistogram
+        if "distribution" in self.ask:
+            if mechanism in _MEAN_ONLY:
+                raise SchemeError(
+                    f'{mechanism} can only tell the mean: set ask = "mean", or mechanism = "auto"'
+                )
+            both = "mean" in self.ask
+            made = HierarchicalHistogram.design(self.range, epsilon, self.cells, mean=both)
+        elif mechanism in _DISTRIBUTION:
+            raise SchemeError(
+                f'{mechanism} is for a distribution: set ask = "distribution", which also tells '
+                'the mean less exactly, or mechanism = "auto"'
+            )
+        elif mechanism == "duchi":
+            made = SlidingWindow.design(self.range, epsilon, columns=2)
+        else:
+            made = SlidingWindow.design(self.range, epsilon)
+        return made.require_within(epsilon)
+
+    def design_memoized(
+        self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float
+    ) -> Memoizing[Any]:
+        raise SchemeError(
+            'a number has no memos: each report is fresh. Set longitudinal = "fresh", and bound '
+            "the reports by lifetime_epsilon"
+        )
+
+    def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> str:
+        if "distribution" not in self.ask:
+            return "a sliding window has within 2 % of the least error of a mean"
+        reason = "a hierarchical histogram tells shares of ranges and quantiles without bias"
+        if "mean" in self.ask:
+            reason += "; 1 of 4 devices reports for the mean, by a sliding window"
+        return reason
+
+
+_ADVICE = {
+    "low": ": the smallest number that you want to tell apart",
+    "high": ": the largest number that you want to tell apart",
+    "ask": ': "mean", "distribution" or both. A mean alone takes far fewer devices',
+}
+"""What each required key is for."""
+
+
+def _range(table: Table) -> NumberRange | None:
+    """The range that the keys declare, all of which are of their kind; mistakes are reported."""
+    settings = table.settings
+    scale, integer = settings.get("scale", "linear"), settings.get("integer", False)
+    for key in ("low", "high"):
+        if integer and not float(settings[key]).is_integer():
+            table.report(key, f"is {settings[key]}, but integer says that numbers are whole")
+            integer = False
+    low, high = (number_text(float(settings[key])) for key in ("low", "high"))
+    try:
+        return NumberRange(low, high, scale, integer)
+    except SchemeError as error:
+        table.report("integer" if integer and scale == "log" else "low", str(error))
+        return None
+
+
+def _read(text: str) -> float | None:
+    """The number that a text from `normalize` or `merge` stands for; None if it is no such text."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and number_text(number) == text else None
+
+
+def _limited(number: float) -> float:
+    """The number, or the largest finite one of its sign."""
+    return min(max(number, -_LARGEST), _LARGEST)
