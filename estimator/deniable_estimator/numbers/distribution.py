@@ -20,19 +20,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.mechanisms.number_range import NumberRange
 from deniable_collector.tally import TallyRow
 from deniable_estimator.intervals import FloatArray
 from deniable_estimator.numbers.scores import ARITY
 from deniable_estimator.numbers.tree import TreeEstimate, estimate_tree
-
-if TYPE_CHECKING:
-    from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
-    from deniable.mechanisms.number_range import NumberRange
 
 __all__ = ["DistributionEstimate", "Quantile", "RangeShare", "distribution", "monotone"]
 
@@ -196,7 +194,13 @@ class DistributionEstimate:
 
     def _edge(self, position: int) -> float:
         """Where a position lies among the edges 1 to d - 1; with a fraction inside of a cell."""
-        return float(np.interp(position, self.edges, np.arange(1, self.cells)))
+        after = int(np.searchsorted(self.edges, position, side="right"))
+        if after == 0:
+            return 0.0
+        start = int(self.edges[after - 1])
+        if position == start or after == len(self.edges):
+            return float(after)
+        return after + (position - start) / (int(self.edges[after]) - start)
 
     def _point(self, p: float) -> tuple[float, Literal["below", "above"] | None]:
         at = int((self.curve < p).sum())
@@ -204,8 +208,11 @@ class DistributionEstimate:
             return float(self.edges[0]), "below"
         if at == self.cells - 1:
             return float(self.edges[-1]), "above"
-        low, high = self.curve[at - 1], self.curve[at]
         start, end = float(self.edges[at - 1]), float(self.edges[at])
+        if start == self.edges[-1]:
+            # Cells that are left over have no width, at the end of the range.
+            return start, "above"
+        low, high = self.curve[at - 1], self.curve[at]
         return start + (end - start) * float((p - low) / (high - low)), None
 
 
@@ -255,4 +262,5 @@ def _nearest_shares(found: FloatArray, total: FloatArray) -> FloatArray:
     lowered = (np.cumsum(falling, axis=1) - total[:, None]) / count
     kept = np.maximum((falling > lowered).sum(axis=1), 1)
     by = lowered[np.arange(len(found)), kept - 1]
-    return np.maximum(found - by[:, None], 0.0)
+    nearest: FloatArray = np.maximum(found - by[:, None], 0.0)
+    return nearest

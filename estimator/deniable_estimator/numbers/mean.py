@@ -27,19 +27,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from deniable.mechanisms.base import ONE
+from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow
 from deniable_estimator.intervals import FloatArray
 from deniable_estimator.numbers.scores import MEAN_SHARE, scores
 from deniable_estimator.numbers.tree import LEAST_ROW, TreeEstimate, estimate_tree
-
-if TYPE_CHECKING:
-    from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
-    from deniable.mechanisms.sliding_window import SlidingWindow
 
 __all__ = [
     "MeanEstimate",

@@ -21,10 +21,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.mechanisms.sliding_window import SlidingWindow
 from deniable_estimator.intervals import FloatArray
 from deniable_estimator.numbers.mean import (
     cell_points,
@@ -32,10 +33,6 @@ from deniable_estimator.numbers.mean import (
     tree_share_of_both,
 )
 from deniable_estimator.numbers.scores import MEAN_SHARE, scores
-
-if TYPE_CHECKING:
-    from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
-    from deniable.mechanisms.sliding_window import SlidingWindow
 
 __all__ = [
     "MEAN_SPREAD",

@@ -25,19 +25,17 @@ lie between where the curve reaches p - G and where it reaches p + H.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow
 from deniable_estimator.intervals import FloatArray
 from deniable_estimator.numbers.distribution import DistributionEstimate
 from deniable_estimator.numbers.scores import MEAN_SHARE, Scores, row_shares, scores
 from deniable_estimator.poisoning import FAKES
-
-if TYPE_CHECKING:
-    from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
-    from deniable.mechanisms.sliding_window import SlidingWindow
 
 __all__ = ["Attack", "cdf_attack", "mean_pull", "quantile_attack", "share_attack", "window_attack"]
 

@@ -11,19 +11,15 @@ multinomial with the mean probabilities, which takes no longer for more devices.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow
 from deniable_estimator.intervals import FloatArray
 from deniable_estimator.numbers.mean import TOP, window_channel
 from deniable_estimator.numbers.scores import ARITY, ownership, row_shares
-
-if TYPE_CHECKING:
-    from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
-    from deniable.mechanisms.sliding_window import SlidingWindow
 
 __all__ = [
     "cell_crowd",
@@ -47,7 +43,7 @@ def sample_rows(
 
     Positions are those that devices randomize: -1 below `low`, 2**30 for `high` and above.
     """
-    if not hasattr(mechanism, "edges"):
+    if isinstance(mechanism, SlidingWindow):
         return (sample_window(mechanism, positions, counts, rng),)
     shares = row_shares(mechanism)
     drawn = rng.multinomial(counts, shares)

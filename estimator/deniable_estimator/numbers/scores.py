@@ -2,9 +2,9 @@
 
 The d = 4**h cells are the leaves of a tree. Row l (1 to h) has the m_l = 4**l nodes of depth l,
 node x owns s of the row's K columns, and two nodes share lam of them, so that a report sets a
-column of node x with probability p if its number lies there, otherwise with q::
+column of node x with probability p = P / 2**53 if its number lies there, otherwise with q::
 
-    p = P / 2**53,   q = p lam / s + (1 - p) (s - lam) / (K - s)
+    q = p lam / s + (1 - p) (s - lam) / (K - s)
 
 What is asked for is a sum of shares: W . f, for the shares f of the d cells. Let A_j be the
 averages of W over the nodes of depth j and D_j = A_j - (A_(j-1) of the parent) its detail. Each
@@ -30,23 +30,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deniable.mechanisms.base import ONE
+from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable_estimator.intervals import FloatArray
 
-if TYPE_CHECKING:
-    from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
-
-__all__ = ["ARITY", "MEAN_SHARE", "Scores", "ownership", "row_rates", "row_shares", "scores"]
+__all__ = ["ARITY", "MEAN_SHARE", "Scores", "ownership", "row_shares", "scores"]
 
 ARITY = 4
 """The children of a node."""
 
-_Level = tuple[int, int, int, int, int, int]
-"""order, dimension, columns, owned, shared, threshold."""
+_Level = tuple[int, int, int, float, float]
+"""order, dimension, columns, p, q."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +61,7 @@ class Scores:
     @property
     def cells(self) -> int:
         """d."""
-        return ARITY**self.height
+        return int(ARITY**self.height)
 
     @property
     def depth(self) -> int:
@@ -75,7 +71,7 @@ class Scores:
     @property
     def seen(self) -> int:
         """How many cells a node of that row has: 1 if every cell can be told apart."""
-        return ARITY ** (self.height - self.depth)
+        return int(ARITY ** (self.height - self.depth))
 
     def of(self, weights: FloatArray) -> list[FloatArray]:
         """The column scores of each row, shape (f, K), for f questions, shape (f, d)."""
@@ -132,19 +128,12 @@ def scores(mechanism: HierarchicalHistogram, live: tuple[bool, ...] | None = Non
     The first time takes up to half a second for 1,024 cells.
     """
     levels = tuple(
-        (each.order, each.dimension, each.columns, each.owned, each.shared, each.threshold)
+        (each.order, each.dimension, each.columns, float(each.oracle.p), float(each.oracle.q))
         for each in mechanism.levels
     )
     if live is None:
         live = (True,) * mechanism.height
     return _scores(levels, tuple(mechanism.weights), live)
-
-
-def row_rates(level: _Level) -> tuple[float, float]:
-    """p and q of a row."""
-    _, _, columns, owned, shared, threshold = level
-    p = threshold / ONE
-    return p, p * shared / owned + (1 - p) * (owned - shared) / (columns - owned)
 
 
 def row_shares(mechanism: HierarchicalHistogram) -> FloatArray:
@@ -185,15 +174,15 @@ def _scores(levels: tuple[_Level, ...], weights: tuple[int, ...], live: tuple[bo
     cells = nodes[-1]
     told = np.zeros(height)
     for row, level in enumerate(levels):
-        p, q = row_rates(level)
+        *_, p, q = level
         m = nodes[row]
         noise = (p * (1 - p) + (m - 1) * q * (1 - q)) / ((p - q) ** 2 * (m - 1))
         told[row] = live[row] * weights[row] / sum(weights) / noise * cells / m
     information = np.cumsum(told[::-1])[::-1]
     edges = []
     for row, level in enumerate(levels):
-        p, q = row_rates(level)
-        own = ownership(*level[:3], nodes[row]) / (p - q)
+        order, dimension, columns, p, q = level
+        own = ownership(order, dimension, columns, nodes[row]) / (p - q)
         each = np.zeros_like(own)
         for depth in range(1, row + 2) if live[row] else ():
             below = ARITY ** (row + 1 - depth)

@@ -19,16 +19,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable_collector.tally import TallyRow
 from deniable_estimator.intervals import FloatArray
 from deniable_estimator.numbers.scores import ARITY, Scores, scores
-
-if TYPE_CHECKING:
-    from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 
 __all__ = ["LEAST_ROW", "TreeEstimate", "estimate_tree"]
 
