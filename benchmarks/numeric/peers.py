@@ -3,7 +3,7 @@
 * Square wave, with expectation maximization and smoothing (Li et al., SIGMOD 2020).
 * Piecewise mechanism (Wang et al., ICDE 2019), whose reports are decoded likewise.
 * Haar: a binary hierarchy of left minus right, each level by one bit of a Hadamard transform
-  (Cormode, Kulkarni and Srivastava, VLDB 2019), and the nearest possible shares.
+  (Cormode, Kulkarni and Srivastava, VLDB 2019), made possible from the top down as well.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def drawn_by_haar(shares: Floats, reports: int, epsilon: float, rng: np.random.G
     for level, count in enumerate(rng.multinomial(reports, np.full(height, 1 / height))):
         left, right = shares.reshape(2**level, 2, -1).sum(axis=2).T
         apart = left - right + rng.normal(0, math.sqrt(noise / count), 2**level)
+        # No part is below 0 or above its parent.
+        apart = np.clip(apart, -found, found)
         found = np.stack([(found + apart) / 2, (found - apart) / 2], axis=1).ravel()
-    falling = np.sort(found)[::-1]
-    lowered = (np.cumsum(falling) - 1) / np.arange(1, len(found) + 1)
-    return np.maximum(found - lowered[np.flatnonzero(falling > lowered)[-1]], 0.0)
+    return found

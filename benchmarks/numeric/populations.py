@@ -15,7 +15,7 @@ from deniable.mechanisms.number_range import TOP
 FINE = 254 * 32
 """Positions in the range; 254 cells of the range hold 32 each."""
 
-CLAMPED = (0.001, 0.02)
+CLAMPED = (0.02, 0.002)
 """The shares below and above the range in the populations that leave it."""
 
 NAMES = ("smooth", "skewed", "bimodal", "spiky")
