@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
+from typing import TypeAlias
 
 import numpy as np
 import pytest
 
 from deniable.mechanisms import Report
+from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable_estimator.numbers.sampling import node_channel
 from deniable_estimator.numbers.scores import ownership, row_shares, scores
+
+MakeTree: TypeAlias = Callable[..., HierarchicalHistogram]
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 import pytest
@@ -13,6 +15,9 @@ from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable_collector.tally import TallyRow
 from deniable_estimator.numbers.sampling import node_channel, sample_crowd, sample_rows
 from deniable_estimator.numbers.tree import estimate_tree
+
+MakeTree: TypeAlias = Callable[..., HierarchicalHistogram]
+MakeRows: TypeAlias = Callable[[HierarchicalHistogram], tuple[TallyRow, ...]]
 
 Z = 1.959964
 
