@@ -109,7 +109,10 @@ class DistributionEstimate:
         if not known.any():
             return self.cdf
         fitted = monotone(self.cdf[known], 1 / np.maximum(self.variance[known], _LEAST))
-        return np.interp(np.arange(len(known)), np.flatnonzero(known), fitted)
+        # What no row sees lies evenly between its neighbours, as within a cell.
+        places = [0, *(np.flatnonzero(known) + 1), self.cells]
+        ends = min(0.0, fitted[0]), max(1.0, fitted[-1])
+        return np.interp(np.arange(1, self.cells), places, [ends[0], *fitted, ends[1]])
 
     @cached_property
     def bands(self) -> tuple[FloatArray, FloatArray]:
