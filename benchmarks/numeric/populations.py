@@ -1,16 +1,22 @@
-"""Populations of numbers, as exact shares of many positions: smooth, skewed, bimodal, spiky."""
+"""The settings: epsilons, crowds, and populations as exact shares of many positions."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.table import Table
 from scipy import stats
 
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
-from deniable.mechanisms.number_range import TOP
+from deniable.mechanisms.number_range import TOP, NumberRange
+
+RANGE = NumberRange("0", "1")
+EPSILONS = (0.5, 1.0, 2.0, 4.0)
+CROWDS = (10_000, 100_000, 1_000_000)
 
 FINE = 254 * 32
 """Positions in the range; 254 cells of the range hold 32 each."""
@@ -64,3 +70,19 @@ def population(name: str, clamped: bool = True) -> Population:
     inner = density / density.sum() * (1 - below - above)
     positions = np.concatenate([[-1], np.floor(places * TOP).astype(np.int64), [TOP]])
     return Population(positions, np.concatenate([[below], inner, [above]]))
+
+
+def settings() -> Iterator[tuple[str, Population, HierarchicalHistogram, float, int]]:
+    """(name, population, tree, epsilon, reports)."""
+    for epsilon in EPSILONS:
+        tree = HierarchicalHistogram.design(RANGE, epsilon)
+        for name in NAMES:
+            for reports in CROWDS:
+                yield name, population(name), tree, epsilon, reports
+
+
+def new_table(title: str, *columns: str) -> Table:
+    table = Table(title=title)
+    for column in columns:
+        table.add_column(column, justify="right")
+    return table

@@ -112,7 +112,8 @@ class DistributionEstimate:
         # What no row sees lies evenly between its neighbours, as within a cell.
         places = [0, *(np.flatnonzero(known) + 1), self.cells]
         ends = min(0.0, fitted[0]), max(1.0, fitted[-1])
-        return np.interp(np.arange(1, self.cells), places, [ends[0], *fitted, ends[1]])
+        curve: FloatArray = np.interp(np.arange(1, self.cells), places, [ends[0], *fitted, ends[1]])
+        return curve
 
     @cached_property
     def bands(self) -> tuple[FloatArray, FloatArray]:

@@ -17,8 +17,8 @@ the two bounds, each two standard errors up (`deniable_estimator.participation`)
 
 From a tree, the mean is that of the middles of the cells, where every number of a cell counts as
 its middle, and what is clamped counts as `low` or `high`; `rounding` says by how much that can
-move the mean. On a logarithmic scale all this is the mean of logarithms: in units it is the
-geometric mean.
+move the mean, and intervals allow for it. On a logarithmic scale all this is the mean of
+logarithms: in units it is the geometric mean.
 """
 
 from __future__ import annotations
@@ -92,8 +92,11 @@ class MeanEstimate:
         return to_position(self.mean)
 
     def interval(self, level: float) -> tuple[float, float]:
-        """The ends, between -1 and 1 like the mean, of the interval of this level."""
-        half = NormalDist().inv_cdf((1 + level) / 2) * self.std_error
+        """The ends, between -1 and 1 like the mean, of an interval of this level, wherever in the
+        cells the numbers are (Armstrong and Kolesár, Econometrica 2018)."""
+        if math.isinf(self.variance):
+            return -math.inf, math.inf
+        half = _reach(self.rounding / self.std_error, level) * self.std_error
         return self.mean - half, self.mean + half
 
 
@@ -217,6 +220,21 @@ def both_mean(
         min(below.kept, above.kept),
         part * below.rounding,
     )
+
+
+def _reach(bias: float, level: float) -> float:
+    """How far a normal number of variance 1 and mean `bias` lies from 0 at this level."""
+    normal = NormalDist()
+    if bias == 0:
+        return normal.inv_cdf((1 + level) / 2)
+    low, high = bias, bias + normal.inv_cdf((1 + level) / 2)
+    for _ in range(40):
+        middle = (low + high) / 2
+        if normal.cdf(middle - bias) - normal.cdf(-middle - bias) < level:
+            low = middle
+        else:
+            high = middle
+    return high
 
 
 def _most_spread(mean: float, error: float) -> float:

@@ -34,10 +34,19 @@ from deniable.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow
 from deniable_estimator.intervals import FloatArray
 from deniable_estimator.numbers.distribution import DistributionEstimate
+from deniable_estimator.numbers.mean import cell_points, tree_share_of_both
 from deniable_estimator.numbers.scores import MEAN_SHARE, Scores, row_shares, scores
 from deniable_estimator.poisoning import FAKES
 
-__all__ = ["Attack", "cdf_attack", "mean_pull", "quantile_attack", "share_attack", "window_attack"]
+__all__ = [
+    "Attack",
+    "both_attack",
+    "cdf_attack",
+    "mean_pull",
+    "quantile_attack",
+    "share_attack",
+    "window_attack",
+]
 
 
 class Attack(NamedTuple):
@@ -77,17 +86,25 @@ def share_attack(
         rows: the honest reports; None for those of a crowd spread evenly over all cells, of which
             each row got its share.
     """
-    found = [each[0] for each in scores(mechanism).of(np.asarray(weights, np.float64)[None])]
     shares, rates = _honest(mechanism, rows)
     total = _of_all(mechanism)
-    moved = []
-    for sign in (1, -1):
-        pulls = [
-            float((sign * each).max() - sign * each @ rate)
-            for each, rate in zip(found, rates, strict=True)
-        ]
-        moved.append(_flooded(np.array(pulls), shares * total, fakes))
-    return Attack(*moved)
+    found = _row_pulls(mechanism, weights, rates)
+    return Attack(*(_flooded(pulls, shares * total, fakes) for pulls in found))
+
+
+def both_attack(mechanism: HierarchicalHistogram, fakes: float = FAKES) -> Attack:
+    """How far fakes move the mean that all rows tell, between -1 and 1, for a crowd spread evenly
+    over all cells: in the tree's rows as for any W . f, in the mean's row as in any sliding window,
+    each times the weight of that mean."""
+    points, _ = cell_points(mechanism)
+    if mechanism.mean is None:
+        return share_attack(mechanism, points, fakes)
+    _, rates = _honest(mechanism, None)
+    part = tree_share_of_both(mechanism)
+    last = (1 - part) * mean_pull(mechanism.mean)
+    found = _row_pulls(mechanism, points, rates)
+    shares = row_shares(mechanism)
+    return Attack(*(_flooded(np.append(part * pulls, last), shares, fakes) for pulls in found))
 
 
 def cdf_attack(mechanism: HierarchicalHistogram, fakes: float = FAKES) -> Attack:
@@ -123,6 +140,17 @@ def quantile_attack(
         float(edges[low - 1]) if low else None,
         float(edges[high]) if high < len(edges) else None,
     )
+
+
+def _row_pulls(
+    mechanism: HierarchicalHistogram, weights: FloatArray, rates: list[FloatArray]
+) -> tuple[FloatArray, FloatArray]:
+    """g_l for W, up and down, shape (h,) each."""
+    found = scores(mechanism).of(np.asarray(weights, np.float64)[None])
+    means = [float(each[0] @ rate) for each, rate in zip(found, rates, strict=True)]
+    up = [float(each.max()) - mean for each, mean in zip(found, means, strict=True)]
+    down = [mean - float(each.min()) for each, mean in zip(found, means, strict=True)]
+    return np.array(up), np.array(down)
 
 
 def _honest(

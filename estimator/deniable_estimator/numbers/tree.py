@@ -96,7 +96,8 @@ class TreeEstimate:
                 variance += max(0.0, float((each * each) @ rate) - mean**2) / reports
         if start < end and not self._sees(start, end):
             return value, math.inf
-        return value, variance + float(self._kept(np.array(value), np.array(variance)))
+        kept = self._kept(np.array(value), np.array(variance))
+        return value, float(variance + kept)
 
     def _sees(self, *edges: float) -> bool:
         """Whether the rows tell these edges apart from others."""

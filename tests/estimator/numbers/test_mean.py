@@ -172,6 +172,17 @@ def test_either_row_is_enough(make_tree: MakeTree) -> None:
     assert math.isinf(both_mean(tree, none).variance)
 
 
+@pytest.mark.parametrize("bias", [0.0, 0.3, 2.0])
+def test_intervals_allow_for_rounding(bias: float) -> None:
+    """Even if the middles of cells move the mean as far as they can, the interval has its level,
+    exactly; if they do not, more."""
+    low, high = MeanEstimate(0.0, 0.01, 100, rounding=0.1 * bias).interval(0.9)
+    errors = stats.norm(0, 0.1)
+    held = errors.cdf(high - 0.1 * bias) - errors.cdf(low - 0.1 * bias)
+    assert held == pytest.approx(0.9, abs=1e-9)
+    assert errors.cdf(high) - errors.cdf(low) >= 0.9 - 1e-9
+
+
 def test_positions() -> None:
     """A mean between -1 and 1 is a position between 0 and 2**30."""
     assert [MeanEstimate(each, 1.0, 1).position for each in (-1, 0, 1)] == [0, TOP / 2, TOP]

@@ -13,9 +13,10 @@ from deniable.mechanisms.number_range import TOP
 from deniable.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow
 from deniable_estimator.numbers.distribution import distribution
-from deniable_estimator.numbers.mean import window_mean
+from deniable_estimator.numbers.mean import both_mean, cell_points, window_mean
 from deniable_estimator.numbers.poisoning import (
     Attack,
+    both_attack,
     cdf_attack,
     mean_pull,
     quantile_attack,
@@ -23,7 +24,7 @@ from deniable_estimator.numbers.poisoning import (
     window_attack,
 )
 from deniable_estimator.numbers.sampling import sample_crowd, sample_window
-from deniable_estimator.numbers.scores import scores
+from deniable_estimator.numbers.scores import row_shares, scores
 from deniable_estimator.numbers.tree import estimate_tree
 
 MakeTree: TypeAlias = Callable[..., HierarchicalHistogram]
@@ -130,6 +131,34 @@ def test_attack_on_a_quantile(make_tree: MakeTree) -> None:
     assert quantile_attack(found, attack, 0.02)[0] is None
     assert quantile_attack(found, attack, 0.98)[1] is None
     assert quantile_attack(found, Attack(0.0, 0.0), 0.5)[0] is not None
+
+
+def test_attack_on_both_means(make_tree: MakeTree) -> None:
+    """1 % of fakes in the best row move the mean of all rows exactly as far as the budget says,
+    where one row is enough for them; without a mean's row, it is the budget of that question."""
+    tree = make_tree(1.0, 16, mean=True)
+    assert tree.mean is not None
+    widths = np.array([row.width for row in tree.rows])
+    sizes = np.round(960_000 * row_shares(tree) / widths).astype(int)
+    rows = [
+        TallyRow(int(size * width), np.full(width, size))
+        for size, width in zip(sizes, widths, strict=True)
+    ]
+    total = sum(row.reports for row in rows)
+    fakes = round(total * 0.001)
+    honest, moved = both_mean(tree, rows).mean, []
+    found = scores(tree).of(cell_points(tree)[0][None])
+    columns = [int(each[0].argmax()) for each in found] + [tree.mean.columns - 1]
+    for number, column in enumerate(columns):
+        cells = rows[number].cells.copy()
+        cells[column] += fakes
+        attacked = [*rows]
+        attacked[number] = TallyRow(rows[number].reports + fakes, cells)
+        moved.append(both_mean(tree, attacked).mean - honest)
+    attack = both_attack(tree, fakes / (total + fakes))
+    assert max(moved) == pytest.approx(attack.gain, rel=1e-4)
+    alone = make_tree(1.0, 16)
+    assert both_attack(alone) == share_attack(alone, cell_points(alone)[0])
 
 
 def test_no_fakes(make_tree: MakeTree) -> None:
