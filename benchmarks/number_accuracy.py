@@ -67,7 +67,7 @@ def coverage(runs: int) -> Iterator[Table]:
     rng = np.random.default_rng(1)
     every: list[list[float]] = []
     pooled: dict[tuple[float, int], list[list[float]]] = {}
-    for name, crowd, tree, epsilon, reports in settings():
+    for _, crowd, tree, epsilon, reports in settings():
         window = SlidingWindow.design(RANGE, epsilon)
         rates = window_rates(window, crowd.positions, crowd.shares)
         cells, mean = crowd.cells(tree), crowd.mean()
@@ -107,8 +107,8 @@ def coverage(runs: int) -> Iterator[Table]:
         table.add_row(title, "", *(f"{100 * each:.1f}" for each in pick(every, axis=0)))
     table.caption = (
         f"means of four populations, {runs} tallies each (± {100 * math.sqrt(0.0475 / runs):.1f} "
-        "for one; curves and ranges pool many shares). The tree's mean allows for where numbers lie "
-        "in its cells; of middles: the mean of the middles of the cells, without allowance"
+        "for one; curves and ranges pool many shares). The tree's mean allows for where numbers "
+        "lie in its cells; of middles: the mean of the middles of the cells, without allowance"
     )
     yield table
 

@@ -215,7 +215,7 @@ def both_mean(
     return MeanEstimate(
         part * below.mean + (1 - part) * above.mean,
         part**2 * below.noise + (1 - part) ** 2 * above.noise,
-        below.reports + above.reports,
+        below.reports,
         repeats,
         min(below.kept, above.kept),
         part * below.rounding,

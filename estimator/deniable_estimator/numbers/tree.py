@@ -46,7 +46,8 @@ class TreeEstimate:
     variance: FloatArray
     """Shape (d + 1,); infinite for edges that no row with enough reports sees."""
     reports: int
-    """All reports in the rows that are used."""
+    """All reports of the tally, also in rows that are not used: of those that one device sent,
+    a part falls into each row, so that what it keeps counts for as much."""
     repeats: float
     scores: Scores
     _rates: tuple[FloatArray, ...]
@@ -139,13 +140,13 @@ def estimate_tree(
         repeats: how often the same devices reported (`Participation.repeats`).
         least: rows with fewer reports are left out.
     """
+    reports = sum(row.reports for row in rows)
     rows = rows[: mechanism.height]
     live = tuple(row.reports >= max(1, least) for row in rows)
     table = scores(mechanism, live)
     rates = tuple(row.cells / max(1, row.reports) for row in rows)
     counts = np.array([row.reports for row in rows], np.float64)
     below, variance = _edges(table, rates, counts)
-    reports = int(counts[np.array(live)].sum())
     variance = variance + _kept(below, variance, repeats, reports)
     return TreeEstimate(below, variance, reports, repeats, table, rates, counts)
 

@@ -194,3 +194,13 @@ def test_coverage(make_tree: MakeTree) -> None:
             held[place] += abs(share - sums[end] + sums[start]) <= Z * math.sqrt(variance)
     for each in held:
         assert stats.binomtest(int(each), 600, 0.95).pvalue > 1e-4
+
+
+def test_devices_that_report_again_in_any_row(make_tree: MakeTree) -> None:
+    """What devices keep counts by all reports: a quarter of them in the mean's row is noise that
+    the tree does not have, and no more devices that it shares."""
+    tree = make_tree(1.0, 16, mean=True)
+    rows = [TallyRow(900 * row.width, np.full(row.width, 900)) for row in tree.rows]
+    total = sum(row.reports for row in rows)
+    once, twice = (estimate_tree(tree, rows, repeats) for repeats in (1.0, 2.0))
+    assert twice.variance[8] - once.variance[8] == pytest.approx(0.25 / total)
