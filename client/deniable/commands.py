@@ -18,6 +18,7 @@ from deniable.errors import RegistryError
 from deniable.forecast import forecast, is_blind
 from deniable.mechanisms import AUTO, Memoizing
 from deniable.metric import Metric
+from deniable.number_forecast import wasteful_range
 from deniable.problem import Problem
 from deniable.registry import Registry
 
@@ -92,6 +93,8 @@ def _remarks(registry: Registry, before: Registry | None) -> list[Problem]:
         if message := forecast(metric):
             severity: Literal["warning", "note"] = "warning" if is_blind(metric) else "note"
             found.append(Problem(line, where, message, severity))
+        if message := wasteful_range(metric):
+            found.append(Problem(line, where, message, "note"))
         if message := _beyond_cap(metric, registry):
             found.append(Problem(line, where, message, "warning"))
         if metric.expires < today:
@@ -167,7 +170,7 @@ def _print_metrics(registry: Registry) -> None:
         lifetime = "a memo" if reports is None else f"{reports:,} reports"
         table.add_row(
             f"{metric.name}\n[dim]{metric.type.name}[/dim]",
-            "open" if facts["values"] is None else f"{facts['values']:,}",
+            metric.type.domain,
             f"{facts['epsilon']:.4g}",
             f"{metric.lifetime_epsilon:g}\n[dim]{lifetime}[/dim]",
             facts["mechanism"].replace("_", " ") + ("" if k is None else f"\n[dim]k = {k}[/dim]"),

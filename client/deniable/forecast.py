@@ -39,7 +39,8 @@ from collections.abc import Callable
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
-from deniable.mechanisms import FrequencyOracle
+from deniable.mechanisms import FrequencyOracle, Numeric
+from deniable.number_forecast import is_hopeless, number_forecast
 
 if TYPE_CHECKING:
     from deniable.metric import Metric
@@ -214,9 +215,11 @@ def _first(holds: Callable[[int], bool]) -> int:
 def forecast(metric: Metric) -> str | None:
     """What the expected crowd cannot detect, and what would help; None if it detects 1 %.
 
-    A metric that does not say how many `devices` it expects, or lists no values, has no
-    forecast.
+    A metric that does not say how many `devices` it expects, or lists no values and is no
+    number, has no forecast.
     """
+    if isinstance(metric.scheme.mechanism, Numeric):
+        return number_forecast(metric)
     if metric.devices is None or not metric.values:
         return None
     mechanism, size = metric.scheme.oracle, len(metric.values)
@@ -233,7 +236,10 @@ def forecast(metric: Metric) -> str | None:
 
 
 def is_blind(metric: Metric) -> bool:
-    """Whether the expected crowd cannot even detect a share of 5 % (LARGE_SHARE) in a window."""
+    """Whether the expected crowd cannot even detect a share of 5 % (LARGE_SHARE) in a window, or
+    the median of a number."""
+    if isinstance(metric.scheme.mechanism, Numeric):
+        return is_hopeless(metric)
     if metric.devices is None or not metric.values:
         return False
     reports = metric.devices * metric.sample_rate

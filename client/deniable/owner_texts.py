@@ -66,6 +66,13 @@ class OwnerTexts:
     memory: str
     named_one: str
     named_several: str
+    number_in: str
+    """The numbers that a report favours, as the next five say it."""
+    exactly: str
+    up_to: str
+    from_on: str
+    between: str
+    any_number: str
     and_next: str
     """Between named values, except before the last."""
     and_last: str
@@ -150,6 +157,12 @@ ENGLISH = OwnerTexts(
         "your device named {values}; it would name exactly these {high} of the time if one of "
         "them were true and {low} if none were"
     ),
+    number_in="your device's report is likeliest for {ranges}",
+    exactly="the number {number}",
+    up_to="numbers up to {high}",
+    from_on="numbers from {low} on",
+    between="numbers from {low} to {high}",
+    any_number="any number",
     and_next=", ",
     and_last=" and ",
 )
@@ -221,6 +234,12 @@ _CHINESE = OwnerTexts(
     named_several=(
         "您的设备说出了{values}；如果其中之一为真，它有 {high} 的可能恰好说出这些，否则有 {low}"
     ),
+    number_in="您的设备的上报对{ranges}最有可能",
+    exactly="数 {number}",
+    up_to="不大于 {high} 的数",
+    from_on="不小于 {low} 的数",
+    between="从 {low} 到 {high} 的数",
+    any_number="任何数",
     and_next="、",
     and_last="和",
 )

@@ -7,11 +7,13 @@ one value were true, and how often if another were.
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from deniable.mechanisms import Mechanism, Memoizing, Packing, Report
+from deniable.mechanisms import Mechanism, Memoizing, Numeric, Packing, Report
+from deniable.mechanisms.number_range import TOP, NumberRange, number_text
 from deniable.owner_texts import ENGLISH, OwnerTexts
 from deniable.scheme import Scheme
 from deniable.wire import SealedReport, unpack_columns
@@ -26,6 +28,12 @@ __all__ = ["LISTED_VALUES", "Likelihood", "SentReport", "describe_entries"]
 
 LISTED_VALUES = 20
 """Likelihoods are listed one by one for domains of at most so many values."""
+
+_LISTED_SPANS = 4
+"""A report is said to favour ranges of numbers, if they are at most so many."""
+
+_LISTED_NUMBERS = 5
+"""The likelihoods of a number are listed for so many, from one end of its range to the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +51,8 @@ class SentReport:
     `status` is queued, sent, unanswered (not acknowledged, but it may have arrived), rejected or
     dropped. `reason` says why for the last two, and why a queued one waits.
     `words` says what was reported and what it reveals. `likelihoods` has an entry for each value
-    in the order of the domain. It is empty for strings, for domains larger than LISTED_VALUES,
-    and for schemes that this app no longer knows.
+    in the order of the domain. For a number it has entries for some of its range. It is empty for
+    strings, for domains larger than LISTED_VALUES, and for schemes that this app no longer knows.
     """
 
     metric: str
@@ -119,6 +127,8 @@ def _explain(
     mechanism = scheme.mechanism
     row = mechanism.rows[sealed.row]
     report = Report(sealed.row, unpack_columns(row, sealed.columns))
+    if isinstance(mechanism, Numeric):
+        return _number(mechanism, report, texts)
     if 0 < len(scheme.values) <= LISTED_VALUES:
         likelihoods = tuple(
             Likelihood(value, mechanism.likelihood(report, item))
@@ -137,6 +147,52 @@ def _explain(
     return _memory(mechanism, said, texts), likelihoods
 
 
+def _number(
+    mechanism: Numeric, report: Report, texts: OwnerTexts
+) -> tuple[str, tuple[Likelihood, ...]]:
+    """Which numbers would have sent this report most often, and how often some would have."""
+    numbers = mechanism.range
+    spans = mechanism.favoured(report)
+    if len(spans) > _LISTED_SPANS:
+        said = texts.number.format(said=report.columns, width=mechanism.rows[report.row].width)
+    else:
+        ranges = []
+        for first, last in spans:
+            low, high = _number_text(numbers, first), _number_text(numbers, last + 1, ends=True)
+            if first <= 0 and last >= TOP:
+                ranges.append(texts.any_number)
+            elif first <= 0:
+                ranges.append(texts.up_to.format(high=high))
+            elif last >= TOP:
+                ranges.append(texts.from_on.format(low=low))
+            elif low == high:
+                ranges.append(texts.exactly.format(number=low))
+            else:
+                ranges.append(texts.between.format(low=low, high=high))
+        said = texts.number_in.format(ranges=_join(ranges, texts))
+    steps = [place * TOP // (_LISTED_NUMBERS - 1) for place in range(_LISTED_NUMBERS)]
+    named = [_number_text(numbers, step) for step in steps]
+    # The end of the range is listed as itself, whatever its text was rounded to.
+    places = [*(numbers.position(float(each)) for each in named[1:-1]), TOP]
+    likelihoods = tuple(
+        Likelihood(each, mechanism.likelihood(report, place))
+        for each, place in zip(named, (0, *places), strict=True)
+    )
+    return texts.odds.format(said=said, odds=float(mechanism.odds)), likelihoods
+
+
+def _number_text(numbers: NumberRange, position: int, *, ends: bool = False) -> str:
+    """A number at a position: four digits of it, or of whole numbers the first from there on;
+    where a range ends, the last before it."""
+    value = numbers.value(position)
+    if numbers.integer:
+        return str(math.ceil(value) - ends)
+    if numbers.scale == "log":
+        return f"{value:.4g}"
+    digits = 3 - math.floor(math.log10(numbers.span))
+    return number_text(round(value, digits))
+
+
 def _memory(mechanism: Mechanism[Any], said: str, texts: OwnerTexts) -> str:
     """The sentence about a report, and the addition for metrics with memos."""
     if not isinstance(mechanism, Memoizing):
@@ -151,9 +207,14 @@ def _two_levels(
     named = [each.value for each in likelihoods if each.probability == levels[0]]
     if len(named) == 1:
         return texts.named_one.format(value=named[0], high=high, low=low)
-    *first, last = (f"“{value}”" for value in named)
-    values = texts.and_last.join((texts.and_next.join(first), last))
+    values = _join([f"“{value}”" for value in named], texts)
     return texts.named_several.format(values=values, high=high, low=low)
+
+
+def _join(parts: list[str], texts: OwnerTexts) -> str:
+    """A list in a sentence."""
+    *first, last = parts
+    return texts.and_last.join((texts.and_next.join(first), last)) if first else last
 
 
 def _percent(share: Fraction) -> str:

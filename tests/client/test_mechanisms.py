@@ -24,18 +24,22 @@ from deniable.mechanisms import (
     Bloom,
     CohortLocalHashing,
     CountMeanSketch,
+    FrequencyOracle,
     HadamardCountMeanSketch,
     HadamardResponse,
     HashedProjectiveGeometry,
+    HierarchicalHistogram,
     Mechanism,
     MemoizedLocalHashing,
     MemoizedSubsetSelection,
+    NumberRange,
     OneTimeRappor,
     Packing,
     ProjectiveGeometry,
     Rappor,
     Report,
     Rounds,
+    SlidingWindow,
     SubsetSelection,
     UnaryEncoding,
     design,
@@ -47,6 +51,9 @@ from deniable.randomness import PRECISION
 ONE = 1 << PRECISION
 
 STRINGS = ["Ålesund", "Bergen", "", "Oslo"]
+
+NUMBERS = NumberRange("-1", "1")
+POSITIONS = [-1, 0, 1, 123_456_789, 1 << 29, (1 << 30) - 1, 1 << 30]
 
 SMALL: dict[str, tuple[Mechanism[Any], list[Any]]] = {
     "randomized response": (SubsetSelection.design(2, 1.0), [0, 1]),
@@ -94,12 +101,32 @@ SMALL: dict[str, tuple[Mechanism[Any], list[Any]]] = {
     "basic RAPPOR": (BasicRappor.design(5, 1.0, 3.0), list(range(5))),
     "RAPPOR": (Rappor(Bloom("city", 2, 6, 1), Rounds.tuned(1.0, 3.0)), STRINGS),
     "one-time RAPPOR": (OneTimeRappor(Bloom("city", 2, 5, 1), ONE // 2), STRINGS),
+    "one bit for a mean": (SlidingWindow.design(NUMBERS, 1.0, columns=2), POSITIONS),
+    "sliding window 4 of 8": (SlidingWindow.design(NUMBERS, 0.5, columns=8), POSITIONS),
+    "sliding window 17 of 64": (SlidingWindow.design(NUMBERS, 4.0), POSITIONS),
+    "histogram of 4 cells": (
+        HierarchicalHistogram.design(NumberRange("1", "2", integer=True), 2.0),
+        POSITIONS,
+    ),
+    "histogram of 64 cells": (HierarchicalHistogram.design(NUMBERS, 0.25, 64), POSITIONS),
+    "histogram of 16 cells with a mean": (
+        HierarchicalHistogram.design(NumberRange("0", "9", integer=True), 1.0, mean=True),
+        POSITIONS,
+    ),
 }
 """Mechanisms small enough to enumerate, each with values to enumerate it over."""
 
-CLOSED = {name: each for name, each in SMALL.items() if each[0].size is not None}
+ORACLES = {name: each for name, each in SMALL.items() if isinstance(each[0], FrequencyOracle)}
+"""Those whose reports support values."""
+
+CLOSED = {
+    name: (mechanism, items)
+    for name, (mechanism, items) in ORACLES.items()
+    if isinstance(mechanism, FrequencyOracle) and mechanism.size is not None
+}
 """Those over a closed domain. Over an open one, q is an average over hash functions."""
 
+oracles = pytest.mark.parametrize(("mechanism", "items"), ORACLES.values(), ids=ORACLES)
 small = pytest.mark.parametrize(("mechanism", "items"), SMALL.values(), ids=SMALL)
 closed = pytest.mark.parametrize(("mechanism", "items"), CLOSED.values(), ids=CLOSED)
 
@@ -160,7 +187,7 @@ def test_largest_likelihood_ratio_is_the_odds(mechanism: Mechanism[Any], items: 
     assert worst == mechanism.odds
 
 
-@small
+@oracles
 def test_a_report_supports_the_truth_with_p(mechanism: Mechanism[Any], items: list[Any]) -> None:
     """The reports that support the true value have probability p in all."""
     for item in items:
@@ -215,12 +242,8 @@ def test_parameters_rebuild_the_mechanism(mechanism: Mechanism[Any], items: list
     """A published scheme's parameters, after a trip through JSON, are the same mechanism."""
     again = rebuild(mechanism.name, json.loads(json.dumps(mechanism.parameters())))
     assert again.parameters() == mechanism.parameters()
-    assert (again.rows, again.odds, again.p, again.q) == (
-        mechanism.rows,
-        mechanism.odds,
-        mechanism.p,
-        mechanism.q,
-    )
+    for field in ("rows", "odds", "p", "q"):
+        assert getattr(again, field, None) == getattr(mechanism, field, None)
 
 
 @small
@@ -251,6 +274,23 @@ BOUNDS: dict[str, dict[str, tuple[int, int]]] = {
     "rappor": {"cohorts": ROWS, "k": BITS, "h": HASHES, "f": CHANCE, "p": CHANCE, "q": CHANCE},
     "one_time_rappor": {"cohorts": ROWS, "k": BITS, "h": HASHES, "f": CHANCE},
 }
+BOUNDS["sliding_window"] = {
+    "integer": (0, 1),
+    "columns": (2, 256),
+    "width": (1, 255),
+    "threshold": CHANCE,
+}
+BOUNDS["hierarchical_histogram"] = {"integer": (0, 1)}
+MEAN_BOUNDS = {f"mean_{key}": BOUNDS["sliding_window"][key] for key in ("columns", "width")}
+MEAN_BOUNDS["mean_threshold"] = CHANCE
+LISTS = {
+    "levels": (0, 1 << 30),
+    "mean_levels": (0, 1 << 30),
+    "weights": (1, 16),
+    "orders": (0, 4096),
+    "dimensions": (1, 13),
+    "thresholds": CHANCE,
+}
 for hashed, channel in (
     ("hashed_projective_geometry", "projective_geometry"),
     ("cohort_local_hashing", "subset_selection"),
@@ -266,8 +306,17 @@ def test_parameters_have_known_bounds(mechanism: Mechanism[Any], items: list[Any
     """What lies just outside is refused, and the message names the bounds: they bound the work
     that a scheme from elsewhere can cause."""
     good = mechanism.parameters()
-    assert {name for name in good if name != "salt"} == BOUNDS[mechanism.name].keys()
-    for name, (lowest, highest) in BOUNDS[mechanism.name].items():
+    bounds = BOUNDS[mechanism.name] | (MEAN_BOUNDS if "mean_width" in good else {})
+    assert {name for name in good if isinstance(good[name], int)} == bounds.keys()
+    for name, values in good.items():
+        if isinstance(values, list):
+            for wrong in (LISTS[name][0] - 1, LISTS[name][1] + 1):
+                told = (
+                    f"{name} must be a list of integers from {LISTS[name][0]} to {LISTS[name][1]}"
+                )
+                with pytest.raises(SchemeError, match=told):
+                    rebuild(mechanism.name, good | {name: [*values[:-1], wrong]})
+    for name, (lowest, highest) in bounds.items():
         told = f"{name} must be an integer from {lowest} to {highest}, not"
         for wrong in (lowest - 1, highest + 1):
             with pytest.raises(SchemeError, match=told):
@@ -372,14 +421,40 @@ def test_vectors(name: str, case: dict[str, Any]) -> None:
     mechanism = rebuild(name, case["parameters"])
     rows = [[row.width, row.packing.value, row.columns] for row in mechanism.rows]
     assert rows == case["rows"]
-    for field in ("odds", "p", "q"):
-        assert str(getattr(mechanism, field)) == case[field]
+    assert str(mechanism.odds) == case["odds"]
+    if isinstance(mechanism, FrequencyOracle):
+        assert [str(mechanism.p), str(mechanism.q)] == [case["p"], case["q"]]
     for each in case["items"]:
-        cells = [list(cell) for cell in mechanism.support(each["item"])]
-        assert cells == each["support"]
+        if isinstance(mechanism, FrequencyOracle):
+            cells = [list(cell) for cell in mechanism.support(each["item"])]
+            assert cells == each["support"]
         for report in each["reports"]:
             columns = report["columns"]
             if isinstance(columns, list):
                 columns = sum(1 << column for column in columns)
             likelihood = mechanism.likelihood(Report(report["row"], columns), each["item"])
             assert str(likelihood) == report["likelihood"]
+
+
+NUMERIC_VECTORS = [(name, case) for name, case in VECTORS if "draws" in case]
+
+
+@pytest.mark.parametrize(("name", "case"), NUMERIC_VECTORS)
+def test_vectors_of_draws(name: str, case: dict[str, Any]) -> None:
+    """With the published random numbers, asked for in this order, a position becomes the published
+    report; cells begin where they are published to; and the odds are within epsilon."""
+    mechanism = rebuild(name, case["parameters"])
+    assert mechanism.odds <= exp_below(case["epsilon"])
+    if "edges" in case:
+        assert isinstance(mechanism, HierarchicalHistogram)
+        assert list(mechanism.edges) == case["edges"]
+    for draw in case["draws"]:
+        left = [tuple(each) for each in draw["bits"]]
+
+        def bits(count: int, left: list[tuple[int, int]] = left) -> int:
+            asked, number = left.pop(0)
+            assert asked == count
+            return number
+
+        assert mechanism.randomize(draw["item"], bits) == (draw["row"], draw["columns"])
+        assert left == []

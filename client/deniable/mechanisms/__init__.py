@@ -40,7 +40,8 @@ from deniable.mechanisms.count_mean_sketch import CountMeanSketch, HadamardCount
 from deniable.mechanisms.hadamard_response import HadamardResponse
 from deniable.mechanisms.hashed import Hashed
 from deniable.mechanisms.hashed_projective_geometry import HashedProjectiveGeometry
-from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram, Level
+from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.mechanisms.level import Level
 from deniable.mechanisms.memoized_local_hashing import MemoizedLocalHashing
 from deniable.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
 from deniable.mechanisms.number_range import TOP, NumberRange

@@ -23,17 +23,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from itertools import count
 from typing import Any, ClassVar, Self
 
 from deniable.errors import SchemeError
-from deniable.exact import exp_below
 from deniable.mechanisms.base import (
     ONE,
-    FrequencyOracle,
     Packing,
     Parameters,
     Report,
@@ -41,29 +36,18 @@ from deniable.mechanisms.base import (
     check_epsilon,
     check_integers,
     check_parameters,
-    total_variance,
 )
-from deniable.mechanisms.number_range import TOP, NumberRange
+from deniable.mechanisms.level import MAX_COLUMNS, Level
+from deniable.mechanisms.number_range import BELOW, TOP, NumberRange
 from deniable.mechanisms.numeric import Numeric, Span, check_range
-from deniable.mechanisms.projective_geometry import ProjectiveGeometry, points
+from deniable.mechanisms.sliding_window import MAX_COLUMNS as WINDOW_COLUMNS
 from deniable.mechanisms.sliding_window import SlidingWindow
-from deniable.mechanisms.subset_selection import SubsetSelection
 from deniable.randomness import Bits, system_bits
 
-__all__ = ["CELLS", "MAX_COLUMNS", "HierarchicalHistogram", "Level"]
+__all__ = ["CELLS", "HierarchicalHistogram"]
 
 CELLS = 256
 """The cells of a design that does not say another number."""
-
-MAX_COLUMNS = 4096
-"""The most columns of one level."""
-
-_ORDERS = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61)
-"""The spaces that are compared. The best one has about e**epsilon + 1; where that is more than
-61, randomized response is better."""
-
-_NEAR = Fraction(101, 100)
-"""Fewer columns are taken if they cost no more than this times the least variance."""
 
 _WEIGHTS: dict[int, tuple[int, ...]] = {
     1: (16,),
@@ -76,67 +60,6 @@ _WEIGHTS: dict[int, tuple[int, ...]] = {
 
 _MEAN_SHARE = 4
 """One of so many devices reports for the mean, if that is asked for as well."""
-
-
-@dataclass(frozen=True, order=True)
-class Level:
-    """One resolution: `nodes` nodes, of which each owns `owned` of `columns` columns.
-
-    Attributes:
-        order, dimension: the space PG(dimension - 1, order) whose points are the columns, and
-            whose first points are the nodes; 0 and 1 for plain randomized response.
-        threshold: P, the chance of an owned column, out of 2**53.
-    """
-
-    nodes: int
-    order: int
-    dimension: int
-    threshold: int
-
-    @property
-    def columns(self) -> int:
-        """K: how many columns there are."""
-        return points(self.order, self.dimension) if self.order else self.nodes
-
-    @property
-    def owned(self) -> int:
-        """s: how many columns a node owns."""
-        return points(self.order, self.dimension - 1) if self.order else 1
-
-    @property
-    def shared(self) -> int:
-        """lam: how many columns any two nodes both own."""
-        return points(self.order, self.dimension - 2) if self.order else 0
-
-    @cached_property
-    def oracle(self) -> FrequencyOracle[int]:
-        """The mechanism for the nodes; its cells are the columns that a node owns.
-
-        Raises:
-            SchemeError: the parameters make none.
-        """
-        if self.order:
-            return ProjectiveGeometry(self.nodes, self.order, self.dimension, self.threshold)
-        if self.dimension != 1:
-            raise SchemeError(f"randomized response has dimension 1, not {self.dimension}")
-        return SubsetSelection(self.nodes, 1, self.threshold)
-
-    @classmethod
-    def design(cls, nodes: int, epsilon: float) -> Self:
-        """Few columns among those of least total variance at `epsilon`."""
-        odds = exp_below(epsilon)
-        plain = SubsetSelection.design(nodes, epsilon, k=1)
-        level = cls(nodes, 0, 1, plain.threshold)
-        found = [(total_variance(plain.p, plain.q, nodes), nodes, level)]
-        for order in _ORDERS:
-            dimension = next(each for each in count(2) if points(order, each) >= nodes)
-            if points(order, dimension) > MAX_COLUMNS:
-                continue
-            space = ProjectiveGeometry.calibrated(nodes, order, dimension, odds)
-            cost = total_variance(space.p, space.q, nodes)
-            found.append((cost, space.messages, cls(nodes, order, dimension, space.threshold)))
-        limit = min(found)[0] * _NEAR
-        return min((columns, level) for cost, columns, level in found if cost <= limit)[1]
 
 
 class HierarchicalHistogram(Numeric):
@@ -220,14 +143,7 @@ class HierarchicalHistogram(Numeric):
         thresholds = check_integers(cls.name, rest, "thresholds", 1, ONE - 1)
         if not len(orders) == len(dimensions) == len(thresholds) == len(weights):
             raise SchemeError(f"{cls.name}: orders, dimensions, thresholds and weights differ")
-        ours = ("weights", "orders", "dimensions", "thresholds")
-        rest = {key: rest[key] for key in rest if key not in ours}
-        window = None
-        if rest:
-            unknown = sorted(key for key in rest if not key.startswith(_MEAN))
-            check_parameters(cls.name, dict.fromkeys(unknown))
-            own = {key.removeprefix(_MEAN): rest[key] for key in rest}
-            window = SlidingWindow.from_parameters({**range.parameters(), **own})
+        window = _window(range, {key: rest[key] for key in rest if key not in _LISTS})
         levels = tuple(
             Level(*each)
             for each in zip(_nodes(len(orders)), orders, dimensions, thresholds, strict=True)
@@ -243,8 +159,12 @@ class HierarchicalHistogram(Numeric):
             "thresholds": [level.threshold for level in self.levels],
         }
         if self.mean is not None:
-            own = self.mean.parameters()
-            ours |= {_MEAN + key: own[key] for key in own if key not in self.range.parameters()}
+            ours |= {
+                "mean_columns": self.mean.columns,
+                "mean_width": self.mean.width,
+                "mean_threshold": self.mean.threshold,
+                "mean_levels": list(self.mean.levels),
+            }
         return ours
 
     def cell(self, position: int) -> int:
@@ -273,23 +193,26 @@ class HierarchicalHistogram(Numeric):
             return self.mean.favoured(within)
         oracle, shift = self._oracles[report.row], self._shifts[report.row]
         nodes = self.levels[report.row].nodes
-        likelihoods = [oracle.likelihood(within, node) for node in range(nodes)]
-        most = max(likelihoods)
         # The first cell is everything below the first edge, and the last everything from the last.
-        starts, ends = (-1, *self.edges), (*(edge - 1 for edge in self.edges), TOP)
+        starts, ends = (BELOW, *self.edges), (*(edge - 1 for edge in self.edges), TOP)
+        likelihoods = {
+            Span(starts[node << shift], ends[((node + 1) << shift) - 1]): oracle.likelihood(
+                within, node
+            )
+            for node in range(nodes)
+        }
+        filled = [span for span in likelihoods if span.first <= span.last]
+        most = max(likelihoods[span] for span in filled)
         spans: list[Span] = []
-        for node, likelihood in enumerate(likelihoods):
-            first, last = starts[node << shift], ends[((node + 1) << shift) - 1]
-            if likelihood < most or first > last:
-                continue
-            if spans and spans[-1].last == first - 1:
-                first = spans.pop().first
-            spans.append(Span(first, last))
+        for first, last in filled:
+            if likelihoods[Span(first, last)] == most:
+                joined = bool(spans) and spans[-1].last == first - 1
+                spans.append(Span(spans.pop().first if joined else first, last))
         return tuple(spans)
 
 
-_MEAN = "mean_"
-"""What the names of the last row's parameters begin with."""
+_LISTS = ("weights", "orders", "dimensions", "thresholds")
+"""The parameters that have a number for each level."""
 
 
 def _nodes(height: int) -> list[int]:
@@ -309,3 +232,19 @@ def _edges(numbers: NumberRange, cells: int) -> tuple[int, ...]:
         return tuple(min(TOP, (place << 30) // parts) for place in range(inner + 1))
     cuts = ((place * parts) // inner for place in range(inner + 1))
     return tuple((cut << 30) // parts for cut in cuts)
+
+
+def _window(numbers: NumberRange, parameters: Mapping[str, Any]) -> SlidingWindow | None:
+    """The last row's mechanism out of the parameters that are left; None if there are none."""
+    if not any(key.startswith("mean_") for key in parameters):
+        check_parameters(HierarchicalHistogram.name, parameters)
+        return None
+    levels = check_integers(HierarchicalHistogram.name, parameters, "mean_levels", 0, TOP)
+    columns, width, threshold = check_parameters(
+        HierarchicalHistogram.name,
+        {key: parameters[key] for key in parameters if key != "mean_levels"},
+        mean_columns=(2, WINDOW_COLUMNS),
+        mean_width=(1, WINDOW_COLUMNS - 1),
+        mean_threshold=(1, ONE - 1),
+    )
+    return SlidingWindow(numbers, columns, width, threshold, levels)

@@ -109,13 +109,7 @@ class SlidingWindow(Numeric):
     @classmethod
     def design(cls, range: NumberRange, epsilon: float, columns: int = COLUMNS) -> Self:
         """The window of least worst variance at `epsilon`, its threshold rounded down."""
-        odds = exp_below(check_epsilon(epsilon))
-        width = _width(epsilon, columns)
-        threshold = math.floor(ONE * odds * width / (odds * width + columns - width))
-        # An epsilon that 53 bits cannot tell from zero or infinity has no levels either.
-        rising = width * ONE < threshold * columns < columns * ONE
-        levels = _levels(columns, width, threshold) if rising else ()
-        return cls(range, columns, width, threshold, levels)
+        return cls(range, columns, *_design(check_epsilon(epsilon), columns))
 
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
@@ -184,17 +178,22 @@ class SlidingWindow(Numeric):
         return lower, position - start, self.levels[lower + 1] - start
 
 
-def _width(epsilon: float, columns: int) -> int:
-    """The length of a window, in proportion to the best one of 64 columns."""
+def _design(epsilon: float, columns: int) -> tuple[int, int, tuple[int, ...]]:
+    """Width, threshold and levels: the best width of 64 columns in proportion, or the next one
+    with levels that increase, which few columns do not have at every width."""
+    odds = exp_below(epsilon)
     wide = next(width for limit, width in _WIDTHS if epsilon <= limit)
-    return min(max(1, round(wide * columns / COLUMNS)), columns - 1)
-
-
-def _levels(columns: int, width: int, threshold: int) -> tuple[int, ...]:
-    """The places of all levels, as positions."""
-    _, places = _solve(columns, width, threshold)
-    inner = (round((place + 1) / 2 * TOP) for place in places[1:-1])
-    return (0, *inner, TOP)
+    width = min(max(1, round(wide * columns / COLUMNS)), columns // 2)
+    while True:
+        threshold = math.floor(ONE * odds * width / (odds * width + columns - width))
+        if not width * ONE < threshold * columns < columns * ONE:
+            # 53 bits cannot tell this epsilon from zero or infinity.
+            return width, threshold, ()
+        places = _solve(columns, width, threshold)[1][1:-1]
+        levels = (0, *(round((place + 1) / 2 * TOP) for place in places), TOP)
+        if width == columns // 2 or all(lower < upper for lower, upper in pairwise(levels)):
+            return width, threshold, levels
+        width += 1
 
 
 @lru_cache(maxsize=64)

@@ -57,6 +57,11 @@ class MetricType(ABC):
     needs_candidates: ClassVar[bool] = False
     values: tuple[str, ...] = ()
 
+    @property
+    def domain(self) -> str:
+        """The values in a few words, for tables: how many there are."""
+        return f"{len(self.values):,}" if self.values else "open"
+
     @classmethod
     def read(cls, table: Table) -> Self | None:
         """The type as a metric's table declares it; mistakes are reported there. None where no

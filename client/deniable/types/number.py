@@ -93,6 +93,11 @@ class Number(MetricType):
     unit: str | None = None
     cells: int = CELLS
 
+    @property
+    def domain(self) -> str:
+        unit = "" if self.unit is None else f" {self.unit}"
+        return f"{self.range.low} to {self.range.high}{unit}"
+
     @classmethod
     def read(cls, table: Table) -> Self | None:
         settings = table.settings
@@ -204,10 +209,11 @@ def _range(table: Table) -> NumberRange | None:
     """The range that the keys declare, all of which are of their kind; mistakes are reported."""
     settings = table.settings
     scale, integer = settings.get("scale", "linear"), settings.get("integer", False)
-    for key in ("low", "high"):
-        if integer and not float(settings[key]).is_integer():
+    broken = [key for key in ("low", "high") if not float(settings[key]).is_integer()]
+    if integer and broken:
+        for key in broken:
             table.report(key, f"is {settings[key]}, but integer says that numbers are whole")
-            integer = False
+        return None
     low, high = (number_text(float(settings[key])) for key in ("low", "high"))
     try:
         return NumberRange(low, high, scale, integer)

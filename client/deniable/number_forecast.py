@@ -1,0 +1,185 @@
+"""How exactly a crowd's mean and quantiles can be known, computed before the first report.
+
+With n reports, standard error = sqrt(V / n); V is the variance that one report leaves.
+
+* Mean, from a sliding window: V is its largest over the range, in units of half the range squared,
+  times the square of half the range. It holds for the noise and the rounding; how much the numbers
+  of the devices themselves differ adds to it what they differ less than that worst case.
+* Share below an edge, from a hierarchical histogram (Cormode, Kulkarni and Srivastava, VLDB 2019,
+  with a linear fit by least squares to all levels). W is 1 for the cells below the edge and 0 for
+  the others, A_j its averages over the m_j nodes of level j, A_0 over all d cells ::
+
+      V = sum over levels j of |A_j - A_(j-1)|**2 (d / m_j) / (u_j + u_(j+1) + ... + u_h)
+      u_l = (share of the devices at level l) / v_l * d / m_l
+      v_l = [p (1-p) + (m-1) q (1-q)] / [(p-q)**2 (m-1)]
+
+* Quantile p has an upper limit (95 %) if the share below `high` may be known to be p or more:
+  if z sqrt(V / n) < 1 - p, so from n = z**2 V / (1-p)**2 on. V is the average over all edges.
+"""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+from deniable.mechanisms import HierarchicalHistogram, Level, SlidingWindow
+from deniable.mechanisms.number_range import TOP, NumberRange
+
+if TYPE_CHECKING:
+    from deniable.metric import Metric
+
+__all__ = [
+    "QUANTILES",
+    "cdf_variances",
+    "is_hopeless",
+    "mean_std_error",
+    "mean_variance",
+    "number_forecast",
+    "reports_for_quantile",
+    "wasteful_range",
+]
+
+QUANTILES = (0.5, 0.9, 0.95, 0.99)
+"""The quantiles that people ask for."""
+
+WIDE = 100
+"""On a linear scale, a range this many times its lower bound leaves few cells for small numbers."""
+
+GOOD_MEAN = 0.05
+"""A mean that is not even known to 5 % of the range, up or down, is worth a note."""
+
+_Z = NormalDist().inv_cdf(0.975)
+
+
+def mean_variance(window: SlidingWindow) -> float:
+    """The worst variance of one report's score, in units of half the range squared.
+
+    Between two levels the variance is that of a number which is rounded at random: a parabola.
+    """
+    scores = window.scores()
+    p = window.threshold / (1 << 53)
+    outside = (1 - p) / (window.columns - window.width)
+    gain = p / window.width - outside
+    everywhere = outside * math.fsum(score * score for score in scores)
+    places = [2 * level / TOP - 1 for level in window.levels]
+    squares = [
+        everywhere + gain * math.fsum(score * score for score in scores[i : i + window.width])
+        for i in range(len(places))
+    ]
+    worst = 0.0
+    for i in range(len(places) - 1):
+        slope = (squares[i + 1] - squares[i]) / (places[i + 1] - places[i])
+        top = min(max(slope / 2, places[i]), places[i + 1])
+        worst = max(worst, squares[i] + slope * (top - places[i]) - top * top)
+    return worst
+
+
+def mean_std_error(window: SlidingWindow, reports: float) -> float:
+    """The standard error of a mean in the metric's unit; on a log scale that of its logarithm."""
+    return math.sqrt(mean_variance(window) / reports) * _extent(window.range) / 2
+
+
+def cdf_variances(histogram: HierarchicalHistogram) -> list[float]:
+    """V of the share below each edge, for n reports of all rows together, the mean's included."""
+    cells = histogram.cells
+    kept = 0.75 if histogram.mean is not None else 1.0
+    information = [
+        kept * weight / 16 / _node_variance(level) * cells / level.nodes
+        for level, weight in zip(histogram.levels, histogram.weights, strict=True)
+    ]
+    known = [math.fsum(information[level:]) for level in range(histogram.height)]
+    variances = []
+    for edge in range(1, cells):
+        total, share = 0.0, edge / cells
+        for level, details in zip(histogram.levels, known, strict=True):
+            wide = cells // level.nodes
+            # Only the four children of the node that holds the edge differ from their parent.
+            child = edge // wide
+            parts = [
+                min(max(edge / wide - each, 0.0), 1.0)
+                for each in range(child // 4 * 4, child // 4 * 4 + 4)
+            ]
+            total += math.fsum((part - share) ** 2 for part in parts) * wide / details
+            share = parts[child % 4]
+        variances.append(total)
+    return variances
+
+
+def reports_for_quantile(histogram: HierarchicalHistogram, quantile: float) -> int:
+    """With how many reports a quantile begins to have an upper limit; take four times as many."""
+    variances = cdf_variances(histogram)
+    return math.ceil(_Z**2 * math.fsum(variances) / len(variances) / (1 - quantile) ** 2)
+
+
+def number_forecast(metric: Metric) -> str | None:
+    """What the expected crowd cannot tell of a number; None if it can, or if no `devices` are
+    given."""
+    mechanism = metric.scheme.mechanism
+    if metric.devices is None:
+        return None
+    reports = metric.devices * metric.sample_rate
+    crowd = f"{metric.devices:,} devices at sample_rate {metric.sample_rate:g}"
+    found = []
+    window = mechanism.mean if isinstance(mechanism, HierarchicalHistogram) else mechanism
+    if isinstance(window, SlidingWindow):
+        share = 0.25 if window is not mechanism else 1.0
+        part = _Z * math.sqrt(mean_variance(window) / (reports * share)) / 2
+        if part > GOOD_MEAN:
+            known = f"+-{part:.2g} of the range" if part < 0.5 else "no better than the range"
+            found.append(f"the mean is known to {known}")
+    if isinstance(mechanism, HierarchicalHistogram):
+        needed = {each: reports_for_quantile(mechanism, each) for each in QUANTILES}
+        open_ones = [each for each, count in needed.items() if count > reports]
+        if open_ones:
+            named = ", ".join(f"p{100 * each:g}" for each in open_ones)
+            devices = math.ceil(needed[open_ones[-1]] / metric.sample_rate)
+            found.append(
+                f"{named} will have no upper limit in a {metric.window}: "
+                f"p{100 * open_ones[-1]:g} takes more than {devices:,} devices"
+            )
+    if not found:
+        return None
+    return f"with {crowd} {'; '.join(found)}, or a larger epsilon or sample_rate"
+
+
+def is_hopeless(metric: Metric) -> bool:
+    """Whether the expected crowd cannot even bound the median, or tell a mean from the range."""
+    mechanism = metric.scheme.mechanism
+    if metric.devices is None:
+        return False
+    reports = metric.devices * metric.sample_rate
+    if isinstance(mechanism, HierarchicalHistogram):
+        return reports_for_quantile(mechanism, 0.5) > reports
+    assert isinstance(mechanism, SlidingWindow)
+    return _Z * math.sqrt(mean_variance(mechanism) / reports) >= 1
+
+
+def wasteful_range(metric: Metric) -> str | None:
+    """Advice if the cells of a distribution are wider than most of the range's small numbers."""
+    mechanism = metric.scheme.mechanism
+    if not isinstance(mechanism, HierarchicalHistogram):
+        return None
+    numbers = mechanism.range
+    if numbers.scale == "log" or numbers.integer or numbers.start <= 0:
+        return None
+    if numbers.end / numbers.start <= WIDE:
+        return None
+    return (
+        f"high is {numbers.end / numbers.start:,.0f} times low on a linear scale, so that small "
+        'numbers share few cells: try scale = "log"'
+    )
+
+
+def _node_variance(level: Level) -> float:
+    """v_l of the module's docstring."""
+    p, q = float(level.oracle.p), float(level.oracle.q)
+    spread = p * (1 - p) + (level.nodes - 1) * q * (1 - q)
+    return spread / ((p - q) ** 2 * (level.nodes - 1))
+
+
+def _extent(numbers: NumberRange) -> float:
+    """How long the range is on its scale."""
+    if numbers.scale == "log":
+        return math.log(numbers.end / numbers.start)
+    return float(numbers.span)

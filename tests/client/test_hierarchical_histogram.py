@@ -1,0 +1,309 @@
+"""The hierarchical histogram: its cells, its levels, and how a row is drawn."""
+
+from __future__ import annotations
+
+import random
+from bisect import bisect_right
+from collections import Counter
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from deniable.errors import SchemeError
+from deniable.exact import exp_below
+from deniable.mechanisms import HierarchicalHistogram, Level, NumberRange, Report, rebuild
+from deniable.mechanisms.number_range import TOP
+from deniable.mechanisms.subset_selection import SubsetSelection
+from deniable.randomness import PRECISION
+
+ONE = 1 << PRECISION
+UNIT = NumberRange("0", "1")
+
+
+def whole(low: int, high: int) -> NumberRange:
+    """Whole numbers, `high` included."""
+    return NumberRange(str(low), str(high), integer=True)
+
+
+@pytest.mark.parametrize("cells", [4, 16, 64, 256, 1024])
+@pytest.mark.parametrize("numbers", [UNIT, NumberRange("0.001", "50", "log")])
+def test_edges_cut_the_scale_evenly(numbers: NumberRange, cells: int) -> None:
+    """From position 0 to TOP, in steps that differ by one at most; one edge fewer than cells."""
+    histogram = HierarchicalHistogram.design(numbers, 1.0, cells)
+    assert histogram.cells == 4**histogram.height == cells
+    assert len(histogram.edges) == cells - 1
+    assert (histogram.edges[0], histogram.edges[-1]) == (0, TOP)
+    assert len({upper - lower for lower, upper in pairwise(histogram.edges)}) <= 2
+
+
+@pytest.mark.parametrize(
+    ("numbers", "cells", "height"),
+    [
+        (whole(0, 1), 256, 1),
+        (whole(1, 3), 256, 2),
+        (whole(-7, 6), 256, 2),
+        (whole(-7, 7), 256, 3),
+        (whole(0, 61), 256, 3),
+        (whole(0, 62), 256, 4),
+        (whole(1, 254), 256, 4),
+        (whole(1, 1022), 1024, 5),
+    ],
+)
+def test_few_whole_numbers_have_a_cell_each(numbers: NumberRange, cells: int, height: int) -> None:
+    """The lowest hierarchy with enough cells is taken; what is below and above has its own, and
+    cells that are left over stay empty."""
+    histogram = HierarchicalHistogram.design(numbers, 1.0, cells)
+    assert histogram.height == height
+    low, high = int(numbers.low), int(numbers.high)
+    found = [histogram.cell(numbers.position(each)) for each in range(low, high + 1)]
+    assert found == list(range(1, high - low + 2))
+    assert histogram.cell(numbers.position(low - 1)) == 0
+    assert histogram.cell(numbers.position(high + 1)) == histogram.cells - 1
+    assert len(histogram.edges) == histogram.cells - 1
+    assert set(histogram.edges[high - low + 1 :]) == {TOP}
+
+
+@pytest.mark.parametrize("numbers", [whole(0, 254), whole(-500, 999), whole(0, 10**9)])
+def test_many_whole_numbers_are_never_cut(numbers: NumberRange) -> None:
+    """Each cell begins at a whole number, and cells differ by one number at most."""
+    histogram = HierarchicalHistogram.design(numbers, 1.0)
+    low, count = int(numbers.low), int(numbers.span)
+    firsts = [low + place * count // 254 for place in range(255)]
+    assert [numbers.position(first) for first in firsts] == list(histogram.edges)
+    for first in firsts[1:]:
+        below, at = (histogram.cell(numbers.position(each)) for each in (first - 1, first))
+        assert at == below + 1
+
+
+def test_the_ends_of_the_range_have_cells_of_their_own() -> None:
+    """Cell 0 is what lies below `low`, the last what is at `high` or above."""
+    histogram = HierarchicalHistogram.design(UNIT, 1.0)
+    for value, cell in ((-1e-9, 0), (0.0, 1), (0.5, 128), (1 - 1e-16, 254), (1.0, 255), (9.0, 255)):
+        assert histogram.cell(UNIT.position(value)) == cell
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "levels"),
+    [
+        (0.25, [(4, 0), (31, 2), (127, 2), (511, 2)]),
+        (0.5, [(4, 0), (40, 3), (121, 3), (364, 3)]),
+        (1.0, [(4, 0), (40, 3), (121, 3), (364, 3)]),
+        (1.5, [(4, 0), (31, 5), (156, 5), (781, 5)]),
+        (2.0, [(4, 0), (16, 0), (133, 11), (400, 7)]),
+        (3.0, [(4, 0), (16, 0), (307, 17), (307, 17)]),
+        (4.0, [(4, 0), (16, 0), (64, 0), (1723, 41)]),
+        (5.0, [(4, 0), (16, 0), (64, 0), (256, 0)]),
+    ],
+)
+def test_reference_levels(epsilon: float, levels: list[tuple[int, int]]) -> None:
+    """Columns and order of each level of 256 cells."""
+    histogram = HierarchicalHistogram.design(UNIT, epsilon)
+    assert [(level.columns, level.order) for level in histogram.levels] == levels
+
+
+def test_reference_design() -> None:
+    """Epsilon 1: the spaces, how columns are owned and shared, and the thresholds, known from
+    another program; the largest epsilon of a row is just below 1."""
+    histogram = HierarchicalHistogram.design(UNIT, 1.0)
+    shapes = [
+        (level.order, level.dimension, level.columns, level.owned, level.shared)
+        for level in histogram.levels
+    ]
+    assert shapes == [
+        (0, 1, 4, 1, 0),
+        (3, 4, 40, 13, 4),
+        (3, 5, 121, 40, 13),
+        (3, 6, 364, 121, 40),
+    ]
+    assert [level.threshold for level in histogram.levels] == [
+        4281724265078805,
+        5105956167168458,
+        5161849315503664,
+        5180126153572253,
+    ]
+    assert histogram.weights == (3, 4, 4, 5)
+    assert 1 - 1e-15 < histogram.epsilon <= 1
+
+
+@pytest.mark.parametrize("epsilon", [0.25, 1.0, 2.0, 4.0])
+def test_columns_are_owned_and_shared_as_the_level_says(epsilon: float) -> None:
+    """Each node owns `owned` columns and any two of them share `shared`, of those that its
+    mechanism supports it with."""
+    for level in HierarchicalHistogram.design(UNIT, epsilon, 64).levels:
+        nodes = range(0, level.nodes, max(1, level.nodes // 16))
+        owns = [{cell.column for cell in level.oracle.support(node)} for node in nodes]
+        assert {len(own) for own in owns} == {level.owned}
+        shared = {len(a & b) for place, a in enumerate(owns) for b in owns[:place]}
+        assert shared == {level.shared}
+        assert level.oracle.rows[0].width == level.columns
+
+
+@pytest.mark.parametrize("mean", [False, True])
+@pytest.mark.parametrize("cells", [4, 16, 64, 256, 1024])
+def test_designs_keep_within_epsilon(cells: int, mean: bool) -> None:
+    """The odds of each row are within the declared epsilon, and those of the mechanism are the
+    largest of them; 40 epsilons from 0.25 to 10."""
+    for step in range(1, 41):
+        histogram = HierarchicalHistogram.design(UNIT, step / 4, cells, mean)
+        rows = [level.oracle.odds for level in histogram.levels]
+        if histogram.mean is not None:
+            rows.append(histogram.mean.odds)
+        assert max(rows) == histogram.odds <= exp_below(step / 4)
+        assert len(rows) == len(histogram.rows)
+        assert max(row.width for row in histogram.rows) <= 4096
+
+
+@pytest.mark.parametrize(
+    ("cells", "weights"),
+    [(4, (16,)), (16, (7, 9)), (64, (4, 5, 7)), (256, (3, 4, 4, 5)), (1024, (2, 3, 3, 3, 5))],
+)
+def test_the_row_does_not_depend_on_the_value(cells: int, weights: tuple[int, ...]) -> None:
+    """Each row has its share of sixteenths whatever the value is, and with a mean 3/4 of that, the
+    last row having the rest: exactly, by the sum of its likelihoods."""
+    for mean in (False, True):
+        histogram = HierarchicalHistogram.design(UNIT, 1.0, cells, mean)
+        assert histogram.weights == weights
+        shares = [Fraction(weight, 16) for weight in weights]
+        if mean:
+            shares = [share * Fraction(3, 4) for share in shares] + [Fraction(1, 4)]
+        for position in (-1, 0, TOP // 3, TOP):
+            found = [
+                sum(histogram.likelihood(Report(row, column), position) for column in range(width))
+                for row, width in enumerate(each.width for each in histogram.rows)
+            ]
+            assert found == shares
+
+
+def test_rows_are_drawn_by_weight() -> None:
+    """Of all 64 (16 without a mean) numbers that the first bits can be, each row has its share."""
+
+    class FirstDraw(Exception):
+        """Stops after the row."""
+
+    def drawn(histogram: HierarchicalHistogram, number: int) -> int:
+        asked: list[int] = []
+        rest = random.Random(5).getrandbits
+
+        def bits(count: int) -> int:
+            asked.append(count)
+            return number if len(asked) == 1 else rest(count)
+
+        row = histogram.randomize(TOP // 2, bits).row
+        assert asked[0] == (6 if histogram.mean else 4)
+        return row
+
+    plain = HierarchicalHistogram.design(UNIT, 1.0)
+    assert Counter(drawn(plain, n) for n in range(16)) == {0: 3, 1: 4, 2: 4, 3: 5}
+    both = HierarchicalHistogram.design(UNIT, 1.0, mean=True)
+    assert Counter(drawn(both, n) for n in range(64)) == {0: 9, 1: 12, 2: 12, 3: 15, 4: 16}
+
+
+@pytest.mark.parametrize("mean", [False, True])
+def test_a_report_favours_ranges(mean: bool) -> None:
+    """The spans that a report favours are those of largest likelihood, in order, and not
+    adjacent."""
+    histogram = HierarchicalHistogram.design(UNIT, 1.0, 16, mean)
+    edges = [-1, *histogram.edges]
+    if histogram.mean is not None:
+        edges += [level + step for level in histogram.mean.levels for step in (0, 1)]
+    positions = sorted({min(each, TOP) for each in edges})
+    for row, each in enumerate(histogram.rows):
+        for column in range(each.width):
+            report = Report(row, column)
+            spans = histogram.favoured(report)
+            assert all(a.last + 1 < b.first for a, b in pairwise(spans))
+            likelihoods = {each: histogram.likelihood(report, each) for each in positions}
+            most = max(likelihoods.values())
+            inside = {each for each, found in likelihoods.items() if found == most}
+            listed = {
+                each for each in positions for span in spans if span.first <= each <= span.last
+            }
+            # What is below `low` counts as `low` in the row of the mean.
+            assert inside - {-1} == listed - {-1}
+            if row < histogram.height:
+                assert inside == listed
+
+
+def test_a_report_is_that_of_the_node() -> None:
+    """The likelihood of a row is its share times that of its mechanism, for the node that the
+    cell belongs to."""
+    histogram = HierarchicalHistogram.design(UNIT, 1.0, 64)
+    for position in (-1, 0, TOP // 5, TOP // 2, TOP - 1, TOP):
+        cell = bisect_right(histogram.edges, position)
+        for row, (level, weight) in enumerate(
+            zip(histogram.levels, histogram.weights, strict=True)
+        ):
+            node = cell // 4 ** (histogram.height - row - 1)
+            for column in (0, level.columns // 2, level.columns - 1):
+                within = level.oracle.likelihood(Report(0, column), node)
+                expected = Fraction(weight, 16) * within
+                assert histogram.likelihood(Report(row, column), position) == expected
+
+
+GOOD: dict[str, Any] = dict(HierarchicalHistogram.design(UNIT, 1.0, 64).parameters())
+BOTH: dict[str, Any] = dict(HierarchicalHistogram.design(UNIT, 1.0, 64, mean=True).parameters())
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        (GOOD | {"weights": [4, 5, 8]}, "weights must be 3 sixteenths, 16 in all"),
+        (GOOD | {"weights": [4, 12]}, "orders, dimensions, thresholds and weights differ"),
+        (GOOD | {key: [] for key in ("weights", "orders", "dimensions", "thresholds")}, "levels"),
+        (GOOD | {"orders": [0, 4, 3]}, "prime"),
+        (GOOD | {"orders": [0, 1, 3]}, "prime"),
+        (GOOD | {"orders": [0, 61, 3]}, "4096 columns at most"),
+        (GOOD | {"dimensions": [2, 4, 5]}, "randomized response has dimension 1, not 2"),
+        (GOOD | {"dimensions": [1, 2, 5]}, "domain of 16"),
+        (GOOD | {"thresholds": [1, 1, 1]}, "epsilon would not be positive"),
+        (GOOD | {"high": "0"}, "hierarchical_histogram: low 0 must be below high 0"),
+        (BOTH | {"mean_levels": [0, TOP]}, "levels must be 33 integers"),
+        (BOTH | {"mean_surplus": 1}, "unknown parameters mean_surplus"),
+    ],
+)
+def test_impossible_hierarchies_are_refused(parameters: dict[str, Any], message: str) -> None:
+    """Parameters that fit each other badly, as another program might publish them."""
+    with pytest.raises(SchemeError, match=message):
+        rebuild("hierarchical_histogram", parameters)
+
+
+def test_hierarchies_are_made_of_their_own_levels() -> None:
+    """Levels come from 4 nodes on, each with four times as many as the one before."""
+    first, second = Level.design(4, 1.0), Level.design(16, 1.0)
+    with pytest.raises(SchemeError, match=r"4\*\*l nodes"):
+        HierarchicalHistogram(UNIT, (second, first), (7, 9))
+    with pytest.raises(SchemeError, match="from 1 to 5 levels"):
+        HierarchicalHistogram(UNIT, (first,) * 6, (16,))
+
+
+@pytest.mark.parametrize("cells", [0, 1, 2, 100, 255, 4096])
+def test_cells_are_a_power_of_four(cells: int) -> None:
+    """Any other number is refused with those that there are."""
+    with pytest.raises(SchemeError, match=f"one of 4, 16, 64, 256, 1024, not {cells}"):
+        HierarchicalHistogram.design(UNIT, 1.0, cells)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 3.0])
+def test_a_level_has_nearly_the_least_variance(epsilon: float) -> None:
+    """At most 1 % above the least of all spaces and of randomized response."""
+
+    def variance(level: Level) -> float:
+        oracle, nodes = level.oracle, level.nodes
+        p, q = float(oracle.p), float(oracle.q)
+        return (p * (1 - p) + (nodes - 1) * q * (1 - q)) / (p - q) ** 2
+
+    for nodes in (4, 16, 64, 256):
+        found = Level.design(nodes, epsilon)
+        plain = SubsetSelection.design(nodes, epsilon, k=1)
+        assert variance(found) <= variance(Level(nodes, 0, 1, plain.threshold)) * 1.01
+        for order in (2, 3, 5, 7, 11, 13, 17, 19, 23):
+            for dimension in range(2, 13):
+                columns = (order**dimension - 1) // (order - 1)
+                owned = (order ** (dimension - 1) - 1) // (order - 1)
+                if nodes <= columns <= 4096:
+                    odds = exp_below(epsilon) * owned
+                    threshold = int(ONE * odds / (odds + columns - owned))
+                    other = Level(nodes, order, dimension, threshold)
+                    assert variance(found) <= variance(other) * 1.01 + 1e-9

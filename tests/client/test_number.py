@@ -1,0 +1,303 @@
+"""Numbers as a type of metric: what is taken, how records merge, which mechanism is designed."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import random
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deniable import Client, Metric, MetricError, Registry, RegistryError, Scheme, SchemeError
+from deniable.mechanisms import HierarchicalHistogram, SlidingWindow
+from deniable.mechanisms.number_range import TOP, NumberRange, number_text
+from deniable.outbox import entries
+from deniable.testing import MemoryClient
+from deniable.types import Number
+from deniable.types.number import CELL_CHOICES
+
+MakeClient = Callable[..., Client]
+
+LARGEST = sys.float_info.max
+VECTORS = json.loads(
+    (Path(__file__).parents[2] / "client" / "vectors" / "numbers.json").read_text(encoding="utf-8")
+)
+SPECIAL = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+
+
+def declared(**keys: Any) -> Registry:
+    """A registry with one metric, m, of numbers from 0 to 10."""
+    settings = {
+        "type": '"number"',
+        "description": '"d"',
+        "owner": '"o"',
+        "expires": "2099-01-01",
+        "epsilon": "1.0",
+        "lifetime_epsilon": "8.0",
+        "low": "0",
+        "high": "10",
+        "ask": '"mean"',
+    } | keys
+    lines = "".join(f"{key} = {value}\n" for key, value in settings.items() if value is not None)
+    return Registry.parse(f'schema = 1\napp = "example"\n[metrics.m]\n{lines}')
+
+
+def metric(**keys: Any) -> Metric:
+    return declared(**keys)["m"]
+
+
+def test_a_number_is_declared() -> None:
+    """Every key arrives; what is left out has its default."""
+    plain = metric().type
+    assert plain == Number(NumberRange("0", "10"), ("mean",))
+    assert isinstance(plain, Number)
+    assert (plain.unit, plain.cells, plain.values, plain.needs_candidates) == (None, 256, (), False)
+    assert metric(
+        low="1e-3",
+        high="50.5",
+        unit='"s"',
+        scale='"log"',
+        ask='["distribution", "mean"]',
+        cells="64",
+    ).type == Number(NumberRange("0.001", "50.5", "log"), ("mean", "distribution"), "s", 64)
+    whole = metric(low="-3", high="4.0", integer="true").type
+    assert whole == Number(NumberRange("-3", "4", integer=True), ("mean",))
+
+
+@pytest.mark.parametrize(
+    ("keys", "name", "rows"),
+    [
+        ({}, "sliding_window", [64]),
+        ({"mechanism": '"sliding_window"'}, "sliding_window", [64]),
+        ({"mechanism": '"duchi"'}, "sliding_window", [2]),
+        ({"ask": '"distribution"'}, "hierarchical_histogram", [4, 40, 121, 364]),
+        (
+            {"ask": '["mean", "distribution"]'},
+            "hierarchical_histogram",
+            [4, 40, 121, 364, 64],
+        ),
+        (
+            {"ask": '"distribution"', "mechanism": '"hierarchical_histogram"', "cells": "64"},
+            "hierarchical_histogram",
+            [4, 40, 121],
+        ),
+        ({"ask": '"distribution"', "integer": "true"}, "hierarchical_histogram", [4, 40]),
+    ],
+)
+def test_the_question_chooses_the_mechanism(
+    keys: dict[str, str], name: str, rows: list[int]
+) -> None:
+    """A mean has a sliding window, a distribution a hierarchy, and both a hierarchy with a row for
+    the mean; the scheme can be read back from its definition."""
+    scheme = metric(**keys).scheme
+    assert scheme.mechanism.name == name
+    assert [row.width for row in scheme.mechanism.rows] == rows
+    assert scheme.mechanism.epsilon <= 1
+    assert scheme.values == ()
+    again = Scheme.from_definition(json.loads(scheme.canonical()))
+    assert again.fingerprint == scheme.fingerprint
+    assert type(again.mechanism) is type(scheme.mechanism)
+    with pytest.raises(SchemeError, match="no shares of values"):
+        again.oracle  # noqa: B018
+
+
+@pytest.mark.parametrize("key", ["low", "high", "scale", "integer", "ask", "cells", "mechanism"])
+def test_what_changes_the_channel_is_another_scheme(key: str) -> None:
+    """Bounds, scale, question, cells and mechanism are in the fingerprint; the unit is not."""
+    keys = {"low": "1", "high": "11", "ask": '"distribution"'}
+    edits = {
+        "low": "2",
+        "high": "12",
+        "scale": '"log"',
+        "integer": "true",
+        "ask": '"mean"',
+        "cells": "64",
+    }
+    before = metric(**keys).scheme.fingerprint
+    if key == "mechanism":
+        mean = metric(**keys | {"ask": '"mean"'})
+        assert dataclasses.replace(mean, mechanism="duchi").scheme.fingerprint != (
+            mean.scheme.fingerprint
+        )
+        return
+    assert metric(**keys | {key: edits[key]}).scheme.fingerprint != before
+    assert metric(**keys, unit='"s"').scheme.fingerprint == before
+
+
+@pytest.mark.parametrize("value", [True, False, "5", b"5", None, math.nan, 1j, [5], Fraction(1, 2)])
+def test_only_numbers_are_taken(value: Any) -> None:
+    """Neither a bool nor a text nor NaN; the message does not repeat the value."""
+    with pytest.raises(MetricError, match=r"an int or a float|NaN is none") as caught:
+        metric().normalize(value)
+    assert "5" not in str(caught.value)
+
+
+@pytest.mark.parametrize("case", VECTORS["records"])
+def test_recorded_numbers(case: dict[str, Any]) -> None:
+    """The text that each recorded number waits as, and the float that it stands for."""
+    told = case["recorded"]
+    if isinstance(told, str):
+        value = SPECIAL[told] if told in SPECIAL else int(told)
+    else:
+        value = told
+    if "error" in case:
+        with pytest.raises(MetricError):
+            metric().normalize(value)
+        return
+    text = metric().normalize(value)
+    assert float(text).hex() == float(case["number"]).hex()
+    assert text == number_text(float(text))
+
+
+@pytest.mark.parametrize("case", VECTORS["aggregates"])
+def test_records_merge_as_published(case: dict[str, Any]) -> None:
+    """The exact float after each record."""
+    kind = metric().type
+    aggregate = case["aggregate"]
+    texts = [kind.normalize(value) for value in case["records"]]
+    value = kind.begin(aggregate, texts[0])
+    found = [value]
+    for records, text in enumerate(texts[1:], 2):
+        value = kind.merge(aggregate, value, text, records, random.Random(1).getrandbits)
+        found.append(value)
+    assert [float(each) for each in found] == case["values"]
+
+
+@pytest.mark.parametrize("case", VECTORS["positions"])
+def test_positions_are_those_published(case: dict[str, Any]) -> None:
+    """The position of each number in each range, or the refusal of a range."""
+    bounds = (case["low"], case["high"], case["scale"], bool(case["integer"]))
+    if "error" in case:
+        with pytest.raises(SchemeError):
+            NumberRange(*bounds)
+        return
+    numbers = NumberRange(*bounds)
+    for value, position in case["values"]:
+        assert numbers.position(float(value)) == position
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "expected"),
+    [
+        ("last", "-7"),
+        ("first", "2.5"),
+        ("max", "4"),
+        ("min", "-7"),
+        ("sum", "-0.5"),
+        ("count", "3"),
+        ("mean", str(2.5 + 1.5 / 2 + (-7 - 3.25) / 3)),
+    ],
+)
+@pytest.mark.parametrize("flushes", [False, True], ids=["one_transaction", "many"])
+def test_an_open_window_keeps_the_merged_number(
+    make_client: MakeClient, aggregate: str, expected: str, flushes: bool
+) -> None:
+    """Each aggregate gives the same over one transaction and over several."""
+    client = make_client(registry=declared(aggregate=f'"{aggregate}"'))
+    for value in (2.5, 4, -7):
+        client.record("m", value)
+        if flushes:
+            client.flush()
+    client.flush()
+    with client._state.transaction() as connection:
+        held = connection.execute("SELECT value, records FROM open_values").fetchall()
+    assert held == [(expected, 3)]
+
+
+@pytest.mark.parametrize("aggregate", ["max", "min", "sum", "mean", "count", "last"])
+def test_a_window_outlives_a_change_of_the_type(aggregate: Any) -> None:
+    """A text that waits from before the metric was a number is replaced by the first number."""
+    merged = metric().type.merge(aggregate, "firefox", "5", 2, random.Random(1).getrandbits)
+    assert merged == ("2" if aggregate == "count" else "5")
+
+
+@pytest.mark.parametrize("text", ["firefox", "true", "", "nan", "inf", "1_0", " 5", "5.0", "+5"])
+def test_a_text_that_is_no_number_has_no_item(text: str) -> None:
+    """What another type left in the window is not reported."""
+    with pytest.raises(KeyError):
+        metric().item(text)
+
+
+@given(st.floats(allow_nan=False), st.floats(allow_nan=False), st.integers(2, 1000))
+def test_merging_stays_finite(one: float, other: float, records: int) -> None:
+    """Whatever is recorded, sums and means are finite numbers whose text reads back."""
+    kind = metric().type
+    texts = [kind.normalize(each) for each in (one, other)]
+    for aggregate in ("sum", "mean", "max", "min"):
+        merged = kind.merge(aggregate, *texts, records, random.Random(1).getrandbits)
+        assert abs(float(merged)) <= LARGEST
+        assert kind.item(merged, metric().scheme.mechanism) in range(-1, TOP + 1)
+
+
+def test_numbers_are_reported(make_client: MakeClient, clock: Any) -> None:
+    """From `record` to a queued report, within the row that the report names."""
+    registry = declared(ask='["mean", "distribution"]')
+    client = make_client(registry=registry)
+    rows = registry["m"].scheme.mechanism.rows
+    for value in (3, 11.5, -2, 0.25):
+        client.record("m", value)
+        clock.days(2)
+        client.flush()
+    with client._state.transaction() as connection:
+        reports = [entry.report for entry in entries(connection)]
+    assert len(reports) == 4
+    assert all(0 <= report.columns < rows[report.row].width for report in reports)
+
+
+def test_a_memory_client_keeps_numbers() -> None:
+    """Tests of an app read back what it recorded, whole numbers without a point."""
+    client = MemoryClient(declared())
+    client.record("m", 3)
+    client.record("m", 2.5)
+    assert client.values("m") == ["3", "2.5"]
+    client.assert_recorded("m", 3.0)
+    with pytest.raises(MetricError):
+        client.record("m", "3")
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "ask", "message"),
+    [
+        ("duchi", ("distribution",), "can only tell the mean"),
+        ("sliding_window", ("mean", "distribution"), "can only tell the mean"),
+        ("hierarchical_histogram", ("mean",), "is for a distribution"),
+        ("laplace", ("mean",), "choose one of auto, sliding_window, duchi, hierarchical"),
+    ],
+)
+def test_a_mechanism_must_suit_the_question(
+    mechanism: str, ask: tuple[Any, ...], message: str
+) -> None:
+    """By name, a mechanism for another question is refused with what would suit."""
+    with pytest.raises(SchemeError, match=message):
+        Number(NumberRange("0", "1"), ask).design(mechanism, "m", 1.0)
+
+
+def test_a_number_has_no_memos() -> None:
+    """Neither from a registry, nor when it is built by hand."""
+    with pytest.raises(RegistryError, match="a number has no memos"):
+        declared(longitudinal='"memoize"')
+    with pytest.raises(SchemeError, match="a number has no memos"):
+        dataclasses.replace(metric(), longitudinal="memoize").scheme  # noqa: B018
+
+
+def test_cells_are_those_of_the_hierarchy() -> None:
+    """Each choice of `cells` has a design."""
+    for cells in CELL_CHOICES:
+        made = metric(ask='"distribution"', cells=str(cells)).scheme.mechanism
+        assert isinstance(made, HierarchicalHistogram)
+        assert made.cells == cells
+
+
+def test_whole_numbers_may_have_a_mean() -> None:
+    """The range of a sliding window ends at the number after `high`, so `high` is inside."""
+    made = metric(integer="true").scheme.mechanism
+    assert isinstance(made, SlidingWindow)
+    assert (made.range.start, made.range.end) == (0, 11)

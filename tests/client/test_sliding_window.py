@@ -1,0 +1,208 @@
+"""The sliding window: its levels and scores, that they leave no bias, and what they lose."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from deniable.errors import SchemeError
+from deniable.mechanisms import NumberRange, Report, SlidingWindow, rebuild
+from deniable.mechanisms.number_range import TOP
+from deniable.randomness import PRECISION
+
+ONE = 1 << PRECISION
+UNIT = NumberRange("-1", "1")
+
+DESIGNS = [
+    (epsilon, columns)
+    for epsilon in (1e-6, 0.01, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
+    for columns in (2, 4, 16, 64, 256)
+]
+
+
+def chances(window: SlidingWindow, position: int) -> list[Fraction]:
+    """The chance of each column."""
+    return [window.likelihood(Report(0, column), position) for column in range(window.columns)]
+
+
+def variance(window: SlidingWindow, position: int) -> float:
+    """The variance of one report's score."""
+    scores = window.scores()
+    within = [float(chance) for chance in chances(window, position)]
+    mean = sum(map(lambda p, a: p * a, within, scores))
+    return sum(map(lambda p, a: p * a * a, within, scores)) - mean * mean
+
+
+def worst_variance(window: SlidingWindow) -> float:
+    """The largest variance over all positions, found between each two levels.
+
+    Between levels it is a parabola that opens downwards, so three of its points tell its top.
+    """
+    worst = 0.0
+    for low, high in zip(window.levels, window.levels[1:], strict=False):
+        ends = [variance(window, low), variance(window, (low + high) // 2), variance(window, high)]
+        bend = 2 * (ends[0] - 2 * ends[1] + ends[2])
+        slope = ends[2] - ends[0] - bend
+        top = min(max(-slope / (2 * bend), 0.0), 1.0) if bend < 0 else 0.0
+        worst = max(worst, *ends, ends[0] + slope * top + bend * top * top)
+    return worst
+
+
+@pytest.mark.parametrize(("epsilon", "columns"), DESIGNS)
+def test_the_mean_of_scores_is_the_number(epsilon: float, columns: int) -> None:
+    """The expected score, over the exact chances of all columns, is the place of the number
+    between -1 and 1 to within 2**-29, at every level and between levels."""
+    window = SlidingWindow.design(UNIT, epsilon, columns)
+    scores = [Fraction(score) for score in window.scores()]
+    for position in {*window.levels, 1, TOP // 3, TOP // 2, TOP - 1}:
+        expected = sum(map(lambda p, a: p * a, chances(window, position), scores))
+        assert abs(expected - Fraction(2 * position - TOP, TOP)) < Fraction(1, 1 << 29)
+
+
+@pytest.mark.parametrize(("epsilon", "columns"), DESIGNS)
+def test_positions_outside_are_the_ends(epsilon: float, columns: int) -> None:
+    """Whatever lies below or above is randomized as the end of the range is."""
+    window = SlidingWindow.design(UNIT, epsilon, columns)
+    assert chances(window, -1) == chances(window, 0)
+    assert chances(window, TOP + 5) == chances(window, TOP)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "width", "worst", "optimum"),
+    [
+        (0.25, 32, 64.001, 64.001),
+        (0.5, 32, 16.003, 16.003),
+        (1.0, 32, 4.0122, 3.991),
+        (1.5, 28, 1.7225, 1.692),
+        (2.0, 25, 0.87576, 0.8655),
+        (2.5, 23, 0.49804, 0.4936),
+        (3.0, 22, 0.30945, 0.3042),
+        (3.5, 19, 0.19536, 0.1934),
+        (4.0, 17, 0.12895, 0.1271),
+        (5.0, 13, 0.05807, 0.0574),
+        (6.0, 10, 0.02773, 0.02713),
+    ],
+)
+def test_the_worst_variance_is_near_the_least(
+    epsilon: float, width: int, worst: float, optimum: float
+) -> None:
+    """n * Var on [-1, 1], at its worst, and at most 1.02 times the least of any mechanism up to
+    epsilon 5 (a linear program over 33 numbers and 65 outputs)."""
+    window = SlidingWindow.design(UNIT, epsilon)
+    found = worst_variance(window)
+    assert window.width == width
+    assert found == pytest.approx(worst, rel=2e-4)
+    assert found <= optimum * (1.02 if epsilon <= 5 else 1.025)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "columns", "width", "threshold", "levels"),
+    [
+        (0.5, 16, 8, 5606615224107920, (135970690, 270436966, 403903425)),
+        (1.0, 64, 32, 6584790284608188, (35690990, 70963813, 105847902)),
+        (2.0, 64, 25, 7437063736306263, (16901317, 34920902, 53961221)),
+        (4.0, 64, 17, 8573081106931342, (12480282, 25591474, 39580441)),
+        (1.0, 4, 2, 6584790284608188, (1 << 29, 1 << 30)),
+        (1.0, 2, 1, 6584790284608188, (1 << 30,)),
+    ],
+)
+def test_reference_designs(
+    epsilon: float, columns: int, width: int, threshold: int, levels: tuple[int, ...]
+) -> None:
+    """Thresholds and first levels, known from another solver of the same equations."""
+    window = SlidingWindow.design(UNIT, epsilon, columns)
+    assert (window.width, window.threshold) == (width, threshold)
+    assert window.levels[1 : 1 + len(levels)] == levels
+
+
+def test_reference_scores() -> None:
+    """The first scores of two designs, and all of the design with a closed form: with
+    A = (e+1)/(e-1), four columns of width two score +-(A + 1/2) and +-(A - 1/2)."""
+    first = SlidingWindow.design(UNIT, 0.5, 16).scores()[0]
+    assert first == pytest.approx(-5.009682, abs=1e-6)
+    assert SlidingWindow.design(UNIT, 1.0).scores()[0] == pytest.approx(-3.268502, abs=1e-6)
+    a = (math.e + 1) / (math.e - 1)
+    closed = SlidingWindow.design(UNIT, 1.0, 4).scores()
+    assert closed == pytest.approx((-a - 0.5, -a + 0.5, a - 0.5, a + 0.5), abs=1e-12)
+    one_bit = SlidingWindow.design(UNIT, 1.0, 2).scores()
+    assert one_bit == pytest.approx((-a, a), abs=1e-12)
+
+
+def test_any_epsilon_has_a_design() -> None:
+    """From tiny to the largest: levels increase, the odds are within epsilon and close to it."""
+    for step in range(1, 201):
+        window = SlidingWindow.design(UNIT, step / 20).require_within(step / 20)
+        assert step / 20 - 1e-9 < window.epsilon <= step / 20
+
+
+def test_odds_follow_from_the_threshold() -> None:
+    """P (D-w) / [(2**53 - P) w], whatever the levels and the range are."""
+    threshold = 3 * (ONE // 4)
+    window = SlidingWindow(UNIT, 8, 3, threshold, (0, 5, 70, 800, 9_000, TOP))
+    assert window.odds == Fraction(threshold * 5, (ONE - threshold) * 3)
+
+
+GOOD: dict[str, Any] = dict(SlidingWindow.design(UNIT, 1.0, 8).parameters())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"columns": 7}, "columns must be even"),
+        ({"width": 8}, "width must be from 1 to 7, not 8"),
+        ({"threshold": ONE // 2}, "epsilon would not be positive and finite"),
+        ({"levels": [0, 5, 4, 9, TOP]}, "levels must be 5 integers that increase from 0"),
+        ({"levels": [0, 5, 5, 9, TOP]}, "levels must be 5 integers that increase from 0"),
+        ({"levels": [1, 2, 3, 4, TOP]}, "levels must be 5 integers that increase from 0"),
+        ({"levels": [0, 1, 2, 3, 4]}, "levels must be 5 integers that increase from 0"),
+        ({"levels": [0, 1, 2, TOP]}, "levels must be 5 integers that increase from 0"),
+        ({"levels": []}, "levels must be 5 integers that increase from 0"),
+        ({"low": "2"}, "sliding_window: low 2 must be below high 1"),
+    ],
+)
+def test_impossible_windows_are_refused(change: dict[str, Any], message: str) -> None:
+    """Parameters that fit each other badly, as another program might publish them."""
+    with pytest.raises(SchemeError, match=message):
+        rebuild("sliding_window", GOOD | change)
+
+
+def test_scores_belong_to_their_levels() -> None:
+    """Levels may be any that increase, but if they are not those of the threshold there are no
+    scores: they would be biased."""
+    levels = list(GOOD["levels"])
+    levels[1] += 2
+    moved = rebuild("sliding_window", GOOD | {"levels": levels})
+    assert isinstance(moved, SlidingWindow)
+    with pytest.raises(SchemeError, match="do not belong"):
+        moved.scores()
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
+def test_a_report_favours_a_stretch_of_the_range(epsilon: float) -> None:
+    """Inside the stretch that a report favours it has its largest likelihood, and outside it a
+    smaller one."""
+    window = SlidingWindow.design(UNIT, epsilon, 16)
+    positions = sorted({*window.levels, *(level + 1 for level in window.levels[:-1])})
+    for column in range(16):
+        (span,) = window.favoured(Report(0, column))
+        likelihoods = {each: window.likelihood(Report(0, column), each) for each in positions}
+        most = max(likelihoods.values())
+        inside = {each for each, found in likelihoods.items() if found == most}
+        assert inside == {each for each in positions if span.first <= each <= span.last}
+
+
+def test_levels_do_not_depend_on_the_interpreter() -> None:
+    """Another process, with another hash seed, finds the same levels: devices and servers design
+    them apart."""
+    code = (
+        "import json; from deniable.mechanisms import SlidingWindow, NumberRange; "
+        "print(json.dumps(SlidingWindow.design(NumberRange('-1', '1'), 2.0).levels))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert tuple(json.loads(found.stdout)) == SlidingWindow.design(UNIT, 2.0).levels
