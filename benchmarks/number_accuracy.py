@@ -18,6 +18,7 @@ from rich.table import Table
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.number_range import TOP
 from deniable.mechanisms.sliding_window import SlidingWindow
+from deniable.number_forecast import mean_variance
 from deniable_collector.tally import TallyRow
 from deniable_estimator.numbers.change import mean_shift, quantile_shift
 from deniable_estimator.numbers.distribution import distribution
@@ -28,7 +29,6 @@ from deniable_estimator.numbers.mean import (
     window_channel,
     window_mean,
 )
-from deniable_estimator.numbers.planning import worst_window_noise
 from deniable_estimator.numbers.sampling import sample_crowd, window_rates
 from numeric.dense import DenseHistogram
 from numeric.optimum import least_variance
@@ -47,7 +47,7 @@ def optimum(runs: int) -> Iterator[Table]:
     )
     for epsilon in (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0):
         window = SlidingWindow.design(RANGE, epsilon)
-        worst, least = worst_window_noise(window), least_variance(epsilon)
+        worst, least = mean_variance(window), least_variance(epsilon)
         inside, outside = window_channel(window)
         scores = np.array(window.scores())
         levels, _ = level_noise(window)

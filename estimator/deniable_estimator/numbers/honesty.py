@@ -38,7 +38,8 @@ from typing import TypeAlias
 import numpy as np
 
 from deniable.mechanisms import ProjectiveGeometry
-from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram, Level
+from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.mechanisms.level import Level
 from deniable.mechanisms.projective_geometry import points
 from deniable.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow

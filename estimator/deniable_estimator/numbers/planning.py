@@ -6,8 +6,8 @@ x_i < x_(i+1), where a number x is rounded at random ::
 
     noise(x) = [(x_(i+1) - x) E_i + (x - x_i) E_(i+1)] / (x_(i+1) - x_i) - x**2
 
-with E_i = E[a**2] at level i. For the share F below an edge it is the V of
-`deniable_estimator.numbers.scores` plus F (1 - F).
+with E_i = E[a**2] at level i; `deniable.number_forecast` has the largest. For the share F below an
+edge it is the V of `deniable_estimator.numbers.scores` plus F (1 - F).
 
 The interval of quantile p reaches about as far as F differs from p by z sqrt(V / n). It has an
 upper limit only if that is less than 1 - p, and is useful if it is half of that. So a quantile
@@ -26,6 +26,7 @@ import numpy as np
 
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.sliding_window import SlidingWindow
+from deniable.number_forecast import mean_variance
 from deniable_estimator.intervals import FloatArray
 from deniable_estimator.numbers.mean import (
     cell_points,
@@ -44,7 +45,6 @@ __all__ = [
     "reports_for_quantile",
     "tree_variances",
     "window_noise",
-    "worst_window_noise",
 ]
 
 MEAN_SPREAD = 1 / 3
@@ -84,14 +84,6 @@ def window_noise(window: SlidingWindow, x: FloatArray) -> FloatArray:
     return np.asarray(np.interp(x, levels, squares) - np.square(x))
 
 
-def worst_window_noise(window: SlidingWindow) -> float:
-    """The largest of them: between two levels the noise is a parabola, whose top is known."""
-    levels, squares = level_noise(window)
-    top = np.diff(squares) / np.diff(levels) / 2
-    inside = np.clip(top, levels[:-1], levels[1:])
-    return float(window_noise(window, np.concatenate([levels, inside])).max())
-
-
 def tree_variances(mechanism: HierarchicalHistogram) -> TreeVariances:
     """The exact variances of the noise, with the rows' declared shares of devices."""
     table = scores(mechanism)
@@ -108,7 +100,7 @@ def tree_variances(mechanism: HierarchicalHistogram) -> TreeVariances:
     mean = float(table.planned(points[None])[0]) / part
     if mechanism.mean is not None:
         weight = tree_share_of_both(mechanism)
-        window = worst_window_noise(mechanism.mean) / MEAN_SHARE
+        window = mean_variance(mechanism.mean) / MEAN_SHARE
         mean = weight**2 * mean + (1 - weight) ** 2 * window
     return TreeVariances(
         float(inner.mean()),
@@ -125,7 +117,7 @@ def mean_half_width(
     """Half of the width of the interval of a mean, between -1 and 1.
 
     Args:
-        noise: `worst_window_noise`, or `TreeVariances.mean`.
+        noise: `deniable.number_forecast.mean_variance`, or `TreeVariances.mean`.
         spread: the variance of the numbers.
     """
     return _z(level) * math.sqrt((noise + spread) / reports)

@@ -13,6 +13,7 @@ from scipy import stats
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.number_range import TOP, NumberRange
 from deniable.mechanisms.sliding_window import SlidingWindow
+from deniable.number_forecast import mean_variance
 from deniable_collector.tally import TallyRow
 from deniable_estimator.numbers.mean import (
     MeanEstimate,
@@ -23,7 +24,6 @@ from deniable_estimator.numbers.mean import (
     tree_share_of_both,
     window_mean,
 )
-from deniable_estimator.numbers.planning import worst_window_noise
 from deniable_estimator.numbers.sampling import sample_rows, sample_window, window_rates
 from deniable_estimator.numbers.tree import estimate_tree
 
@@ -44,7 +44,7 @@ def test_the_smallest_window(make_window: MakeWindow) -> None:
     levels, squares = level_noise(window)
     assert levels.tolist() == [-1, 0, 1]
     assert squares - levels**2 == pytest.approx([a**2 - 3 / 4] * 3, abs=1e-8)
-    assert worst_window_noise(window) == pytest.approx(4.18269, abs=1e-5)
+    assert mean_variance(window) == pytest.approx(4.18269, abs=1e-5)
 
 
 @pytest.mark.parametrize("epsilon", [0.25, 1.0, 5.0])
@@ -167,7 +167,8 @@ def test_either_row_is_enough(make_tree: MakeTree) -> None:
     assert tree.mean is not None
     full = [TallyRow(10 * row.width, np.full(row.width, 10)) for row in tree.rows]
     none = [TallyRow(0, np.zeros(row.width, np.int64)) for row in tree.rows]
-    assert both_mean(tree, [*full[:-1], none[-1]]) == tree_mean(tree, estimate_tree(tree, full))
+    without = [*full[:-1], none[-1]]
+    assert both_mean(tree, without) == tree_mean(tree, estimate_tree(tree, without))
     assert both_mean(tree, [*none[:-1], full[-1]]) == window_mean(tree.mean, full[-1])
     assert math.isinf(both_mean(tree, none).variance)
 

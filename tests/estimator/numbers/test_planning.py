@@ -15,6 +15,7 @@ from deniable.mechanisms import Report
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.number_range import TOP
 from deniable.mechanisms.sliding_window import SlidingWindow
+from deniable.number_forecast import cdf_variances, mean_variance
 from deniable_estimator.numbers.distribution import distribution
 from deniable_estimator.numbers.planning import (
     mean_half_width,
@@ -23,7 +24,6 @@ from deniable_estimator.numbers.planning import (
     reports_for_quantile,
     tree_variances,
     window_noise,
-    worst_window_noise,
 )
 from deniable_estimator.numbers.sampling import sample_crowd
 from deniable_estimator.numbers.scores import scores
@@ -38,7 +38,7 @@ def test_noise_of_a_number(make_window: MakeWindow, epsilon: float) -> None:
     than the worst one."""
     window = make_window(epsilon)
     values = [Fraction(score) for score in window.scores()]
-    worst = worst_window_noise(window)
+    worst = mean_variance(window)
     for position in (0, 1, 7_654_321, TOP // 3, TOP // 2, window.levels[3] + 5, TOP):
         rates = [window.likelihood(Report(0, column), position) for column in range(64)]
         mean = sum(a * rate for a, rate in zip(values, rates, strict=True))
@@ -54,7 +54,7 @@ def test_noise_of_a_number(make_window: MakeWindow, epsilon: float) -> None:
 )
 def test_known_noise_of_a_mean(make_window: MakeWindow, epsilon: float, worst: float) -> None:
     """The worst variances, computed once with another program."""
-    assert worst_window_noise(make_window(epsilon)) == pytest.approx(worst, rel=1e-4)
+    assert mean_variance(make_window(epsilon)) == pytest.approx(worst, rel=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -79,6 +79,15 @@ def test_edges_of_known_noise(make_tree: MakeTree) -> None:
     """Three edges, computed once with another program."""
     planned = scores(make_tree(1.0)).planned_edges()
     assert planned[[64, 128, 255]] == pytest.approx([7.78228843, 10.37638457, 9.59446554])
+
+
+@pytest.mark.parametrize("mean", [False, True])
+def test_devices_and_servers_plan_alike(make_tree: MakeTree, mean: bool) -> None:
+    """The variances that the registry's check computes without numpy are the same ones."""
+    tree = make_tree(2.0, 64, mean=mean)
+    edges = cdf_variances(tree)
+    found = tree_variances(tree)
+    assert (found.cdf, found.cdf_worst) == pytest.approx((np.mean(edges), max(edges)))
 
 
 def test_ranges_are_an_average_over_all_pairs(make_tree: MakeTree) -> None:
