@@ -1,7 +1,7 @@
 """Means, distributions and quantiles of numbers: are their intervals honest, and how wide?
 
 Tallies are drawn from their exact distribution. Intervals of 95 %; *in* is how often they hold the
-truth. Run: python benchmarks/number_accuracy.py [--quick] [--only optimum|coverage|quantiles|...]
+truth. Run: python benchmarks/number_accuracy.py [--quick] [--only means]
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.number_range import TOP
 from deniable.mechanisms.sliding_window import SlidingWindow
 from deniable.number_forecast import mean_variance
@@ -30,10 +29,10 @@ from deniable_estimator.numbers.mean import (
     window_mean,
 )
 from deniable_estimator.numbers.sampling import sample_crowd, window_rates
+from deniable_estimator.numbers.tree import estimate_tree
 from numeric.dense import DenseHistogram
 from numeric.optimum import least_variance
-from numeric.peers import drawn_by_channel, drawn_by_haar, piecewise_channel, square_wave_channel
-from numeric.populations import CROWDS, EPSILONS, NAMES, RANGE, new_table, population, settings
+from numeric.populations import RANGE, new_table, settings
 
 QUANTILES = (0.5, 0.9, 0.95, 0.99)
 LEVEL = 0.95
@@ -60,57 +59,72 @@ def optimum(runs: int) -> Iterator[Table]:
     yield table
 
 
-def coverage(runs: int) -> Iterator[Table]:
-    """(b) How often intervals of means, curves, ranges and clamped shares hold the truth."""
-    columns = ("mean", "tree's mean", "of middles", "curve", "ranges", "below", "above")
-    table = new_table("Intervals that hold the truth, %", "epsilon", "reports", *columns)
+def means(runs: int) -> Iterator[Table]:
+    """(b) How often intervals of means hold the truth, from a sliding window and from a tree."""
     rng = np.random.default_rng(1)
-    every: list[list[float]] = []
-    pooled: dict[tuple[float, int], list[list[float]]] = {}
+    held: dict[tuple[float, int], list[list[float]]] = {}
     for _, crowd, tree, epsilon, reports in settings():
         window = SlidingWindow.design(RANGE, epsilon)
         rates = window_rates(window, crowd.positions, crowd.shares)
         cells, mean = crowd.cells(tree), crowd.mean()
-        sums = np.concatenate([[0.0], np.cumsum(cells)])
         middles = float(cells @ cell_points(tree)[0])
-        held = np.zeros((runs, len(columns)))
-        for run in range(runs):
+        found = []
+        for _ in range(runs):
             row = TallyRow(reports, rng.multinomial(reports, rates / rates.sum()))
-            found = distribution(tree, sample_crowd(tree, cells, reports, rng), LEVEL)
-            near = np.abs(found.cdf - sums[1:-1]) <= Z * np.sqrt(found.variance)
+            rows = sample_crowd(tree, cells, reports, rng)
+            rough = tree_mean(tree, estimate_tree(tree, rows))
+            ends = window_mean(window, row).interval(LEVEL), rough.interval(LEVEL)
+            near = abs(rough.mean - middles) <= Z * rough.std_error
+            found.append([*(low <= mean <= high for low, high in ends), near])
+        held.setdefault((epsilon, reports), []).append(np.mean(found, axis=0).tolist())
+    table = _held(held, "mean", "tree's mean", "of middles")
+    error = 100 * math.sqrt(0.0475 / runs)
+    table.caption = (
+        f"{runs} tallies in each of 48 settings, ± {error:.1f}. The tree's mean allows for where "
+        "numbers lie in its cells; of middles: the mean of the middles of the cells"
+    )
+    yield table
+
+
+def shares(runs: int) -> Iterator[Table]:
+    """(b) How often intervals of the curve, of ranges and of clamped shares hold the truth."""
+    rng = np.random.default_rng(1)
+    held: dict[tuple[float, int], list[list[float]]] = {}
+    for _, crowd, tree, epsilon, reports in settings():
+        cells = crowd.cells(tree)
+        sums = np.concatenate([[0.0], np.cumsum(cells)])
+        found = []
+        for _ in range(runs):
+            drawn = distribution(tree, sample_crowd(tree, cells, reports, rng), LEVEL)
+            near = np.abs(drawn.cdf - sums[1:-1]) <= Z * np.sqrt(drawn.variance)
             ranges = []
             for start, end in np.sort(rng.integers(0, tree.cells + 1, (10, 2)), axis=1).tolist():
                 if start < end:
-                    share, variance = found.tree.share(start, end)
+                    share, variance = drawn.tree.share(start, end)
                     truth = sums[end] - sums[start]
                     ranges.append(abs(share - truth) <= Z * math.sqrt(variance) + 1e-12)
-            low, high = window_mean(window, row).interval(LEVEL)
-            below, above = found.below, found.above
-            rough = tree_mean(tree, found.tree)
-            wide = rough.interval(LEVEL)
-            held[run] = (
-                low <= mean <= high,
-                wide[0] <= mean <= wide[1],
-                abs(rough.mean - middles) <= Z * rough.std_error,
-                near.mean(),
-                np.mean(ranges),
-                below.low <= cells[0] <= below.high,
-                above.low <= cells[-1] <= above.high,
-            )
-        figures = held.mean(axis=0).tolist()
-        every.append(figures)
-        pooled.setdefault((epsilon, reports), []).append(figures)
-    for (epsilon, reports), lines in pooled.items():
-        means = [f"{100 * each:.1f}" for each in np.mean(lines, axis=0)]
-        table.add_row(f"{epsilon:g}", f"{reports:,}", *means)
-    for title, pick in (("all", np.mean), ("least of 48", np.min), ("most of 48", np.max)):
-        table.add_row(title, "", *(f"{100 * each:.1f}" for each in pick(every, axis=0)))
+            below, above = drawn.below, drawn.above
+            clamped = below.low <= cells[0] <= below.high, above.low <= cells[-1] <= above.high
+            found.append([near.mean(), np.mean(ranges), *clamped])
+        held.setdefault((epsilon, reports), []).append(np.mean(found, axis=0).tolist())
+    table = _held(held, "curve", "ranges", "below", "above")
+    error = 100 * math.sqrt(0.0475 / runs)
     table.caption = (
-        f"means of four populations, {runs} tallies each (± {100 * math.sqrt(0.0475 / runs):.1f} "
-        "for one; curves and ranges pool many shares). The tree's mean allows for where numbers "
-        "lie in its cells; of middles: the mean of the middles of the cells, without allowance"
+        f"{runs} tallies in each of 48 settings, ± {error:.1f}; curves and ranges pool many shares"
     )
     yield table
+
+
+def _held(held: dict[tuple[float, int], list[list[float]]], *columns: str) -> Table:
+    """The means over populations, of all settings, and their extremes."""
+    table = new_table("Intervals that hold the truth, %", "epsilon", "reports", *columns)
+    for (epsilon, reports), lines in held.items():
+        figures = [f"{100 * each:.1f}" for each in np.mean(lines, axis=0)]
+        table.add_row(f"{epsilon:g}", f"{reports:,}", *figures)
+    every = [line for lines in held.values() for line in lines]
+    for title, pick in (("all", np.mean), ("least of 48", np.min), ("most of 48", np.max)):
+        table.add_row(title, "", *(f"{100 * each:.1f}" for each in pick(every, axis=0)))
+    return table
 
 
 def quantiles(runs: int) -> Iterator[Table]:
@@ -205,73 +219,12 @@ def changes(runs: int) -> Iterator[Table]:
     yield table
 
 
-def histograms(runs: int) -> Iterator[Table]:
-    """(e) Wasserstein-1 distance of the drawn histogram, beside other mechanisms."""
-    names = ("tree", "square wave, EMS", "piecewise, EMS", "Haar")
-    table = new_table(
-        "Wasserstein-1 distance, thousandths of the range", "", "epsilon", "reports", *names
-    )
-    rng = np.random.default_rng(4)
-    ratios = []
-    for epsilon in EPSILONS:
-        tree = HierarchicalHistogram.design(RANGE, epsilon)
-        size = tree.cells
-        square, piecewise = square_wave_channel(epsilon, size), piecewise_channel(epsilon, size)
-        for name in NAMES:
-            cells = population(name, clamped=False).cells(tree)
-            for reports in CROWDS[1:]:
-                distances = np.zeros(len(names))
-                for _ in range(runs):
-                    drawn = (
-                        distribution(tree, sample_crowd(tree, cells, reports, rng)).histogram(),
-                        drawn_by_channel(square, cells, reports, epsilon, rng),
-                        drawn_by_channel(piecewise, cells, reports, epsilon, rng),
-                        drawn_by_haar(cells, reports, epsilon, rng),
-                    )
-                    curves = np.cumsum(np.array(drawn) - cells, axis=1)
-                    distances += np.abs(curves).sum(axis=1) / size / runs
-                ratios.append(distances / distances.min())
-                figures = [f"{1000 * each:.2f}" for each in distances]
-                table.add_row(name, f"{epsilon:g}", f"{reports:,}", *figures)
-    means = np.exp(np.mean(np.log(ratios), axis=0))
-    table.add_row("over the best", "", "", *(f"{each:.2f}" for each in means))
-    table.caption = f"means of {runs} tallies; the last line is the geometric mean of all settings"
-    yield table
-
-
-def decoding(runs: int) -> Iterator[Table]:
-    """(f) The time to decode one window: curve, bands, four quantiles, clamped shares, mean."""
-    table = new_table("Decoding one window", "cells", "epsilon", "columns", "ms", "scores, ms once")
-    rng = np.random.default_rng(5)
-    for cells in (256, 1024):
-        for epsilon in EPSILONS:
-            tree = HierarchicalHistogram.design(RANGE, epsilon, cells)
-            rows = sample_crowd(tree, np.full(cells, 1 / cells), 100_000, rng)
-            times = [_decoded(tree, rows) for _ in range(8)]
-            columns = f"{sum(level.columns for level in tree.levels):,}"
-            figures = f"{1000 * min(times[1:]):.2f}", f"{1000 * times[0]:.0f}"
-            table.add_row(str(cells), f"{epsilon:g}", columns, *figures)
-    yield table
-
-
-def _decoded(tree: HierarchicalHistogram, rows: tuple[TallyRow, ...]) -> float:
-    """CPU seconds."""
-    start = time.process_time()
-    found = distribution(tree, rows, LEVEL)
-    for p in QUANTILES:
-        found.quantile(p)
-    assert found.below.low < found.above.high
-    tree_mean(tree, found.tree)
-    return time.process_time() - start
-
-
 SECTIONS: dict[str, tuple[Callable[[int], Iterator[Table]], int, int]] = {
     "optimum": (optimum, 1, 1),
-    "coverage": (coverage, 2000, 40),
+    "means": (means, 10_000, 100),
+    "shares": (shares, 2000, 40),
     "quantiles": (quantiles, 2000, 60),
     "changes": (changes, 2000, 40),
-    "histograms": (histograms, 10, 2),
-    "decoding": (decoding, 1, 1),
 }
 """name -> (section, tallies for each setting, the same with --quick)."""
 
@@ -281,7 +234,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", action="append", choices=SECTIONS)
     arguments = parser.parse_args()
-    console = Console(width=110)
+    console = Console(width=100)
     for name, (section, full, quick) in SECTIONS.items():
         if arguments.only and name not in arguments.only:
             continue
