@@ -32,6 +32,7 @@ import numpy as np
 
 from deniable.mechanisms.base import ONE
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.mechanisms.number_range import TOP
 from deniable.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow
 from deniable_estimator.intervals import FloatArray
@@ -48,9 +49,6 @@ __all__ = [
     "window_channel",
     "window_mean",
 ]
-
-TOP = 1 << 30
-"""The position of `high`."""
 
 _CAUTION = 2.0
 """Standard errors by which what devices keep may exceed its estimate."""
@@ -96,7 +94,8 @@ class MeanEstimate:
         cells the numbers are (Armstrong and Kolesár, Econometrica 2018)."""
         if math.isinf(self.variance):
             return -math.inf, math.inf
-        half = _reach(self.rounding / self.std_error, level) * self.std_error
+        error = self.std_error
+        half = self.rounding if error == 0 else _reach(self.rounding / error, level) * error
         return self.mean - half, self.mean + half
 
 

@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.mechanisms.number_range import TOP
 from deniable.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow
 from deniable_estimator.intervals import FloatArray
-from deniable_estimator.numbers.mean import TOP, window_channel
+from deniable_estimator.numbers.mean import window_channel
 from deniable_estimator.numbers.scores import ARITY, ownership, row_shares
 
 __all__ = [

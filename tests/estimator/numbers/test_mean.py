@@ -184,6 +184,11 @@ def test_intervals_allow_for_rounding(bias: float) -> None:
     assert errors.cdf(high) - errors.cdf(low) >= 0.9 - 1e-9
 
 
+def test_intervals_of_reports_that_are_all_alike() -> None:
+    """Without any noise in the counters, half a cell to either side is left."""
+    assert MeanEstimate(0.5, 0.0, 100, rounding=0.01).interval(0.95) == (0.49, 0.51)
+
+
 def test_positions() -> None:
     """A mean between -1 and 1 is a position between 0 and 2**30."""
     assert [MeanEstimate(each, 1.0, 1).position for each in (-1, 0, 1)] == [0, TOP / 2, TOP]
