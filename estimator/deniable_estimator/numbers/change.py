@@ -1,0 +1,100 @@
+"""What changed between two windows: means, shares, quantiles.
+
+Windows are independent, as each report has fresh noise. If the same devices with the same numbers
+report in both, the difference varies less than assumed, so that the tests are cautious.
+
+A quantile has changed if the two windows differ in the share below the quantile of both together:
+t* is where the monotone curve of (F1 + F2) / 2 reaches p, and ::
+
+    z = (F2 - F1)(t*) / sqrt(V1 + V2)
+
+which is positive if numbers became smaller. Its shift has the interval of Zou and Donner (Stat.
+Med. 2008), from the intervals (l, u) of both quantiles (q)::
+
+    D = q2 - q1,   from D - hypot(q2 - l2, u1 - q1) to D + hypot(u2 - q2, q1 - l1)
+"""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+
+from deniable_estimator.numbers.distribution import (
+    DistributionEstimate,
+    Quantile,
+    RangeShare,
+    monotone,
+)
+from deniable_estimator.numbers.mean import MeanEstimate
+from deniable_estimator.tails import normal_tails
+
+__all__ = ["Shift", "mean_shift", "quantile_shift", "share_shift"]
+
+
+class Shift(NamedTuple):
+    """A difference, later minus earlier."""
+
+    change: float
+    """Of means between -1 and 1; of shares; of quantiles in positions."""
+    low: float
+    high: float
+    """The interval; infinite where a quantile has no limit."""
+    z: float
+    """The test's score, positive if the number became larger; 0 if nothing is known."""
+    p_value: float
+    """Two-sided."""
+
+
+def mean_shift(before: MeanEstimate, after: MeanEstimate, level: float = 0.95) -> Shift:
+    """How far the mean moved, between -1 and 1 like the means."""
+    return _difference(before.mean, before.variance, after.mean, after.variance, level)
+
+
+def share_shift(before: RangeShare, after: RangeShare, level: float = 0.95) -> Shift:
+    """How far the share of a range moved."""
+    return _difference(before.share, before.variance, after.share, after.variance, level)
+
+
+def quantile_shift(before: DistributionEstimate, after: DistributionEstimate, p: float) -> Shift:
+    """How far quantile p moved, in positions; the interval has the level of the estimates.
+
+    Raises:
+        ValueError: the estimates have different edges.
+    """
+    if not np.array_equal(before.edges, after.edges):
+        raise ValueError("quantiles are compared on the same edges")
+    variance = before.variance + after.variance
+    known = np.isfinite(variance)
+    z = 0.0
+    if known.any():
+        apart = (after.cdf - before.cdf)[known]
+        middle = (before.cdf + after.cdf)[known] / 2
+        variance = np.maximum(variance[known], 1e-18)
+        pooled = monotone(middle, 1 / variance)
+        at = min(int((pooled < p).sum()), len(pooled) - 1)
+        # The more lies below, the smaller the numbers.
+        z = -float(apart[at]) / math.sqrt(variance[at])
+    one, two = before.quantile(p), after.quantile(p)
+    change = two.point - one.point
+    (down1, up1), (down2, up2) = _reach(one), _reach(two)
+    low, high = change - math.hypot(down2, up1), change + math.hypot(up2, down1)
+    return Shift(change, low, high, z, normal_tails(z))
+
+
+def _reach(quantile: Quantile) -> tuple[float, float]:
+    """How far the interval reaches to both sides of the point."""
+    down = math.inf if quantile.low is None else quantile.point - quantile.low
+    up = math.inf if quantile.high is None else quantile.high - quantile.point
+    return max(0.0, down), max(0.0, up)
+
+
+def _difference(
+    before: float, variance_before: float, after: float, variance_after: float, level: float
+) -> Shift:
+    change, error = after - before, math.sqrt(variance_before + variance_after)
+    reach = NormalDist().inv_cdf((1 + level) / 2) * error
+    z = change / error if error > 0 else 0.0
+    return Shift(change, change - reach, change + reach, z, normal_tails(z))

@@ -1,0 +1,270 @@
+"""The distribution of numbers: its curve with bands, quantiles, shares of ranges, a histogram.
+
+F_t is the share below edge t (1 to d - 1). Its estimate is unbiased and not monotone. The drawn
+curve G is the monotone one that is nearest in variances (isotonic regression; Barlow, Bartholomew,
+Bremner and Brunk, 1972), and its bands are the tightest monotone ones ::
+
+    L_t = largest of G_s - z sd(F_s) over s <= t,   U_t = smallest of G_s + z sd(F_s) over s >= t
+
+A quantile p lies between edge lo = number of t with U_t < p, and hi = first t with L_t >= p. If
+lo is 0, it may lie below `low`; if there is no hi, it may lie above `high`, and nothing says how
+far. That the bands keep their level is shown by simulation, not by proof (`benchmarks/numbers.py`).
+
+Shares of ranges are not taken from the curve: they and their variances are the unbiased ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import NormalDist
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.mechanisms.number_range import NumberRange
+from deniable_collector.tally import TallyRow
+from deniable_estimator.intervals import FloatArray
+from deniable_estimator.numbers.scores import ARITY
+from deniable_estimator.numbers.tree import TreeEstimate, estimate_tree
+
+__all__ = ["DistributionEstimate", "Quantile", "RangeShare", "distribution", "monotone"]
+
+_LEAST = 1e-18
+"""Variances below it count as it: a curve needs weights that are finite."""
+
+
+class RangeShare(NamedTuple):
+    """The share of numbers in a range: unbiased, so it may lie outside of 0 to 1."""
+
+    share: float
+    variance: float
+    """Infinite if the rows cannot tell."""
+    low: float
+    high: float
+    """The interval. If `interpolated`, its ends hold wherever the numbers of a cell lie."""
+    interpolated: bool = False
+    """An end of the range is inside of a cell, and numbers count as evenly spread there."""
+
+
+class Quantile(NamedTuple):
+    """Where a quantile lies, in positions (0 to 2**30)."""
+
+    p: float
+    point: float
+    low: int | None
+    """None if there is no lower limit: the quantile may lie below `low`."""
+    high: int | None
+    """The quantile is below this position; None if there is no upper limit."""
+    outside: Literal["below", "above"] | None
+    """Where the point lies if it is not in the range; it is then the end of the range."""
+    cells: tuple[int, int]
+    """The edges lo and hi, 0 to d: how many cells the interval has is their difference."""
+
+    def in_units(self, numbers: NumberRange) -> tuple[float, float | None, float | None]:
+        """(point, low, high) as numbers. Of whole numbers, `high` is the largest one inside."""
+        if not numbers.integer:
+            low = None if self.low is None else numbers.value(self.low)
+            high = None if self.high is None else numbers.value(self.high)
+            return numbers.value(self.point), low, high
+        # An edge at a whole number is up to one position below it.
+        step = float(numbers.span) / (1 << 29)
+        low = None if self.low is None else float(math.ceil(numbers.value(self.low) - step))
+        high = None if self.high is None else math.ceil(numbers.value(self.high) - step) - 1.0
+        return float(math.floor(numbers.value(self.point) + step)), low, high
+
+
+@dataclass(frozen=True, eq=False)
+class DistributionEstimate:
+    """What a tally says about the distribution, with intervals of one level."""
+
+    edges: NDArray[np.int64]
+    """Positions of the edges 1 to d - 1, shape (d - 1,)."""
+    tree: TreeEstimate
+    level: float
+
+    @property
+    def cells(self) -> int:
+        """d, with the one below `low` (0) and the one from `high` on (d - 1)."""
+        return self.tree.cells
+
+    @property
+    def cdf(self) -> FloatArray:
+        """The unbiased share below each of `edges`, shape (d - 1,)."""
+        return self.tree.below[1:-1]
+
+    @property
+    def variance(self) -> FloatArray:
+        """Of `cdf`; infinite for edges that no row sees."""
+        return self.tree.variance[1:-1]
+
+    @cached_property
+    def curve(self) -> FloatArray:
+        """The monotone curve G, shape (d - 1,); as unclipped as the shares."""
+        known = np.isfinite(self.variance)
+        if not known.any():
+            return self.cdf
+        fitted = monotone(self.cdf[known], 1 / np.maximum(self.variance[known], _LEAST))
+        # What no row sees lies evenly between its neighbours, as within a cell.
+        places = [0, *(np.flatnonzero(known) + 1), self.cells]
+        ends = min(0.0, fitted[0]), max(1.0, fitted[-1])
+        curve: FloatArray = np.interp(np.arange(1, self.cells), places, [ends[0], *fitted, ends[1]])
+        return curve
+
+    @cached_property
+    def bands(self) -> tuple[FloatArray, FloatArray]:
+        """L and U, shape (d - 1,) each; each point of the curve has the level, not all at once."""
+        half = self.z * np.sqrt(self.variance)
+        low = np.maximum.accumulate(self.curve - half)
+        high = np.minimum.accumulate((self.curve + half)[::-1])[::-1]
+        return low, high
+
+    @property
+    def z(self) -> float:
+        """How many standard errors an interval reaches."""
+        return NormalDist().inv_cdf((1 + self.level) / 2)
+
+    def quantile(self, p: float) -> Quantile:
+        """Where the share below reaches p.
+
+        Raises:
+            ValueError: p is not between 0 and 1.
+        """
+        if not 0 < p < 1:
+            raise ValueError(f"a quantile is between 0 and 1, not {p}")
+        lower, upper = self.bands
+        lo = int((upper < p).sum())
+        reached = lower >= p
+        hi = int(reached.argmax()) + 1 if reached.any() else self.cells
+        lo = min(lo, hi - 1)
+        point, outside = self._point(p)
+        low = int(self.edges[lo - 1]) if lo else None
+        high = int(self.edges[hi - 1]) if hi < self.cells else None
+        return Quantile(p, point, low, high, outside, (lo, hi))
+
+    def share(self, start: int | None, end: int | None) -> RangeShare:
+        """The share of numbers from position `start` up to, but not at, position `end`.
+
+        None means without limit: `share(None, 0)` is what lies below `low`, and
+        `share(2**30, None)` what lies at `high` and above.
+
+        Raises:
+            ValueError: `start` is above `end`.
+        """
+        first = 0.0 if start is None else self._edge(start)
+        last = float(self.cells) if end is None else self._edge(end)
+        if first > last:
+            raise ValueError("a range starts before it ends")
+        share, variance = self.tree.share(first, last)
+        reach = self.z * math.sqrt(variance)
+        low, high = share - reach, share + reach
+        interpolated = first % 1 > 0 or last % 1 > 0
+        if interpolated:
+            inside = math.ceil(first), math.floor(last)
+            low = -math.inf if math.isinf(variance) else 0.0
+            if inside[0] < inside[1]:
+                least, noise = self.tree.share(*inside)
+                low = least - self.z * math.sqrt(noise)
+            most, noise = self.tree.share(math.floor(first), math.ceil(last))
+            high = most + self.z * math.sqrt(noise)
+        return RangeShare(share, variance, low, high, interpolated)
+
+    @property
+    def below(self) -> RangeShare:
+        """The share below `low`."""
+        return self.share(None, int(self.edges[0]))
+
+    @property
+    def above(self) -> RangeShare:
+        """The share at `high` and above."""
+        return self.share(int(self.edges[-1]), None)
+
+    def histogram(self) -> FloatArray:
+        """Possible shares of the d cells, shape (d,): none below 0, a sum of 1. Points only.
+
+        From the root down, the children of each node get the nearest possible shares that sum to
+        their parent's (Cormode, Kulkarni and Srivastava, VLDB 2019, have the tree).
+        """
+        shares = np.ones(1)
+        while len(shares) < self.cells:
+            nodes = len(shares) * ARITY
+            found = np.diff(self.tree.below[:: self.cells // nodes])
+            shares = _nearest_shares(found.reshape(-1, ARITY), shares).ravel()
+        return shares
+
+    def _edge(self, position: int) -> float:
+        """Where a position lies among the edges 1 to d - 1; with a fraction inside of a cell."""
+        after = int(np.searchsorted(self.edges, position, side="right"))
+        if after == 0:
+            return 0.0
+        start = int(self.edges[after - 1])
+        if position == start or after == len(self.edges):
+            return float(after)
+        return after + (position - start) / (int(self.edges[after]) - start)
+
+    def _point(self, p: float) -> tuple[float, Literal["below", "above"] | None]:
+        at = int((self.curve < p).sum())
+        if at == 0:
+            return float(self.edges[0]), "below"
+        if at == self.cells - 1:
+            return float(self.edges[-1]), "above"
+        start, end = float(self.edges[at - 1]), float(self.edges[at])
+        if start == self.edges[-1]:
+            # Cells that are left over have no width, at the end of the range.
+            return start, "above"
+        low, high = self.curve[at - 1], self.curve[at]
+        return start + (end - start) * float((p - low) / (high - low)), None
+
+
+def distribution(
+    mechanism: HierarchicalHistogram,
+    rows: Sequence[TallyRow],
+    level: float = 0.95,
+    repeats: float = 1.0,
+) -> DistributionEstimate:
+    """What the rows of a tally say about the distribution.
+
+    Args:
+        rows: of the tally, in the order of the mechanism's.
+        level: of every interval.
+        repeats: how often the same devices reported (`Participation.repeats`).
+    """
+    tree = estimate_tree(mechanism, rows, repeats)
+    return DistributionEstimate(np.array(mechanism.edges, np.int64), tree, level)
+
+
+def monotone(values: FloatArray, weights: FloatArray) -> FloatArray:
+    """The nearest non-decreasing values, by weighted squares, shape (t,): neighbours in the wrong
+    order are pooled until none is left."""
+    level: list[float] = []
+    mass: list[float] = []
+    count: list[int] = []
+    for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
+        size = 1
+        while level and level[-1] >= value:
+            before = mass.pop()
+            value = (level.pop() * before + value * weight) / (before + weight)
+            weight += before
+            size += count.pop()
+        level.append(value)
+        mass.append(weight)
+        count.append(size)
+    return np.repeat(level, count)
+
+
+def _nearest_shares(found: FloatArray, total: FloatArray) -> FloatArray:
+    """The nearest non-negative numbers that sum to `total`, row by row: (r, 4) and (r,).
+
+    All are lowered alike, and what falls below 0 is cut (Wang and Carreira-Perpinan, 2013).
+    """
+    falling = -np.sort(-found, axis=1)
+    count = np.arange(1, found.shape[1] + 1)
+    lowered = (np.cumsum(falling, axis=1) - total[:, None]) / count
+    kept = np.maximum((falling > lowered).sum(axis=1), 1)
+    by = lowered[np.arange(len(found)), kept - 1]
+    nearest: FloatArray = np.maximum(found - by[:, None], 0.0)
+    return nearest

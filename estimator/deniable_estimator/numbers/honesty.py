@@ -1,0 +1,209 @@
+"""Tests whether a tally of numbers can be the sum of honest reports: figures with p-values.
+
+Each p-value is valid for *every* crowd of honest devices, whatever their numbers, and however often
+the same devices reported: the bounds hold for each report, given the number behind it.
+
+**Sliding window.** A window of w columns has exactly one column of each remainder modulo w. So
+whatever the number, a report falls on a column j = r modulo w with probability ::
+
+    K_r m + (P / (2**53 w) - m),    K_r = how many of the D columns have remainder r
+
+with m the probability of a column outside of the window. One column is sent with a probability
+from m to P / (2**53 w).
+
+* *groups*: chi-square of the w groups of columns, whose probabilities are known.
+* *rarest*, *commonest*: the column that is sent too seldom for m, or too often for P / (2**53 w):
+  binomial tails, times the number of columns.
+* *outside*: a mean above `high` or below `low`.
+
+**Hierarchical histogram.**
+
+* *lowest*: the node of any row whose reports are too few for any share of 0 or more: the lower tail
+  of a binomial with probability q, times the number of nodes.
+* *low*: in the finest row, how many nodes are more than a standard error below zero, where nodes
+  that move together count as fewer (as in `deniable_estimator.anomalies`).
+* *rows*: chi-square of the reports in each row beside the shares that devices draw.
+* *agreement*: chi-square of how much the rows differ about the shares of the four nodes of depth 1.
+  Devices draw their row whatever their number, so that all rows tell of the same crowd.
+* *repeated*: the most frequent column of a row, compared with the most that devices with the same
+  number would send it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from deniable.mechanisms import ProjectiveGeometry
+from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.mechanisms.level import Level
+from deniable.mechanisms.projective_geometry import points
+from deniable.mechanisms.sliding_window import SlidingWindow
+from deniable_collector.tally import TallyRow
+from deniable_estimator.intervals import FloatArray
+from deniable_estimator.numbers.mean import window_channel, window_mean
+from deniable_estimator.numbers.scores import ARITY, ownership, row_shares
+from deniable_estimator.tails import binomial_tail, chi_square_tail, normal_tails, poisson_tail
+
+__all__ = ["LEAST_REPORTS", "Found", "tree_figures", "window_figures"]
+
+Found: TypeAlias = tuple[str, float, float, float]
+"""(name, observed, expected, p-value)."""
+
+LEAST_REPORTS = 1000
+"""With fewer reports p-values would be inexact, and fakes could not be distinguished from noise."""
+
+_CROWDED = 10.0
+"""Reports that each group must have on average for their number to be judged."""
+
+_VARIED = 50.0
+"""Reports that noise must have changed in a row: their variance is estimated from the counters."""
+
+_BELOW = 0.5 * math.erfc(math.sqrt(0.5))
+"""The probability that a share of 0 is more than a standard error below zero."""
+
+
+def window_figures(window: SlidingWindow, row: TallyRow) -> Iterator[Found]:
+    """All tests of the row of a sliding window; none of fewer than LEAST_REPORTS reports."""
+    n = row.reports
+    if n < LEAST_REPORTS:
+        return
+    inside, outside = window_channel(window)
+    remainder = np.arange(window.columns) % window.width
+    columns = np.bincount(remainder)
+    expected = n * (columns * outside + inside - outside)
+    if window.width > 1 and expected.min() >= _CROWDED:
+        seen = np.bincount(remainder, weights=row.cells)
+        statistic = float((np.square(seen - expected) / expected).sum())
+        freedom = window.width - 1
+        yield "groups", statistic, float(freedom), chi_square_tail(statistic, freedom)
+    least, most = int(row.cells.min()), int(row.cells.max())
+    tail = binomial_tail(n - least, n, 1 - outside)
+    yield "rarest", float(least), n * outside, min(1.0, window.columns * tail)
+    tail = binomial_tail(most, n, inside)
+    yield "commonest", float(most), n * inside, min(1.0, window.columns * tail)
+    mean = window_mean(window, row)
+    nearest = min(max(mean.mean, -1.0), 1.0)
+    tail = 1.0
+    if mean.mean != nearest:
+        # Either end could have been exceeded.
+        tail = normal_tails((mean.mean - nearest) / mean.std_error)
+    yield "outside", mean.mean, nearest, tail
+
+
+def tree_figures(mechanism: HierarchicalHistogram, rows: Sequence[TallyRow]) -> Iterator[Found]:
+    """All tests of a tally of a hierarchical histogram, those of the mean's row included.
+
+    Where several rows have a figure, the least likely one is told, times the number of rows.
+    """
+    total = sum(row.reports for row in rows)
+    if total < LEAST_REPORTS:
+        return
+    tree = [
+        (level, row)
+        for level, row in zip(mechanism.levels, rows, strict=False)
+        if row.reports >= LEAST_REPORTS
+    ]
+    shares = row_shares(mechanism)
+    if len(shares) > 1 and total * shares.min() >= _CROWDED:
+        reports = np.array([row.reports for row in rows], np.float64)
+        statistic = float((np.square(reports - total * shares) / (total * shares)).sum())
+        freedom = len(shares) - 1
+        yield "rows", statistic, float(freedom), chi_square_tail(statistic, freedom)
+    if tree:
+        supports = [_supports(level, row) for level, row in tree]
+        yield _lowest(tree, supports)
+        if tree[-1][0].nodes > ARITY:
+            yield _low(*tree[-1], supports[-1])
+        yield _repeated(tree)
+    spread = [
+        (level, row) for level, row in tree if row.reports * (1 - float(level.oracle.p)) >= _VARIED
+    ]
+    if len(spread) > 1:
+        yield _agreement(spread)
+    if mechanism.mean is not None:
+        yield from window_figures(mechanism.mean, rows[-1])
+
+
+_Rows: TypeAlias = Sequence[tuple[Level, TallyRow]]
+
+
+def _supports(level: Level, row: TallyRow) -> FloatArray:
+    """How many reports set a column of each node, shape (nodes,)."""
+    return ownership(level.order, level.dimension, level.columns, level.nodes) @ row.cells
+
+
+def _lowest(tree: _Rows, supports: Sequence[FloatArray]) -> Found:
+    nodes, best = 0, ("lowest", 0.0, 0.0, 1.0)
+    for (level, row), support in zip(tree, supports, strict=True):
+        nodes += level.nodes
+        p, q = float(level.oracle.p), float(level.oracle.q)
+        least = round(float(support.min()))
+        tail = binomial_tail(row.reports - least, row.reports, 1 - q)
+        if tail <= best[3]:
+            best = ("lowest", (least / row.reports - q) / (p - q), 0.0, tail)
+    return *best[:3], min(1.0, nodes * best[3])
+
+
+def _low(level: Level, row: TallyRow, support: FloatArray) -> Found:
+    n, q = row.reports, float(level.oracle.q)
+    # Without the half, supports of few reports would be below their expectation too often.
+    scores = (support + 0.5 - n * q) / math.sqrt(n * q * (1 - q))
+    count = int((scores < -1).sum())
+    together = _together(level)
+    size = math.ceil(level.nodes / together)
+    tail = binomial_tail(int(count / together), size, _BELOW)
+    return "low", float(count), _BELOW * level.nodes, tail
+
+
+def _together(level: Level) -> float:
+    """By how much nodes that move together inflate the variance of a count of nodes: a report of
+    one supports the others on a line with it together."""
+    oracle = level.oracle
+    if not isinstance(oracle, ProjectiveGeometry):
+        return 1.0
+    both = float(oracle.p) * points(level.order, level.dimension - 2) / level.owned
+    q = float(oracle.q)
+    return 1 + (level.order - 1) * max(0.0, (both - q**2) / (q * (1 - q)))
+
+
+def _repeated(tree: _Rows) -> Found:
+    columns, best = 0, ("repeated", 0.0, 0.0, 1.0)
+    for level, row in tree:
+        columns += level.columns
+        top = int(row.cells.max())
+        most = row.reports * float(level.oracle.p) / level.owned
+        tail = poisson_tail(top, most)
+        if tail <= best[3]:
+            best = ("repeated", float(top), most, tail)
+    return *best[:3], min(1.0, columns * best[3])
+
+
+def _agreement(tree: _Rows) -> Found:
+    """The rows' own shares of three of the four nodes, beside their common mean."""
+    shares, precisions = [], []
+    for level, row in tree:
+        own = ownership(level.order, level.dimension, level.columns, level.nodes)
+        p, q = float(level.oracle.p), float(level.oracle.q)
+        scores = own.reshape(ARITY, -1, level.columns).sum(axis=1) / (p - q)
+        # In every report the four sum to about the same; centred, exactly.
+        scores = (scores - scores.mean(axis=0))[:-1]
+        rate = row.cells / row.reports
+        mean = scores @ rate
+        spread = (scores * rate) @ scores.T - np.outer(mean, mean)
+        shares.append(mean)
+        precisions.append(np.linalg.pinv(spread / row.reports))
+    common = np.linalg.pinv(np.sum(precisions, axis=0)) @ sum(
+        precision @ share for precision, share in zip(precisions, shares, strict=True)
+    )
+    statistic = float(
+        sum(
+            (share - common) @ precision @ (share - common)
+            for precision, share in zip(precisions, shares, strict=True)
+        )
+    )
+    freedom = (ARITY - 1) * (len(tree) - 1)
+    return "agreement", statistic, float(freedom), chi_square_tail(statistic, freedom)

@@ -1,0 +1,152 @@
+"""What a crowd will see of numbers: exact variances, before any report.
+
+Variances are n Var, with n all reports of the metric. That of the mean is the noise of the number
+that is hidden best, plus the variance of the numbers; for a sliding window between the levels
+x_i < x_(i+1), where a number x is rounded at random ::
+
+    noise(x) = [(x_(i+1) - x) E_i + (x - x_i) E_(i+1)] / (x_(i+1) - x_i) - x**2
+
+with E_i = E[a**2] at level i; `deniable.number_forecast` has the largest. For the share F below an
+edge it is the V of `deniable_estimator.numbers.scores` plus F (1 - F).
+
+The interval of quantile p reaches about as far as F differs from p by z sqrt(V / n). It has an
+upper limit only if that is less than 1 - p, and is useful if it is half of that. So a quantile
+needs ::
+
+    n(p) = 4 z**2 [V + p (1 - p)] / min(p, 1 - p)**2            V the average over edges
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.mechanisms.sliding_window import SlidingWindow
+from deniable.number_forecast import mean_variance
+from deniable_estimator.intervals import FloatArray
+from deniable_estimator.numbers.mean import (
+    cell_points,
+    level_noise,
+    tree_share_of_both,
+)
+from deniable_estimator.numbers.scores import MEAN_SHARE, scores
+
+__all__ = [
+    "MEAN_SPREAD",
+    "QuantileReach",
+    "TreeVariances",
+    "mean_half_width",
+    "quantile_reach",
+    "reports_for_mean",
+    "reports_for_quantile",
+    "tree_variances",
+    "window_noise",
+]
+
+MEAN_SPREAD = 1 / 3
+"""The variance of numbers spread evenly over -1 to 1; at most it can be 1."""
+
+
+@dataclass(frozen=True)
+class TreeVariances:
+    """n times the variance of the noise, for one question each."""
+
+    cdf: float
+    """The share below an edge, on average over the edges."""
+    cdf_worst: float
+    """At the edge where it is largest."""
+    range_share: float
+    """The share between two edges, on average over all pairs, `low` and `high` included."""
+    clamped: float
+    """The larger one of the shares below `low` and from `high` on."""
+    mean: float
+    """The mean between -1 and 1; with a mean's row, from all rows."""
+
+
+@dataclass(frozen=True)
+class QuantileReach:
+    """Which quantiles of the truth the interval of quantile p will reach, about."""
+
+    p: float
+    low: float | None
+    """None if there will be no lower limit."""
+    high: float | None
+    """None if there will be no upper limit: the most that can be said is "at least ..."."""
+
+
+def window_noise(window: SlidingWindow, x: FloatArray) -> FloatArray:
+    """n times the variance of the noise for numbers x between -1 and 1; the shape of x."""
+    levels, squares = level_noise(window)
+    return np.asarray(np.interp(x, levels, squares) - np.square(x))
+
+
+def tree_variances(mechanism: HierarchicalHistogram) -> TreeVariances:
+    """The exact variances of the noise, with the rows' declared shares of devices."""
+    table = scores(mechanism)
+    part = 1.0 if mechanism.mean is None else 1 - MEAN_SHARE
+    edges = table.planned_edges()
+    inner = edges[1:-1] / part
+    # Over all pairs of edges: twice the mean variance, less twice that of their mean. The mean over
+    # the inner edges and both ends of the range weighs cell x by how many edges lie above it.
+    above = np.arange(table.cells - 1, -1, -1)[None] / (table.cells - 1)
+    common = float(table.planned(above)[0])
+    count = table.cells - 1
+    pairs = 2 * (float(edges[1:-1].mean()) - common) * count / (count - 1)
+    points, _ = cell_points(mechanism)
+    mean = float(table.planned(points[None])[0]) / part
+    if mechanism.mean is not None:
+        weight = tree_share_of_both(mechanism)
+        window = mean_variance(mechanism.mean) / MEAN_SHARE
+        mean = weight**2 * mean + (1 - weight) ** 2 * window
+    return TreeVariances(
+        float(inner.mean()),
+        float(inner.max()),
+        pairs / part,
+        float(max(inner[0], inner[-1])),
+        mean,
+    )
+
+
+def mean_half_width(
+    noise: float, reports: float, level: float = 0.95, spread: float = MEAN_SPREAD
+) -> float:
+    """Half of the width of the interval of a mean, between -1 and 1.
+
+    Args:
+        noise: `deniable.number_forecast.mean_variance`, or `TreeVariances.mean`.
+        spread: the variance of the numbers.
+    """
+    return _z(level) * math.sqrt((noise + spread) / reports)
+
+
+def reports_for_mean(
+    noise: float, half_width: float, level: float = 0.95, spread: float = MEAN_SPREAD
+) -> int:
+    """The number of reports with which the interval of the mean is this narrow."""
+    return math.ceil((_z(level) / half_width) ** 2 * (noise + spread))
+
+
+def reports_for_quantile(variances: TreeVariances, p: float, level: float = 0.95) -> int:
+    """The number of reports with which the interval of quantile p is useful (see above).
+
+    A quarter of it is needed for the interval to have both limits at all.
+    """
+    edge = min(p, 1 - p)
+    return math.ceil(4 * _z(level) ** 2 * (variances.cdf + p * (1 - p)) / edge**2)
+
+
+def quantile_reach(
+    variances: TreeVariances, p: float, reports: float, level: float = 0.95
+) -> QuantileReach:
+    """How far the interval of quantile p will reach, from so many reports."""
+    reach = _z(level) * math.sqrt((variances.cdf + p * (1 - p)) / reports)
+    low, high = p - reach, p + reach
+    return QuantileReach(p, low if low > 0 else None, high if high < 1 else None)
+
+
+def _z(level: float) -> float:
+    return NormalDist().inv_cdf((1 + level) / 2)

@@ -1,0 +1,203 @@
+"""How far fake devices could move the mean, the distribution and a quantile.
+
+A fake does not randomize: it sends the well-formed report that moves the estimate most, in the row
+where it counts most. Let a fraction b of all reports be fake.
+
+**Mean**, sliding window: a report of column j counts as a_j, so fakes alone would show the largest
+score A, and the mean rises by exactly b (A - mean). -A is a score too, for fakes that lower it.
+
+**Distribution**: for a question W, a report of column y in row l scores Z_l(y)
+(`deniable_estimator.numbers.scores`). Let n_l of the n reports of honest devices be in row l, with
+mean score M_l. Then k_l fakes, who all send the column of the largest score, move the estimate by
+exactly ::
+
+    sum over l of k_l / (n_l + k_l) * g_l,    g_l = max Z_l - M_l
+
+which is concave in each k_l, so the best k fakes are spread like water: with lambda such that
+the k_l sum to k,  k_l = max(0, sqrt(g_l n_l / lambda) - n_l). Few fakes are all in the row of the
+largest g_l / n_l, the last one to the first: rows are not drawn for them. They could change the
+weights of rows only by making a row too small, and nobody can take reports away.
+
+**Quantile**: if F rises by at most G at every edge and falls by at most H, the quantile p comes to
+lie between where the curve reaches p - G and where it reaches p + H.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.mechanisms.sliding_window import SlidingWindow
+from deniable_collector.tally import TallyRow
+from deniable_estimator.intervals import FloatArray
+from deniable_estimator.numbers.distribution import DistributionEstimate
+from deniable_estimator.numbers.mean import cell_points, tree_share_of_both
+from deniable_estimator.numbers.scores import MEAN_SHARE, Scores, row_shares, scores
+from deniable_estimator.poisoning import FAKES
+
+__all__ = [
+    "Attack",
+    "both_attack",
+    "cdf_attack",
+    "mean_pull",
+    "quantile_attack",
+    "share_attack",
+    "window_attack",
+]
+
+
+class Attack(NamedTuple):
+    """The most that fakes add to an estimate, and the most that they take away; both positive."""
+
+    gain: float
+    loss: float
+
+
+def mean_pull(window: SlidingWindow) -> float:
+    """The mean, between -1 and 1 for honest reports, that fakes alone would show at most."""
+    return max(map(abs, window.scores()))
+
+
+def window_attack(window: SlidingWindow, mean: float = 0.0, fakes: float = FAKES) -> Attack:
+    """How far fakes move the mean of a sliding window, between -1 and 1, exactly.
+
+    Args:
+        mean: what the honest reports show.
+        fakes: the fraction of all reports that are fake.
+    """
+    most = mean_pull(window)
+    return Attack(fakes * (most - mean), fakes * (mean + most))
+
+
+def share_attack(
+    mechanism: HierarchicalHistogram,
+    weights: FloatArray,
+    fakes: float = FAKES,
+    rows: Sequence[TallyRow] | None = None,
+) -> Attack:
+    """How far fakes move the answer to W . f, exactly.
+
+    Args:
+        weights: W, shape (d,).
+        fakes: the fraction of all reports that are fake.
+        rows: the honest reports; None for those of a crowd spread evenly over all cells, of which
+            each row got its share.
+    """
+    shares, rates = _honest(mechanism, rows)
+    total = _of_all(mechanism)
+    found = _row_pulls(mechanism, weights, rates)
+    return Attack(*(_flooded(pulls, shares * total, fakes) for pulls in found))
+
+
+def both_attack(mechanism: HierarchicalHistogram, fakes: float = FAKES) -> Attack:
+    """How far fakes move the mean that all rows tell, between -1 and 1, for a crowd spread evenly
+    over all cells: in the tree's rows as for any W . f, in the mean's row as in any sliding window,
+    each times the weight of that mean."""
+    points, _ = cell_points(mechanism)
+    if mechanism.mean is None:
+        return share_attack(mechanism, points, fakes)
+    _, rates = _honest(mechanism, None)
+    part = tree_share_of_both(mechanism)
+    last = (1 - part) * mean_pull(mechanism.mean)
+    found = _row_pulls(mechanism, points, rates)
+    shares = row_shares(mechanism)
+    return Attack(*(_flooded(np.append(part * pulls, last), shares, fakes) for pulls in found))
+
+
+def cdf_attack(mechanism: HierarchicalHistogram, fakes: float = FAKES) -> Attack:
+    """How far fakes move the share below an edge at most, whichever edge it is.
+
+    For a crowd spread evenly over all cells, exactly at the edge that moves most.
+    """
+    table = scores(mechanism)
+    shares, rates = _honest(mechanism, None)
+    total = _of_all(mechanism)
+    gains = [_edge_pulls(table, row, rate) for row, rate in enumerate(rates)]
+    moved = []
+    for side in range(2):
+        pulls = np.array([each[side] for each in gains])
+        moved.append(
+            max(_flooded(pulls[:, edge], shares * total, fakes) for edge in range(table.cells - 1))
+        )
+    return Attack(*moved)
+
+
+def quantile_attack(
+    found: DistributionEstimate, attack: Attack, p: float
+) -> tuple[float | None, float | None]:
+    """Between which positions fakes could put quantile p; None for outside of the range.
+
+    Args:
+        attack: on the curve, as by `cdf_attack`.
+    """
+    curve, edges = found.curve, found.edges
+    low = int((curve < p - attack.gain).sum())
+    high = int((curve < p + attack.loss).sum())
+    return (
+        float(edges[low - 1]) if low else None,
+        float(edges[high]) if high < len(edges) else None,
+    )
+
+
+def _row_pulls(
+    mechanism: HierarchicalHistogram, weights: FloatArray, rates: list[FloatArray]
+) -> tuple[FloatArray, FloatArray]:
+    """g_l for W, up and down, shape (h,) each."""
+    found = scores(mechanism).of(np.asarray(weights, np.float64)[None])
+    means = [float(each[0] @ rate) for each, rate in zip(found, rates, strict=True)]
+    up = [float(each.max()) - mean for each, mean in zip(found, means, strict=True)]
+    down = [mean - float(each.min()) for each, mean in zip(found, means, strict=True)]
+    return np.array(up), np.array(down)
+
+
+def _honest(
+    mechanism: HierarchicalHistogram, rows: Sequence[TallyRow] | None
+) -> tuple[FloatArray, list[FloatArray]]:
+    """The share of the tree's honest reports in each row, and how often each column was sent."""
+    if rows is None:
+        shares = row_shares(mechanism)[: mechanism.height]
+        even = [np.full(level.columns, 1 / level.columns) for level in mechanism.levels]
+        return shares / shares.sum(), even
+    rows = rows[: mechanism.height]
+    counts = np.array([row.reports for row in rows], np.float64)
+    return counts / counts.sum(), [row.cells / max(1, row.reports) for row in rows]
+
+
+def _of_all(mechanism: HierarchicalHistogram) -> float:
+    """The part of all honest reports that is in the rows of the tree."""
+    return 1.0 if mechanism.mean is None else 1 - MEAN_SHARE
+
+
+def _edge_pulls(table: Scores, row: int, rate: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """g_l up and down for the edges 1 to d - 1, shape (d - 1,) each."""
+    up, down = [], []
+    for edge in range(1, table.cells):
+        score = table.below(row, edge)
+        mean = float(score @ rate)
+        up.append(float(score.max()) - mean)
+        down.append(mean - float(score.min()))
+    return np.array(up), np.array(down)
+
+
+def _flooded(pulls: FloatArray, shares: FloatArray, fakes: float) -> float:
+    """The most that fakes add: `pulls` (g_l) and `shares` (n_l / n) of the honest reports."""
+    if fakes <= 0:
+        return 0.0
+    count = fakes / (1 - fakes)
+    order = np.argsort(-pulls / shares)
+    best = 0.0
+    # The rows that get fakes are the first ones in this order.
+    for used in range(1, len(order) + 1):
+        rows = order[:used]
+        g, n = np.maximum(pulls[rows], 0.0), shares[rows]
+        roots = np.sqrt(g * n)
+        if roots.sum() == 0:
+            break
+        sent = roots / roots.sum() * (count + n.sum()) - n
+        if (sent < 0).any():
+            break
+        best = max(best, float((sent / (n + sent) * g).sum()))
+    return best

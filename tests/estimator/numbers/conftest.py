@@ -1,0 +1,57 @@
+"""Mechanisms for numbers from 0 to 1, and tallies that are given cell by cell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import pytest
+
+from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.mechanisms.number_range import NumberRange
+from deniable.mechanisms.sliding_window import SlidingWindow
+from deniable_collector.tally import TallyRow
+
+MakeTree: TypeAlias = Callable[..., HierarchicalHistogram]
+MakeWindow: TypeAlias = Callable[..., SlidingWindow]
+MakeRows: TypeAlias = Callable[[HierarchicalHistogram], tuple[TallyRow, ...]]
+
+
+@pytest.fixture
+def unit() -> NumberRange:
+    """From 0 to 1, linear."""
+    return NumberRange("0", "1")
+
+
+@pytest.fixture
+def make_tree(unit: NumberRange) -> MakeTree:
+    """make_tree(epsilon, cells=256, mean=False, numbers=unit)."""
+
+    def make(
+        epsilon: float, cells: int = 256, mean: bool = False, numbers: NumberRange = unit
+    ) -> HierarchicalHistogram:
+        return HierarchicalHistogram.design(numbers, epsilon, cells, mean)
+
+    return make
+
+
+@pytest.fixture
+def make_window(unit: NumberRange) -> MakeWindow:
+    """make_window(epsilon, columns=64, numbers=unit)."""
+
+    def make(epsilon: float, columns: int = 64, numbers: NumberRange = unit) -> SlidingWindow:
+        return SlidingWindow.design(numbers, epsilon, columns)
+
+    return make
+
+
+@pytest.fixture
+def striped() -> MakeRows:
+    """Column y of every row was sent y % 7 + 1 times."""
+
+    def make(tree: HierarchicalHistogram) -> tuple[TallyRow, ...]:
+        rows = [np.arange(row.width) % 7 + 1 for row in tree.rows]
+        return tuple(TallyRow(int(cells.sum()), cells) for cells in rows)
+
+    return make

@@ -1,0 +1,99 @@
+"""Changes: none are told where there are none, and real ones have the right sign and size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.mechanisms.number_range import TOP
+from deniable_estimator.numbers.change import mean_shift, quantile_shift, share_shift
+from deniable_estimator.numbers.distribution import DistributionEstimate, RangeShare, distribution
+from deniable_estimator.numbers.mean import MeanEstimate
+from deniable_estimator.numbers.sampling import sample_crowd
+
+MakeTree: TypeAlias = Callable[..., HierarchicalHistogram]
+
+
+def _bump(place: float) -> np.ndarray:
+    cells = np.zeros(256)
+    cells[1:255] = stats.norm(place, 20).pdf(np.arange(254))
+    return np.asarray(cells / cells.sum())
+
+
+def _drawn(
+    tree: HierarchicalHistogram, cells: np.ndarray, rng: np.random.Generator
+) -> DistributionEstimate:
+    return distribution(tree, sample_crowd(tree, cells, 50_000, rng))
+
+
+def test_no_change_of_a_quantile(make_tree: MakeTree) -> None:
+    """Of 400 pairs of tallies of one crowd, 5 % have a p-value below .05 for p50 and p90
+    (two-sided binomial, alpha 1e-4 for each of 2; seed 1), and fewer an interval without 0."""
+    tree = make_tree(2.0)
+    rng = np.random.default_rng(1)
+    told, outside = dict.fromkeys((0.5, 0.9), 0), dict.fromkeys((0.5, 0.9), 0)
+    for _ in range(400):
+        before, after = _drawn(tree, _bump(100), rng), _drawn(tree, _bump(100), rng)
+        for p in told:
+            shift = quantile_shift(before, after, p)
+            told[p] += shift.p_value < 0.05
+            outside[p] += not shift.low <= 0 <= shift.high
+    for p in told:
+        assert stats.binomtest(told[p], 400, 0.05).pvalue > 1e-4
+        assert stats.binom.sf(outside[p] - 1, 400, 0.05) > 1e-4
+
+
+def test_a_quantile_that_rose(make_tree: MakeTree) -> None:
+    """A crowd that moved up by 30 cells has a larger median: positive score, and an interval about
+    30 cells."""
+    tree = make_tree(2.0)
+    rng = np.random.default_rng(2)
+    shift = quantile_shift(_drawn(tree, _bump(100), rng), _drawn(tree, _bump(130), rng), 0.5)
+    assert shift.z > 5
+    assert 0 < shift.low < 30 / 254 * TOP < shift.high
+    assert shift.p_value < 1e-6
+    back = quantile_shift(_drawn(tree, _bump(130), rng), _drawn(tree, _bump(100), rng), 0.5)
+    assert back.z < -5
+    assert back.high < 0
+
+
+def test_a_quantile_without_a_limit(make_tree: MakeTree) -> None:
+    """Where p99 of the later window has no upper limit, nor has its shift."""
+    tree = make_tree(1.0)
+    rng = np.random.default_rng(3)
+    before, after = _drawn(tree, _bump(100), rng), _drawn(tree, _bump(100), rng)
+    assert after.quantile(0.99).high is None
+    assert quantile_shift(before, after, 0.99).high == math.inf
+
+
+def test_other_edges_are_refused(make_tree: MakeTree) -> None:
+    """Quantiles of different cells are not compared edge by edge."""
+    rng = np.random.default_rng(4)
+    one = _drawn(make_tree(1.0), _bump(100), rng)
+    tree = make_tree(1.0, 64)
+    two = distribution(tree, sample_crowd(tree, np.full(64, 1 / 64), 1000, rng))
+    with pytest.raises(ValueError, match="same edges"):
+        quantile_shift(one, two, 0.5)
+
+
+def test_means_and_shares() -> None:
+    """A difference has the sum of both variances, and its p-value is that of its score."""
+    shift = mean_shift(MeanEstimate(0.1, 0.0009, 100), MeanEstimate(0.2, 0.0016, 100))
+    assert shift.change == pytest.approx(0.1)
+    assert shift.z == pytest.approx(2.0)
+    assert shift.p_value == pytest.approx(2 * stats.norm.sf(2))
+    assert (shift.low, shift.high) == pytest.approx((0.1 - 0.0979982, 0.1 + 0.0979982))
+    one, two = (RangeShare(each, 0.0004, 0.0, 1.0) for each in (0.5, 0.4))
+    assert share_shift(one, two).z == pytest.approx(-0.1 / math.sqrt(0.0008))
+
+
+def test_nothing_known() -> None:
+    """Against a window without reports nothing changed, as far as anybody knows."""
+    shift = mean_shift(MeanEstimate(0.0, math.inf, 0), MeanEstimate(0.2, 0.01, 100))
+    assert (shift.z, shift.p_value, shift.low, shift.high) == (0.0, 1.0, -math.inf, math.inf)

@@ -1,0 +1,211 @@
+"""The curve, its quantiles with limits or without, shares of ranges, the drawn histogram."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.optimize import isotonic_regression
+
+from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.mechanisms.number_range import TOP, NumberRange
+from deniable_collector.tally import TallyRow
+from deniable_estimator.numbers.distribution import DistributionEstimate, distribution, monotone
+from deniable_estimator.numbers.sampling import sample_crowd, sample_rows
+from deniable_estimator.numbers.tree import estimate_tree
+
+MakeTree: TypeAlias = Callable[..., HierarchicalHistogram]
+MakeRows: TypeAlias = Callable[[HierarchicalHistogram], tuple[TallyRow, ...]]
+
+
+def _all_at(
+    tree: HierarchicalHistogram, number: float, reports: int = 1_000_000
+) -> DistributionEstimate:
+    """The estimate for a crowd with one number."""
+    position = np.array([tree.range.position(number)])
+    rows = sample_rows(tree, position, np.array([reports]), np.random.default_rng(5))
+    return distribution(tree, rows)
+
+
+def test_known_quantile(make_tree: MakeTree, striped: MakeRows) -> None:
+    """The median and its limits in cells, computed once with another program."""
+    tree = make_tree(1.0)
+    found = DistributionEstimate(
+        np.array(tree.edges), estimate_tree(tree, striped(tree), least=1), 0.95
+    )
+    quantile = found.quantile(0.5)
+    assert quantile.cells == (73, 239)
+    assert (quantile.low, quantile.high) == (tree.edges[72], tree.edges[238])
+    assert tree.edges[209] <= quantile.point <= tree.edges[210]
+    assert quantile.outside is None
+
+
+def test_monotone_is_the_nearest_curve() -> None:
+    """Pooling neighbours gives the isotonic regression, as scipy computes it."""
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        values, weights = rng.normal(size=50) + np.linspace(0, 2, 50), rng.uniform(0.1, 5, 50)
+        expected = isotonic_regression(values, weights=weights).x
+        np.testing.assert_allclose(monotone(values, weights), expected, atol=1e-12)
+
+
+def test_bands_are_tightest(make_tree: MakeTree, striped: MakeRows) -> None:
+    """Both bands are monotone and hold the curve, and no point of either could be tighter: each
+    is the curve plus or minus z errors at some edge."""
+    found = distribution(make_tree(2.0, 64), striped(make_tree(2.0, 64)))
+    low, high = found.bands
+    assert (np.diff(low) >= 0).all()
+    assert (np.diff(high) >= 0).all()
+    assert (low <= found.curve).all()
+    assert (found.curve <= high).all()
+    half = 1.959964 * np.sqrt(found.variance)
+    for t in range(63):
+        assert low[t] == pytest.approx(max((found.curve - half)[: t + 1]), abs=1e-6)
+        assert high[t] == pytest.approx(min((found.curve + half)[t:]), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("number", "outside"), [(-1.0, "below"), (0.4, None), (1.0, "above"), (7.0, "above")]
+)
+def test_quantiles_outside(make_tree: MakeTree, number: float, outside: str | None) -> None:
+    """A quantile below `low` has no lower limit, and one at `high` or above no upper limit."""
+    tree = make_tree(4.0)
+    quantile = _all_at(tree, number).quantile(0.5)
+    assert quantile.outside == outside
+    if outside == "below":
+        assert (quantile.low, quantile.high, quantile.point) == (None, 0, 0)
+    elif outside == "above":
+        assert (quantile.low, quantile.high, quantile.point) == (TOP, None, TOP)
+    else:
+        assert quantile.low is not None
+        assert quantile.high is not None
+        low, high = tree.range.value(quantile.low), tree.range.value(quantile.high)
+        assert low <= number < high <= low + 2 / 254
+
+
+def test_quantiles_that_the_crowd_is_too_small_for(make_tree: MakeTree) -> None:
+    """From 1,000 reports at epsilon 1, p99 is "at least" something, and p1 "at most"."""
+    tree = make_tree(1.0)
+    found = _all_at(tree, 0.5, 1000)
+    assert found.quantile(0.99).high is None
+    assert found.quantile(0.99).low is not None
+    assert found.quantile(0.01).low is None
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        found.quantile(1.0)
+
+
+def test_quantile_coverage(make_tree: MakeTree) -> None:
+    """Intervals of four quantiles hold the truth in no less than 95 % of 300 tallies of 30,000
+    reports (binomial, alpha 1e-4 for each of 4; seed 6)."""
+    tree = make_tree(2.0)
+    rng = np.random.default_rng(6)
+    cells = np.zeros(256)
+    cells[1:255] = stats.gamma(4).pdf(np.arange(254) / 12)
+    cells /= cells.sum()
+    sums = np.cumsum(cells)
+    held = dict.fromkeys((0.5, 0.9, 0.95, 0.99), 0)
+    for _ in range(300):
+        found = distribution(tree, sample_crowd(tree, cells, 30_000, rng))
+        for p in held:
+            low, high = found.quantile(p).cells
+            held[p] += low <= int(np.searchsorted(sums, p)) < high
+    for each in held.values():
+        assert stats.binom.cdf(each, 300, 0.95) > 1e-4
+
+
+def test_whole_numbers(make_tree: MakeTree) -> None:
+    """With a cell for each whole number, limits are numbers that may occur, the ends included, and
+    cells that are left over do not matter."""
+    numbers = NumberRange("1", "100", integer=True)
+    tree = make_tree(4.0, numbers=numbers)
+    assert tree.edges[-2:] == (TOP, TOP)
+    for number in (1, 37, 100):
+        quantile = _all_at(tree, number).quantile(0.5)
+        assert quantile.in_units(numbers) == (number, number, number)
+    above = _all_at(tree, 101)
+    assert above.quantile(0.5).outside == "above"
+    assert above.above.share == pytest.approx(1, abs=0.02)
+    everything = _all_at(tree, 37)
+    inside = everything.share(numbers.position(37), numbers.position(38))
+    assert (inside.interpolated, round(inside.share, 1)) == (False, 1.0)
+
+
+def test_units(make_tree: MakeTree) -> None:
+    """On a logarithmic scale the limits are numbers of the range like any others."""
+    numbers = NumberRange("0.001", "1000", "log")
+    quantile = _all_at(make_tree(4.0, numbers=numbers), 5.0).quantile(0.5)
+    point, low, high = quantile.in_units(numbers)
+    assert low is not None
+    assert high is not None
+    assert 4 < low <= 5 < high < 6
+    assert low <= point <= high
+
+
+def test_shares_of_ranges(make_tree: MakeTree) -> None:
+    """A range between edges has the unbiased share. One that ends inside of cells is interpolated,
+    its interval holds the truth wherever in the cells the numbers are, and says so."""
+    tree = make_tree(4.0)
+    found = _all_at(tree, 0.5)
+    start, end = tree.edges[100], tree.edges[150]
+    exact = found.share(start, end)
+    assert not exact.interpolated
+    assert exact.share == pytest.approx(found.cdf[150] - found.cdf[100])
+    at = tree.range.position(0.5)
+    cut = found.share(0, at + 1_000_000)
+    assert cut.interpolated
+    assert 0.1 < cut.share < 0.9
+    assert cut.low <= 0 < 1 <= cut.high
+    within = found.share(at + 10, at + 20)
+    assert (within.low, within.high > 0.9) == (0.0, True)
+    assert found.share(None, None).share == pytest.approx(1)
+    assert found.below.share + found.share(0, TOP).share + found.above.share == pytest.approx(1)
+    with pytest.raises(ValueError, match="starts before"):
+        found.share(end, start)
+
+
+def test_nothing_known(make_tree: MakeTree) -> None:
+    """Without reports there are no limits, no NaN and no error."""
+    tree = make_tree(1.0, 64)
+    rows = [TallyRow(0, np.zeros(row.width, np.int64)) for row in tree.rows]
+    found = distribution(tree, rows)
+    quantile = found.quantile(0.5)
+    assert (quantile.low, quantile.high, quantile.cells) == (None, None, (0, 64))
+    assert math.isinf(found.below.variance)
+    assert found.share(10, 20).low == -math.inf
+    assert found.histogram() == pytest.approx(np.full(64, 1 / 64))
+
+
+def test_curve_without_the_last_row(make_tree: MakeTree, striped: MakeRows) -> None:
+    """Edges that no row sees lie between those that one sees, and quantiles have limits there."""
+    tree = make_tree(4.0, 64)
+    rows = sample_crowd(tree, np.full(64, 1 / 64), 1_000_000, np.random.default_rng(7))
+    found = distribution(tree, (*rows[:2], TallyRow(0, np.zeros(tree.rows[2].width, np.int64))))
+    quantile = found.quantile(0.5)
+    assert (quantile.cells[0] % 4, quantile.cells[1] % 4) == (0, 0)
+    assert quantile.cells[0] < 32 < quantile.cells[1]
+    assert found.curve == pytest.approx(np.arange(1, 64) / 64, abs=0.02)
+
+
+def test_drawn_histogram(make_tree: MakeTree, striped: MakeRows) -> None:
+    """It is possible, and at the root the nearest to the estimate among all that are: the best of
+    all choices of nodes that are cut to zero."""
+    tree = make_tree(1.0, 64)
+    found = distribution(tree, striped(tree))
+    drawn = found.histogram()
+    assert drawn.min() >= 0
+    assert drawn.sum() == pytest.approx(1)
+    shares = np.diff(found.tree.below[::16])
+    best, least = None, math.inf
+    for used in itertools.product((False, True), repeat=4):
+        mask = np.array(used)
+        if not mask.any():
+            continue
+        each = np.where(mask, shares + (1 - shares[mask].sum()) / mask.sum(), 0.0)
+        if each.min() >= 0 and ((each - shares) ** 2).sum() < least:
+            best, least = each, float(((each - shares) ** 2).sum())
+    assert drawn.reshape(4, 16).sum(axis=1) == pytest.approx(best)

@@ -1,0 +1,171 @@
+"""Figures of tallies of numbers: honest crowds raise no alarm, fakes that leave traces do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from deniable.mechanisms import Report
+from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.mechanisms.number_range import TOP
+from deniable.mechanisms.sliding_window import SlidingWindow
+from deniable_collector.tally import TallyRow
+from deniable_estimator.numbers.honesty import LEAST_REPORTS, tree_figures, window_figures
+from deniable_estimator.numbers.sampling import sample_rows, sample_window
+
+MakeTree: TypeAlias = Callable[..., HierarchicalHistogram]
+MakeWindow: TypeAlias = Callable[..., SlidingWindow]
+
+CROWDS = {
+    "one number": np.array([TOP]),
+    "all numbers": np.arange(0, TOP, TOP // 512),
+    "both ends": np.array([-1, 0, TOP]),
+}
+ALPHA = 0.05
+
+
+def _counts(positions: np.ndarray, reports: int, rng: np.random.Generator) -> np.ndarray:
+    return rng.multinomial(reports, np.full(len(positions), 1 / len(positions)))
+
+
+def _rarely(p_values: list[float], tallies: int) -> bool:
+    """Whether p-values are below ALPHA no more often than they may (binomial, alpha 1e-4)."""
+    low = sum(each < ALPHA for each in p_values)
+    return bool(stats.binom.sf(low - 1, tallies, ALPHA) > 1e-4)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 4.0])
+def test_a_group_of_columns_is_independent_of_the_number(
+    make_window: MakeWindow, epsilon: float
+) -> None:
+    """Columns of one remainder modulo the width have one probability for all numbers, exactly."""
+    window = make_window(epsilon)
+    for remainder in (0, 1, window.width - 1):
+        chances = {
+            sum(
+                window.likelihood(Report(0, column), position)
+                for column in range(remainder, window.columns, window.width)
+            )
+            for position in (0, 987_654, TOP // 2, TOP)
+        }
+        assert len(chances) == 1
+
+
+@pytest.mark.parametrize("crowd", CROWDS)
+@pytest.mark.parametrize(("epsilon", "reports"), [(0.5, 1000), (2.0, 20_000), (4.0, 200_000)])
+def test_honest_windows(make_window: MakeWindow, crowd: str, epsilon: float, reports: int) -> None:
+    """Each figure has a p-value below .05 in no more than 5 % of 300 tallies (binomial, alpha 1e-4
+    for each of 4; seed 1)."""
+    window = make_window(epsilon)
+    rng = np.random.default_rng(1)
+    found: dict[str, list[float]] = {}
+    for _ in range(300):
+        counts = _counts(CROWDS[crowd], reports, rng)
+        for name, _, _, p_value in window_figures(
+            window, sample_window(window, CROWDS[crowd], counts, rng)
+        ):
+            found.setdefault(name, []).append(p_value)
+    assert set(found) == {"groups", "rarest", "commonest", "outside"}
+    assert all(_rarely(each, 300) for each in found.values())
+
+
+@pytest.mark.parametrize("crowd", CROWDS)
+@pytest.mark.parametrize(("epsilon", "reports"), [(1.0, 10_000), (2.0, 100_000)])
+def test_honest_trees(make_tree: MakeTree, crowd: str, epsilon: float, reports: int) -> None:
+    """Each figure has a p-value below .05 in no more than 5 % of 100 tallies (binomial, alpha 1e-4
+    for each of 9; seed 2)."""
+    tree = make_tree(epsilon, 64, mean=True)
+    rng = np.random.default_rng(2)
+    found: dict[str, list[float]] = {}
+    for _ in range(100):
+        counts = _counts(CROWDS[crowd], reports, rng)
+        for name, _, _, p_value in tree_figures(
+            tree, sample_rows(tree, CROWDS[crowd], counts, rng)
+        ):
+            found.setdefault(name, []).append(p_value)
+    ours = {"rows", "lowest", "low", "repeated", "agreement"}
+    assert set(found) == ours | {"groups", "rarest", "commonest", "outside"}
+    assert all(_rarely(each, 100) for each in found.values())
+
+
+def _alarms(figures: list[tuple[str, float, float, float]]) -> set[str]:
+    return {name for name, _, _, p_value in figures if p_value < 1e-4}
+
+
+def test_fakes_in_one_column(make_window: MakeWindow) -> None:
+    """1 % of fakes who all send the last column are too many for its group, even where the honest
+    devices are all at `low`; where they are at `high`, for the column alone as well."""
+    window = make_window(1.0)
+    rng = np.random.default_rng(3)
+    alarms = []
+    for position in (0, TOP):
+        row = sample_window(window, np.array([position]), np.array([99_000]), rng)
+        cells = row.cells.copy()
+        cells[-1] += 1000
+        alarms.append(_alarms(list(window_figures(window, TallyRow(100_000, cells)))))
+    assert alarms[0] == {"groups"}
+    assert alarms[1] == {"groups", "commonest"}
+
+
+def test_columns_that_nobody_sends(make_window: MakeWindow) -> None:
+    """A column without reports is not honest, since noise sends each."""
+    window = make_window(1.0)
+    row = sample_window(window, np.array([0]), np.array([20_000]), np.random.default_rng(4))
+    cells = row.cells.copy()
+    cells[63] = 0
+    row = TallyRow(int(cells.sum()), cells)
+    assert "rarest" in _alarms(list(window_figures(window, row)))
+
+
+def _attacked(
+    tree: HierarchicalHistogram, row: int, column: int, fakes: int, seed: int
+) -> list[TallyRow]:
+    """50,000 devices with all numbers, and fakes in one column of one row."""
+    rng = np.random.default_rng(seed)
+    rows = list(sample_rows(tree, CROWDS["all numbers"], np.full(512, 100), rng))
+    cells = rows[row].cells.copy()
+    cells[column] += fakes
+    rows[row] = TallyRow(rows[row].reports + fakes, cells)
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"), [(0, {"rows", "agreement"}), (2, {"rows", "agreement", "repeated"})]
+)
+def test_fakes_in_one_row(make_tree: MakeTree, row: int, expected: set[str]) -> None:
+    """Fakes who choose the row that suits them are too many in it, and it disagrees with others."""
+    tree = make_tree(1.0, 64)
+    fakes = _attacked(tree, row, 1, 2500, 5)
+    assert expected <= _alarms(list(tree_figures(tree, fakes)))
+
+
+def test_nodes_below_zero(make_tree: MakeTree) -> None:
+    """A row whose reports all lie in columns that a node does not own has a share below zero."""
+    tree = make_tree(2.0, 64)
+    level = tree.levels[2]
+    owned = {cell.column for cell in level.oracle.support(7)}
+    other = next(column for column in range(level.columns) if column not in owned)
+    found = _alarms(list(tree_figures(tree, _attacked(tree, 2, other, 40_000, 6))))
+    assert {"lowest", "low"} <= found
+
+
+def test_a_mean_out_of_range(make_window: MakeWindow) -> None:
+    """A mean far above `high` is nobody's."""
+    window = make_window(1.0)
+    cells = np.full(64, 100)
+    cells[32:] = 300
+    assert "outside" in _alarms(list(window_figures(window, TallyRow(12_800, cells))))
+
+
+def test_small_tallies_are_not_judged(make_tree: MakeTree, make_window: MakeWindow) -> None:
+    """With fewer reports than it takes there are no figures."""
+    few = LEAST_REPORTS - 1
+    rng = np.random.default_rng(7)
+    window, tree = make_window(1.0), make_tree(1.0, 64)
+    assert not list(window_figures(window, sample_window(window, CROWDS["one number"], few, rng)))
+    rows = sample_rows(tree, CROWDS["one number"], np.array([few]), rng)
+    assert not list(tree_figures(tree, rows))

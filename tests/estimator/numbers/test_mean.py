@@ -1,0 +1,194 @@
+"""Means: scores without bias, honest intervals from few reports, devices that report again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.mechanisms.number_range import TOP, NumberRange
+from deniable.mechanisms.sliding_window import SlidingWindow
+from deniable.number_forecast import mean_variance
+from deniable_collector.tally import TallyRow
+from deniable_estimator.numbers.mean import (
+    MeanEstimate,
+    both_mean,
+    cell_points,
+    level_noise,
+    tree_mean,
+    tree_share_of_both,
+    window_mean,
+)
+from deniable_estimator.numbers.sampling import sample_rows, sample_window, window_rates
+from deniable_estimator.numbers.tree import estimate_tree
+
+MakeTree: TypeAlias = Callable[..., HierarchicalHistogram]
+MakeWindow: TypeAlias = Callable[..., SlidingWindow]
+
+CROWD = np.array([0, TOP // 3, TOP])
+"""Positions of half, three tenths and a fifth of the devices in some tests."""
+PARTS = np.array([0.5, 0.3, 0.2])
+
+
+def test_the_smallest_window(make_window: MakeWindow) -> None:
+    """With 4 columns, 2 of which a level owns, the scores have a closed form, with
+    A = (e + 1) / (e - 1), and so has the noise: the same at every level, and most between them."""
+    window = make_window(1.0, 4)
+    a = (math.e + 1) / (math.e - 1)
+    assert window.scores() == pytest.approx([-a - 0.5, -a + 0.5, a - 0.5, a + 0.5], abs=1e-9)
+    levels, squares = level_noise(window)
+    assert levels.tolist() == [-1, 0, 1]
+    assert squares - levels**2 == pytest.approx([a**2 - 3 / 4] * 3, abs=1e-8)
+    assert mean_variance(window) == pytest.approx(4.18269, abs=1e-5)
+
+
+@pytest.mark.parametrize("epsilon", [0.25, 1.0, 5.0])
+def test_expected_scores_are_the_numbers(make_window: MakeWindow, epsilon: float) -> None:
+    """The expected mean is the number, to 2**-28, at any position; below `low` counts as low."""
+    window = make_window(epsilon)
+    scores = np.array(window.scores())
+    for position in (-1, 0, 1, 123_456_789, TOP // 2, TOP - 1, TOP):
+        rates = window_rates(window, np.array([position]), np.ones(1))
+        place = max(position, 0) / TOP * 2 - 1
+        assert scores @ rates == pytest.approx(place, abs=2**-28)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 4.0])
+def test_interval_of_few_reports(make_window: MakeWindow, epsilon: float) -> None:
+    """From 300 reports the interval holds the mean in 95 % of 2,000 tallies (two-sided binomial,
+    alpha 1e-4; seed 1)."""
+    window = make_window(epsilon)
+    rng = np.random.default_rng(1)
+    rates = window_rates(window, CROWD, PARTS)
+    truth = float(PARTS @ (CROWD / TOP * 2 - 1))
+    held = 0
+    for _ in range(2000):
+        low, high = window_mean(window, TallyRow(300, rng.multinomial(300, rates))).interval(0.95)
+        held += low <= truth <= high
+    assert stats.binomtest(held, 2000, 0.95).pvalue > 1e-4
+
+
+def test_one_report_is_not_certain(make_window: MakeWindow) -> None:
+    """However few the reports, the variance is that of the noise at least."""
+    window = make_window(1.0)
+    cells = np.zeros(64, np.int64)
+    cells[5] = 1
+    assert window_mean(window, TallyRow(1, cells)).variance > 4
+    nothing = window_mean(window, TallyRow(0, np.zeros(64, np.int64)), repeats=2.0)
+    assert (nothing.mean, nothing.variance) == (0.0, math.inf)
+
+
+@pytest.mark.parametrize("columns", [2, 64])
+def test_devices_that_report_again(make_window: MakeWindow, columns: int) -> None:
+    """When 500 devices reported four times each, misses are no more than 5 % allow in 600 tallies
+    (binomial, alpha 1e-4; seed 2), and far too many without `repeats`. With one bit, of which the
+    counters do not tell how numbers are spread, the bound is the largest possible spread."""
+    window = make_window(4.0, columns)
+    rng = np.random.default_rng(2)
+    truth = float(PARTS @ (CROWD / TOP * 2 - 1))
+    missed = [0, 0]
+    for _ in range(600):
+        row = sample_window(window, CROWD, 4 * rng.multinomial(500, PARTS), rng)
+        for place, repeats in enumerate((1.0, 4.0)):
+            low, high = window_mean(window, row, repeats).interval(0.95)
+            missed[place] += not low <= truth <= high
+    assert stats.binom.sf(missed[1] - 1, 600, 0.05) > 1e-4
+    assert stats.binom.sf(missed[0] - 1, 600, 0.05) < 1e-4
+
+
+def test_bound_of_what_devices_keep(make_window: MakeWindow) -> None:
+    """From many reports the bound is near the variance of the numbers, and never below it: rounding
+    to levels adds a little."""
+    window = make_window(2.0)
+    rates = window_rates(window, CROWD, PARTS)
+    found = window_mean(window, TallyRow(10**8, np.round(rates * 10**8).astype(np.int64)), 2.0)
+    places = CROWD / TOP * 2 - 1
+    spread = float(PARTS @ places**2 - (PARTS @ places) ** 2)
+    assert spread <= found.kept <= spread + 0.01
+    assert found.variance == pytest.approx(found.noise + found.kept / 10**8)
+
+
+def test_middles_of_cells(make_tree: MakeTree) -> None:
+    """Inner cells count as their middle, the outer ones as the ends; half a cell is the most that
+    a number lies from there."""
+    points, distance = cell_points(make_tree(1.0, 16))
+    expected = [-1, *((2 * np.arange(14) + 1) / 14 - 1), 1]
+    assert points == pytest.approx(expected, abs=1e-8)
+    assert distance == pytest.approx(1 / 14, abs=1e-8)
+
+
+@pytest.mark.parametrize(("high", "exact"), [("9", True), ("99", False)])
+def test_middles_of_whole_numbers(make_tree: MakeTree, high: str, exact: bool) -> None:
+    """A cell of whole numbers counts as their mean: itself, if each has a cell of its own."""
+    numbers = NumberRange("0", high, integer=True)
+    tree = make_tree(1.0, 16, numbers=numbers)
+    points, distance = cell_points(tree)
+    members: dict[int, list[int]] = {}
+    for number in range(int(high) + 1):
+        members.setdefault(tree.cell(numbers.position(number)), []).append(number)
+    for cell, each in members.items():
+        place = np.mean(each) / (int(high) + 1) * 2 - 1
+        assert points[cell] == pytest.approx(place, abs=1e-7)
+    assert distance == pytest.approx(0.0 if exact else 7 / 100, abs=1e-7)
+
+
+def test_both_rows_tell_of_the_mean(make_tree: MakeTree) -> None:
+    """With a mean's row, its mean and the tree's are weighed as planned, and the interval holds the
+    mean in 95 % of 600 tallies (two-sided binomial, alpha 1e-4; seed 3)."""
+    tree = make_tree(1.0, 64, mean=True)
+    rng = np.random.default_rng(3)
+    points, _ = cell_points(tree)
+    middles = np.round((points + 1) / 2 * TOP).astype(np.int64)
+    positions = middles[[0, 20, 63]]
+    truth = float(PARTS @ points[[0, 20, 63]])
+    part = tree_share_of_both(tree)
+    held = 0
+    for _ in range(600):
+        rows = sample_rows(tree, positions, rng.multinomial(4000, PARTS), rng)
+        found = both_mean(tree, rows)
+        low, high = found.interval(0.95)
+        held += low <= truth <= high
+    assert stats.binomtest(held, 600, 0.95).pvalue > 1e-4
+    assert tree.mean is not None
+    alone = tree_mean(tree, estimate_tree(tree, rows)), window_mean(tree.mean, rows[-1])
+    assert found.mean == pytest.approx(part * alone[0].mean + (1 - part) * alone[1].mean)
+    assert found.variance < min(alone[0].variance, alone[1].variance)
+    assert found.reports == 4000
+
+
+def test_either_row_is_enough(make_tree: MakeTree) -> None:
+    """Without reports in the mean's row the tree tells the mean, and the other way round."""
+    tree = make_tree(1.0, 16, mean=True)
+    assert tree.mean is not None
+    full = [TallyRow(10 * row.width, np.full(row.width, 10)) for row in tree.rows]
+    none = [TallyRow(0, np.zeros(row.width, np.int64)) for row in tree.rows]
+    without = [*full[:-1], none[-1]]
+    assert both_mean(tree, without) == tree_mean(tree, estimate_tree(tree, without))
+    assert both_mean(tree, [*none[:-1], full[-1]]) == window_mean(tree.mean, full[-1])
+    assert math.isinf(both_mean(tree, none).variance)
+
+
+@pytest.mark.parametrize("bias", [0.0, 0.3, 2.0])
+def test_intervals_allow_for_rounding(bias: float) -> None:
+    """Even if the middles of cells move the mean as far as they can, the interval has its level,
+    exactly; if they do not, more."""
+    low, high = MeanEstimate(0.0, 0.01, 100, rounding=0.1 * bias).interval(0.9)
+    errors = stats.norm(0, 0.1)
+    held = errors.cdf(high - 0.1 * bias) - errors.cdf(low - 0.1 * bias)
+    assert held == pytest.approx(0.9, abs=1e-9)
+    assert errors.cdf(high) - errors.cdf(low) >= 0.9 - 1e-9
+
+
+def test_intervals_of_reports_that_are_all_alike() -> None:
+    """Without any noise in the counters, half a cell to either side is left."""
+    assert MeanEstimate(0.5, 0.0, 100, rounding=0.01).interval(0.95) == (0.49, 0.51)
+
+
+def test_positions() -> None:
+    """A mean between -1 and 1 is a position between 0 and 2**30."""
+    assert [MeanEstimate(each, 1.0, 1).position for each in (-1, 0, 1)] == [0, TOP / 2, TOP]

@@ -1,0 +1,151 @@
+"""Planned variances are those of the channel, exactly, and promises are kept."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+import pytest
+
+from deniable.mechanisms import Report
+from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.mechanisms.number_range import TOP
+from deniable.mechanisms.sliding_window import SlidingWindow
+from deniable.number_forecast import cdf_variances, mean_variance
+from deniable_estimator.numbers.distribution import distribution
+from deniable_estimator.numbers.planning import (
+    mean_half_width,
+    quantile_reach,
+    reports_for_mean,
+    reports_for_quantile,
+    tree_variances,
+    window_noise,
+)
+from deniable_estimator.numbers.sampling import sample_crowd
+from deniable_estimator.numbers.scores import scores
+
+MakeTree: TypeAlias = Callable[..., HierarchicalHistogram]
+MakeWindow: TypeAlias = Callable[..., SlidingWindow]
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 3.0])
+def test_noise_of_a_number(make_window: MakeWindow, epsilon: float) -> None:
+    """At any position it is the variance of the score under the exact likelihoods, and nowhere more
+    than the worst one."""
+    window = make_window(epsilon)
+    values = [Fraction(score) for score in window.scores()]
+    worst = mean_variance(window)
+    for position in (0, 1, 7_654_321, TOP // 3, TOP // 2, window.levels[3] + 5, TOP):
+        rates = [window.likelihood(Report(0, column), position) for column in range(64)]
+        mean = sum(a * rate for a, rate in zip(values, rates, strict=True))
+        square = sum(a * a * rate for a, rate in zip(values, rates, strict=True))
+        place = np.array(position / TOP * 2 - 1)
+        assert float(square - mean**2) == pytest.approx(float(window_noise(window, place)))
+    grid = window_noise(window, np.linspace(-1, 1, 20_001))
+    assert grid.max() <= worst == pytest.approx(grid.max(), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "worst"), [(0.25, 64.001), (1.0, 4.0122), (2.0, 0.87576), (4.0, 0.12895)]
+)
+def test_known_noise_of_a_mean(make_window: MakeWindow, epsilon: float, worst: float) -> None:
+    """The worst variances, computed once with another program."""
+    assert mean_variance(make_window(epsilon)) == pytest.approx(worst, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "known"),
+    [
+        (0.5, (106, 155, 170, 40.3)),
+        (1.0, (24.3, 35.7, 39.8, 9.59)),
+        (4.0, (0.41, 0.60, 0.68, 0.20)),
+    ],
+)
+def test_known_noise_of_shares(
+    make_tree: MakeTree, epsilon: float, known: tuple[float, ...]
+) -> None:
+    """The curve on average and at worst, ranges and clamped shares, computed once with another
+    program and rounded."""
+    found = tree_variances(make_tree(epsilon))
+    each = (found.cdf, found.cdf_worst, found.range_share, found.clamped)
+    assert each == pytest.approx(known, rel=0.02)
+
+
+def test_edges_of_known_noise(make_tree: MakeTree) -> None:
+    """Three edges, computed once with another program."""
+    planned = scores(make_tree(1.0)).planned_edges()
+    assert planned[[64, 128, 255]] == pytest.approx([7.78228843, 10.37638457, 9.59446554])
+
+
+@pytest.mark.parametrize("mean", [False, True])
+def test_devices_and_servers_plan_alike(make_tree: MakeTree, mean: bool) -> None:
+    """The variances that the registry's check computes without numpy are the same ones."""
+    tree = make_tree(2.0, 64, mean=mean)
+    edges = cdf_variances(tree)
+    found = tree_variances(tree)
+    assert (found.cdf, found.cdf_worst) == pytest.approx((np.mean(edges), max(edges)))
+
+
+def test_ranges_are_an_average_over_all_pairs(make_tree: MakeTree) -> None:
+    """The closed form is the mean over all pairs of edges, one by one."""
+    tree = make_tree(1.0, 16)
+    table = scores(tree)
+    pairs = [
+        (np.arange(16) >= start) & (np.arange(16) < end)
+        for start, end in itertools.combinations(range(1, 16), 2)
+    ]
+    expected = table.planned(np.array(pairs, np.float64)).mean()
+    assert tree_variances(tree).range_share == pytest.approx(float(expected))
+
+
+def test_a_row_for_the_mean(make_tree: MakeTree) -> None:
+    """A quarter of the devices for the mean makes the curve's noise 4/3 of what it was, and the
+    mean's half of it or less."""
+    alone, both = tree_variances(make_tree(1.0)), tree_variances(make_tree(1.0, mean=True))
+    assert both.cdf == pytest.approx(alone.cdf * 4 / 3)
+    assert both.mean == pytest.approx(9.61, abs=0.01)
+    assert alone.mean == pytest.approx(17.93, abs=0.01)
+
+
+def test_widths_of_a_mean() -> None:
+    """The number of reports for a width is the one that has it."""
+    reports = reports_for_mean(4.0122, 0.02)
+    assert mean_half_width(4.0122, reports) == pytest.approx(0.02, rel=1e-4)
+    assert mean_half_width(4.0122, reports) <= 0.02 < mean_half_width(4.0122, reports - 1)
+
+
+@pytest.mark.parametrize(("p", "known"), [(0.5, 1.5e3), (0.9, 3.7e4), (0.95, 1.5e5), (0.99, 3.7e6)])
+def test_reports_for_a_quantile(make_tree: MakeTree, p: float, known: float) -> None:
+    """At epsilon 1, as computed once without the sampling of devices; alike on the other side."""
+    variances = tree_variances(make_tree(1.0))
+    assert reports_for_quantile(variances, p) == pytest.approx(known, rel=0.03)
+    other = reports_for_quantile(variances, 1 - p)
+    assert other == pytest.approx(reports_for_quantile(variances, p), abs=1)
+
+
+def test_reach_of_a_quantile(make_tree: MakeTree) -> None:
+    """It has no upper limit with a quarter of the reports that it needs, and half of the distance
+    with all of them."""
+    variances = tree_variances(make_tree(1.0))
+    reports = reports_for_quantile(variances, 0.95)
+    assert quantile_reach(variances, 0.95, reports).high == pytest.approx(0.975, abs=1e-4)
+    assert quantile_reach(variances, 0.95, reports // 4 - 1).high is None
+    assert quantile_reach(variances, 0.05, reports // 4 - 1).low is None
+
+
+def test_crowds_see_what_was_planned(make_tree: MakeTree) -> None:
+    """Over 60 tallies of an even crowd the variances from the counters are the planned ones plus
+    sampling, within 3 % on average over the edges (seed 1)."""
+    tree = make_tree(1.0)
+    rng = np.random.default_rng(1)
+    cells = np.full(256, 1 / 256)
+    drawn = [distribution(tree, sample_crowd(tree, cells, 40_000, rng)) for _ in range(60)]
+    variance = np.mean([found.variance for found in drawn], axis=0)
+    below = np.arange(1, 256) / 256
+    planned = scores(tree).planned_edges()[1:-1] + below * (1 - below)
+    assert float((variance * 40_000 / planned).mean()) == pytest.approx(1, abs=0.03)
+    assert math.isclose(tree_variances(tree).cdf, planned.mean() - (below * (1 - below)).mean())

@@ -1,0 +1,166 @@
+"""Fakes move an estimate exactly as far as the budget says, and no crowd of fakes moves it more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import pytest
+
+from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.mechanisms.number_range import TOP
+from deniable.mechanisms.sliding_window import SlidingWindow
+from deniable_collector.tally import TallyRow
+from deniable_estimator.numbers.distribution import distribution
+from deniable_estimator.numbers.mean import both_mean, cell_points, window_mean
+from deniable_estimator.numbers.poisoning import (
+    Attack,
+    both_attack,
+    cdf_attack,
+    mean_pull,
+    quantile_attack,
+    share_attack,
+    window_attack,
+)
+from deniable_estimator.numbers.sampling import sample_crowd, sample_window
+from deniable_estimator.numbers.scores import row_shares, scores
+from deniable_estimator.numbers.tree import estimate_tree
+
+MakeTree: TypeAlias = Callable[..., HierarchicalHistogram]
+MakeWindow: TypeAlias = Callable[..., SlidingWindow]
+
+
+@pytest.mark.parametrize("side", [0, -1])
+def test_attack_on_a_mean(make_window: MakeWindow, side: int) -> None:
+    """1 % of fakes who all send the last (or first) column move the mean exactly that far."""
+    window = make_window(1.0)
+    rng = np.random.default_rng(1)
+    row = sample_window(window, np.array([TOP // 3]), np.array([99_000]), rng)
+    cells = row.cells.copy()
+    cells[side] += 1000
+    honest = window_mean(window, row).mean
+    moved = window_mean(window, TallyRow(100_000, cells)).mean - honest
+    attack = window_attack(window, honest, 0.01)
+    assert moved == pytest.approx(attack.gain if side else -attack.loss)
+    assert mean_pull(window) == max(window.scores())
+
+
+def _flooded(
+    tree: HierarchicalHistogram,
+    rows: tuple[TallyRow, ...],
+    weights: np.ndarray,
+    fakes: tuple[int, ...],
+    sign: int,
+) -> float:
+    """How far the answer to W moves if so many fakes in each row send the column that moves it
+    most up (sign 1) or down (-1)."""
+    found = scores(tree).of(weights[None])
+    attacked = []
+    for row, count, each in zip(rows, fakes, found, strict=True):
+        cells = row.cells.copy()
+        cells[int((sign * each[0]).argmax())] += count
+        attacked.append(TallyRow(row.reports + count, cells))
+    before = estimate_tree(tree, rows).linear(weights[None])[0][0]
+    after = estimate_tree(tree, attacked).linear(weights[None])[0][0]
+    return float(after - before)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("edge", [1, 100, 192])
+@pytest.mark.parametrize("total", [500, 30_000])
+def test_attack_on_a_share(make_tree: MakeTree, edge: int, sign: int, total: int) -> None:
+    """No split of the fakes over rows moves the share below an edge further than the budget, and
+    the best of 2,000 splits comes within 1 % of it."""
+    tree = make_tree(2.0, 64)
+    rng = np.random.default_rng(edge)
+    rows = sample_crowd(tree, rng.dirichlet(np.ones(64)), 50_000, rng)
+    weights = (np.arange(64) < min(edge, 63)).astype(float)
+    attack = share_attack(tree, weights, total / (50_000 + total), rows)
+    budget = attack.gain if sign > 0 else attack.loss
+    splits = [tuple(rng.multinomial(total, rng.dirichlet(np.full(3, 0.5)))) for _ in range(2000)]
+    splits += [tuple(total * np.eye(3, dtype=int)[row]) for row in range(3)]
+    found = np.array([sign * _flooded(tree, rows, weights, each, sign) for each in splits[-50:]])
+    assert found.max() <= budget + 1e-9
+    gains = [_split_gain(tree, rows, weights, each, sign) for each in splits]
+    assert max(gains) <= budget + 1e-9
+    assert max(gains) >= 0.99 * budget
+
+
+def _split_gain(
+    tree: HierarchicalHistogram,
+    rows: tuple[TallyRow, ...],
+    weights: np.ndarray,
+    fakes: tuple[int, ...],
+    sign: int,
+) -> float:
+    """The same as `_flooded` from the means of the rows, without decoding twice."""
+    total = 0.0
+    for row, count, each in zip(rows, fakes, scores(tree).of(weights[None]), strict=True):
+        score = sign * each[0]
+        mean = float(score @ row.cells) / row.reports
+        total += count / (row.reports + count) * (score.max() - mean)
+    return total
+
+
+def test_no_edge_moves_more(make_tree: MakeTree) -> None:
+    """The budget of the curve is the largest of all edges, for an even crowd."""
+    tree = make_tree(1.0, 64)
+    each = [share_attack(tree, (np.arange(64) < edge).astype(float)) for edge in range(1, 64)]
+    attack = cdf_attack(tree)
+    assert attack.gain == pytest.approx(max(one.gain for one in each))
+    assert attack.loss == pytest.approx(max(one.loss for one in each))
+
+
+def test_a_row_for_the_mean_leaves_fewer_to_outvote(make_tree: MakeTree) -> None:
+    """Where a quarter of the devices report for the mean, fakes move the curve further."""
+    alone, both = cdf_attack(make_tree(1.0, 64)), cdf_attack(make_tree(1.0, 64, mean=True))
+    assert alone.gain * 1.2 < both.gain < alone.gain * 4 / 3
+
+
+def test_attack_on_a_quantile(make_tree: MakeTree) -> None:
+    """Fakes who lift the curve at the median by the budget move it no further than it says."""
+    tree = make_tree(4.0, 64)
+    rng = np.random.default_rng(3)
+    rows = sample_crowd(tree, np.full(64, 1 / 64), 400_000, rng)
+    found = distribution(tree, rows)
+    attack = Attack(0.05, 0.05)
+    low, high = quantile_attack(found, attack, 0.5)
+    assert low == pytest.approx(tree.range.position(0.45), abs=TOP / 60)
+    assert high == pytest.approx(tree.range.position(0.55), abs=TOP / 60)
+    assert quantile_attack(found, attack, 0.02)[0] is None
+    assert quantile_attack(found, attack, 0.98)[1] is None
+    assert quantile_attack(found, Attack(0.0, 0.0), 0.5)[0] is not None
+
+
+def test_attack_on_both_means(make_tree: MakeTree) -> None:
+    """1 % of fakes in the best row move the mean of all rows exactly as far as the budget says,
+    where one row is enough for them; without a mean's row, it is the budget of that question."""
+    tree = make_tree(1.0, 16, mean=True)
+    assert tree.mean is not None
+    widths = np.array([row.width for row in tree.rows])
+    sizes = np.round(960_000 * row_shares(tree) / widths).astype(int)
+    rows = [
+        TallyRow(int(size * width), np.full(width, size))
+        for size, width in zip(sizes, widths, strict=True)
+    ]
+    total = sum(row.reports for row in rows)
+    fakes = round(total * 0.001)
+    honest, moved = both_mean(tree, rows).mean, []
+    found = scores(tree).of(cell_points(tree)[0][None])
+    columns = [int(each[0].argmax()) for each in found] + [tree.mean.columns - 1]
+    for number, column in enumerate(columns):
+        cells = rows[number].cells.copy()
+        cells[column] += fakes
+        attacked = [*rows]
+        attacked[number] = TallyRow(rows[number].reports + fakes, cells)
+        moved.append(both_mean(tree, attacked).mean - honest)
+    attack = both_attack(tree, fakes / (total + fakes))
+    assert max(moved) == pytest.approx(attack.gain, rel=1e-4)
+    alone = make_tree(1.0, 16)
+    assert both_attack(alone) == share_attack(alone, cell_points(alone)[0])
+
+
+def test_no_fakes(make_tree: MakeTree) -> None:
+    """Nobody moves nothing."""
+    assert cdf_attack(make_tree(1.0, 16), 0.0) == Attack(0.0, 0.0)
