@@ -19,17 +19,17 @@ from deniable.mechanisms.number_range import TOP
 from deniable.mechanisms.sliding_window import SlidingWindow
 from deniable.number_forecast import mean_variance
 from deniable_collector.tally import TallyRow
-from deniable_estimator.numbers.change import mean_shift, quantile_shift
-from deniable_estimator.numbers.distribution import distribution
-from deniable_estimator.numbers.mean import (
+from deniable_estimator.analyses.numbers.change import mean_shift, quantile_shift
+from deniable_estimator.analyses.numbers.distribution import distribution
+from deniable_estimator.analyses.numbers.mean import (
     cell_points,
     level_noise,
     tree_mean,
     window_channel,
     window_mean,
 )
-from deniable_estimator.numbers.sampling import sample_crowd, window_rates
-from deniable_estimator.numbers.tree import estimate_tree
+from deniable_estimator.analyses.numbers.sampling import sample_crowd, window_rates
+from deniable_estimator.analyses.numbers.tree import estimate_tree
 from numeric.dense import DenseHistogram
 from numeric.optimum import least_variance
 from numeric.populations import RANGE, new_table, settings

@@ -15,9 +15,9 @@ from rich.table import Table
 
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable_collector.tally import TallyRow
-from deniable_estimator.numbers.distribution import distribution
-from deniable_estimator.numbers.mean import tree_mean
-from deniable_estimator.numbers.sampling import sample_crowd
+from deniable_estimator.analyses.numbers.distribution import distribution
+from deniable_estimator.analyses.numbers.mean import tree_mean
+from deniable_estimator.analyses.numbers.sampling import sample_crowd
 from numeric.peers import drawn_by_channel, drawn_by_haar, piecewise_channel, square_wave_channel
 from numeric.populations import CROWDS, EPSILONS, NAMES, RANGE, new_table, population
 

@@ -137,7 +137,7 @@ def _rows(
 
 def draw() -> None:
     """Draw the tallies, and keep them."""
-    from deniable_estimator.sampling import sample_tally
+    from deniable_estimator.analyses.sampling import sample_tally
 
     rng = np.random.default_rng(20_261_121)
     kept: dict[str, NDArray[np.unsignedinteger]] = {}

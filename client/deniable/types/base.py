@@ -47,6 +47,7 @@ class MetricType(ABC):
         foreign: why a key of another type has no place here; nothing for most.
         aggregates: how several records of one window become one value; the first is the default.
         values: the domain in its declared order; empty where there is no list of it.
+        unit: that of a number, for people; nothing is converted.
         needs_candidates: whether the values are any strings, and are named when it is estimated.
     """
 
@@ -56,6 +57,7 @@ class MetricType(ABC):
     aggregates: ClassVar[tuple[Aggregate, ...]] = ("last", "first", "any")
     needs_candidates: ClassVar[bool] = False
     values: tuple[str, ...] = ()
+    unit: str | None = None
 
     @property
     def domain(self) -> str:

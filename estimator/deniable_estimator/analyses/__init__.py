@@ -16,6 +16,7 @@ from deniable.mechanisms import (
     HadamardCountMeanSketch,
     HadamardResponse,
     HashedProjectiveGeometry,
+    HierarchicalHistogram,
     Mechanism,
     MemoizedLocalHashing,
     MemoizedSubsetSelection,
@@ -23,6 +24,7 @@ from deniable.mechanisms import (
     OneTimeRappor,
     ProjectiveGeometry,
     Rappor,
+    SlidingWindow,
     SubsetSelection,
     UnaryEncoding,
 )
@@ -33,12 +35,14 @@ from deniable_estimator.analyses.hashed import (
     HadamardCountMeanSketchAnalysis,
     HashedProjectiveGeometryAnalysis,
 )
+from deniable_estimator.analyses.hierarchical_histogram import HierarchicalHistogramAnalysis
 from deniable_estimator.analyses.local_hashing import (
     CohortLocalHashingAnalysis,
     MemoizedLocalHashingAnalysis,
 )
 from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis
 from deniable_estimator.analyses.rappor import OneTimeRapporAnalysis, RapporAnalysis
+from deniable_estimator.analyses.sliding_window import SlidingWindowAnalysis
 from deniable_estimator.analyses.subset_selection import (
     MemoizedSubsetSelectionAnalysis,
     SubsetSelectionAnalysis,
@@ -62,6 +66,8 @@ ANALYSES: dict[type[Mechanism[Any]], type[Analysis[Any]]] = {
     MemoizedLocalHashing: MemoizedLocalHashingAnalysis,
     Rappor: RapporAnalysis,
     OneTimeRappor: OneTimeRapporAnalysis,
+    SlidingWindow: SlidingWindowAnalysis,
+    HierarchicalHistogram: HierarchicalHistogramAnalysis,
 }
 """mechanism -> its analysis."""
 

@@ -74,7 +74,19 @@ SENTENCES = {
         "one message came {observed:,.0f} times, where {expected:,.0f} times is the most to be "
         "expected"
     ),
+    "groups": sentence("the columns are not sent as evenly as every crowd sends them"),
+    "rarest": sentence(
+        "one column came {observed:,.0f} times, where {expected:,.0f} times is the least to be "
+        "expected"
+    ),
+    "commonest": sentence(
+        "one column came {observed:,.0f} times, where {expected:,.0f} times is the most to be "
+        "expected"
+    ),
+    "outside": sentence("the mean lies further outside of the range than chance takes it"),
+    "agreement": sentence("the rows disagree on where the numbers lie"),
     "reports": sentence("{observed:,.0f} reported, where {expected:,.0f} were usual before"),
+    "shift": sentence("{value} is {observed:.4g}, where {expected:.4g} was usual before"),
     "jump": sentence(
         "the share of {value} is {observed:.2%}, where {expected:.2%} was usual before"
     ),

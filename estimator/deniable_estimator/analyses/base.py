@@ -21,7 +21,18 @@ from deniable_estimator.analyses.support import Counts, Items, Support
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.intervals import FloatArray, Noise, debias
 
-__all__ = ["Analysis", "MemoryAnalysis", "OneRowAnalysis", "Ones", "OracleAnalysis", "Pull"]
+__all__ = [
+    "FAKES",
+    "Analysis",
+    "MemoryAnalysis",
+    "OneRowAnalysis",
+    "Ones",
+    "OracleAnalysis",
+    "Pull",
+]
+
+FAKES = 0.01
+"""The default fraction of reports that are assumed to be fake."""
 
 AnyMechanism = TypeVar("AnyMechanism", bound=Mechanism[Any])
 AnyOracle = TypeVar("AnyOracle", bound=FrequencyOracle[Any])

@@ -16,7 +16,7 @@ from deniable_estimator.analyses.support import Items, Support
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 
-__all__ = ["asked_values", "support_counts"]
+__all__ = ["asked_values", "check_tally", "support_counts"]
 
 
 def support_counts(
@@ -44,7 +44,7 @@ def asked_values(
             (`deniable.value_list`), is listed twice or is not in the domain; or the metric is
             a string and there are no candidates.
     """
-    _check_tally(tally, scheme)
+    check_tally(tally, scheme)
     if candidates is not None:
         return _named(scheme, candidates)
     if scheme.needs_candidates:
@@ -54,7 +54,7 @@ def asked_values(
     return scheme.values, _array(scheme.items)
 
 
-def _check_tally(tally: Tally, scheme: Scheme) -> None:
+def check_tally(tally: Tally, scheme: Scheme) -> None:
     if tally.scheme != scheme.fingerprint:
         raise EstimateError(
             f"the tally was made under scheme {tally.scheme}, not {scheme.fingerprint}: "

@@ -21,13 +21,10 @@ from numpy.typing import NDArray
 
 from deniable.mechanisms import FrequencyOracle
 from deniable_estimator.analyses import oracle_analysis
-from deniable_estimator.analyses.base import Pull
+from deniable_estimator.analyses.base import FAKES, Pull
 from deniable_estimator.statistics.intervals import FloatArray
 
 __all__ = ["FAKES", "Exposure", "Pull", "gain", "loss", "pull"]
-
-FAKES = 0.01
-"""The default fraction of reports that are assumed to be fake."""
 
 
 class Exposure(NamedTuple):

@@ -9,8 +9,12 @@ from deniable import Scheme
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.base import Analysis, OracleAnalysis
+from deniable_estimator.analyses.hierarchical_histogram import HierarchicalHistogramAnalysis
+from deniable_estimator.analyses.sliding_window import SlidingWindowAnalysis
 from deniable_estimator.answers import shares
 from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.distribution import estimate_distribution
+from deniable_estimator.answers.mean import estimate_mean
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.participation import Participation
@@ -20,7 +24,11 @@ __all__ = ["MAKERS", "Answer", "answer_of", "combine"]
 
 Maker: TypeAlias = Callable[..., Answer]
 
-MAKERS: dict[type[Analysis[Any]], Maker] = {OracleAnalysis: shares.estimate}
+MAKERS: dict[type[Analysis[Any]], Maker] = {
+    OracleAnalysis: shares.estimate,
+    SlidingWindowAnalysis: estimate_mean,
+    HierarchicalHistogramAnalysis: estimate_distribution,
+}
 """analysis, or what analyses have in common -> what makes an answer of a tally."""
 
 
@@ -32,8 +40,10 @@ def answer_of(
     level: float = 0.95,
     adjust: Adjustment = "storey",
     participation: Participation | None = None,
+    unit: str | None = None,
 ) -> Answer:
-    """The answer of a tally of one scheme, with the arguments of `shares.estimate`.
+    """The answer of a tally of one scheme, with the arguments of `shares.estimate`; `unit` is
+    that of a number.
 
     Raises:
         EstimateError: the tally does not belong to the scheme, or cannot be estimated.

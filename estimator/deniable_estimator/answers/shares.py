@@ -270,11 +270,13 @@ def estimate(
     level: float = 0.95,
     adjust: Adjustment = "storey",
     participation: Participation | None = None,
+    unit: str | None = None,
 ) -> Shares:
     """Estimate the share of each value, or of each candidate, from a tally of one scheme.
 
     Candidates follow the rule of `deniable.value_list`, and are in normal form C in the result.
-    `participation` says how often the same device may have reported. Without it, all devices are
+    `unit` has no meaning for shares. `participation` says how often the same device may have
+    reported. Without it, all devices are
     assumed to have reported in every window of the tally.
 
     Raises:

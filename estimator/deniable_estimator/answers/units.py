@@ -46,7 +46,7 @@ class Unit(ABC):
     def signed(self, number: float, spread: float) -> str:
         """The same with its sign, also if that is a plus."""
         text = self.text(number, spread)
-        return f"+{text}" if number > 0 and text.strip("0.") else text
+        return f"+{text}" if 0 < number < math.inf and text.strip("0.,") else text
 
     def full(self, number: float, spread: float) -> str:
         """The number with its unit."""

@@ -66,6 +66,8 @@ class Question:
 
     parts: tuple[Part, ...]
     """The current scheme comes first, so that values are in its order."""
+    unit: str | None = None
+    """That of a number."""
 
     @property
     def n(self) -> int:
@@ -87,6 +89,7 @@ class Question:
                     level=level,
                     adjust=adjust,
                     participation=part.participation,
+                    unit=self.unit,
                 )
                 for part in self.parts
             ]
@@ -152,7 +155,7 @@ class Selection:
         Raises:
             StoreUnavailable: the store cannot answer now.
         """
-        return Question(tuple(map(self._read, self.chosen)))
+        return Question(tuple(map(self._read, self.chosen)), self.metric.type.unit)
 
     def _read(self, each: _Chosen) -> Part:
         name, fingerprint = self.metric.name, each.scheme.fingerprint

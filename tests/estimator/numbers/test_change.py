@@ -12,10 +12,14 @@ from scipy import stats
 
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.number_range import TOP
-from deniable_estimator.numbers.change import mean_shift, quantile_shift, share_shift
-from deniable_estimator.numbers.distribution import DistributionEstimate, RangeShare, distribution
-from deniable_estimator.numbers.mean import MeanEstimate
-from deniable_estimator.numbers.sampling import sample_crowd
+from deniable_estimator.analyses.numbers.change import mean_shift, quantile_shift, share_shift
+from deniable_estimator.analyses.numbers.distribution import (
+    DistributionEstimate,
+    RangeShare,
+    distribution,
+)
+from deniable_estimator.analyses.numbers.mean import MeanEstimate
+from deniable_estimator.analyses.numbers.sampling import sample_crowd
 
 MakeTree: TypeAlias = Callable[..., HierarchicalHistogram]
 

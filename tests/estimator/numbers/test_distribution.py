@@ -15,9 +15,13 @@ from scipy.optimize import isotonic_regression
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.number_range import TOP, NumberRange
 from deniable_collector.tally import TallyRow
-from deniable_estimator.numbers.distribution import DistributionEstimate, distribution, monotone
-from deniable_estimator.numbers.sampling import sample_crowd, sample_rows
-from deniable_estimator.numbers.tree import estimate_tree
+from deniable_estimator.analyses.numbers.distribution import (
+    DistributionEstimate,
+    distribution,
+    monotone,
+)
+from deniable_estimator.analyses.numbers.sampling import sample_crowd, sample_rows
+from deniable_estimator.analyses.numbers.tree import estimate_tree
 
 MakeTree: TypeAlias = Callable[..., HierarchicalHistogram]
 MakeRows: TypeAlias = Callable[[HierarchicalHistogram], tuple[TallyRow, ...]]

@@ -15,7 +15,7 @@ from deniable.mechanisms.number_range import TOP, NumberRange
 from deniable.mechanisms.sliding_window import SlidingWindow
 from deniable.number_forecast import mean_variance
 from deniable_collector.tally import TallyRow
-from deniable_estimator.numbers.mean import (
+from deniable_estimator.analyses.numbers.mean import (
     MeanEstimate,
     both_mean,
     cell_points,
@@ -24,8 +24,8 @@ from deniable_estimator.numbers.mean import (
     tree_share_of_both,
     window_mean,
 )
-from deniable_estimator.numbers.sampling import sample_rows, sample_window, window_rates
-from deniable_estimator.numbers.tree import estimate_tree
+from deniable_estimator.analyses.numbers.sampling import sample_rows, sample_window, window_rates
+from deniable_estimator.analyses.numbers.tree import estimate_tree
 
 MakeTree: TypeAlias = Callable[..., HierarchicalHistogram]
 MakeWindow: TypeAlias = Callable[..., SlidingWindow]

@@ -16,8 +16,8 @@ from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.number_range import TOP
 from deniable.mechanisms.sliding_window import SlidingWindow
 from deniable.number_forecast import cdf_variances, mean_variance
-from deniable_estimator.numbers.distribution import distribution
-from deniable_estimator.numbers.planning import (
+from deniable_estimator.analyses.numbers.distribution import distribution
+from deniable_estimator.analyses.numbers.planning import (
     mean_half_width,
     quantile_reach,
     reports_for_mean,
@@ -25,8 +25,8 @@ from deniable_estimator.numbers.planning import (
     tree_variances,
     window_noise,
 )
-from deniable_estimator.numbers.sampling import sample_crowd
-from deniable_estimator.numbers.scores import scores
+from deniable_estimator.analyses.numbers.sampling import sample_crowd
+from deniable_estimator.analyses.numbers.scores import scores
 
 MakeTree: TypeAlias = Callable[..., HierarchicalHistogram]
 MakeWindow: TypeAlias = Callable[..., SlidingWindow]

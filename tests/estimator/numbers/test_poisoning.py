@@ -12,9 +12,9 @@ from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.number_range import TOP
 from deniable.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow
-from deniable_estimator.numbers.distribution import distribution
-from deniable_estimator.numbers.mean import both_mean, cell_points, window_mean
-from deniable_estimator.numbers.poisoning import (
+from deniable_estimator.analyses.numbers.distribution import distribution
+from deniable_estimator.analyses.numbers.mean import both_mean, cell_points, window_mean
+from deniable_estimator.analyses.numbers.poisoning import (
     Attack,
     both_attack,
     cdf_attack,
@@ -23,9 +23,9 @@ from deniable_estimator.numbers.poisoning import (
     share_attack,
     window_attack,
 )
-from deniable_estimator.numbers.sampling import sample_crowd, sample_window
-from deniable_estimator.numbers.scores import row_shares, scores
-from deniable_estimator.numbers.tree import estimate_tree
+from deniable_estimator.analyses.numbers.sampling import sample_crowd, sample_window
+from deniable_estimator.analyses.numbers.scores import row_shares, scores
+from deniable_estimator.analyses.numbers.tree import estimate_tree
 
 MakeTree: TypeAlias = Callable[..., HierarchicalHistogram]
 MakeWindow: TypeAlias = Callable[..., SlidingWindow]

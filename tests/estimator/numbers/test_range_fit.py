@@ -10,9 +10,9 @@ import pytest
 
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.number_range import TOP, NumberRange
-from deniable_estimator.numbers.distribution import distribution
-from deniable_estimator.numbers.range_fit import range_findings
-from deniable_estimator.numbers.sampling import sample_crowd, sample_rows
+from deniable_estimator.analyses.numbers.distribution import distribution
+from deniable_estimator.analyses.numbers.range_fit import range_findings
+from deniable_estimator.analyses.numbers.sampling import sample_crowd, sample_rows
 
 MakeTree: TypeAlias = Callable[..., HierarchicalHistogram]
 

@@ -13,7 +13,7 @@ from deniable.mechanisms import Report
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.number_range import TOP
 from deniable.mechanisms.sliding_window import SlidingWindow
-from deniable_estimator.numbers.sampling import (
+from deniable_estimator.analyses.numbers.sampling import (
     cell_crowd,
     sample_crowd,
     sample_rows,

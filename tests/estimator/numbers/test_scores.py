@@ -11,8 +11,8 @@ import pytest
 
 from deniable.mechanisms import Report
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
-from deniable_estimator.numbers.sampling import node_channel
-from deniable_estimator.numbers.scores import ownership, row_shares, scores
+from deniable_estimator.analyses.numbers.sampling import node_channel
+from deniable_estimator.analyses.numbers.scores import ownership, row_shares, scores
 
 MakeTree: TypeAlias = Callable[..., HierarchicalHistogram]
 

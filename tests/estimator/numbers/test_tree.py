@@ -13,8 +13,8 @@ from scipy import stats
 
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable_collector.tally import TallyRow
-from deniable_estimator.numbers.sampling import node_channel, sample_crowd, sample_rows
-from deniable_estimator.numbers.tree import estimate_tree
+from deniable_estimator.analyses.numbers.sampling import node_channel, sample_crowd, sample_rows
+from deniable_estimator.analyses.numbers.tree import estimate_tree
 
 MakeTree: TypeAlias = Callable[..., HierarchicalHistogram]
 MakeRows: TypeAlias = Callable[[HierarchicalHistogram], tuple[TallyRow, ...]]

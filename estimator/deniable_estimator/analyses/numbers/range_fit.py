@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from deniable_estimator.numbers.distribution import DistributionEstimate
+from deniable_estimator.analyses.numbers.distribution import DistributionEstimate
 
 __all__ = ["FEW_CELLS", "MOST_CLAMPED", "RangeFinding", "range_findings"]
 

@@ -22,14 +22,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deniable_estimator.numbers.distribution import (
+from deniable_estimator.analyses.numbers.distribution import (
     DistributionEstimate,
     Quantile,
     RangeShare,
     monotone,
 )
-from deniable_estimator.numbers.mean import MeanEstimate
-from deniable_estimator.tails import normal_tails
+from deniable_estimator.analyses.numbers.mean import MeanEstimate
+from deniable_estimator.statistics.tails import normal_tails
 
 __all__ = ["Shift", "mean_shift", "quantile_shift", "share_shift"]
 

@@ -7,7 +7,7 @@ x_i < x_(i+1), where a number x is rounded at random ::
     noise(x) = [(x_(i+1) - x) E_i + (x - x_i) E_(i+1)] / (x_(i+1) - x_i) - x**2
 
 with E_i = E[a**2] at level i; `deniable.number_forecast` has the largest. For the share F below an
-edge it is the V of `deniable_estimator.numbers.scores` plus F (1 - F).
+edge it is the V of `deniable_estimator.analyses.numbers.scores` plus F (1 - F).
 
 The interval of quantile p reaches about as far as F differs from p by z sqrt(V / n). It has an
 upper limit only if that is less than 1 - p, and is useful if it is half of that. So a quantile
@@ -27,13 +27,13 @@ import numpy as np
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.sliding_window import SlidingWindow
 from deniable.number_forecast import mean_variance
-from deniable_estimator.intervals import FloatArray
-from deniable_estimator.numbers.mean import (
+from deniable_estimator.analyses.numbers.mean import (
     cell_points,
     level_noise,
     tree_share_of_both,
 )
-from deniable_estimator.numbers.scores import MEAN_SHARE, scores
+from deniable_estimator.analyses.numbers.scores import MEAN_SHARE, scores
+from deniable_estimator.statistics.intervals import FloatArray
 
 __all__ = [
     "MEAN_SPREAD",

@@ -1,17 +1,17 @@
 """The estimate of a hierarchical histogram: any sum of shares with its variance, in closed form.
 
-`deniable_estimator.numbers.scores` has the formulas. The estimates are linear in the counters:
-unbiased, not clipped, and their variance comes from the same counters. It is that of the share
-in the population that the devices were drawn from.
+`scores` beside this file has the formulas. The estimates are linear in the counters: unbiased, not
+clipped, and their variance comes from the same counters. It is that of the share in the population
+that the devices were drawn from.
 
 "Below this edge" for all d + 1 edges at once takes m_l K_l multiplications a row: the scores of a
 row are linear between the edges of its nodes, so three averages for each node are enough.
 
-If the same devices reported `repeats` times (`deniable_estimator.participation`), what they keep
-is W at their number, since rows are drawn anew. So (repeats - 1) V1 / n is added, V1 = the variance
-of W over devices. It is not known, and is taken at the upper end of two standard errors, but never
-above the most that is possible: F (1 - F) at the F nearest to 1/2, or a quarter of the square of
-what W spans.
+If the same devices reported `repeats` times (`Participation.repeats`), what they keep is W at their
+number, since rows are drawn anew. So (repeats - 1) V1 / n is added, V1 = the variance of W over
+devices. It is not known, and is taken at the upper end of two standard errors, but never above the
+most that is possible: F (1 - F) at the F nearest to 1/2, or a quarter of the square of what W
+spans.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ import numpy as np
 
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable_collector.tally import TallyRow
-from deniable_estimator.intervals import FloatArray
-from deniable_estimator.numbers.scores import ARITY, Scores, scores
+from deniable_estimator.analyses.numbers.scores import ARITY, Scores, scores
+from deniable_estimator.statistics.intervals import FloatArray
 
 __all__ = ["LEAST_ROW", "TreeEstimate", "estimate_tree"]
 

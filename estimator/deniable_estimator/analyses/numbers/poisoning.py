@@ -7,7 +7,7 @@ where it counts most. Let a fraction b of all reports be fake.
 score A, and the mean rises by exactly b (A - mean). -A is a score too, for fakes that lower it.
 
 **Distribution**: for a question W, a report of column y in row l scores Z_l(y)
-(`deniable_estimator.numbers.scores`). Let n_l of the n reports of honest devices be in row l, with
+(see `scores` beside this file). Let n_l of the n reports of honest devices be in row l, with
 mean score M_l. Then k_l fakes, who all send the column of the largest score, move the estimate by
 exactly ::
 
@@ -32,11 +32,11 @@ import numpy as np
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow
-from deniable_estimator.intervals import FloatArray
-from deniable_estimator.numbers.distribution import DistributionEstimate
-from deniable_estimator.numbers.mean import cell_points, tree_share_of_both
-from deniable_estimator.numbers.scores import MEAN_SHARE, Scores, row_shares, scores
-from deniable_estimator.poisoning import FAKES
+from deniable_estimator.analyses.base import FAKES
+from deniable_estimator.analyses.numbers.distribution import DistributionEstimate
+from deniable_estimator.analyses.numbers.mean import cell_points, tree_share_of_both
+from deniable_estimator.analyses.numbers.scores import MEAN_SHARE, Scores, row_shares, scores
+from deniable_estimator.statistics.intervals import FloatArray
 
 __all__ = [
     "Attack",

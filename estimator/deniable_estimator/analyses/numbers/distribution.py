@@ -28,9 +28,10 @@ from numpy.typing import NDArray
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.number_range import NumberRange
 from deniable_collector.tally import TallyRow
-from deniable_estimator.intervals import FloatArray
-from deniable_estimator.numbers.scores import ARITY
-from deniable_estimator.numbers.tree import TreeEstimate, estimate_tree
+from deniable_estimator.analyses.numbers.pooled import PooledTree
+from deniable_estimator.analyses.numbers.scores import ARITY
+from deniable_estimator.analyses.numbers.tree import TreeEstimate, estimate_tree
+from deniable_estimator.statistics.intervals import FloatArray
 
 __all__ = ["DistributionEstimate", "Quantile", "RangeShare", "distribution", "monotone"]
 
@@ -84,7 +85,7 @@ class DistributionEstimate:
 
     edges: NDArray[np.int64]
     """Positions of the edges 1 to d - 1, shape (d - 1,)."""
-    tree: TreeEstimate
+    tree: TreeEstimate | PooledTree
     level: float
 
     @property
