@@ -73,6 +73,7 @@ class HierarchicalHistogram(Numeric):
             edge j. Where whole numbers have a cell each and cells are left over, the last edges
             are all 2**30, and nothing falls between them.
         mean: the sliding window of the last row, or None.
+        shares: the chance of each row, whatever the value is.
 
     Raises:
         SchemeError: no level, other levels or weights than these, a mechanism of a level that
@@ -111,6 +112,9 @@ class HierarchicalHistogram(Numeric):
         if mean is not None:
             self._draws = self._draws * (_MEAN_SHARE - 1) + [height] * 16
         self._draw_bits = len(self._draws).bit_length() - 1
+        self.shares = tuple(
+            Fraction(self._draws.count(row), len(self._draws)) for row, _ in enumerate(self.rows)
+        )
 
     @classmethod
     def design(
@@ -180,7 +184,7 @@ class HierarchicalHistogram(Numeric):
         return Report(row, self._oracles[row].randomize(node, bits).columns)
 
     def likelihood(self, report: Report, item: int) -> Fraction:
-        share = Fraction(self._draws.count(report.row), len(self._draws))
+        share = self.shares[report.row]
         within = Report(0, report.columns)
         if report.row == self.height and self.mean is not None:
             return share * self.mean.likelihood(within, item)
