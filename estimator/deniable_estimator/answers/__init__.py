@@ -51,7 +51,15 @@ def answer_of(
     """
     kind = type(analysis_of(scheme.mechanism))
     make = next(MAKERS[each] for each in kind.__mro__ if each in MAKERS)
-    return make(tally, scheme, candidates, level=level, adjust=adjust, participation=participation)
+    return make(
+        tally,
+        scheme,
+        candidates,
+        level=level,
+        adjust=adjust,
+        participation=participation,
+        unit=unit,
+    )
 
 
 def combine(answers: Sequence[Answer]) -> Answer:
