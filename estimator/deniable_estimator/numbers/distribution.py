@@ -30,9 +30,16 @@ from deniable.mechanisms.number_range import NumberRange
 from deniable_collector.tally import TallyRow
 from deniable_estimator.intervals import FloatArray
 from deniable_estimator.numbers.scores import ARITY
-from deniable_estimator.numbers.tree import TreeEstimate, estimate_tree
+from deniable_estimator.numbers.tree import TreeEstimate, combine_trees, estimate_tree
 
-__all__ = ["DistributionEstimate", "Quantile", "RangeShare", "distribution", "monotone"]
+__all__ = [
+    "DistributionEstimate",
+    "Quantile",
+    "RangeShare",
+    "combine_distributions",
+    "distribution",
+    "monotone",
+]
 
 _LEAST = 1e-18
 """Variances below it count as it: a curve needs weights that are finite."""
@@ -235,6 +242,23 @@ def distribution(
     """
     tree = estimate_tree(mechanism, rows, repeats)
     return DistributionEstimate(np.array(mechanism.edges, np.int64), tree, level)
+
+
+def combine_distributions(
+    found: Sequence[DistributionEstimate], extra: float = 0.0
+) -> DistributionEstimate:
+    """The average of estimates of one crowd under several schemes of the same range and cells.
+
+    Args:
+        extra: see `deniable_estimator.numbers.tree.combine_trees`.
+
+    Raises:
+        ValueError: there is no estimate, or they have different edges.
+    """
+    if not found or not all(np.array_equal(each.edges, found[0].edges) for each in found):
+        raise ValueError("distributions are averaged over the same edges")
+    tree = combine_trees([each.tree for each in found], extra)
+    return DistributionEstimate(found[0].edges, tree, found[0].level)
 
 
 def monotone(values: FloatArray, weights: FloatArray) -> FloatArray:
