@@ -23,11 +23,11 @@ from rich.table import Table
 from deniable import Scheme
 from deniable.mechanisms import SubsetSelection
 from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.estimate import estimate
-from deniable_estimator.history import Look, inspect, look
-from deniable_estimator.participation import Participation
-from deniable_estimator.reading import Part, Question
-from deniable_estimator.sampling import sample_tally
+from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.answers.shares import estimate
+from deniable_estimator.questions.history import Look, inspect, look
+from deniable_estimator.questions.reading import Part, Question
+from deniable_estimator.statistics.participation import Participation
 
 SIZE, DEVICES, DAYS, TARGET = 12, 20_000, 28, 5
 SCHEME = Scheme(

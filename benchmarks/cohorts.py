@@ -23,10 +23,10 @@ from rich.progress import track
 
 from deniable import Scheme
 from deniable.mechanisms import CohortLocalHashing, MemoizedLocalHashing
-from deniable_estimator.cohorts import decoder
-from deniable_estimator.estimate import Estimate, estimate
-from deniable_estimator.population import zipf_shares
-from deniable_estimator.sampling import sample_tally
+from deniable_estimator.analyses.cohorts import decoder
+from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.answers.shares import Shares, estimate
+from deniable_estimator.planning.population import zipf_shares
 from oracles.tables import Cell, Goal, Measured, Result
 
 STRINGS, UNLISTED = 200, 20
@@ -40,7 +40,7 @@ DEVICES = (200_000, 1_000_000, 5_000_000)
 GROUPS = {"top 5": slice(0, 5), "top 20": slice(0, 20), "others": slice(20, STRINGS - UNLISTED)}
 
 
-def covered(answer: Estimate, truth: NDArray[np.float64]) -> NDArray[np.bool_]:
+def covered(answer: Shares, truth: NDArray[np.float64]) -> NDArray[np.bool_]:
     inside: NDArray[np.bool_] = (answer.low <= truth) & (truth <= answer.high)
     return inside
 

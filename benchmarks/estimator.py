@@ -19,9 +19,9 @@ from rich.table import Table
 from deniable import Scheme
 from deniable.mechanisms import SubsetSelection
 from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.estimate import estimate
-from deniable_estimator.population import zipf_shares
-from deniable_estimator.sampling import sample_tally
+from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.answers.shares import estimate
+from deniable_estimator.planning.population import zipf_shares
 
 TALLIES = 300
 _Z = NormalDist().inv_cdf(0.975)

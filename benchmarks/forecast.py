@@ -25,11 +25,11 @@ from scipy import stats
 from deniable import Scheme
 from deniable.forecast import LEVEL, POWER, critical_value, detectable_share, reports_to_detect
 from deniable.mechanisms import Mechanism, design, design_memoized, design_string
-from deniable_estimator.estimate import estimate
-from deniable_estimator.intervals import Noise, debias
-from deniable_estimator.population import zipf_shares
-from deniable_estimator.sampling import sample_tally
-from deniable_estimator.significance import share_p_values
+from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.answers.shares import estimate
+from deniable_estimator.planning.population import zipf_shares
+from deniable_estimator.statistics.intervals import Noise, debias
+from deniable_estimator.statistics.significance import share_p_values
 
 CLOSED = (
     # values, epsilon, reports

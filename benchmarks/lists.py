@@ -39,12 +39,12 @@ from deniable.mechanisms import (
     SubsetSelection,
     design_string,
 )
-from deniable_estimator.cohorts.decoder import decode
-from deniable_estimator.cohorts.design import Design
-from deniable_estimator.estimate import estimate
-from deniable_estimator.population import zipf_shares
-from deniable_estimator.sampling import sample_tally
-from deniable_estimator.significance import adjust_p
+from deniable_estimator.analyses.cohorts.decoder import decode
+from deniable_estimator.analyses.cohorts.design import Design
+from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.answers.shares import estimate
+from deniable_estimator.planning.population import zipf_shares
+from deniable_estimator.statistics.significance import adjust_p
 from oracles.tables import Cell, Goal, Measured, Result
 
 LEVEL = 0.05

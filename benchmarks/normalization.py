@@ -19,11 +19,11 @@ from rich.table import Table
 
 from deniable import Scheme
 from deniable.mechanisms import design
-from deniable_estimator.estimate import Estimate, estimate
-from deniable_estimator.intervals import FloatArray
-from deniable_estimator.normalization import normalize
-from deniable_estimator.population import zipf_shares
-from deniable_estimator.sampling import sample_tally
+from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.answers.shares import Shares, estimate
+from deniable_estimator.planning.population import zipf_shares
+from deniable_estimator.statistics.intervals import FloatArray
+from deniable_estimator.statistics.normalization import normalize
 
 SETTINGS = (
     # values, epsilon, reports, population, listed part of the crowd
@@ -68,19 +68,19 @@ def nearest(share: FloatArray, total: float, weight: FloatArray | None = None) -
     return np.maximum(share - high * weight, 0)
 
 
-def norm_sub(answer: Estimate, weight: FloatArray | None = None) -> FloatArray:
+def norm_sub(answer: Shares, weight: FloatArray | None = None) -> FloatArray:
     """The nearest possible shares."""
     if not answer.complete and np.maximum(answer.share, 0).sum() <= 1:
         return np.maximum(answer.share, 0)
     return nearest(answer.share, 1.0, weight)
 
 
-def weighted(answer: Estimate) -> FloatArray:
+def weighted(answer: Shares) -> FloatArray:
     """The same, with each share's distance in its standard errors."""
     return norm_sub(answer, answer.std_error**2)
 
 
-def norm_cut(answer: Estimate) -> FloatArray:
+def norm_cut(answer: Shares) -> FloatArray:
     """The largest shares, until they sum to one."""
     falling = np.argsort(-answer.share)
     cut = np.maximum(answer.share[falling], 0)
@@ -90,12 +90,12 @@ def norm_cut(answer: Estimate) -> FloatArray:
     return result / result.sum() if answer.complete and result.sum() else result
 
 
-def base_cut(answer: Estimate) -> FloatArray:
+def base_cut(answer: Shares) -> FloatArray:
     """What is detected."""
     return np.where(answer.detected, answer.share, 0.0)
 
 
-def threshold(answer: Estimate) -> FloatArray:
+def threshold(answer: Shares) -> FloatArray:
     """The nearest shares after dropping what is not detected."""
     result = np.zeros(len(answer.share))
     found = answer.share[answer.detected]
@@ -104,7 +104,7 @@ def threshold(answer: Estimate) -> FloatArray:
     return result
 
 
-def kept(answer: Estimate, spread: Callable[[Estimate, _Mask, float], FloatArray]) -> FloatArray:
+def kept(answer: Shares, spread: Callable[[Shares, _Mask, float], FloatArray]) -> FloatArray:
     """The detected as they are, and the others by another rule that knows their sum."""
     result = normalize(answer.share, answer.detected, complete=answer.complete)
     others = ~answer.detected
@@ -113,12 +113,12 @@ def kept(answer: Estimate, spread: Callable[[Estimate, _Mask, float], FloatArray
     return result
 
 
-def even(answer: Estimate, others: _Mask, total: float) -> FloatArray:
+def even(answer: Shares, others: _Mask, total: float) -> FloatArray:
     """Equal parts."""
     return np.full(others.sum(), total / others.sum())
 
 
-def shrunk(answer: Estimate, others: _Mask, total: float) -> FloatArray:
+def shrunk(answer: Shares, others: _Mask, total: float) -> FloatArray:
     """Shares shrunk to their mean (James and Stein, Proc. Fourth Berkeley Symp. 1961)."""
     share = answer.share[others]
     apart = share - share.mean()
@@ -127,7 +127,7 @@ def shrunk(answer: Estimate, others: _Mask, total: float) -> FloatArray:
     return nearest(total / len(share) + factor * apart, total)
 
 
-RULES: dict[str, Callable[[Estimate], FloatArray]] = {
+RULES: dict[str, Callable[[Shares], FloatArray]] = {
     "unbiased": lambda answer: answer.share,
     "normalized": lambda answer: answer.normalized,
     "nearest (Norm-Sub)": norm_sub,

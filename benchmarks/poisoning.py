@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from deniable import Scheme
 from deniable.mechanisms import ProjectiveGeometry, SubsetSelection, UnaryEncoding
 from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.estimate import estimate
-from deniable_estimator.sampling import sample_tally
+from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.answers.shares import estimate
 
 REPORTS = 100_000
 _Cells = NDArray[np.int64]

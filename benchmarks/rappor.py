@@ -32,8 +32,8 @@ from rich.progress import track
 from rich.table import Table
 from scipy.stats import norm
 
-from deniable_estimator.cohorts.decoder import decode
-from deniable_estimator.cohorts.design import Design
+from deniable_estimator.analyses.cohorts.decoder import decode
+from deniable_estimator.analyses.cohorts.design import Design
 
 COHORTS, BITS, HASHES = 64, 128, 2
 P01, P11 = 0.5625, 0.6875

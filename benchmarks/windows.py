@@ -32,12 +32,11 @@ from deniable.mechanisms import (
     SubsetSelection,
 )
 from deniable_collector.tally import Tally
-from deniable_estimator.combination import combine
-from deniable_estimator.comparison import compare
-from deniable_estimator.decoders import subset_selection
-from deniable_estimator.estimate import Estimate, estimate
-from deniable_estimator.participation import Participation
-from deniable_estimator.sampling import SAMPLERS
+from deniable_estimator.analyses import analysis_of
+from deniable_estimator.answers.combination import combine
+from deniable_estimator.answers.shares import Shares, estimate
+from deniable_estimator.questions.comparison import compare
+from deniable_estimator.statistics.participation import Participation
 from oracles.tables import Cell, Goal, Measured, Result
 
 Z = 1.959964
@@ -113,7 +112,7 @@ def parts_of(
             mechanism,
             tuple(f"v{value}" for value in range(size)) if listed else (),
         )
-        sample, items = SAMPLERS[mechanism.name], range(size) if listed else STRINGS
+        items = range(size) if listed else STRINGS
         fresh, cost = mechanism, mechanism.epsilon
         if isinstance(mechanism, MemoizedSubsetSelection):
             # A memo for each device and value, and fresh noise on that of the value of the day.
@@ -121,8 +120,9 @@ def parts_of(
             other = (own + rng.integers(1, size, own.shape)) % size
             truthful = rng.random(own.shape) < float(mechanism.permanent.p)
             values = np.take_along_axis(np.where(truthful, own, other), values, axis=1)
-            sample, fresh, cost = subset_selection.sample_rows, mechanism.fresh, 1.0
-        rows = sample(fresh, items, np.bincount(values[here], minlength=size), rng)
+            fresh, cost = mechanism.fresh, 1.0
+        counted = np.bincount(values[here], minlength=size)
+        rows = analysis_of(fresh).sample_rows(items, counted, rng)
         counts = here.sum(axis=0)
         reports = {str(turn * each + place): int(n) for place, n in enumerate(counts.tolist()) if n}
         tally = Tally("m", scheme.fingerprint, tuple(reports), rows)
@@ -131,7 +131,7 @@ def parts_of(
     return found
 
 
-def both(case: Case, rng: np.random.Generator) -> tuple[Estimate, Estimate]:
+def both(case: Case, rng: np.random.Generator) -> tuple[Shares, Shares]:
     """The estimate of one population, and the same as if all reports were independent."""
     ours, blind = [], []
     for tally, scheme, strings, told in parts_of(case, rng):

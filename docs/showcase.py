@@ -17,7 +17,7 @@ from deniable import Metric, Registry
 from deniable_collector.stores import Store, open_store
 from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.sampling import sample_tally
+from deniable_estimator.analyses.sampling import sample_tally
 
 __all__ = ["FLOODED", "build"]
 

@@ -16,11 +16,11 @@ import numpy as np
 
 from deniable import Scheme
 from deniable.mechanisms import AUTO, SubsetSelection, design, explain, total_variance
-from deniable_estimator.decoders import support_counts
-from deniable_estimator.estimate import estimate
-from deniable_estimator.intervals import FloatArray, debias
-from deniable_estimator.population import zipf_shares
-from deniable_estimator.sampling import sample_tally
+from deniable_estimator.analyses.candidates import support_counts
+from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.answers.shares import estimate
+from deniable_estimator.planning.population import zipf_shares
+from deniable_estimator.statistics.intervals import FloatArray, debias
 from oracles.peers import LIBRARIES, Request
 from oracles.tables import Cell, Goal, Measured, Result
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.estimate import estimate
+from deniable_estimator.answers.shares import estimate
 from oracles.accuracy import category
 from oracles.timing import cpu_seconds
 

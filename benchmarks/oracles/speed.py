@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from deniable.mechanisms import AUTO, Packing, design, design_string
-from deniable_estimator.population import zipf_shares
-from deniable_estimator.sampling import sample_tally
+from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.planning.population import zipf_shares
 from oracles.accuracy import ZIPF, Answers, category
 from oracles.peers import LIBRARIES, Request
 from oracles.tables import Cell, Goal, Result, number

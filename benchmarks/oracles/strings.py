@@ -9,9 +9,9 @@ import numpy as np
 
 from deniable import Scheme
 from deniable.mechanisms import AUTO, design_string
-from deniable_estimator.estimate import estimate
-from deniable_estimator.population import zipf_shares
-from deniable_estimator.sampling import sample_tally
+from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.answers.shares import estimate
+from deniable_estimator.planning.population import zipf_shares
 from oracles.accuracy import ZIPF
 from oracles.tables import Cell, Goal, Measured, Result
 from oracles.timing import cpu_seconds

@@ -65,9 +65,15 @@ def compare(before: Registry, after: Registry) -> Iterator[Problem]:
             yield Problem(None, f"metrics.{name}", message, "note")
     for metric in after:
         earlier = before.metrics.get(metric.name)
-        cost = None if earlier is None else _cost(earlier, metric)
+        if earlier is None:
+            continue
+        cost = _cost(earlier, metric)
         if cost is not None:
             yield _note(after, metric, cost)
+        if earlier.scheme.fingerprint == metric.scheme.fingerprint:
+            meaning = metric.type.reread(earlier.type)
+            if meaning is not None:
+                yield _note(after, metric, meaning)
 
 
 def _cost(old: Metric, new: Metric) -> str | None:

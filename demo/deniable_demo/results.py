@@ -9,7 +9,7 @@ from rich.table import Table
 from deniable import Registry
 from deniable_collector.stores import Store
 from deniable_demo.population import DISTRIBUTIONS, Population
-from deniable_estimator.reading import read
+from deniable_estimator.questions.reading import read
 
 __all__ = ["compare", "tables"]
 

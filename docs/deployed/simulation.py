@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 
 from deniable import Scheme
 from deniable.mechanisms import AUTO, design_string
-from deniable_estimator.cohorts.decoder import decode
-from deniable_estimator.cohorts.design import Design
-from deniable_estimator.estimate import estimate
-from deniable_estimator.intervals import FloatArray, Noise, debias
-from deniable_estimator.population import zipf_shares
+from deniable_estimator.analyses.cohorts.decoder import decode
+from deniable_estimator.analyses.cohorts.design import Design
+from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.answers.shares import estimate
+from deniable_estimator.planning.population import zipf_shares
 from deniable_estimator.rappor.hashing import bloom_bits
-from deniable_estimator.sampling import sample_tally
-from deniable_estimator.significance import adjust_p, share_p_values
+from deniable_estimator.statistics.intervals import FloatArray, Noise, debias
+from deniable_estimator.statistics.significance import adjust_p, share_p_values
 from deployed.systems import DENIABLE_STRING, RAPPOR, System
 
 __all__ = [

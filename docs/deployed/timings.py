@@ -23,10 +23,10 @@ from deniable.mechanisms import (
 )
 from deniable_collector.batches.folding import Accepted, increments
 from deniable_collector.stores.base import TallyKey, TallyRowKey
-from deniable_estimator.cohorts.decoder import decode
-from deniable_estimator.estimate import estimate
+from deniable_estimator.analyses.cohorts.decoder import decode
+from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.answers.shares import estimate
 from deniable_estimator.rappor.encoding import Reading, encode
-from deniable_estimator.sampling import sample_tally
 from deployed.simulation import CANDIDATES, DEVICES, candidates, rappor_table
 from deployed.systems import (
     CMS,

@@ -13,6 +13,7 @@ import pytest
 from deniable.errors import SchemeError
 from deniable.exact import exp_below, log_above
 from deniable.mechanisms import (
+    FrequencyOracle,
     HadamardResponse,
     Mechanism,
     MemoizedSubsetSelection,
@@ -75,10 +76,10 @@ def test_an_item_lies_in_its_domain() -> None:
     """From 0 to the size, which is none."""
     closed = number(size=3)
     for item in (0, 1, 2):
-        Mechanism.require_item(closed, item)
+        FrequencyOracle.require_item(closed, item)
     for item in (-1, 3):
         with pytest.raises(ValueError, match=f"item {item} is outside the domain of 3"):
-            Mechanism.require_item(closed, item)
+            FrequencyOracle.require_item(closed, item)
 
 
 def test_odds_are_within_what_was_declared() -> None:

@@ -235,6 +235,94 @@ def test_lint_compares_with_an_earlier_registry(
     assert run(lint, after, "--since", tmp_path / "none.toml").exit_code == 1
 
 
+NUMBERS = """
+schema = 1
+app = "example"
+[defaults]
+owner = "o@acme.example"
+expires = 2099-01-01
+
+[metrics.startup]
+type = "number"
+description = "How long the app takes to start."
+low = 0.05
+high = 20
+unit = "s"
+ask = "distribution"
+epsilon = 1.0
+lifetime_epsilon = 8.0
+devices = 20_000
+
+[metrics.memory]
+type = "number"
+description = "How much memory is in use."
+low = 1
+high = 64
+unit = "GB"
+scale = "log"
+ask = ["mean", "distribution"]
+epsilon = 1.0
+lifetime_epsilon = 8.0
+
+[metrics.starts]
+type = "number"
+description = "How often the app starts."
+low = 0
+high = 100
+ask = "mean"
+aggregate = "count"
+epsilon = 6.0
+lifetime_epsilon = 8.0
+"""
+
+
+def test_lint_shows_numbers(run: Callable[..., Any], tmp_path: Path) -> None:
+    """The table has their ranges, --explain their mechanisms, and notes say which quantiles the
+    crowd will never bound and which range wastes cells."""
+    path = tmp_path / "metrics.toml"
+    path.write_text(NUMBERS)
+    result = run(lint, path, "--explain")
+    assert result.exit_code == 0
+    for text in ("0.05 to 20 s", "1 to 64 GB", "0 to 100", "hierarchical histogram"):
+        assert text in result.stdout
+    assert "memory: a hierarchical histogram tells shares of ranges" in result.stdout
+    assert "1 of 4 devices reports for the mean" in result.stdout
+    assert "starts: a sliding window has close to the least error" in result.stdout
+    notes = result.stderr.splitlines()
+    assert len(notes) == 2
+    assert "8: note: metrics.startup: with 20,000 devices at sample_rate 1 p95, p99 wi" in notes[0]
+    assert "high is 400 times low on a linear scale" in notes[1]
+    path.write_text(NUMBERS.replace("20_000", "100"))
+    assert "warning: metrics.startup: with 100 devices" in run(lint, path).stderr
+    path.write_text(NUMBERS.replace("epsilon = 6.0", "epsilon = 5.0"))
+    assert (
+        "starts: the variance of a sliding window is within 2 %"
+        in run(lint, path, "--explain").stdout
+    )
+
+
+def test_lint_tells_what_an_edit_of_a_number_costs(run: Callable[..., Any], tmp_path: Path) -> None:
+    """Another range is another scheme; another unit is the same one, and numbers of both are
+    added up."""
+    before, after = tmp_path / "before.toml", tmp_path / "after.toml"
+    before.write_text(NUMBERS)
+    after.write_text(
+        NUMBERS.replace("high = 20", "high = 30")
+        .replace('"GB"', '"MB"')
+        .replace("20_000", "10_000_000")
+    )
+    notes = [
+        line
+        for line in run(lint, after, "--since", before).stderr.splitlines()
+        if "linear scale" not in line
+    ]
+    assert len(notes) == 2
+    assert "metrics.startup: is a new scheme: devices continue with the ledger" in notes[0]
+    assert "metrics.memory: had the unit 'GB' and has 'MB': the scheme is the same" in notes[1]
+    before.write_text(NUMBERS.replace('unit = "GB"\n', ""))
+    assert "had the unit none and has 'MB'" in run(lint, after, "--since", before).stderr
+
+
 def test_lint_without_a_file_says_so(run: Callable[..., Any], tmp_path: Path) -> None:
     """A file that is not there is a problem like others."""
     result = run(lint, tmp_path / "none.toml")

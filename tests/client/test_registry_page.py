@@ -26,9 +26,17 @@ from deniable.keys import (
     REQUIRED,
     TOP_KEYS,
 )
-from deniable.mechanisms import MAX_EPSILON, MAX_MEMO_EPSILON, design, names
+from deniable.mechanisms import (
+    MAX_EPSILON,
+    MAX_MEMO_EPSILON,
+    HierarchicalHistogram,
+    NumberRange,
+    design,
+)
 from deniable.metric import LONGITUDINAL
+from deniable.number_forecast import reports_for_quantile
 from deniable.types import MAX_VALUES, TYPES
+from deniable.types.number import CELL_CHOICES, QUESTIONS
 from deniable.value_list import MAX_VALUE_BYTES
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -89,6 +97,8 @@ def test_every_default_is_that_of_the_code() -> None:
         ("devices", [f"{MAX_DEVICES:,}"]),
         ("values", [f"{MAX_VALUES:,}", f"{MAX_VALUE_BYTES:,}"]),
         ("sample_rate", [f"{MIN_SAMPLE_RATE:.9f}"]),
+        ("ask", QUESTIONS),
+        ("cells", map(str, CELL_CHOICES)),
     ],
 )
 def test_every_limit_is_that_of_the_code(key: str, named: Any) -> None:
@@ -122,14 +132,18 @@ def test_every_key_is_in_an_example() -> None:
 def test_every_mechanism_is_listed() -> None:
     """The list has each name that `mechanism` may say, under the types that may say it."""
     rows = table(PAGE, "name")
-    for closed, kind in ((True, "category"), (False, "string")):
+    for kind in TYPES.values():
         for memoize, longitudinal in ((False, "fresh"), (True, "memoize")):
             listed = {
                 name
                 for name, (types, _) in rows.items()
-                if f"`{longitudinal}`" in types and (kind in types or "any type" in types)
+                if f"`{longitudinal}`" in types
+                and (f"{kind.name}," in types.replace("any type but number,", ""))
+                | ("any type" in types and f"but {kind.name}" not in types)
             }
-            assert {"auto", *listed} == set(names(closed=closed, memoize=memoize))
+            expected = set(kind.mechanisms(memoize=memoize))
+            assert listed == expected - {"auto"}
+            assert bool(expected) == (not memoize or kind.name != "number")
 
 
 def columns(heading: str, each: Callable[[str, str], str]) -> None:
@@ -156,6 +170,14 @@ def test_the_numbers_are_computed() -> None:
         return f"{reports_to_detect(mechanism, int(size), 0.01):,}"
 
     columns("values", needed)
+
+    def bounded(quantile: str, epsilon: str) -> str:
+        made = HierarchicalHistogram.design(
+            NumberRange("0", "1"), float(epsilon.removeprefix("epsilon "))
+        )
+        return f"{reports_for_quantile(made, float(quantile)):,}"
+
+    columns("quantile", bounded)
 
 
 BEFORE: dict[str, Any] = {
@@ -188,6 +210,27 @@ EDITS: dict[str, Any] = {
     "tags": ["t"],
     "devices": 5,
 }
+NUMBER_BEFORE: dict[str, Any] = {
+    "type": "number",
+    "description": "d",
+    "owner": "o",
+    "expires": date(2099, 1, 1),
+    "epsilon": 1.0,
+    "lifetime_epsilon": 7.0,
+    "low": 1,
+    "high": 400,
+    "ask": "distribution",
+}
+NUMBER_EDITS: dict[str, Any] = {
+    "low": 2,
+    "high": 500,
+    "unit": "s",
+    "scale": "log",
+    "integer": True,
+    "ask": "mean",
+    "cells": 64,
+}
+"""The same for the keys that only a number takes."""
 GOES_WITH = {
     "type": ("values",),
     "values_file": ("values",),
@@ -214,7 +257,8 @@ def test_every_edit_is_on_the_production_page(key: str, tmp_path: Path) -> None:
         assert reader.problems == []
         return metrics["m"].scheme.fingerprint
 
+    before, edits = (NUMBER_BEFORE, NUMBER_EDITS) if key in NUMBER_EDITS else (BEFORE, EDITS)
     left_out = GOES_WITH.get(key, ())
-    edited = {name: BEFORE[name] for name in BEFORE if name not in left_out} | {key: EDITS[key]}
-    new = fingerprint(edited) != fingerprint(BEFORE)
+    edited = {name: before[name] for name in before if name not in left_out} | {key: edits[key]}
+    new = fingerprint(edited) != fingerprint(before)
     assert rows[key][0] == ("new" if new else "same")

@@ -14,6 +14,7 @@ from deniable import Registry, outbox, windows
 from deniable.ledger import Ledger
 from deniable.sealing import UNDECLARED_SECONDS, seal
 from deniable.state import State
+from deniable.types import Category
 
 MONDAY, TUESDAY = "2027-01-04", "2027-01-05"
 END = windows.end(MONDAY)
@@ -144,7 +145,9 @@ def test_a_value_that_has_left_the_domain(
 ) -> None:
     """It is reported as what stands for all others; where nothing does it is not reported."""
     wait(connection, "browser", MONDAY, "netscape")
-    metric = dataclasses.replace(registry["browser"], other=other)
+    browser = registry["browser"]
+    assert isinstance(browser.type, Category)
+    metric = dataclasses.replace(browser, type=dataclasses.replace(browser.type, other=other))
     changed = dataclasses.replace(registry, metrics={**registry.metrics, "browser": metric})
     assert sealed(END, changed) == reports == len(outbox.entries(connection))
     assert waiting(connection) == 0

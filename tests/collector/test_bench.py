@@ -9,6 +9,7 @@ import threading
 import time
 from contextlib import closing
 from datetime import UTC, datetime
+from itertools import pairwise
 
 import pytest
 from click.testing import CliRunner
@@ -117,8 +118,8 @@ def test_the_load_is_raised_until_a_limit_is_met(server, limit, connections, pro
 
 
 def test_it_finds_more_than_the_wait_for_a_commit(new_collector, path):
-    """Against a real collector the figures are those of more connections than the first 32, which
-    wait for the tick; the limit is named."""
+    """Against a real collector connections are raised past the first 32, which wait for the tick;
+    the figures are those of the best step, and the limit is named."""
     collector = new_collector(
         DENIABLE_REGISTRY=path, DENIABLE_TICK="500", DENIABLE_MAX_CONNECTIONS="2000"
     )
@@ -126,9 +127,11 @@ def test_it_finds_more_than_the_wait_for_a_commit(new_collector, path):
     result = ingest(*asked, "--json")
     assert result.exit_code == 0, result.output
     figures = json.loads(result.stdout)
-    rates = [each["acknowledged_per_second"] for each in figures["steps"]]
-    assert [each["connections"] for each in figures["steps"]][:3] == [32, 64, 128]
-    assert rates[1] > 1.5 * rates[0]
+    # How fast each step is depends on the machine; `climb` is tested with rates that are known.
+    connections = [each["connections"] for each in figures["steps"]]
+    assert connections[0] == 32
+    assert all(later in (one, 2 * one) for one, later in pairwise(connections))
+    assert all(each["acknowledged_per_second"] > 0 for each in figures["steps"])
     assert figures["limit"] in ("requests", "sender", "collector", "connections")
     assert figures["limit_detail"]
     assert figures["requests"] <= 3000

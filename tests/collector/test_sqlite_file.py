@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import weakref
 from contextlib import closing
 from types import SimpleNamespace
 
@@ -232,10 +233,12 @@ def test_a_probe_makes_no_file(path):
     assert not path.exists()
 
 
-def test_a_child_leaves_its_parent_s_connection_alone(file, path):
+def test_a_child_leaves_its_parent_s_connection_alone(file, path, monkeypatch):
     """After a fork the child has neither connection nor lock of its parent, and does not close the
     connection, which would end the parent's locks."""
     parent = file._connection
+    # Files that other tests have left to the garbage collector are not this test's.
+    monkeypatch.setattr(module, "_FILES", weakref.WeakSet({file}))
     never = SqliteFile(path)
     with file._lock:
         child = os.fork()

@@ -26,7 +26,7 @@ import pytest
 from deniable import Registry
 from deniable_collector.stores import open_store
 from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
-from deniable_estimator.sampling import sample_tally
+from deniable_estimator.analyses.sampling import sample_tally
 
 ROOT = Path(__file__).parents[2]
 PAGES = [

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from deniable import Client, Registry
 from deniable.commands import lint
 from deniable.transport import Reply
-from deniable_estimator.commands.declared import plan
+from deniable_estimator.terminal.declared import plan
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 TEXT = README.partition("```toml\n")[2].partition("```")[0]

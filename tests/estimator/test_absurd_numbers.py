@@ -13,8 +13,8 @@ from click.testing import CliRunner
 
 from deniable import Registry, Scheme
 from deniable_collector.tally import Tally
-from deniable_estimator.commands import NO_DATA
 from deniable_estimator.rappor.commands import rappor
+from deniable_estimator.terminal import NO_DATA
 
 NUMBERS = ["0", "1", "-1", "nan", "inf", "-inf", "1e308", "5e-324", "9" * 5_000, ""]
 DATES = ["0001-01-01", "9999-12-31", "2026-02-30", "nan", ""]

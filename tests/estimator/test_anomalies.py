@@ -17,6 +17,7 @@ from deniable.mechanisms import (
     MEMOIZED_STRING_DESIGNS,
     STRING_DESIGNS,
     CountMeanSketch,
+    FrequencyOracle,
     HadamardResponse,
     HashedProjectiveGeometry,
     Mechanism,
@@ -25,18 +26,19 @@ from deniable.mechanisms import (
     UnaryEncoding,
 )
 from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.anomalies import (
+from deniable_estimator.analyses import oracle_analysis
+from deniable_estimator.analyses.anomalies import (
     LEAST_REPORTS,
     SENTENCES,
     Figure,
     Verdict,
     figures,
 )
-from deniable_estimator.combination import combine
-from deniable_estimator.estimate import estimate
-from deniable_estimator.intervals import Noise
-from deniable_estimator.render import estimate_view
-from deniable_estimator.sampling import sample_tally
+from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.answers.combination import combine
+from deniable_estimator.answers.shares import estimate
+from deniable_estimator.statistics.intervals import Noise
+from deniable_estimator.terminal.tables import estimate_view
 
 SPACE = ProjectiveGeometry.best(4.0, 2000, 4000, lambda space: space.q / (space.p - space.q) ** 2)
 
@@ -60,6 +62,11 @@ OPEN: dict[str, Callable[[], Mechanism[Any]]] = {
     "local hashing": partial(MEMOIZED_STRING_DESIGNS["memoized_local_hashing"], "city", 1.0, 4.0),
 }
 CROWDS = ("one mind", "power law", "half")
+
+
+def figures_of(tally: Tally, mechanism: FrequencyOracle[Any], *rest: Any) -> tuple[Figure, ...]:
+    """The figures of a tally of this mechanism."""
+    return figures(tally, oracle_analysis(mechanism), *rest)
 
 
 def weights_of(crowd: str, size: int) -> np.ndarray:
@@ -87,7 +94,7 @@ def honest_verdicts(
         tally = sample_tally(scheme, counts, rng, values=asked)
         if regression:
             # Its shares are not looked at, so they need not be fitted.
-            found = figures(tally, mechanism, np.zeros(0), Noise.none(0))
+            found = figures_of(tally, mechanism, np.zeros(0), Noise.none(0))
             verdicts.append(Verdict.of(found))
         else:
             verdicts.append(estimate(tally, scheme, asked).verdict)
@@ -151,7 +158,9 @@ def test_memory_over_windows_raises_no_alarm() -> None:
         tally = Tally("", "", tuple("abcdefghij"), rows)
         judged = [
             next(
-                each for each in figures(tally, mechanism, *nothing(), again) if each.name == "rows"
+                each
+                for each in figures_of(tally, mechanism, *nothing(), again)
+                if each.name == "rows"
             )
             for again in (10.0, 1.0)
         ]
@@ -168,7 +177,7 @@ def test_uneven_rows_have_the_p_value_of_pearson(counts: tuple[int, ...]) -> Non
     mechanism = CountMeanSketch("city", len(counts), UnaryEncoding.symmetric(128, 2.0))
     rows = tuple(TallyRow(n, np.zeros(128, np.int64)) for n in counts)
     tally = Tally("", "", ("2027-01-04",), rows)
-    (found,) = [each for each in figures(tally, mechanism, *nothing()) if each.name == "rows"]
+    (found,) = [each for each in figures_of(tally, mechanism, *nothing()) if each.name == "rows"]
     expected = stats.chisquare(counts)
     assert found.observed == pytest.approx(expected.statistic, rel=1e-9)
     assert found.p_value == pytest.approx(expected.pvalue, rel=1e-9)
@@ -196,7 +205,7 @@ def test_the_ones_of_rows_have_the_p_value_of_chi_square(rows: int, repeats: flo
         built.append(TallyRow(n, cells))
     built.append(TallyRow(9, np.full(128, 9)))
     tally = Tally("", "", ("2027-01-04",), tuple(built))
-    found = {each.name: each for each in figures(tally, mechanism, *nothing(), repeats)}
+    found = {each.name: each for each in figures_of(tally, mechanism, *nothing(), repeats)}
     assert found["row_ones"].observed == pytest.approx(statistic, rel=1e-9)
     assert found["row_ones"].p_value == pytest.approx(stats.chi2.sf(statistic, rows), rel=1e-6)
     assert found["row_ones"].expected == rows
@@ -215,7 +224,7 @@ def test_few_values_are_not_counted(size: int, names: set[str]) -> None:
     mechanism = SubsetSelection.design(size, 1.0, 1)
     tally = Tally("", "", ("2027-01-04",), (TallyRow(1000, np.full(size, 1000 // size)),))
     share = np.full(size, -0.15)
-    found = {each.name: each for each in figures(tally, mechanism, share, alike(size))}
+    found = {each.name: each for each in figures_of(tally, mechanism, share, alike(size))}
     assert found.keys() == names
     assert found["lowest"].observed == -0.15
     assert found["lowest"].p_value == pytest.approx(size * stats.norm.sf(1.495), rel=1e-9)
@@ -230,7 +239,7 @@ def test_skewed_tails_are_not_judged(skewness: float, told: bool) -> None:
     """Above a skewness of a half the lower tail is not what it seems, and nothing is said of it."""
     mechanism = SubsetSelection.design(5, 1.0, 1)
     tally = Tally("", "", ("2027-01-04",), (TallyRow(1000, np.full(5, 200)),))
-    names = {each.name for each in figures(tally, mechanism, np.zeros(5), alike(5, skewness))}
+    names = {each.name for each in figures_of(tally, mechanism, np.zeros(5), alike(5, skewness))}
     assert ("lowest" in names) is told
 
 
@@ -253,7 +262,9 @@ def test_hashes_that_meet_leave_room_for_fewer_ones() -> None:
         cells[0] += total % bloom.k
         rows = tuple(TallyRow(reports, cells) for _ in range(bloom.cohorts))
         tally = Tally("", "", ("2027-01-04",), rows)
-        (found,) = [each for each in figures(tally, mechanism, *nothing()) if each.name == "ones"]
+        (found,) = [
+            each for each in figures_of(tally, mechanism, *nothing()) if each.name == "ones"
+        ]
         assert found.observed == pytest.approx(ones, abs=1e-5)
         assert found.expected == pytest.approx(expected, abs=1e-5)
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from deniable import Scheme
-from deniable_estimator.caveats import caveats
-from deniable_estimator.intervals import Noise
+from deniable_estimator.answers.caveats import caveats
+from deniable_estimator.statistics.intervals import Noise
 
 
 @pytest.fixture

@@ -21,13 +21,19 @@ from deniable.mechanisms import (
     SubsetSelection,
 )
 from deniable.randomness import PRECISION
-from deniable_estimator.privacy.change_pattern import alternation_loss, reports_that_show
+from deniable_estimator.analyses import memory_of
+from deniable_estimator.privacy.change_pattern import reports_that_show
 
 ONE = 1 << PRECISION
 EVEN = math.floor(ONE * math.exp(2) / (math.exp(2) + 1))
 BINARY = MemoizedSubsetSelection(2, 1, EVEN, EVEN)
 """Two values, with epsilon 2 in either round."""
 ROUNDS = Rounds(ONE // 4, ONE // 4, ONE * 3 // 4)
+
+
+def alternation_loss(mechanism: Memoizing[Any], reports: int) -> float:
+    """What two alternating values show of themselves in so many reports."""
+    return memory_of(mechanism).alternation_loss(reports)
 
 
 @pytest.mark.parametrize(("reports", "loss"), [(2, 1.782), (4, 3.751), (8, 7.746)])
@@ -151,7 +157,7 @@ def test_no_loss_is_above_the_bound_of_any_history(mechanism: Memoizing[Any]) ->
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0, 20.0])
 def test_the_fewest_reports(epsilon: float) -> None:
     """So many reports lose more than that, and two fewer do not."""
-    reports = reports_that_show(BINARY, epsilon)
+    reports = reports_that_show(memory_of(BINARY), epsilon)
     assert reports is not None
     assert reports % 2 == 0
     assert alternation_loss(BINARY, reports) > epsilon
@@ -162,10 +168,10 @@ def test_the_fewest_reports(epsilon: float) -> None:
 def test_faint_reports_show_nothing_soon() -> None:
     """Fresh noise that says next to nothing shows no change within 65,536 reports."""
     faint = MemoizedSubsetSelection(2, 1, ONE * 3 // 4, ONE // 2 + 1)
-    assert reports_that_show(faint, 4.0) is None
+    assert reports_that_show(memory_of(faint), 4.0) is None
 
 
 def test_other_mechanisms_are_refused() -> None:
     """A mechanism that is not known here raises instead of guessing."""
     with pytest.raises(TypeError, match="not known"):
-        alternation_loss(SubsetSelection.design(3, 1.0), 2)  # type: ignore[arg-type]
+        memory_of(SubsetSelection.design(3, 1.0))  # type: ignore[arg-type]

@@ -7,10 +7,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from deniable_estimator.cohorts.decoder import Decoding, decode
-from deniable_estimator.cohorts.design import Design
-from deniable_estimator.cohorts.fit import joint_fit, left_out, singly
-from deniable_estimator.cohorts.table import CohortTable, Winsor
+from deniable_estimator.analyses.cohorts.decoder import Decoding, decode
+from deniable_estimator.analyses.cohorts.design import Design
+from deniable_estimator.analyses.cohorts.fit import joint_fit, left_out, singly
+from deniable_estimator.analyses.cohorts.table import CohortTable, Winsor
 
 P01, P11 = 0.5625, 0.6875
 """The published RAPPOR setting f = .5, p = .5, q = .75."""

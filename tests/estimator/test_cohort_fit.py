@@ -10,10 +10,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy import integrate, optimize, stats
 
-from deniable_estimator.cohorts import design as design_module
-from deniable_estimator.cohorts import fit as fit_module
-from deniable_estimator.cohorts.design import Design
-from deniable_estimator.cohorts.fit import (
+from deniable_estimator.analyses.cohorts import design as design_module
+from deniable_estimator.analyses.cohorts import fit as fit_module
+from deniable_estimator.analyses.cohorts.design import Design
+from deniable_estimator.analyses.cohorts.fit import (
     Fit,
     covariance,
     joint_fit,
@@ -22,7 +22,7 @@ from deniable_estimator.cohorts.fit import (
     singly,
     skewness,
 )
-from deniable_estimator.cohorts.table import CohortTable, Winsor
+from deniable_estimator.analyses.cohorts.table import CohortTable, Winsor
 
 COHORTS, COLUMNS, HASHES = 6, 10, 2
 P01, P11 = 0.2, 0.7

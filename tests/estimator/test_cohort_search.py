@@ -12,12 +12,19 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from deniable_estimator.cohorts import decoder
-from deniable_estimator.cohorts.decoder import Decoding, decode
-from deniable_estimator.cohorts.design import Design
-from deniable_estimator.cohorts.fit import Fit, covariance, joint_fit, left_out, singly, skewness
-from deniable_estimator.cohorts.table import CohortTable, Winsor
-from deniable_estimator.significance import adjust_p, normal_score, p_values
+from deniable_estimator.analyses.cohorts import decoder
+from deniable_estimator.analyses.cohorts.decoder import Decoding, decode
+from deniable_estimator.analyses.cohorts.design import Design
+from deniable_estimator.analyses.cohorts.fit import (
+    Fit,
+    covariance,
+    joint_fit,
+    left_out,
+    singly,
+    skewness,
+)
+from deniable_estimator.analyses.cohorts.table import CohortTable, Winsor
+from deniable_estimator.statistics.significance import adjust_p, normal_score, p_values
 
 COHORTS, COLUMNS = 32, 64
 

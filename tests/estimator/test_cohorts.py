@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +23,14 @@ from deniable.mechanisms import (
     SubsetSelection,
 )
 from deniable_collector.tally import Tally, TallyRow, empty_tally
-from deniable_estimator import cohorts
-from deniable_estimator.cohorts import COHORTS, decoder, fits
-from deniable_estimator.commands import simulate
-from deniable_estimator.decoders import support_counts
+from deniable_estimator.analyses import ANALYSES, cohorts, oracle_analysis
+from deniable_estimator.analyses.candidates import support_counts
+from deniable_estimator.analyses.cohorts import CohortAnalysis, decoder
+from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.answers.shares import estimate
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.estimate import estimate
-from deniable_estimator.intervals import debias
-from deniable_estimator.sampling import sample_tally
+from deniable_estimator.statistics.intervals import debias
+from deniable_estimator.terminal import simulate
 
 MECHANISMS: dict[str, Mechanism[Any]] = {
     "cohort local hashing": CohortLocalHashing("city", 64, SubsetSelection.design(8, 2.0, k=1)),
@@ -250,18 +250,23 @@ def test_candidates_that_hash_alike_are_named() -> None:
 def test_too_many_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
     """What does not fit into memory is refused, with how many would fit."""
     monkeypatch.setattr(cohorts, "_MOST_CELLS", 6400)
+
+    def find(mechanism: Mechanism[Any], strings: Sequence[str]) -> None:
+        tally = empty_tally("m", "f" * 12, (), mechanism.rows)
+        oracle_analysis(mechanism).find(tally, strings, 0.95, 1.0)
+
     hashing = MECHANISMS["cohort local hashing"]
-    assert fits(hashing, STRINGS)
+    find(hashing, STRINGS)
     with pytest.raises(EstimateError, match="at most 100 at a time"):
-        fits(hashing, [*STRINGS, "one more"])
+        find(hashing, [*STRINGS, "one more"])
     with pytest.raises(EstimateError, match="at most 25 at a time"):
-        fits(MECHANISMS["RAPPOR, two hashes"], STRINGS)
+        find(MECHANISMS["RAPPOR, two hashes"], STRINGS)
 
 
-def test_only_cohort_tables_are_decoded_here(make_scheme: Callable[..., Scheme]) -> None:
-    """Other mechanisms keep to their own decoders; every one in the table is tested above."""
-    assert not fits(make_scheme(5, 1.0).mechanism, range(5))
-    assert {each.name for each in MECHANISMS.values()} == set(COHORTS)
+def test_only_cohort_tables_are_decoded_here() -> None:
+    """Every mechanism whose strings are estimated jointly is tested above."""
+    joint = {kind for kind, analysis in ANALYSES.items() if issubclass(analysis, CohortAnalysis)}
+    assert {type(each) for each in MECHANISMS.values()} == joint
 
 
 MEMORY = """

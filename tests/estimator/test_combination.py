@@ -10,10 +10,10 @@ import pytest
 
 from deniable import Scheme
 from deniable_collector.tally import Tally
-from deniable_estimator.combination import combine
+from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.answers.combination import combine
+from deniable_estimator.answers.shares import estimate
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.estimate import estimate
-from deniable_estimator.sampling import sample_tally
 
 
 def test_weights_are_inverse_variances(

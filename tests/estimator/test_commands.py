@@ -13,8 +13,8 @@ from click.testing import CliRunner, Result
 
 from deniable import Registry, Scheme
 from deniable_collector.tally import Tally
-from deniable_estimator.commands import NO_DATA, estimate, plan, simulate
-from deniable_estimator.estimate import BASIS_COLUMNS, COLUMNS
+from deniable_estimator.answers.shares import BASIS_COLUMNS, COLUMNS
+from deniable_estimator.terminal import NO_DATA, estimate, plan, simulate
 
 
 @pytest.fixture

@@ -15,18 +15,18 @@ import pytest
 from deniable import Registry, Scheme
 from deniable.mechanisms import design
 from deniable_collector.stores.base import Store
-from deniable_estimator.comparison import NO_CHANGE, compare, has_memory, points
+from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.answers.shares import Shares, estimate
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.estimate import Estimate, estimate
-from deniable_estimator.intervals import Noise
-from deniable_estimator.sampling import sample_tally
+from deniable_estimator.questions.comparison import NO_CHANGE, compare, has_memory, points
+from deniable_estimator.statistics.intervals import Noise
 
 VALUES = tuple(f"v{i}" for i in range(50))
 
 
 def drawn(
     shares: list[float], n: int, rng: np.random.Generator, window: str = "2026-11-16"
-) -> Estimate:
+) -> Shares:
     """An estimate from a simulated crowd of n devices with these shares."""
     size = len(shares)
     values = ("true", "false") if size == 2 else VALUES[:size]
@@ -50,7 +50,7 @@ def test_each_interval_holds_the_change_as_often_as_it_says() -> None:
     assert 0.94 < np.mean(held) < 0.96
 
 
-def counted(yes: int, n: int, window: str = "2026-11-16") -> Estimate:
+def counted(yes: int, n: int, window: str = "2026-11-16") -> Shares:
     """An estimate of two values from n reports without noise: its interval is Wilson's."""
     share = np.array([yes / n, 1 - yes / n])
     each = np.full(2, 1 / n)
@@ -256,7 +256,7 @@ def test_points_have_the_digits_that_they_deserve(
     assert points(difference, spread) == text
 
 
-def normal(shares: list[float], window: str, *, complete: bool = True) -> Estimate:
+def normal(shares: list[float], window: str, *, complete: bool = True) -> Shares:
     """An estimate with these shares, each with a standard error of 0.01 and normal noise."""
     size = len(shares)
     known = drawn([1 / max(2, size)] * max(2, size), 100, np.random.default_rng(0), window)

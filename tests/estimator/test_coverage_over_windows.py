@@ -25,12 +25,11 @@ from deniable.mechanisms import (
 )
 from deniable_collector.stores.base import Store
 from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.comparison import compare
-from deniable_estimator.decoders import subset_selection
-from deniable_estimator.estimate import estimate
-from deniable_estimator.participation import Participation
-from deniable_estimator.reading import read
-from deniable_estimator.sampling import SAMPLERS
+from deniable_estimator.analyses import analysis_of
+from deniable_estimator.answers.shares import estimate
+from deniable_estimator.questions.comparison import compare
+from deniable_estimator.questions.reading import read
+from deniable_estimator.statistics.participation import Participation
 
 DAYS = windows.span("day", date(2026, 1, 5), date(2027, 1, 4))
 """The first is a Monday."""
@@ -131,15 +130,15 @@ def rows_of(
 ) -> tuple[TallyRow, ...]:
     """The sum of all reports of devices that hold these values and report in these windows."""
     mechanism, size = scheme.mechanism, len(items)
-    sample = SAMPLERS[mechanism.name]
     if isinstance(mechanism, MemoizedSubsetSelection):
         # A memo for each device and value, and fresh noise on the memo of the value of the day.
         values = np.broadcast_to(np.arange(size), (len(held), size))
         truthful = rng.random(values.shape) < float(mechanism.permanent.p)
         other = (values + rng.integers(1, size, values.shape)) % size
         held = np.take_along_axis(np.where(truthful, values, other), held, axis=1)
-        mechanism, sample = mechanism.fresh, subset_selection.sample_rows
-    return sample(mechanism, items, np.bincount(held[reported], minlength=size), rng)
+        mechanism = mechanism.fresh
+    counts = np.bincount(held[reported], minlength=size)
+    return analysis_of(mechanism).sample_rows(items, counts, rng)
 
 
 def collected(

@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,11 +16,12 @@ from scipy import stats
 from deniable import Scheme
 from deniable.mechanisms import SubsetSelection
 from deniable_collector.tally import Tally, empty_tally
-from deniable_estimator import decoders
-from deniable_estimator.combination import combine
-from deniable_estimator.decoders.support import Support
+from deniable_estimator.analyses import ANALYSES
+from deniable_estimator.analyses.base import OracleAnalysis
+from deniable_estimator.analyses.support import Items, Support
+from deniable_estimator.answers.combination import combine
+from deniable_estimator.answers.shares import COLUMNS, Shares, estimate
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.estimate import COLUMNS, Estimate, estimate
 
 TOP_KEYS = {
     "metric",
@@ -45,12 +47,12 @@ def scheme() -> Scheme:
 
 
 @pytest.fixture
-def answer(scheme: Scheme, make_tally: Callable[..., Tally]) -> Estimate:
+def answer(scheme: Scheme, make_tally: Callable[..., Tally]) -> Shares:
     """1,000 reports, expected counts for shares .8, .2 and 0."""
     return estimate(make_tally(scheme, 1000, [625, 250, 125]), scheme)
 
 
-def test_shares_and_errors(answer: Estimate) -> None:
+def test_shares_and_errors(answer: Shares) -> None:
     """Shares are debiased with the probabilities in force, errors are those of the rates."""
     assert answer.share == pytest.approx([0.8, 0.2, 0])
     rates = np.array([0.625, 0.25, 0.125])
@@ -60,13 +62,13 @@ def test_shares_and_errors(answer: Estimate) -> None:
     assert answer.low[2] < 0
 
 
-def test_significance_uses_the_null_error(answer: Estimate) -> None:
+def test_significance_uses_the_null_error(answer: Shares) -> None:
     """A value that nobody has is not detected: its p-value is the chance of 125 by chance."""
     assert answer.p_value[2] == pytest.approx(stats.binom.sf(124, 1000, 0.125), rel=1e-3)
     assert answer.detected.tolist() == [True, True, False]
 
 
-def test_basis(answer: Estimate, scheme: Scheme) -> None:
+def test_basis(answer: Shares, scheme: Scheme) -> None:
     """The estimate says on which reports, windows and schemes it rests, and the exact epsilon."""
     assert (answer.metric, answer.n) == ("browser", 1000)
     assert answer.schemes == (scheme.fingerprint,)
@@ -143,7 +145,7 @@ def test_no_reports_is_an_answer(scheme: Scheme) -> None:
     assert answer.to_csv().splitlines()[1] == "a,,,,,,,False,,False,,,False,0,0,,"
 
 
-def test_json_round_trip(answer: Estimate) -> None:
+def test_json_round_trip(answer: Shares) -> None:
     """Every column of every value survives JSON exactly, under its documented key."""
     read = json.loads(json.dumps(answer.to_dict(), allow_nan=False))
     assert set(read) == TOP_KEYS
@@ -166,17 +168,18 @@ def test_csv_round_trip(
 
 
 def test_ghosts_are_never_detected(
-    answer: Estimate,
+    answer: Shares,
     scheme: Scheme,
     make_tally: Callable[..., Tally],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A value that its decoder marks as a ghost keeps its share and is not detected."""
 
-    def haunted(tally: Tally, *_: object) -> Support:
-        return Support(tally.rows[0].cells, tally.reports, np.array([True, False, False]))
+    class Haunted(OracleAnalysis[Any]):
+        def support(self, tally: Tally, items: Items) -> Support:
+            return Support(tally.rows[0].cells, tally.reports, np.array([True, False, False]))
 
-    monkeypatch.setitem(decoders.DECODERS, scheme.mechanism.name, haunted)
+    monkeypatch.setitem(ANALYSES, type(scheme.mechanism), Haunted)
     seen = estimate(make_tally(scheme, 1000, [625, 250, 125]), scheme)
     assert seen.share == pytest.approx(answer.share)
     assert seen.detected.tolist() == [False, True, False]
@@ -186,7 +189,7 @@ def test_ghosts_are_never_detected(
     assert combine([seen, seen]).detected.tolist() == [False, True, False]
 
 
-def test_estimate_is_frozen(answer: Estimate) -> None:
+def test_estimate_is_frozen(answer: Shares) -> None:
     """An estimate cannot be changed by accident."""
     with pytest.raises(FrozenInstanceError):
         answer.n = 5  # type: ignore[misc]

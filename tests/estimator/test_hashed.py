@@ -14,11 +14,12 @@ from deniable.mechanisms import (
     ProjectiveGeometry,
     SubsetSelection,
 )
-from deniable_estimator.decoders import hashed, support_counts
-from deniable_estimator.decoders.hashed import hash_places
-from deniable_estimator.decoders.support import Support
-from deniable_estimator.estimate import estimate
-from deniable_estimator.sampling import sample_tally
+from deniable_estimator.analyses import hashed
+from deniable_estimator.analyses.candidates import support_counts
+from deniable_estimator.analyses.hashed import hash_places
+from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.analyses.support import Support
+from deniable_estimator.answers.shares import estimate
 
 SPACE = ProjectiveGeometry.best(2.0, 2000, 4000, lambda space: space.q / (space.p - space.q) ** 2)
 MECHANISM = HashedProjectiveGeometry("city", 4, SPACE)

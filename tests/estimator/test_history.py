@@ -17,14 +17,14 @@ from deniable import Registry, Scheme
 from deniable.mechanisms import SubsetSelection
 from deniable_collector.stores.base import Store
 from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.anomalies import Figure, Verdict
-from deniable_estimator.commands import ALARM, NO_DATA
-from deniable_estimator.commands import anomalies as command
-from deniable_estimator.estimate import estimate
-from deniable_estimator.history import LEAST_HISTORY, History, Look, inspect, look
-from deniable_estimator.participation import Participation
-from deniable_estimator.reading import Part, Question, select
-from deniable_estimator.sampling import sample_tally
+from deniable_estimator.analyses.anomalies import Figure, Verdict
+from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.answers.shares import estimate
+from deniable_estimator.questions.history import LEAST_HISTORY, History, Look, inspect, look
+from deniable_estimator.questions.reading import Part, Question, select
+from deniable_estimator.statistics.participation import Participation
+from deniable_estimator.terminal import ALARM, NO_DATA
+from deniable_estimator.terminal import anomalies as command
 
 VALUES = ("a", "b", "c", "d", "e")
 SCHEME = Scheme("category", SubsetSelection.design(5, 1.0), VALUES)

@@ -14,19 +14,19 @@ from scipy import stats
 from deniable import Scheme
 from deniable.mechanisms import SubsetSelection
 from deniable_collector.tally import Tally, TallyRow
+from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.answers.shares import Shares, estimate
 from deniable_estimator.dashboard.charts import bar_chart, folded_chart
 from deniable_estimator.dashboard.table import table
 from deniable_estimator.dashboard.words import headline
-from deniable_estimator.estimate import Estimate, estimate
-from deniable_estimator.render import estimate_view
-from deniable_estimator.sampling import sample_tally
+from deniable_estimator.terminal.tables import estimate_view
 
 VALUES = ("a", "b", "c", "d", "e", "f")
 SCHEME = Scheme("category", SubsetSelection.design(6, 1.0), VALUES)
 BOOLEAN = Scheme("boolean", SubsetSelection.design(2, 1.0), ("true", "false"))
 
 
-def expected(shares: list[float], n: int, scheme: Scheme = SCHEME) -> Estimate:
+def expected(shares: list[float], n: int, scheme: Scheme = SCHEME) -> Shares:
     """The estimate of a tally with just these shares, of n reports."""
     p, q = float(scheme.mechanism.p), float(scheme.mechanism.q)
     cells = np.array([round(n * (q + share * (p - q))) for share in shares])

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from deniable import Scheme
 from deniable.mechanisms import SubsetSelection
 from deniable.mechanisms.base import Report
-from deniable_estimator.estimate import estimate
-from deniable_estimator.intervals import Noise, debias, score_interval
-from deniable_estimator.sampling import sample_tally
+from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.answers.shares import estimate
+from deniable_estimator.statistics.intervals import Noise, debias, score_interval
 
 SHARES = [Fraction(1, 2), Fraction(1, 4), Fraction(1, 8), Fraction(1, 8)]
 

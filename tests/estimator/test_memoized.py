@@ -30,13 +30,13 @@ from deniable.transport import Reply
 from deniable_collector.intake import Intake
 from deniable_collector.stores.base import Store
 from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.decoders import subset_selection
-from deniable_estimator.decoders.hashed import hash_places
-from deniable_estimator.estimate import Estimate, estimate
-from deniable_estimator.intervals import Noise
-from deniable_estimator.memoized import kept_noise, memo_channel, report_weight
-from deniable_estimator.participation import Participation
-from deniable_estimator.reading import read
+from deniable_estimator.analyses import analysis_of, memory_of, oracle_analysis
+from deniable_estimator.analyses.hashed import hash_places
+from deniable_estimator.analyses.memoized import report_weight
+from deniable_estimator.answers.shares import Shares, estimate
+from deniable_estimator.questions.reading import read
+from deniable_estimator.statistics.intervals import Noise
+from deniable_estimator.statistics.participation import Participation
 
 ONE = 1 << PRECISION
 DAYS = tuple(f"2026-11-{day:02}" for day in range(1, 11))
@@ -54,7 +54,7 @@ SMALL: list[Memoizing[Any]] = [
 @pytest.mark.parametrize("mechanism", SMALL, ids=lambda each: each.name)
 def test_memos_and_fresh_noise_make_the_report(mechanism: Memoizing[Any]) -> None:
     """The memo's own channel, followed by fresh noise, is the report's channel, exactly."""
-    p1, q1 = memo_channel(mechanism)
+    p1, q1 = memory_of(mechanism).memo_channel()
     if isinstance(mechanism, (BasicRappor, Rappor)):
         high, low = Fraction(mechanism.rounds.q, ONE), Fraction(mechanism.rounds.p, ONE)
         p, q = mechanism.rounds.p11, mechanism.rounds.p01
@@ -69,13 +69,13 @@ def test_unknown_memos_are_refused() -> None:
     """A mechanism with memory that is not in the table raises instead of guessing."""
 
     with pytest.raises(TypeError, match="not known"):
-        memo_channel(SubsetSelection.design(4, 1.0))  # type: ignore[arg-type]
+        memory_of(SubsetSelection.design(4, 1.0))  # type: ignore[arg-type]
 
 
 def repeated(mechanism: Mechanism[Any], reports: int, repeats: float) -> Noise:
     """The noise of one share from so many reports."""
     noise = Noise.of(mechanism.p, mechanism.q, reports, 1)
-    return replace(noise, kept=kept_noise(mechanism, reports, repeats))
+    return replace(noise, kept=oracle_analysis(mechanism).kept_noise(reports, repeats))
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])
@@ -85,7 +85,7 @@ def test_variance_is_that_of_two_rounds(share: float) -> None:
     One device of three reports: its value is drawn, then its memo, then three reports.
     """
     mechanism = MemoizedSubsetSelection.design(4, 1.0, 3.0, k=1)
-    (p1, q1), fresh = memo_channel(mechanism), mechanism.fresh
+    (p1, q1), fresh = memory_of(mechanism).memo_channel(), mechanism.fresh
     memo = float(q1) + share * float(p1 - q1)
     support = {True: float(fresh.p), False: float(fresh.q)}
     mean = square = 0.0
@@ -107,7 +107,7 @@ def test_skewness_is_that_of_two_rounds(times: int, k: int) -> None:
     One device reports so many times out of a memo that holds the value or not.
     """
     mechanism = MemoizedSubsetSelection.design(4, 1.0, 3.0, k=k)
-    q1, fresh = float(memo_channel(mechanism)[1]), mechanism.fresh
+    q1, fresh = float(memory_of(mechanism).memo_channel()[1]), mechanism.fresh
     count = np.arange(times + 1)
     chance = q1 * stats.binom.pmf(count, times, float(fresh.p))
     chance += (1 - q1) * stats.binom.pmf(count, times, float(fresh.q))
@@ -124,12 +124,13 @@ def test_worth_is_cautious_for_every_share() -> None:
     mechanism = MemoizedSubsetSelection.design(4, 1.0, 3.0, k=1)
     share = np.linspace(0, 1, 101)
     exact = repeated(mechanism, 1000, 8.0).at(share)
-    weight = report_weight(mechanism, float(mechanism.p), float(mechanism.q), 8.0)
+    channel = memory_of(mechanism).memo_channel()
+    weight = report_weight(channel, float(mechanism.p), float(mechanism.q), 8.0)
     cautious = Noise.of(mechanism.p, mechanism.q, 1000, 101).at(share) / weight
     ratio = cautious / exact
     assert ratio.min() == pytest.approx(1, abs=1e-3)
     assert ratio.min() >= 1 - 1e-9
-    assert report_weight(mechanism, float(mechanism.p), float(mechanism.q), 1.0) == 1
+    assert report_weight(channel, float(mechanism.p), float(mechanism.q), 1.0) == 1
 
 
 def _windows(
@@ -141,15 +142,15 @@ def _windows(
     """The sum of several windows in which the same devices report the same values."""
     items = range(mechanism.size)
     if isinstance(mechanism, MemoizedSubsetSelection):
-        (memos,) = subset_selection.sample_rows(mechanism.permanent, items, counts, rng)
+        (memos,) = analysis_of(mechanism.permanent).sample_rows(items, counts, rng)
         drawn = [
-            subset_selection.sample_rows(mechanism.fresh, items, memos.cells, rng)[0]
+            analysis_of(mechanism.fresh).sample_rows(items, memos.cells, rng)[0]
             for _ in range(windows)
         ]
     else:
         n = int(counts.sum())
-        memos = rng.binomial(counts, float(memo_channel(mechanism)[0]))
-        memos += rng.binomial(n - counts, float(memo_channel(mechanism)[1]))
+        memos = rng.binomial(counts, float(memory_of(mechanism).memo_channel()[0]))
+        memos += rng.binomial(n - counts, float(memory_of(mechanism).memo_channel()[1]))
         high, low = mechanism.rounds.q / ONE, mechanism.rounds.p / ONE
         drawn = [
             TallyRow(n, rng.binomial(memos, high) + rng.binomial(n - memos, low))
@@ -337,7 +338,7 @@ def test_from_the_sdk_to_an_estimate(store: Store, collected: Registry) -> None:
     Seed 11; 5 comparisons within 4.5 standard errors: false alarm below 5e-5.
     """
 
-    def near(found: Estimate, truth: dict[str, float]) -> bool:
+    def near(found: Shares, truth: dict[str, float]) -> bool:
         each = [found.values.index(value) for value in truth]
         error = np.abs(found.share[each] - np.array(list(truth.values())))
         return bool((error < 4.5 * found.std_error[each]).all())

@@ -10,10 +10,10 @@ from hypothesis.extra.numpy import arrays
 
 from deniable import Scheme
 from deniable.mechanisms import design
-from deniable_estimator.estimate import estimate
-from deniable_estimator.normalization import normalize
-from deniable_estimator.population import zipf_shares
-from deniable_estimator.sampling import sample_tally
+from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.answers.shares import estimate
+from deniable_estimator.planning.population import zipf_shares
+from deniable_estimator.statistics.normalization import normalize
 
 shares = arrays(np.float64, st.integers(1, 30), elements=st.floats(-2, 2))
 judged = st.integers(1, 30).flatmap(

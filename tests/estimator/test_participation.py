@@ -13,8 +13,8 @@ from scipy import stats
 
 from deniable import Scheme
 from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.estimate import estimate
-from deniable_estimator.participation import Participation, overlap, together
+from deniable_estimator.answers.shares import estimate
+from deniable_estimator.statistics.participation import Participation, overlap, together
 
 
 def named(reports: list[int]) -> dict[str, float]:

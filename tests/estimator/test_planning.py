@@ -27,13 +27,13 @@ from deniable.forecast import (
 from deniable.mechanisms import Mechanism, Memoizing, design
 from deniable.mechanisms.choice import loss
 from deniable.types import Category
-from deniable_estimator.estimate import estimate
-from deniable_estimator.intervals import Noise, debias
-from deniable_estimator.memoized import kept_noise
-from deniable_estimator.participation import Participation
-from deniable_estimator.planning import plan
-from deniable_estimator.sampling import sample_tally
-from deniable_estimator.significance import adjust_p, share_p_values
+from deniable_estimator.analyses import oracle_analysis
+from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.answers.shares import estimate
+from deniable_estimator.planning.plan import plan
+from deniable_estimator.statistics.intervals import Noise, debias
+from deniable_estimator.statistics.participation import Participation
+from deniable_estimator.statistics.significance import adjust_p, share_p_values
 
 VARIANCES = [
     # epsilon, size, k, p, q, n * sum of variances
@@ -274,7 +274,7 @@ def test_memory_is_planned_as_it_is_declared(mechanism: str) -> None:
     assert made.std_error == std_error(inside, 0.2, 5_000)
     windows = Participation({str(number): 5_000 for number in range(100_000)}, 0.5)
     n, share = round(windows.n), np.array([0.2])
-    kept = kept_noise(inside, n, windows.repeats)
+    kept = oracle_analysis(inside).kept_noise(n, windows.repeats)
     assert kept is not None
     found = math.sqrt((Noise.of(inside.p, inside.q, n, 1).at(share) + kept.at(share))[0])
     assert made.memory.lasting_std_error == pytest.approx(found, rel=1e-3)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deniable.errors import ValueListError
-from deniable_estimator.population import read_shares, zipf_shares
+from deniable_estimator.planning.population import read_shares, zipf_shares
 
 VALUES = ("a", "b, c", "d")
 

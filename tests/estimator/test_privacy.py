@@ -14,9 +14,9 @@ from click.testing import CliRunner, Result
 from deniable import Registry
 from deniable.exact import exp_below
 from deniable.mechanisms import Memoizing
-from deniable_estimator.commands import privacy
 from deniable_estimator.privacy import Bound, Guarantee, guarantee, together
 from deniable_estimator.privacy.words import chance, factor, pace, rounded_up
+from deniable_estimator.terminal import privacy
 
 HEAD = """
 schema = 1

@@ -10,8 +10,9 @@ from deniable.mechanisms import ProjectiveGeometry
 from deniable.mechanisms.projective_geometry import points
 from deniable.randomness import PRECISION
 from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.decoders import projective_geometry, support_counts
-from deniable_estimator.decoders.projective_geometry import MAX_REPORTS, space_support
+from deniable_estimator.analyses import projective_geometry
+from deniable_estimator.analyses.candidates import support_counts
+from deniable_estimator.analyses.projective_geometry import MAX_REPORTS, space_support
 from deniable_estimator.errors import EstimateError
 
 SPACES = [(2, 2), (2, 5), (2, 8), (3, 2), (3, 4), (5, 3), (7, 3), (11, 2), (13, 3), (523, 2)]

@@ -14,10 +14,10 @@ from deniable import MetricError, Registry, Scheme
 from deniable.mechanisms import Memoizing
 from deniable_collector.stores.base import Store
 from deniable_collector.tally import Tally
+from deniable_estimator.answers.shares import estimate
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.estimate import estimate
-from deniable_estimator.participation import Participation
-from deniable_estimator.reading import read, select
+from deniable_estimator.questions.reading import read, select
+from deniable_estimator.statistics.participation import Participation
 
 
 @pytest.fixture

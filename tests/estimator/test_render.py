@@ -12,9 +12,9 @@ from rich.console import Console, RenderableType
 
 from deniable import Scheme
 from deniable_collector.tally import Tally, empty_tally
-from deniable_estimator.estimate import estimate
-from deniable_estimator.planning import plan
-from deniable_estimator.render import MOST_ROWS, estimate_view, picture, plan_view
+from deniable_estimator.answers.shares import estimate
+from deniable_estimator.planning.plan import plan
+from deniable_estimator.terminal.tables import MOST_ROWS, estimate_view, picture, plan_view
 
 
 def _shown(view: RenderableType) -> str:

@@ -14,9 +14,9 @@ from scipy import stats
 
 from deniable import Scheme
 from deniable.mechanisms import Report, SubsetSelection
-from deniable_estimator.decoders import subset_selection
+from deniable_estimator.analyses import ANALYSES, subset_selection
+from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.sampling import SAMPLERS, sample_tally
 
 DRAWS = 6000
 CROWD = [2, 0, 1, 0]
@@ -163,6 +163,6 @@ def test_wrong_questions(
         sample_tally(scheme, np.ones(2, int), rng)
     with pytest.raises(EstimateError, match="open"):
         sample_tally(Scheme("string", scheme.mechanism, ()), np.ones(3, int), rng)
-    monkeypatch.delitem(SAMPLERS, scheme.mechanism.name)
+    monkeypatch.delitem(ANALYSES, SubsetSelection)
     with pytest.raises(EstimateError, match="cannot be simulated"):
         sample_tally(scheme, np.ones(3, int), rng)

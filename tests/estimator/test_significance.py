@@ -14,12 +14,12 @@ from scipy import stats
 
 from deniable import Scheme
 from deniable.mechanisms import SubsetSelection
-from deniable_estimator import significance
-from deniable_estimator.estimate import estimate
-from deniable_estimator.intervals import Noise, debias
-from deniable_estimator.population import zipf_shares
-from deniable_estimator.sampling import sample_tally
-from deniable_estimator.significance import (
+from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.answers.shares import estimate
+from deniable_estimator.planning.population import zipf_shares
+from deniable_estimator.statistics import significance
+from deniable_estimator.statistics.intervals import Noise, debias
+from deniable_estimator.statistics.significance import (
     Adjustment,
     adjust_p,
     p_values,

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from deniable_estimator.intervals import Noise
-from deniable_estimator.significance import low_scores
-from deniable_estimator.tails import (
+from deniable_estimator.statistics.intervals import Noise
+from deniable_estimator.statistics.significance import low_scores
+from deniable_estimator.statistics.tails import (
     binomial_tail,
     chi_square_tail,
     normal_tails,

@@ -15,12 +15,12 @@ from click.testing import CliRunner, Result
 from deniable import MetricError, Registry, Scheme, windows
 from deniable_collector.stores.base import Store
 from deniable_collector.tally import Tally
-from deniable_estimator.commands import NO_DATA
-from deniable_estimator.commands import trend as command
-from deniable_estimator.comparison import compare
+from deniable_estimator.answers.shares import estimate
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.estimate import estimate
-from deniable_estimator.trend import MOST_PERIODS, _count, trend
+from deniable_estimator.questions.comparison import compare
+from deniable_estimator.questions.trend import MOST_PERIODS, _count, trend
+from deniable_estimator.terminal import NO_DATA
+from deniable_estimator.terminal import trend as command
 
 DAYS = {
     "2026-10-30": 400,

@@ -32,6 +32,7 @@ from deniable.mechanisms import (
 )
 from deniable.mechanisms.hierarchical_histogram import CELLS
 from deniable.mechanisms.number_range import number_text
+from deniable.mechanisms.sliding_window import NEAR_OPTIMUM
 from deniable.randomness import Bits
 from deniable.types.base import Aggregate, MetricType, Table, Value
 
@@ -190,11 +191,24 @@ class Number(MetricType):
 
     def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> str:
         if "distribution" not in self.ask:
-            return "a sliding window has within 2 % of the least error of a mean"
+            if epsilon > NEAR_OPTIMUM:
+                return "a sliding window has close to the least error of a mean"
+            return (
+                "the variance of a sliding window is within 2 % of the least that a mean can have"
+            )
         reason = "a hierarchical histogram tells shares of ranges and quantiles without bias"
         if "mean" in self.ask:
             reason += "; 1 of 4 devices reports for the mean, by a sliding window"
         return reason
+
+    def reread(self, before: MetricType) -> str | None:
+        if not isinstance(before, Number) or before.unit == self.unit:
+            return None
+        old, new = ("none" if each.unit is None else repr(each.unit) for each in (before, self))
+        return (
+            f"had the unit {old} and has {new}: the scheme is the same, so numbers of both are "
+            "added up. If the numbers change, and not only their label, declare a new metric"
+        )
 
 
 _ADVICE = {

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from deniable import Metric, windows
-from deniable_estimator.anomalies import Figure
+from deniable_estimator.analyses.anomalies import Figure
+from deniable_estimator.answers.shares import Shares
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.source import DataSource
 from deniable_estimator.dashboard.words import window
-from deniable_estimator.estimate import Estimate
-from deniable_estimator.history import History
 from deniable_estimator.messages import counted, listed, message, sentence
+from deniable_estimator.questions.history import History
 
 __all__ = ["Alarm", "Strange", "alarm_of", "left_out"]
 
@@ -75,7 +75,7 @@ def alarm_of(
     source: DataSource,
     metric: Metric,
     days: DayRange,
-    estimate: Estimate | None = None,
+    estimate: Shares | None = None,
     candidates: Sequence[str] | None = None,
 ) -> Alarm | None:
     """The alarm that these days raise; None if they raise none. See `DataSource.history`."""

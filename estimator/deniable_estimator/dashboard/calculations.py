@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable_estimator.comparison import Comparison, compare
+from deniable_estimator.answers.shares import Shares
 from deniable_estimator.dashboard.versions import Listed
-from deniable_estimator.estimate import Estimate
-from deniable_estimator.planning import plan
-from deniable_estimator.reading import Question
-from deniable_estimator.significance import Adjustment
-from deniable_estimator.trend import Trend
+from deniable_estimator.planning.plan import plan
+from deniable_estimator.questions.comparison import Comparison, compare
+from deniable_estimator.questions.reading import Question
+from deniable_estimator.questions.trend import Trend
+from deniable_estimator.statistics.significance import Adjustment
 
 __all__ = [
     "LIGHT",
@@ -43,7 +43,7 @@ hundredths of a second, and sending it to another process would take as long."""
 
 def decoded(
     question: Question, level: float, adjust: Adjustment, strings: Listed | None = None
-) -> Estimate:
+) -> Shares:
     """The estimate; of `strings`, it holds their own tuple, which then need not travel."""
     found = question.estimate(level=level, adjust=adjust)
     if strings is not None and found.values == strings.values:
@@ -51,7 +51,7 @@ def decoded(
     return found
 
 
-def compared(before: Estimate, after: Estimate, strings: Sequence[str] | None = None) -> Comparison:
+def compared(before: Shares, after: Shares, strings: Sequence[str] | None = None) -> Comparison:
     """The comparison; of `strings`, it holds their own tuple too."""
     found = compare(before, after)
     if isinstance(strings, Listed) and found.values == strings.values:
@@ -61,7 +61,7 @@ def compared(before: Estimate, after: Estimate, strings: Sequence[str] | None = 
 
 def estimate_text(
     form: str,
-    found: Estimate,
+    found: Shares,
     head: Mapping[str, Any],
     places: NDArray[np.intp] | None = None,
 ) -> str:

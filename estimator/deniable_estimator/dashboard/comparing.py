@@ -9,7 +9,6 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest
 
 from deniable import Metric, ValueListError
-from deniable_estimator.comparison import Comparison, compare, has_memory
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of, left_out
 from deniable_estimator.dashboard.below import list_mistake
 from deniable_estimator.dashboard.calculations import compared, comparison_text
@@ -28,6 +27,7 @@ from deniable_estimator.dashboard.versions import digest_of_candidates
 from deniable_estimator.dashboard.words import impossible
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
+from deniable_estimator.questions.comparison import Comparison, compare, has_memory
 
 __all__ = ["comparing"]
 

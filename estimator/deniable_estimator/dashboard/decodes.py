@@ -18,9 +18,9 @@ from typing import Any, Generic, TypeVar
 from cachetools import LRUCache
 
 from deniable import DeniableError
-from deniable_estimator.estimate import Estimate
-from deniable_estimator.history import History
+from deniable_estimator.answers.shares import Shares
 from deniable_estimator.messages import message, sentence
+from deniable_estimator.questions.history import History
 
 __all__ = ["Decodes", "StillDecoding", "TooManyDecodes", "size_of"]
 
@@ -304,7 +304,7 @@ def size_of(found: object) -> int:
         return 64 + 8 * len(found) + (_LOOK + _SHARE * len(only.share) if only else 0)
     if isinstance(found, History):
         return 64 + _FIGURE * found.checks
-    if isinstance(found, Estimate):
+    if isinstance(found, Shares):
         # The strings of an estimate are those of the list that it was asked for.
         return _ESTIMATE + _WINDOW * len(found.windows) + _VALUE * len(found.values)
     return 64

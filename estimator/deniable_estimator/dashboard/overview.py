@@ -9,6 +9,7 @@ from datetime import timedelta
 from deniable import Metric, Registry, ValueListError, windows
 from deniable.forecast import forecast
 from deniable.types import Boolean
+from deniable_estimator.answers.shares import Shares
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.alarms import alarm_of
 from deniable_estimator.dashboard.below import list_mistake, told_forecast
@@ -18,7 +19,6 @@ from deniable_estimator.dashboard.privacy import even_guess
 from deniable_estimator.dashboard.ranges import LENGTHS, DayRange, read_range
 from deniable_estimator.dashboard.source import PAGE_PATIENCE, DataSource
 from deniable_estimator.dashboard.words import freshness
-from deniable_estimator.estimate import Estimate
 from deniable_estimator.messages import message
 
 __all__ = ["Card", "Filters", "attention", "cards", "metric_card", "read_filters"]
@@ -35,7 +35,7 @@ class Card:
 
     metric: Metric
     days: DayRange
-    estimate: Estimate | None
+    estimate: Shares | None
     alarm: str | None
     """Why its shares are not to be relied on."""
     chart: BarChart | None
@@ -118,7 +118,7 @@ def cards(source: DataSource, filters: Filters) -> list[Card]:
 
 
 def _alarm(
-    source: DataSource, metric: Metric, days: DayRange, estimate: Estimate | None
+    source: DataSource, metric: Metric, days: DayRange, estimate: Shares | None
 ) -> str | None:
     if alarm := alarm_of(source, metric, days, estimate):
         return alarm.text
@@ -127,7 +127,7 @@ def _alarm(
     return None
 
 
-def attention(source: DataSource, metric: Metric, estimate: Estimate | None) -> list[str]:
+def attention(source: DataSource, metric: Metric, estimate: Shares | None) -> list[str]:
     """What needs somebody's attention, on the card and on the metric's page."""
     notes: list[str] = []
     newest = source.newest(metric)

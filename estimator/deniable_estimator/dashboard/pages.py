@@ -11,7 +11,7 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest
 
 from deniable import Metric, ValueListError
-from deniable_estimator.comparison import compare, has_memory
+from deniable_estimator.answers.shares import Shares
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.access import for_people
 from deniable_estimator.dashboard.alarms import alarm_of, left_out
@@ -30,9 +30,9 @@ from deniable_estimator.dashboard.versions import digest_of_candidates
 from deniable_estimator.dashboard.view import NAMES, View, read_view
 from deniable_estimator.dashboard.words import freshness, headline
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.estimate import Estimate
 from deniable_estimator.messages import message, spaced
-from deniable_estimator.trend import GROUPS
+from deniable_estimator.questions.comparison import compare, has_memory
+from deniable_estimator.questions.trend import GROUPS
 
 __all__ = ["asked_view", "download", "keep_form", "listed", "pages"]
 
@@ -261,7 +261,7 @@ def _candidates(source: DataSource, metric: Metric) -> Sequence[str] | None:
     return candidates
 
 
-def _since(source: DataSource, metric: Metric, view: View, estimate: Estimate) -> str | None:
+def _since(source: DataSource, metric: Metric, view: View, estimate: Shares) -> str | None:
     """The change of the leading value against the days before with the same weekdays; None
     without reports there."""
     if has_memory(source.store, metric):
@@ -289,7 +289,7 @@ def _since(source: DataSource, metric: Metric, view: View, estimate: Estimate) -
     return spaced((words.since(days, value, told), *notes))
 
 
-def _notes(source: DataSource, metric: Metric, estimate: Estimate | None) -> list[str]:
+def _notes(source: DataSource, metric: Metric, estimate: Shares | None) -> list[str]:
     """What a careful reader should know before believing the picture."""
     notes = estimate.notes if estimate and estimate.n else ()
     return [*notes, *attention(source, metric, estimate)]

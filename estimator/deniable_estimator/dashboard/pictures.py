@@ -10,13 +10,13 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest
 
 from deniable import Metric
+from deniable_estimator.answers.shares import Shares
 from deniable_estimator.dashboard.alarms import alarm_of, left_out
 from deniable_estimator.dashboard.charts import bar_chart
 from deniable_estimator.dashboard.pages import asked_view, listed
 from deniable_estimator.dashboard.source import DataSource
 from deniable_estimator.dashboard.timeline import timeline
 from deniable_estimator.dashboard.view import View
-from deniable_estimator.estimate import Estimate
 from deniable_estimator.messages import message
 
 __all__ = ["FONT", "MAX_SCALE", "pictures", "png"]
@@ -108,7 +108,7 @@ def _scale() -> int:
     return int(text)
 
 
-def _estimate(source: DataSource, metric: Metric, view: View) -> Estimate:
+def _estimate(source: DataSource, metric: Metric, view: View) -> Shares:
     estimate = source.estimate(metric, view.days, listed(source, metric))
     if estimate is None:
         raise BadRequest(

@@ -14,6 +14,8 @@ from flask.typing import ResponseReturnValue
 from deniable import DeniableError, Metric, Scheme
 from deniable.mechanisms import MAX_EPSILON, Mechanism
 from deniable.types import Category
+from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.answers.shares import Shares, estimate
 from deniable_estimator.dashboard.below import told_mechanism, told_reason, told_scheme_mistake
 from deniable_estimator.dashboard.charts import BarChart, bar_chart
 from deniable_estimator.dashboard.charts.reach import ReachChart, reach_chart, share_text
@@ -24,12 +26,10 @@ from deniable_estimator.dashboard.ranges import RangeError, check_names
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.versions import digest
 from deniable_estimator.dashboard.words import number
-from deniable_estimator.estimate import Estimate, estimate
 from deniable_estimator.messages import message, sentence
-from deniable_estimator.planning import Plan, plan
-from deniable_estimator.population import zipf_shares
+from deniable_estimator.planning.plan import Plan, plan
+from deniable_estimator.planning.population import zipf_shares
 from deniable_estimator.privacy.words import rounded_up
-from deniable_estimator.sampling import sample_tally
 
 __all__ = ["planner"]
 
@@ -69,7 +69,7 @@ class PlanResult:
     reach: ReachChart
     example: BarChart | None
     """None if no simulated device reports."""
-    estimate: Estimate
+    estimate: Shares
     found: str
     toml: str
     label: PrivacyLabel
@@ -276,7 +276,7 @@ def _over_time(made: Plan) -> Iterator[tuple[str, str, str]]:
 
 def _example(
     mechanism: Mechanism[Any], size: int, devices: int, rate: float
-) -> tuple[Estimate, BarChart | None, str]:
+) -> tuple[Shares, BarChart | None, str]:
     """One window's reports of simulated devices, whose shares are proportional to 1 / rank."""
     rng = np.random.default_rng(_SEED)
     values = tuple(message("value {rank}", rank=rank) for rank in range(1, size + 1))

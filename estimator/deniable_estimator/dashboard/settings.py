@@ -10,10 +10,10 @@ from typing import ClassVar
 
 import deniable_collector.settings
 from deniable_collector.settings import parse_bind, setting
-from deniable_estimator.anomalies import ALARM_LEVEL
+from deniable_estimator.analyses.anomalies import ALARM_LEVEL
+from deniable_estimator.analyses.poisoning import FAKES
 from deniable_estimator.dashboard.access.tokens import parse_tokens
 from deniable_estimator.dashboard.versions import MOST_STRINGS
-from deniable_estimator.poisoning import FAKES
 
 __all__ = ["DashboardSettings"]
 

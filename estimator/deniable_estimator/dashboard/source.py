@@ -17,7 +17,9 @@ from werkzeug.exceptions import NotFound
 from deniable import Metric, Registry, ValueListError, windows
 from deniable.value_list import parse_values, read_values, value_texts
 from deniable_collector.stores.base import Store
-from deniable_estimator.anomalies import ALARM_LEVEL
+from deniable_estimator.analyses.anomalies import ALARM_LEVEL
+from deniable_estimator.analyses.poisoning import FAKES
+from deniable_estimator.answers.shares import Shares
 from deniable_estimator.dashboard.access import for_people, reader_of
 from deniable_estimator.dashboard.calculations import LIGHT, decoded
 from deniable_estimator.dashboard.decodes import Decodes
@@ -31,13 +33,11 @@ from deniable_estimator.dashboard.versions import (
     digest_of_candidates,
 )
 from deniable_estimator.dashboard.workers import Workers
-from deniable_estimator.estimate import Estimate
-from deniable_estimator.history import LONGEST_HISTORY, History, Look, inspect, look
 from deniable_estimator.messages import message
-from deniable_estimator.poisoning import FAKES
-from deniable_estimator.reading import Selection, select
-from deniable_estimator.significance import Adjustment
-from deniable_estimator.trend import Point, Progress, Trend, trend
+from deniable_estimator.questions.history import LONGEST_HISTORY, History, Look, inspect, look
+from deniable_estimator.questions.reading import Selection, select
+from deniable_estimator.questions.trend import Point, Progress, Trend, trend
+from deniable_estimator.statistics.significance import Adjustment
 
 __all__ = ["DataSource", "Versioned", "current_source", "declared_metric"]
 
@@ -176,7 +176,7 @@ class DataSource:
 
     def estimate(
         self, metric: Metric, days: DayRange, candidates: Sequence[str] | None = None
-    ) -> Estimate | None:
+    ) -> Shares | None:
         """None for strings without candidates.
 
         Raises:
@@ -194,11 +194,11 @@ class DataSource:
         *,
         level: float = 0.95,
         adjust: Adjustment = "storey",
-    ) -> Versioned[Estimate]:
+    ) -> Versioned[Shares]:
         """The estimate with its version; of strings, that of the candidates."""
         asked = digest_of_candidates(candidates)
 
-        def work(progress: Progress | None = None, known: bool = False) -> Versioned[Estimate]:
+        def work(progress: Progress | None = None, known: bool = False) -> Versioned[Shares]:
             return self._point(metric, days, candidates, asked, level, adjust, known=known)
 
         return self._run_or_queue(metric, work, "estimate", days, asked, level, adjust)
@@ -232,7 +232,7 @@ class DataSource:
         def work(progress: Progress | None = None, known: bool = False) -> Versioned[Trend]:
             versions: list[bytes] = []
 
-            def point(first: date, last: date) -> Estimate:
+            def point(first: date, last: date) -> Shares:
                 within = DayRange(first, last, days.without)
                 found = self._point(metric, within, candidates, asked, level, "storey", known=known)
                 versions.append(found.version)
@@ -287,7 +287,7 @@ class DataSource:
         self,
         metric: Metric,
         days: DayRange,
-        estimate: Estimate | None = None,
+        estimate: Shares | None = None,
         candidates: Sequence[str] | None = None,
     ) -> History:
         """What is strange in the windows of these days, each against those before it, and in
@@ -375,7 +375,7 @@ class DataSource:
         adjust: Adjustment,
         *,
         known: bool = False,
-    ) -> Versioned[Estimate]:
+    ) -> Versioned[Shares]:
         """The estimate of some days.
 
         Raises:
@@ -386,12 +386,12 @@ class DataSource:
         version = digest(*selection.version())
         key = digest(version, asked, level, adjust)
         if known:
-            found: Estimate | None = self.decodes.known(key)
+            found: Shares | None = self.decodes.known(key)
             if found is None:
                 raise _Unknown
             return Versioned(found, version)
 
-        def work() -> Estimate:
+        def work() -> Shares:
             question = selection.read()
             if len(candidates or metric.values) <= LIGHT:
                 answer = decoded(question, level, adjust)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable_estimator.answers.shares import Shares
 from deniable_estimator.dashboard.words import error, p_value, percent
-from deniable_estimator.estimate import Estimate
 
 __all__ = ["Line", "Lines", "table"]
 
@@ -42,7 +42,7 @@ class Lines:
     """How many values are not listed."""
 
 
-def table(estimate: Estimate, limit: int, *, declared_order: bool = False) -> Lines:
+def table(estimate: Shares, limit: int, *, declared_order: bool = False) -> Lines:
     """The `limit` largest values, the largest first or as they are declared (a boolean always).
 
     Impossible ones come first, and those that cannot be told from noise after all others; where
@@ -64,7 +64,7 @@ def table(estimate: Estimate, limit: int, *, declared_order: bool = False) -> Li
     )
 
 
-def _lines(estimate: Estimate, places: NDArray[np.intp]) -> tuple[Line, ...]:
+def _lines(estimate: Shares, places: NDArray[np.intp]) -> tuple[Line, ...]:
     # Only these become Python's numbers: there may be a million more.
     columns = (
         column[places].tolist()

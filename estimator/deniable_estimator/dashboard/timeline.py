@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from deniable import Metric, windows
+from deniable_estimator.answers.shares import Shares
 from deniable_estimator.dashboard.alarms import Alarm
 from deniable_estimator.dashboard.charts.trend import TrendChart, trend_chart
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.source import DataSource
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.dashboard.words import percent, window
-from deniable_estimator.estimate import Estimate
 from deniable_estimator.messages import message, sentence
-from deniable_estimator.trend import GROUPS, Period, Trend
+from deniable_estimator.questions.trend import GROUPS, Period, Trend
 
 __all__ = ["PeriodLine", "SmallChart", "Timeline", "grouping", "timeline"]
 
@@ -82,7 +82,7 @@ def timeline(
     source: DataSource,
     metric: Metric,
     view: View,
-    estimate: Estimate,
+    estimate: Shares,
     alarm: Alarm | None,
 ) -> Timeline | None:
     """The trend of the chosen value, or of the leading one; None without two periods
@@ -121,7 +121,7 @@ def timeline(
     )
 
 
-def _shown(estimate: Estimate, chosen: str | None) -> list[str]:
+def _shown(estimate: Shares, chosen: str | None) -> list[str]:
     """The largest values, and the chosen one if it is known; of a boolean "true" alone."""
     if estimate.values == ("true", "false"):
         return ["true"]
@@ -131,7 +131,7 @@ def _shown(estimate: Estimate, chosen: str | None) -> list[str]:
     return largest
 
 
-def _share(estimate: Estimate, value: str) -> str:
+def _share(estimate: Shares, value: str) -> str:
     place = estimate.values.index(value)
     spread = float(estimate.high[place] - estimate.low[place]) / 2
     return percent(float(estimate.share[place]), spread)

@@ -9,7 +9,7 @@ from typing import Literal, TypeVar, cast, get_args
 from deniable import Metric, windows
 from deniable_estimator.dashboard.ranges import DayRange, RangeError, read_range
 from deniable_estimator.messages import alternatives, message
-from deniable_estimator.trend import GROUPS
+from deniable_estimator.questions.trend import GROUPS
 
 __all__ = ["NAMES", "Length", "Order", "Shares", "View", "read_view"]
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime
 
 from deniable import windows
-from deniable_estimator.comparison import points
+from deniable_estimator.answers.shares import Shares
 from deniable_estimator.dashboard.ranges import DayRange
-from deniable_estimator.estimate import Estimate
 from deniable_estimator.messages import Dated, counted, listed, message, sentence
+from deniable_estimator.questions.comparison import points
 
 __all__ = [
     "EXPIRED",
@@ -170,7 +170,7 @@ def days_of(days: DayRange) -> str:
     return message("{first} to {last}", first=day(days.first), last=day(days.last))
 
 
-def headline(estimate: Estimate) -> str:
+def headline(estimate: Shares) -> str:
     """The estimate in a sentence: which value leads, and whether the lead is significant.
 
     Where shares are impossible, none leads.
@@ -217,7 +217,7 @@ def headline(estimate: Estimate) -> str:
     )
 
 
-def impossible(estimate: Estimate) -> str:
+def impossible(estimate: Shares) -> str:
     """Which shares of an estimate are impossible, in a sentence; there must be some."""
     told = []
     boolean = estimate.values == ("true", "false")

@@ -20,9 +20,10 @@ from functools import lru_cache
 from typing import Any
 
 from deniable import Metric, Registry
-from deniable.mechanisms import MemoizedLocalHashing, Memoizing
+from deniable.mechanisms import Memoizing
+from deniable_estimator.analyses import memory_of
 from deniable_estimator.messages import message
-from deniable_estimator.privacy.change_pattern import alternation_loss, reports_that_show
+from deniable_estimator.privacy.change_pattern import reports_that_show
 
 __all__ = [
     "BEYOND",
@@ -310,13 +311,12 @@ def not_covered(*, remembers: bool) -> tuple[str, ...]:
 
 def _memory(metric: Metric, mechanism: Memoizing[Any], household: int) -> MemoGuarantee:
     lifetime = Fraction(mechanism.lifetime_epsilon)
-    reports = reports_that_show(mechanism, float(2 * lifetime))
+    memory = memory_of(mechanism)
+    reports = reports_that_show(memory, float(2 * lifetime))
     change = None
     if reports is not None:
-        shown = alternation_loss(mechanism, reports)
+        shown = memory.alternation_loss(reports)
         change = Change(reports, shown, Bound.of(2 * lifetime))
-    cells = len(metric.values) or None
-    if isinstance(mechanism, MemoizedLocalHashing):
-        cells = mechanism.width if cells is None else min(cells, mechanism.width)
+    cells = memory.entries(len(metric.values) or None)
     values = None if cells is None else Bound.of(household * cells * lifetime)
     return MemoGuarantee(Bound.of(household * lifetime), cells, values, change)

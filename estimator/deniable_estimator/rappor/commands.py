@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from deniable_collector.numeric import Real
-from deniable_estimator.commands.options import reported
+from deniable_estimator.terminal.options import reported
 
 # numpy and rich take longer to import than `deniable --help` should.
 

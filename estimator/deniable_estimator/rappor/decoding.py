@@ -11,11 +11,11 @@ from typing import IO, Any
 
 import numpy as np
 
-from deniable_estimator.cohorts.decoder import Decoding, decode
-from deniable_estimator.intervals import FloatArray
+from deniable_estimator.analyses.cohorts.decoder import Decoding, decode
 from deniable_estimator.rappor.counts_file import BitCounts, read_counts
 from deniable_estimator.rappor.map_file import CandidateMap, read_map
 from deniable_estimator.rappor.params import Params, read_params
+from deniable_estimator.statistics.intervals import FloatArray
 
 __all__ = ["Decoded", "decode_counts", "decode_files"]
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable_estimator.cohorts.design import Design
+from deniable_estimator.analyses.cohorts.design import Design
 from deniable_estimator.rappor.errors import RapporFileError
 from deniable_estimator.rappor.params import Params
 from deniable_estimator.rappor.text import decode_text, read_bytes

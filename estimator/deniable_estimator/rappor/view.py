@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from deniable_estimator.rappor.decoding import Decoded
-from deniable_estimator.render import picture
+from deniable_estimator.terminal.tables import picture
 
 __all__ = ["decoded_view"]
 

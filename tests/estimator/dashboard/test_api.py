@@ -18,7 +18,7 @@ from deniable import Registry
 from deniable_collector.stores import Store
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.settings import DashboardSettings
-from deniable_estimator.reading import read
+from deniable_estimator.questions.reading import read
 
 from .conftest import NOW, REGISTRY, TOKEN, fill
 

@@ -16,10 +16,10 @@ from flask.testing import FlaskClient
 from deniable import Registry
 from deniable_collector.stores import Store
 from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.settings import DashboardSettings
-from deniable_estimator.reading import Question, Selection
-from deniable_estimator.sampling import sample_tally
+from deniable_estimator.questions.reading import Question, Selection
 
 from .conftest import NOW, TOKEN, YESTERDAY
 

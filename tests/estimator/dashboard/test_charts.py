@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from deniable import Scheme
 from deniable.mechanisms import design
 from deniable_collector.tally import Tally, TallyRow
+from deniable_estimator.answers.shares import Shares, estimate
 from deniable_estimator.dashboard.charts import ROW_HEIGHT, bar_chart, folded_chart
 from deniable_estimator.dashboard.table import table
-from deniable_estimator.estimate import Estimate, estimate
 
 
-def estimated(counts: list[int], n: int, values: tuple[str, ...] | None = None) -> Estimate:
+def estimated(counts: list[int], n: int, values: tuple[str, ...] | None = None) -> Shares:
     """The estimate of a tally with these counts."""
     names = values or tuple(f"v{index}" for index in range(len(counts)))
     scheme = Scheme("category", design("randomized_response", len(counts), 1.0), names)

@@ -15,17 +15,17 @@ import pytest
 
 from deniable import Scheme
 from deniable.mechanisms import design, design_string
+from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.answers.shares import estimate
 from deniable_estimator.dashboard.decodes import (
     Decodes,
     StillDecoding,
     TooManyDecodes,
     size_of,
 )
-from deniable_estimator.estimate import estimate
-from deniable_estimator.history import inspect, look
-from deniable_estimator.participation import Participation
-from deniable_estimator.reading import Part, Question
-from deniable_estimator.sampling import sample_tally
+from deniable_estimator.questions.history import inspect, look
+from deniable_estimator.questions.reading import Part, Question
+from deniable_estimator.statistics.participation import Participation
 
 from .conftest import Clock
 

@@ -18,9 +18,9 @@ from deniable import Registry
 from deniable_collector.stores import Store
 from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.tally import Tally, TallyRow
+from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.dashboard import create_app, gunicorn_conf, source
 from deniable_estimator.dashboard.settings import DashboardSettings
-from deniable_estimator.sampling import sample_tally
 
 from .conftest import NOW, TOKEN
 

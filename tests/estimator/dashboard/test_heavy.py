@@ -21,13 +21,13 @@ from deniable import Registry
 from deniable_collector.settings import SettingsError
 from deniable_collector.stores import Store
 from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.access.tokens import ApiToken, digest_of_token, token_lines
 from deniable_estimator.dashboard.app import close_app
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.workers import Workers
-from deniable_estimator.reading import read
-from deniable_estimator.sampling import sample_tally
+from deniable_estimator.questions.reading import read
 
 from .conftest import NOW, TOKEN, YESTERDAY, running_dashboard
 

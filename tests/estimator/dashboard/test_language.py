@@ -22,7 +22,7 @@ from deniable import Registry, ValueListError
 from deniable.forecast import forecast
 from deniable.mechanisms import explain
 from deniable_collector.stores import Store, open_store
-from deniable_estimator.anomalies import SENTENCES, Figure, Verdict
+from deniable_estimator.analyses.anomalies import SENTENCES, Figure, Verdict
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.below import (
     list_mistake,

@@ -13,9 +13,9 @@ from flask.testing import FlaskClient
 from deniable import Registry
 from deniable.forecast import detectable_share
 from deniable.mechanisms import design
-from deniable_estimator.commands import plan
 from deniable_estimator.dashboard.charts.reach import reach_chart, share_text
 from deniable_estimator.privacy.words import rounded_up
+from deniable_estimator.terminal import plan
 
 from .conftest import text_of
 

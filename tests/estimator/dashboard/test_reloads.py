@@ -17,10 +17,10 @@ from deniable_collector.stores import Store, open_store
 from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.tally import Tally
 from deniable_collector.upkeep.commands import store as store_command
+from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.settings import DashboardSettings
-from deniable_estimator.reading import read
-from deniable_estimator.sampling import sample_tally
+from deniable_estimator.questions.reading import read
 
 from .conftest import NOW, TOKEN, YESTERDAY, fill
 

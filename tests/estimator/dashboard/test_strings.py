@@ -18,10 +18,10 @@ from werkzeug.test import TestResponse
 from deniable import Registry
 from deniable_collector.stores import Store
 from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
-from deniable_estimator import reading
+from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.settings import DashboardSettings
-from deniable_estimator.sampling import sample_tally
+from deniable_estimator.questions import reading
 
 from .conftest import NOW, TOKEN
 

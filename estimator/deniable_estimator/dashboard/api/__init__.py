@@ -10,7 +10,6 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound
 
 from deniable import windows
-from deniable_estimator.comparison import has_memory
 from deniable_estimator.dashboard.access import may_read, require
 from deniable_estimator.dashboard.api.asking import (
     MAX_CELLS,
@@ -55,6 +54,7 @@ from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.timeline import grouping
 from deniable_estimator.dashboard.versions import digest_of_candidates
 from deniable_estimator.privacy import guarantee, together
+from deniable_estimator.questions.comparison import has_memory
 
 __all__ = ["api"]
 

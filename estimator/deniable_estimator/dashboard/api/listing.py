@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable import Metric, windows
+from deniable_estimator.answers.shares import Shares
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.source import DataSource
-from deniable_estimator.estimate import Estimate
 
 __all__ = ["LISTED", "chosen", "listed"]
 
@@ -52,9 +52,7 @@ def listed(source: DataSource, metric: Metric, days: DayRange) -> dict[str, Any]
     }
 
 
-def chosen(
-    estimate: Estimate, values: Collection[str], limit: int | None
-) -> NDArray[np.intp] | None:
+def chosen(estimate: Shares, values: Collection[str], limit: int | None) -> NDArray[np.intp] | None:
     """The places of these values, and of these the `limit` largest, the largest first; None
     for all as they stand."""
     if not values:

@@ -12,7 +12,7 @@ from werkzeug.datastructures import MultiDict
 from deniable import windows
 from deniable.mechanisms import AUTO, MAX_EPSILON
 from deniable_estimator.dashboard.problems import ApiProblem
-from deniable_estimator.significance import Adjustment
+from deniable_estimator.statistics.significance import Adjustment
 
 __all__ = [
     "AnomaliesParameters",

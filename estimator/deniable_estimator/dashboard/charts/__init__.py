@@ -16,10 +16,10 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from deniable_estimator.answers.shares import Shares
 from deniable_estimator.dashboard.words import percent
-from deniable_estimator.estimate import Estimate
-from deniable_estimator.intervals import FloatArray
 from deniable_estimator.messages import joined, message, sentence
+from deniable_estimator.statistics.intervals import FloatArray
 
 __all__ = [
     "ROW_HEIGHT",
@@ -162,7 +162,7 @@ class Scale(NamedTuple):
 
 
 def bar_chart(
-    estimate: Estimate,
+    estimate: Shares,
     *,
     limit: int | None = None,
     declared_order: bool = False,
@@ -182,7 +182,7 @@ def bar_chart(
 
 
 def folded_chart(
-    estimate: Estimate,
+    estimate: Shares,
     *,
     limit: int,
     noise_limit: int,
@@ -213,11 +213,11 @@ def folded_chart(
     )
 
 
-def _is_boolean(estimate: Estimate) -> bool:
+def _is_boolean(estimate: Shares) -> bool:
     return estimate.values == ("true", "false")
 
 
-def _order(estimate: Estimate) -> NDArray[np.intp]:
+def _order(estimate: Shares) -> NDArray[np.intp]:
     """The places of the values, the largest first; a boolean as it is declared."""
     if _is_boolean(estimate):
         return np.arange(2)
@@ -225,7 +225,7 @@ def _order(estimate: Estimate) -> NDArray[np.intp]:
 
 
 def _draw(
-    estimate: Estimate,
+    estimate: Shares,
     shown: NDArray[np.intp],
     scaled: NDArray[np.intp],
     count: int,
@@ -297,7 +297,7 @@ def _tick_text(share: float, ticks: tuple[float, ...]) -> str:
     return f"{share * 100:.{decimals}f}%"
 
 
-def _describe(estimate: Estimate, bars: list[Bar]) -> str:
+def _describe(estimate: Shares, bars: list[Bar]) -> str:
     """A description of the picture for screen readers."""
     told: list[str] = []
     told += [

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from deniable_estimator.comparison import Comparison, signed
 from deniable_estimator.dashboard.charts import (
     ROW_HEIGHT,
     BarChart,
@@ -19,6 +18,7 @@ from deniable_estimator.dashboard.charts import (
 )
 from deniable_estimator.dashboard.words import percent
 from deniable_estimator.messages import joined, message, spaced
+from deniable_estimator.questions.comparison import Comparison, signed
 
 __all__ = ["ChangeLine", "change_chart", "change_headline", "change_lines"]
 

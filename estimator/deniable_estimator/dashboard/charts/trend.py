@@ -17,7 +17,7 @@ from deniable import windows
 from deniable_estimator.dashboard.charts import Tick, nice_step
 from deniable_estimator.dashboard.words import percent, window
 from deniable_estimator.messages import Dated, message, sentence
-from deniable_estimator.trend import Period, Trend
+from deniable_estimator.questions.trend import Period, Trend
 
 __all__ = ["Mark", "TrendChart", "trend_chart"]
 

@@ -1,0 +1,265 @@
+"""Tests whether a tally can be the sum of honest reports: figures with p-values, and one verdict.
+
+Fake devices can be detected in the counts only if they send what no crowd of honest devices
+could have sent. Each figure here has a p-value that is valid for *every* distribution of honest
+devices over the values, so a real but unusual crowd raises no alarm:
+
+* *low*: how many values are more than a standard error below zero. No share is below zero, so
+  for each value the probability of this is .159 or less.
+* *lowest*: how far the lowest share is below zero.
+* *ones*: the number of ones in all bitmaps. Its expectation is the same for every value. For a
+  closed list this compares the sum of the shares with 1. (In subset selection they always sum
+  to 1, because each report has k columns. In a projective space each message supports about
+  as many values as any other, so fakes do not change the sum.)
+* *row_ones*: whether rows agree in the number of ones, if every string sets one bit.
+* *rows*: whether the rows (tables or cohorts), which devices draw uniformly, have equally many
+  reports.
+* *repeated*: how often the most frequent message was sent, compared with the most that devices
+  with the same value would send it.
+
+The verdict bounds the probability that any figure of an honest tally raises an alarm (Holm,
+Scand. J. Statist. 1979).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from deniable_collector.tally import Tally
+from deniable_estimator.analyses.base import Ones, OracleAnalysis
+from deniable_estimator.messages import message, sentence
+from deniable_estimator.statistics.intervals import FloatArray, Noise
+from deniable_estimator.statistics.significance import low_scores
+from deniable_estimator.statistics.tails import (
+    binomial_tail,
+    chi_square_tail,
+    normal_tails,
+    poisson_tail,
+)
+
+__all__ = ["ALARM_LEVEL", "LEAST_REPORTS", "SENTENCES", "Figure", "Verdict", "figures"]
+
+ALARM_LEVEL = 0.001
+"""The probability that a metric whose devices are all honest is called anomalous."""
+
+LEAST_REPORTS = 1000
+"""With fewer reports p-values would be inexact, and fakes could not be distinguished from noise."""
+
+_ROUGH = 0.5
+"""Above this skewness the approximation of the lower tail is not valid."""
+
+_LOW = 0.5 * math.erfc(math.sqrt(0.5))
+"""The probability that a value which nobody has is more than a standard error below zero."""
+
+
+SENTENCES = {
+    "low": sentence(
+        "{observed:,.0f} values lie more than a standard error below zero, where chance makes it "
+        "{expected:,.0f} or fewer"
+    ),
+    "lowest": sentence(
+        "the lowest share, {observed:.2%}, is further below zero than chance takes it"
+    ),
+    "ones": sentence(
+        "a bitmap holds {observed:.2f} ones on average, where honest ones hold {expected:.2f}"
+    ),
+    "row_ones": sentence("the rows disagree on how many ones a bitmap holds"),
+    "rows": sentence("reports are not spread evenly over the rows, which devices draw by lot"),
+    "repeated": sentence(
+        "one message came {observed:,.0f} times, where {expected:,.0f} times is the most to be "
+        "expected"
+    ),
+    "reports": sentence("{observed:,.0f} reported, where {expected:,.0f} were usual before"),
+    "jump": sentence(
+        "the share of {value} is {observed:.2%}, where {expected:.2%} was usual before"
+    ),
+}
+"""What an alarm of each figure says."""
+
+_LIST = 4
+"""With fewer values there would be no alarm even if all of them were this far below zero."""
+
+_CROWDED = 10.0
+"""Reports that each row must have on average for their number to be judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """The result of one test of a tally."""
+
+    name: str
+    """Which test: see the docstring of this module."""
+    scheme: str
+    """The fingerprint of the tally's scheme."""
+    observed: float
+    expected: float
+    """The expectation for an honest tally; for `low` and `repeated`, for the least favourable
+    one."""
+    p_value: float
+    """The p-value, valid for every distribution of honest devices over the values."""
+    p_adjusted: float = math.nan
+    """The p-value adjusted for all figures of the verdict."""
+    value: str | None = None
+    """The value that the figure is about, if any."""
+
+    @property
+    def text(self) -> str:
+        """What the alarm says, as half a sentence."""
+        return message(
+            SENTENCES[self.name],
+            observed=self.observed,
+            expected=self.expected,
+            value=self.value,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """All figures of an estimate together."""
+
+    figures: tuple[Figure, ...] = ()
+    """None if nothing can be tested, as with two values or few reports."""
+
+    @classmethod
+    def of(cls, found: Sequence[Figure]) -> Verdict:
+        """With p-values adjusted for the number of figures."""
+        order = sorted(range(len(found)), key=lambda each: found[each].p_value)
+        adjusted, least = [1.0] * len(found), 0.0
+        for rank, each in enumerate(order):
+            least = max(least, min(1.0, (len(found) - rank) * found[each].p_value))
+            adjusted[each] = least
+        return cls(
+            tuple(
+                # `replace` takes longer than all else, and a page has thousands.
+                Figure(
+                    each.name,
+                    each.scheme,
+                    each.observed,
+                    each.expected,
+                    each.p_value,
+                    p,
+                    each.value,
+                )
+                for each, p in zip(found, adjusted, strict=True)
+            )
+        )
+
+    def alarms(self, level: float = ALARM_LEVEL) -> tuple[Figure, ...]:
+        """The figures that raise an alarm at this level, the clearest first."""
+        found = [each for each in self.figures if each.p_adjusted <= level]
+        return tuple(sorted(found, key=lambda each: each.p_adjusted))
+
+    def to_dict(self, level: float = ALARM_LEVEL) -> dict[str, Any]:
+        """The verdict as JSON can carry it: `anomalous`, `level` and `figures`."""
+        return {
+            "anomalous": bool(self.alarms(level)),
+            "level": level,
+            "figures": [asdict(each) for each in self.figures],
+        }
+
+
+def figures(
+    tally: Tally,
+    analysis: OracleAnalysis[Any],
+    share: FloatArray,
+    noise: Noise,
+    repeats: float = 1.0,
+) -> tuple[Figure, ...]:
+    """All tests that are possible for a tally of one scheme.
+
+    Args:
+        share, noise: of the values that were asked for, shape (d,).
+        repeats: how often devices reported from the same memo (`Participation.repeats`).
+    """
+    if tally.reports < LEAST_REPORTS:
+        return ()
+    found = [
+        *_shares(analysis, share, noise),
+        *_bitmaps(tally, analysis.ones(), repeats),
+        *_rows(tally, repeats),
+        *_messages(tally, analysis.commonest()),
+    ]
+    return tuple(
+        Figure(name, tally.scheme, observed, expected, p_value)
+        for name, observed, expected, p_value in found
+    )
+
+
+_Found = Iterator[tuple[str, float, float, float]]
+
+
+def _shares(analysis: OracleAnalysis[Any], share: FloatArray, noise: Noise) -> _Found:
+    """The lower tail of the shares."""
+    if not analysis.tests_shares:
+        return
+    known = np.isfinite(share) & np.isfinite(noise.a)
+    size = int(known.sum())
+    together = analysis.together()
+    if size == 0 or float(np.abs(noise.skewness[known]).max()) > _ROUGH:
+        return
+    scores = low_scores(share + analysis.lift, noise)[known]
+    tail = normal_tails(min(0.0, float(scores.min()))) / 2
+    yield "lowest", float(share[known].min()), 0.0, min(1.0, size * tail)
+    if size < _LIST:
+        return
+    count = int((scores < -1).sum())
+    # Values that move together count as fewer.
+    tail = binomial_tail(int(count / together), math.ceil(size / together), _LOW)
+    yield "low", float(count), _LOW * size, tail
+
+
+def _bitmaps(tally: Tally, ones: Ones | None, repeats: float) -> _Found:
+    """The ones in bitmaps, in all and row by row."""
+    if ones is None:
+        return
+    width, p11, p01, hashes, fewer = ones
+    reports = np.array([row.reports for row in tally.rows], np.float64)
+    counted = np.array([int(row.cells.sum()) for row in tally.rows], np.float64)
+    most = hashes * p11 + (width - hashes) * p01
+    least = most - fewer * hashes * (p11 - p01)
+    each = repeats * (hashes * p11 * (1 - p11) + (width - hashes) * p01 * (1 - p01))
+    n = float(reports.sum())
+    seen = float(counted.sum()) / n
+    nearest = min(max(seen, least), most)
+    yield "ones", seen, nearest, normal_tails((seen - nearest) / math.sqrt(each / n))
+    live = reports >= _CROWDED
+    if live.sum() > 1 and not fewer:
+        excess = counted[live] - reports[live] * most
+        statistic = float((excess**2 / (reports[live] * each)).sum())
+        freedom = int(live.sum())
+        yield "row_ones", statistic, float(freedom), chi_square_tail(statistic, freedom)
+
+
+def _rows(tally: Tally, repeats: float) -> _Found:
+    """How evenly reports are spread over rows."""
+    count = len(tally.rows)
+    if count < 2:
+        return
+    expected = tally.reports / count
+    if expected < _CROWDED:
+        return
+    reports = np.array([row.reports for row in tally.rows], np.float64)
+    # Devices keep their rows, so a device that reports again does so in the same one.
+    statistic = float(((reports - expected) ** 2).sum()) / (expected * repeats)
+    yield "rows", statistic, count - 1.0, chi_square_tail(statistic, count - 1)
+
+
+def _messages(tally: Tally, most: float | None) -> _Found:
+    """The most frequent message, of mechanisms that have many; `most` is the most that it can be
+    expected to be sent, as a part of its row's reports."""
+    if most is None:
+        return
+    p_value, observed, expected = 1.0, 0.0, 0.0
+    cells = 0
+    for row in tally.rows:
+        top, mean = int(row.cells.max()), row.reports * most
+        cells += len(row.cells)
+        tail = poisson_tail(top, mean)
+        if tail <= p_value:
+            p_value, observed, expected = tail, float(top), mean
+    yield "repeated", observed, expected, min(1.0, cells * p_value)

@@ -1,0 +1,202 @@
+"""The contract between a mechanism and the estimator: what a tally of its reports says.
+
+Each mechanism has one analysis, in one file of this folder: how its tallies are decoded and drawn,
+what fake devices could do to them, how the sums of honest devices look, and what its memos, if it
+has any, add to all that. Nothing else in the estimator asks which mechanism it deals with.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+from deniable.mechanisms import FrequencyOracle, Mechanism
+from deniable_collector.tally import Tally, TallyRow
+from deniable_estimator.analyses.finding import Finding
+from deniable_estimator.analyses.support import Counts, Items, Support
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.statistics.intervals import FloatArray, Noise, debias
+
+__all__ = ["Analysis", "MemoryAnalysis", "OneRowAnalysis", "Ones", "OracleAnalysis", "Pull"]
+
+AnyMechanism = TypeVar("AnyMechanism", bound=Mechanism[Any])
+AnyOracle = TypeVar("AnyOracle", bound=FrequencyOracle[Any])
+
+
+class Pull(NamedTuple):
+    """The share of the target that fakes alone would show, exactly."""
+
+    most: Fraction
+    """If they all push it up."""
+    least: Fraction
+    """If they all push it down; negative."""
+
+
+class Ones(NamedTuple):
+    """What is known of the ones in the bitmap of an honest report, whatever its value."""
+
+    width: int
+    """Bits of the bitmap."""
+    p11: float
+    """How often a bit is 1 that the value sets."""
+    p01: float
+    """How often a bit is 1 that the value does not set."""
+    hashes: float = 1.0
+    """Bits that a value sets."""
+    fewer: float = 0.0
+    """By how many bits less a value may set on average over the rows, because its hashes meet."""
+
+
+class MemoryAnalysis:
+    """What the memos of a mechanism add; a mechanism without memos has none of it."""
+
+    def memo_channel(self) -> tuple[Fraction, Fraction]:
+        """(p1, q1): how often a memo sets the column of its own value, and of a given other one.
+
+        They correspond to p and q of a report; for strings, without hash collisions.
+        """
+        raise NotImplementedError
+
+    def alternation_loss(self, reports: int) -> float:
+        """ln of how much likelier it is that odd reports all look like one value and even ones
+        all like another if two values alternate than if one stays (see
+        `deniable_estimator.privacy.change_pattern`).
+
+        `reports` is even. With hashing, the two values do not collide in the device's cohort.
+        """
+        raise NotImplementedError
+
+    def entries(self, values: int | None) -> int | None:
+        """How many memos a device can have at most, for a list of so many values; None for any
+        number."""
+        return values
+
+
+class Analysis(Generic[AnyMechanism]):
+    """What a tally of one mechanism says."""
+
+    def __init__(self, mechanism: AnyMechanism) -> None:
+        self.mechanism = mechanism
+
+    @property
+    def memory(self) -> MemoryAnalysis | None:
+        """What its memos add; None where it has none."""
+        return self if isinstance(self, MemoryAnalysis) else None
+
+    def sample_rows(
+        self, items: Items, counts: Counts, rng: np.random.Generator
+    ) -> tuple[TallyRow, ...]:
+        """A tally drawn from its exact distribution: `counts[i]` devices, shape (d,), have the
+        i-th item.
+
+        Raises:
+            EstimateError: this mechanism's tallies cannot be drawn.
+        """
+        name = self.mechanism.name
+        raise EstimateError(f"tallies of {name} cannot be simulated: simulate its devices")
+
+    def row_shares(self) -> FloatArray:
+        """The part of honest reports that belongs to each row of the tally, shape (rows,)."""
+        rows = len(self.mechanism.rows)
+        return np.full(rows, 1 / rows)
+
+    def ones(self) -> Ones | None:
+        """How many ones honest bitmaps hold; None where reports are no bitmaps."""
+        return None
+
+    def commonest(self) -> float | None:
+        """The most that a row's most frequent message can be expected to be sent, as a part of
+        its reports, whatever the crowd; None where that says nothing about fakes."""
+        return None
+
+
+class OracleAnalysis(Analysis[AnyOracle]):
+    """What a tally of a frequency oracle says: the share of any value.
+
+    As it stands it serves any oracle, by counting cell by cell. An oracle of a cleverer kind
+    has a subclass that counts faster.
+    """
+
+    tests_shares = True
+    """Whether no share of an honest crowd lies further below zero than noise takes it. In small
+    tables other strings' collisions move shares by more than noise."""
+
+    lift = 0.0
+    """By how much q overrates the support of a value that nobody has, in shares."""
+
+    def support(self, tally: Tally, items: Items) -> Support:
+        """How many of the tally's reports support each item."""
+        rows = [row.cells for row in tally.rows]
+        support = self.mechanism.support
+        counts = [sum(int(rows[row][column]) for row, column in support(item)) for item in items]
+        return Support(np.array(counts), tally.reports)
+
+    def shares(self, tally: Tally, items: Items) -> tuple[Support, FloatArray, Noise]:
+        """What supports each item, its unbiased share, and the noise of reports of as many
+        devices."""
+        support, p, q = self.support(tally, items), self.mechanism.p, self.mechanism.q
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = debias(support.counts, support.reports, p, q)
+        return support, share, Noise.of(p, q, support.reports, len(share))
+
+    def find(
+        self, tally: Tally, items: Items, level: float, repeats: float
+    ) -> tuple[Finding, int | Counts]:
+        """The shares of the items, and how many reports each is estimated from: one number, or
+        shape (d,). `repeats` is that of `Participation`."""
+        support, share, noise = self.shares(tally, items)
+        noise = replace(noise, kept=self.kept_noise(tally.reports, repeats))
+        return Finding.of(share, noise, support.ghosts), support.reports
+
+    def kept_noise(self, reports: int, repeats: float) -> Noise | None:
+        """What repeated reports of the same devices add to the noise of each value's share (see
+        `deniable_estimator.analyses.memoized`); None where no device reported twice."""
+        if repeats == 1 or reports == 0:
+            return None
+        memory = self.memory
+        p1, q1 = memory.memo_channel() if memory else (Fraction(1), Fraction(0))
+        return Noise.of(p1, q1, reports, 1).weighted(np.full(1, math.sqrt(repeats - 1)))
+
+    def supported(self, targets: int) -> tuple[int, int]:
+        """The fewest and the most of so many targets that one report can support.
+
+        An attacker can try strings until they hash as desired.
+        """
+        return 0, targets
+
+    def pull(self, targets: int = 1) -> Pull:
+        """What fakes alone would show, of a value or of so many targets in all.
+
+        Raises:
+            ValueError: there are fewer targets than one, or more than values.
+        """
+        size = self.mechanism.size
+        if targets < 1 or (size is not None and targets > size):
+            raise ValueError(f"targets must be from 1 to {size or 'any number'}, not {targets}")
+        return self._pull(targets)
+
+    def _pull(self, targets: int) -> Pull:
+        p, q = self.mechanism.p, self.mechanism.q
+        lowest, highest = self.supported(targets)
+        return Pull((highest - targets * q) / (p - q), (lowest - targets * q) / (p - q))
+
+    def together(self) -> float:
+        """By how much values that move together inflate the variance of a count of values."""
+        return 1.0
+
+
+class OneRowAnalysis(OracleAnalysis[AnyOracle]):
+    """That of an oracle over a closed domain whose tally is one row. Hashed strings use it for
+    each of their rows."""
+
+    def places(self, cells: Counts) -> Counts:
+        """The support of each value, shape (size,), from the counts of all columns."""
+        return cells
+
+    def support(self, tally: Tally, items: Items) -> Support:
+        (row,) = tally.rows
+        return Support(self.places(row.cells)[items], tally.reports)

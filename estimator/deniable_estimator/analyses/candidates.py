@@ -1,0 +1,97 @@
+"""What a tally is asked for: the declared values, or candidates that follow the rule for values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from deniable import Scheme
+from deniable.errors import ValueListError
+from deniable.value_list import value_texts
+from deniable_collector.tally import Tally
+from deniable_estimator.analyses import oracle_analysis
+from deniable_estimator.analyses.support import Items, Support
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.messages import message
+
+__all__ = ["asked_values", "support_counts"]
+
+
+def support_counts(
+    tally: Tally, scheme: Scheme, candidates: Sequence[str] | None = None
+) -> Support:
+    """How many of the tally's reports support each candidate.
+
+    Raises:
+        EstimateError: as `asked_values`.
+    """
+    _, items = asked_values(tally, scheme, candidates)
+    return oracle_analysis(scheme.mechanism).support(tally, items)
+
+
+def asked_values(
+    tally: Tally, scheme: Scheme, candidates: Sequence[str] | None = None
+) -> tuple[tuple[str, ...], Items]:
+    """The candidates as values, and what the mechanism randomizes in place of each.
+
+    Without candidates, those of the scheme's closed domain, in its order. Candidates are brought
+    into normal form C, as devices do it.
+
+    Raises:
+        EstimateError: the tally does not belong to the scheme; a candidate cannot be a value
+            (`deniable.value_list`), is listed twice or is not in the domain; or the metric is
+            a string and there are no candidates.
+    """
+    _check_tally(tally, scheme)
+    if candidates is not None:
+        return _named(scheme, candidates)
+    if scheme.needs_candidates:
+        raise EstimateError(
+            message("this metric's domain is open: give the candidates to look for")
+        )
+    return scheme.values, _array(scheme.items)
+
+
+def _check_tally(tally: Tally, scheme: Scheme) -> None:
+    if tally.scheme != scheme.fingerprint:
+        raise EstimateError(
+            f"the tally was made under scheme {tally.scheme}, not {scheme.fingerprint}: "
+            "estimate it with its own scheme"
+        )
+    widths = [row.cells.shape for row in tally.rows]
+    if widths != [(row.width,) for row in scheme.mechanism.rows]:
+        raise EstimateError(
+            message(
+                "the tally of {metric} has rows of other widths than scheme {scheme}: read it "
+                "again from the store",
+                metric=tally.metric,
+                scheme=scheme.fingerprint,
+            )
+        )
+
+
+def _named(scheme: Scheme, candidates: Sequence[str]) -> tuple[tuple[str, ...], Items]:
+    try:
+        values = tuple(value_texts(candidates, "the list of candidates"))
+    except ValueListError as error:
+        raise EstimateError(str(error)) from None
+    if scheme.needs_candidates:
+        return values, values
+    index = dict(zip(scheme.values, scheme.items, strict=True))
+    try:
+        return values, _array([index[value] for value in values])
+    except KeyError as error:
+        raise EstimateError(
+            message(
+                "{value} is not one of the metric's declared values, so no report can speak of "
+                "it: leave it out",
+                value=str(error),
+            )
+        ) from None
+
+
+def _array(items: Sequence[Any]) -> Items:
+    """Indices as an array, to gather with; strings as they are."""
+    return items if isinstance(items[0], str) else np.array(items, np.int64)

@@ -1,0 +1,91 @@
+"""The poisoning budget: how far fake devices could move an estimate at most.
+
+A fake does not randomize. It sends the well-formed report that moves the estimate most. Let a
+fraction b of all reports be fake, and let f be the share of a value among the honest ones. If
+every fake supports the value (Cao, Jia and Gong, USENIX Security 2021), its estimate rises by ::
+
+    G = b [A - f],   A = (1 - q) / (p - q)             what fakes alone would show
+    G = b [A - f],   A = (a - r q) / (p - q)           in all, for r targets at once
+
+where a is how many of the targets one report can support. If none supports it, the
+estimate falls by b [f - B] with B = -q / (p - q). Small epsilons have p near q, so a large A.
+Filters of RAPPOR are decoded by a regression: see `deniable_estimator.analyses.rappor`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.mechanisms import FrequencyOracle
+from deniable_estimator.analyses import oracle_analysis
+from deniable_estimator.analyses.base import Pull
+from deniable_estimator.statistics.intervals import FloatArray
+
+__all__ = ["FAKES", "Exposure", "Pull", "gain", "loss", "pull"]
+
+FAKES = 0.01
+"""The default fraction of reports that are assumed to be fake."""
+
+
+class Exposure(NamedTuple):
+    """How far d shares move, divided by the fraction of fakes; shape (d,) each.
+
+    Multiplied by the fraction of fakes, these are the poisoning budget. Both are positive.
+    """
+
+    gain: FloatArray
+    loss: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        mechanism: FrequencyOracle[Any],
+        share: FloatArray,
+        n: int,
+        reports: int | NDArray[np.int64],
+    ) -> Exposure:
+        """For estimates under one scheme, from n reports in all.
+
+        `reports`, shape (d,), is the number of reports that each value is estimated from, if that
+        is fewer; fakes then choose to be among them.
+        """
+        most, least = (float(each) for each in pull(mechanism))
+        weight = np.broadcast_to(n / np.maximum(reports, 1), share.shape)
+        honest = np.clip(share, 0.0, 1.0)
+        return cls(weight * (most - honest), weight * (honest - least))
+
+
+def gain(
+    mechanism: FrequencyOracle[Any], fakes: float = FAKES, share: float = 0.0, targets: int = 1
+) -> float:
+    """The most that fakes add to the share of their target, or of several targets in all.
+
+    Args:
+        mechanism: it randomizes the honest reports.
+        fakes: the part of all reports that are fake.
+        share: what the honest reports show of the targets, in all.
+        targets: how many values are pushed at once, chosen as suits the fakes best.
+
+    Raises:
+        ValueError: there are fewer targets than one, or more than values.
+    """
+    return fakes * (float(pull(mechanism, targets).most) - share)
+
+
+def loss(
+    mechanism: FrequencyOracle[Any], fakes: float = FAKES, share: float = 0.0, targets: int = 1
+) -> float:
+    """The most that fakes subtract from it; the arguments are those of `gain`."""
+    return fakes * (share - float(pull(mechanism, targets).least))
+
+
+def pull(mechanism: FrequencyOracle[Any], targets: int = 1) -> Pull:
+    """What fakes alone would show, of a value or of so many targets in all.
+
+    Raises:
+        ValueError: there are fewer targets than one, or more than values.
+    """
+    return oracle_analysis(mechanism).pull(targets)

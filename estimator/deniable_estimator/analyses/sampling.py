@@ -1,0 +1,43 @@
+"""Simulated tallies: drawn from their exact distribution, without simulating a device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable import Scheme
+from deniable_collector.tally import Tally
+from deniable_estimator.analyses import analysis_of
+from deniable_estimator.analyses.support import Items
+from deniable_estimator.errors import EstimateError
+
+__all__ = ["sample_tally"]
+
+
+def sample_tally(
+    scheme: Scheme,
+    counts: NDArray[np.int64],
+    rng: np.random.Generator,
+    *,
+    values: Sequence[str] | None = None,
+    metric: str = "simulated",
+    window: str = "simulated",
+) -> Tally:
+    """One window's tally of `counts.sum()` devices, `counts[i]` of which have the i-th value.
+
+    Args:
+        counts: shape (d,), non-negative.
+        values: the strings, if the scheme is for strings.
+
+    Raises:
+        EstimateError: no sampler for this mechanism, or not one count for each value.
+    """
+    if scheme.needs_candidates and values is None:
+        raise EstimateError("this metric's domain is open: say which strings the counts are for")
+    items: Items = values or () if scheme.needs_candidates else scheme.items
+    if len(items) != len(counts):
+        raise EstimateError(f"{len(counts)} counts for {len(items)} values: give one for each")
+    rows = analysis_of(scheme.mechanism).sample_rows(items, np.asarray(counts, np.int64), rng)
+    return Tally(metric, scheme.fingerprint, (window,), rows)

@@ -1,0 +1,373 @@
+"""Turns a tally into an Estimate: shares with errors, intervals, significance and warnings."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import UTC, date, datetime
+from functools import cached_property
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable import Scheme, windows
+from deniable_collector.tally import Tally
+from deniable_estimator.analyses import oracle_analysis
+from deniable_estimator.analyses.anomalies import ALARM_LEVEL, Figure, Verdict, figures
+from deniable_estimator.analyses.candidates import asked_values
+from deniable_estimator.analyses.finding import Finding
+from deniable_estimator.analyses.poisoning import FAKES, Exposure
+from deniable_estimator.answers.caveats import caveats, footnotes
+from deniable_estimator.messages import message
+from deniable_estimator.statistics.intervals import FloatArray, Noise, score_interval
+from deniable_estimator.statistics.normalization import normalize
+from deniable_estimator.statistics.participation import Participation
+from deniable_estimator.statistics.significance import Adjustment, adjust_p, far_scores
+
+__all__ = ["BASIS_COLUMNS", "COLUMNS", "Basis", "Shares", "estimate", "infer"]
+
+COLUMNS = (
+    "share",
+    "std_error",
+    "low",
+    "high",
+    "p_value",
+    "p_adjusted",
+    "detected",
+    "normalized",
+    "moved",
+    "gain",
+    "loss",
+    "impossible",
+)
+"""The fields of an Estimate for each value, in the order of its table, CSV and JSON."""
+
+BASIS_COLUMNS = ("n", "devices", "first", "last")
+"""What each line of its CSV says after that: what the line rests on, and its days."""
+
+
+_COLLISIONS = 0.01
+"""By so much other strings may move the share of a candidate beyond what its noise says."""
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """The data that an estimate is based on."""
+
+    metric: str
+    schemes: tuple[str, ...]
+    """Fingerprints."""
+    windows: tuple[str, ...]
+    n: int
+    """Number of reports. In one window, each is from another device."""
+    participation: Participation = field(repr=False)
+    """How often the same device may have reported."""
+    epsilon: float
+    """The epsilon of one of these reports at most, exact and rounded up."""
+    complete: bool
+    """Whether the list of values is complete, so that their true shares sum to one."""
+
+    @property
+    def devices(self) -> float:
+        """The least number of devices that can have reported; the intervals use this number."""
+        return self.participation.devices
+
+    @property
+    def span(self) -> tuple[date, date] | None:
+        """The first and the last day (UTC) of the windows; None if there are none."""
+        if not self.windows:
+            return None
+        first = min(map(windows.start, self.windows))
+        last = max(map(windows.end, self.windows)) - 1
+        return datetime.fromtimestamp(first, UTC).date(), datetime.fromtimestamp(last, UTC).date()
+
+
+@dataclass(frozen=True, eq=False)
+class Shares(Basis):
+    """The estimate of one metric, for d values. Arrays have shape (d,); shares are fractions of 1.
+
+    A share is the share among all devices that could report, averaged over the windows; those
+    that did report are treated as a random sample of them. `share` is unbiased and may be below
+    0 or above 1, and so may the ends of the interval. `normalized` shares are not negative and
+    sum to 1 (for candidates, to at most 1). Without reports all numbers are NaN, which is null
+    in JSON and an empty field in CSV.
+    """
+
+    level: float
+    """The level of each value's interval; 1 minus it is the level of detection."""
+    adjustment: Adjustment
+    values: tuple[str, ...]
+    share: FloatArray
+    std_error: FloatArray
+    low: FloatArray
+    high: FloatArray
+    p_value: FloatArray
+    """One-sided, for the hypothesis that no device has the value."""
+    p_adjusted: FloatArray
+    normalized: FloatArray
+    noise: Noise = field(repr=False)
+    ghosts: NDArray[np.bool_]
+    """Values whose support looks like a hash collision: they are never detected, and their
+    normalized share is 0."""
+    exposure: Exposure = field(repr=False)
+    """How far fake devices can move each share."""
+    verdict: Verdict
+    """Whether the tallies look like the sums of honest reports."""
+    warnings: tuple[str, ...] = ()
+    fakes: float = FAKES
+    """The fraction of all reports that `gain` and `loss` assume to be fake; `replace` it to change
+    it."""
+    alarm_level: float = ALARM_LEVEL
+    """The probability that an estimate with only honest devices is called anomalous."""
+
+    @property
+    def footnotes(self) -> tuple[str, ...]:
+        """Those of the warnings that stand with every such answer, however many reports there
+        are: a page tells them below, so that the others are noticed."""
+        return footnotes(self.n, self.windows, devices=self.devices, complete=self.complete)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The other warnings."""
+        return tuple(each for each in self.warnings if each not in self.footnotes)
+
+    @property
+    def gain(self) -> FloatArray:
+        """The most that so many fake devices add to each share."""
+        gain: FloatArray = self.fakes * self.exposure.gain
+        return gain
+
+    @property
+    def loss(self) -> FloatArray:
+        """The most that so many fake devices take from each share."""
+        loss: FloatArray = self.fakes * self.exposure.loss
+        return loss
+
+    @property
+    def budget(self) -> float:
+        """The most that so many fake devices add to any one of the shares; NaN without reports."""
+        known = self.gain[np.isfinite(self.gain)]
+        return float(known.max()) if self.n and len(known) else math.nan
+
+    @property
+    def anomalous(self) -> bool:
+        """Whether honest devices cannot explain the reports."""
+        return bool(self.verdict.alarms(self.alarm_level))
+
+    @property
+    def detected(self) -> NDArray[np.bool_]:
+        """Which values are detected, by the adjusted p-values."""
+        detected: NDArray[np.bool_] = self.p_adjusted <= 1 - self.level
+        return detected
+
+    @cached_property
+    def impossible(self) -> NDArray[np.bool_]:
+        """Which shares lie so far below 0 or above 1 that honest devices bring any of them there
+        at most as often as `alarm_level` says."""
+        with np.errstate(invalid="ignore"):
+            beyond: NDArray[np.bool_] = (self.high < 0) | (self.low > 1)
+        if not beyond.any():
+            return beyond
+        # Strings that are not asked for can take a little from others.
+        slack = 0.0 if self.complete else _COLLISIONS
+        scores = far_scores(self.share, self.noise, slack)
+        family = int(np.isfinite(self.share).sum())
+        found: NDArray[np.bool_] = beyond & (
+            # From below, as a level may be so small that 1 minus it is 1.
+            scores > -NormalDist().inv_cdf(max(self.alarm_level / family, 5e-324))
+        )
+        return found
+
+    @cached_property
+    def order(self) -> NDArray[np.intp]:
+        """The indices of the values, the largest share first. Cached, because sorting a million is
+        slow."""
+        return np.argsort(-self.share, kind="stable")
+
+    @cached_property
+    def standing(self) -> NDArray[np.intp]:
+        """The places of the detected values, the largest first, without impossible ones."""
+        return self.order[(self.detected & ~self.impossible)[self.order]]
+
+    @cached_property
+    def below(self) -> NDArray[np.intp]:
+        """The indices of the values that are not distinguishable from noise, the largest first."""
+        return self.order[~(self.detected | self.impossible)[self.order]]
+
+    @property
+    def strange(self) -> NDArray[np.intp]:
+        """The indices of the values with impossible shares, those furthest out first."""
+        places = np.flatnonzero(self.impossible)
+        return places[np.argsort(-np.abs(self.share[places] - 0.5), kind="stable")]
+
+    @property
+    def moved(self) -> NDArray[np.bool_]:
+        """Which values normalization has moved by more than their standard error."""
+        moved: NDArray[np.bool_] = np.abs(self.normalized - self.share) > self.std_error
+        return moved
+
+    def to_dict(self, places: NDArray[np.intp] | None = None) -> dict[str, Any]:
+        """The estimate for JSON; only of the values at the indices `places`, if given.
+
+        Keys: `metric`, `schemes`, `windows`, `n`, `devices`, `epsilon`, `level`, `adjustment`,
+        `complete`, `warnings`, `poisoning` (`fakes`, and what they add to any one share at
+        most), `anomalies` (as `Verdict.to_dict`), and `values`: a list with one object for each
+        value, with `value` and every name in `COLUMNS`.
+        """
+        budget = None if math.isnan(self.budget) else self.budget
+        return {
+            "metric": self.metric,
+            "schemes": list(self.schemes),
+            "windows": list(self.windows),
+            "n": self.n,
+            "devices": round(self.devices),
+            "epsilon": self.epsilon,
+            "level": self.level,
+            "adjustment": self.adjustment,
+            "complete": self.complete,
+            "warnings": list(self.warnings),
+            "poisoning": {"fakes": self.fakes, "most": budget},
+            "anomalies": self.verdict.to_dict(self.alarm_level),
+            "values": [
+                dict(zip(("value", *COLUMNS), row, strict=True)) for row in self._rows(places)
+            ],
+        }
+
+    def to_csv(self, places: NDArray[np.intp] | None = None) -> str:
+        """One line for each value under a header of `value`, `COLUMNS` and `BASIS_COLUMNS`
+        (RFC 4180); for the values at `places` alone, if given."""
+        text = io.StringIO()
+        writer = csv.writer(text)
+        writer.writerow(("value", *COLUMNS, *BASIS_COLUMNS))
+        basis = (self.n, round(self.devices), *(self.span or (None, None)))
+        writer.writerows((*row, *basis) for row in self._rows(places))
+        return text.getvalue()
+
+    def _rows(self, places: NDArray[np.intp] | None) -> Iterator[tuple[Any, ...]]:
+        columns = [getattr(self, name) for name in COLUMNS]
+        if places is None:
+            return zip(self.values, *map(_plain, columns), strict=True)
+        values = [self.values[place] for place in places.tolist()]
+        return zip(values, *(_plain(column[places]) for column in columns), strict=True)
+
+
+def _plain(column: NDArray[Any]) -> list[Any]:
+    """Python's own numbers, with None for NaN."""
+    plain: list[Any] = column.tolist()
+    if column.dtype.kind == "f" and not np.isfinite(column).all():
+        return [each if math.isfinite(each) else None for each in plain]
+    return plain
+
+
+def estimate(
+    tally: Tally,
+    scheme: Scheme,
+    candidates: Sequence[str] | None = None,
+    *,
+    level: float = 0.95,
+    adjust: Adjustment = "storey",
+    participation: Participation | None = None,
+) -> Shares:
+    """Estimate the share of each value, or of each candidate, from a tally of one scheme.
+
+    Candidates follow the rule of `deniable.value_list`, and are in normal form C in the result.
+    `participation` says how often the same device may have reported. Without it, all devices are
+    assumed to have reported in every window of the tally.
+
+    Raises:
+        EstimateError: the tally does not belong to the scheme, or a candidate cannot be a value,
+            is listed twice, or is not in the domain.
+        ValueError: `level` is not between 0 and 1.
+    """
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, not {level}")
+    mechanism = scheme.oracle
+    values, items = asked_values(tally, scheme, candidates)
+    participation = participation or Participation.evenly(tally)
+    repeats = participation.repeats
+    basis = Basis(
+        tally.metric,
+        (scheme.fingerprint,),
+        tally.windows,
+        tally.reports,
+        participation,
+        mechanism.epsilon,
+        complete=candidates is None,
+    )
+    analysis = oracle_analysis(mechanism)
+    found, reports = analysis.find(tally, items, level, repeats)
+    exposure = Exposure.of(mechanism, found.share, tally.reports, reports)
+    # Without memos devices keep neither bits nor rows, so their reports look independent.
+    kept = repeats if analysis.memory else 1.0
+    seen = figures(tally, analysis, found.share, found.noise, kept)
+    return infer(basis, values, found, exposure, seen, level, adjust)
+
+
+def infer(
+    basis: Basis,
+    values: tuple[str, ...],
+    found: Finding,
+    exposure: Exposure,
+    seen: Sequence[Figure],
+    level: float,
+    adjust: Adjustment,
+) -> Shares:
+    """The estimate from unbiased shares, their noise and the verdict on their tallies.
+
+    Raises:
+        ValueError: `level` is not between 0 and 1.
+    """
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, not {level}")
+    share, noise = found.share, found.noise
+    known = np.isfinite(share)
+    with np.errstate(invalid="ignore"):
+        low, high = score_interval(share, noise, level)
+        std_error = np.sqrt(noise.at(share))
+    std_error[~known] = np.nan
+    p_value = np.where(found.ghosts, 1.0, found.p_value)
+    warnings = found.warnings + caveats(
+        basis.n,
+        basis.windows,
+        noise,
+        level,
+        devices=basis.devices,
+        complete=basis.complete,
+    )
+    if found.ghosts.any():
+        warnings += (
+            message(
+                "{count:,} of the candidates look like accidents of hashing: they do not count as "
+                "detected",
+                count=int(found.ghosts.sum()),
+            ),
+        )
+    p_adjusted = adjust_p(p_value, adjust)
+    normalized = np.where(known, 0.0, np.nan)
+    real = known & ~found.ghosts
+    if real.any():
+        detected = p_adjusted[real] <= 1 - level
+        normalized[real] = normalize(share[real], detected, complete=basis.complete)
+    return Shares(
+        **{each.name: getattr(basis, each.name) for each in fields(Basis)},
+        level=level,
+        adjustment=adjust,
+        values=values,
+        share=share,
+        std_error=std_error,
+        low=low,
+        high=high,
+        p_value=p_value,
+        p_adjusted=p_adjusted,
+        normalized=normalized,
+        noise=noise,
+        ghosts=found.ghosts,
+        exposure=exposure,
+        verdict=Verdict.of(seen),
+        warnings=warnings,
+    )

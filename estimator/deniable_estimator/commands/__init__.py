@@ -1,6 +1,0 @@
-"""The commands that plan a metric, and estimate it."""
-
-from deniable_estimator.commands.declared import plan, privacy, simulate
-from deniable_estimator.commands.stored import ALARM, NO_DATA, anomalies, estimate, trend
-
-__all__ = ["ALARM", "NO_DATA", "anomalies", "estimate", "plan", "privacy", "simulate", "trend"]

@@ -1,0 +1,270 @@
+"""Reads a metric's estimate from a store: windows are added up, schemes are combined."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from functools import lru_cache
+from typing import Any
+
+from deniable import Metric, MetricError, Registry, Scheme, windows
+from deniable.mechanisms import Mechanism, Memoizing
+from deniable_collector.stores.base import Store
+from deniable_collector.tally import Tally, empty_tally
+from deniable_estimator.answers.combination import combine
+from deniable_estimator.answers.shares import Shares, estimate
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.messages import message
+from deniable_estimator.statistics.participation import Participation
+from deniable_estimator.statistics.significance import Adjustment
+
+__all__ = ["Part", "Question", "Selection", "check_days", "find_metric", "read", "select"]
+
+_DAY = 86_400.0
+
+
+def read(
+    store: Store,
+    registry: Registry,
+    metric: str,
+    first: date | None = None,
+    last: date | None = None,
+    candidates: Sequence[str] | None = None,
+    *,
+    without: Collection[str] = (),
+    level: float = 0.95,
+    adjust: Adjustment = "storey",
+) -> Shares:
+    """The metric's estimate over every stored window that touches the days first to last.
+
+    Without a first or last day the range is open on that side. The windows `without` are left
+    out. Where nothing was reported, the estimate has n = 0.
+
+    Raises:
+        MetricError: the registry declares no such metric.
+        EstimateError: the range ends before it begins, or a candidate cannot be estimated.
+        StoreUnavailable: the store cannot answer now.
+    """
+    asked = select(store, registry, metric, first, last, candidates, without).read()
+    return asked.estimate(level=level, adjust=adjust)
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The tally of one scheme, and what to estimate from it."""
+
+    tally: Tally
+    scheme: Scheme
+    candidates: Sequence[str] | None
+    participation: Participation
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """All data of an estimate, read from the store; only the calculation is left."""
+
+    parts: tuple[Part, ...]
+    """The current scheme comes first, so that values are in its order."""
+
+    @property
+    def n(self) -> int:
+        """Reports."""
+        return sum(part.tally.reports for part in self.parts)
+
+    def estimate(self, *, level: float = 0.95, adjust: Adjustment = "storey") -> Shares:
+        """The estimate.
+
+        Raises:
+            EstimateError: a candidate cannot be estimated.
+        """
+        return combine(
+            [
+                estimate(
+                    part.tally,
+                    part.scheme,
+                    part.candidates,
+                    level=level,
+                    adjust=adjust,
+                    participation=part.participation,
+                )
+                for part in self.parts
+            ]
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Chosen:
+    """The windows of one scheme, and what to estimate from their sum."""
+
+    scheme: Scheme
+    published: bool
+    windows: tuple[str, ...]
+    candidates: Sequence[str] | None
+    budget: float | None
+    """What a device can spend on the reports of this scheme: see `Participation`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """The tallies in a store that an estimate is based on; none of them is read yet."""
+
+    store: Store
+    metric: Metric
+    chosen: tuple[_Chosen, ...]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """All windows that would be read, the oldest first."""
+        labels = {label for each in self.chosen for label in each.windows}
+        return tuple(sorted(labels, key=windows.start))
+
+    def within(self, labels: Collection[str]) -> Selection:
+        """The same of these windows alone."""
+        chosen = (
+            replace(each, windows=tuple(label for label in each.windows if label in labels))
+            for each in self.chosen
+        )
+        return replace(self, chosen=tuple(chosen))
+
+    def version(self) -> tuple[object, ...]:
+        """Plain values that differ when what would be read differs, at one round trip for each
+        scheme with windows; candidates are not among them."""
+        name = self.metric.name
+        return (
+            *(name, self.metric.sample_rate),
+            *(
+                (
+                    each.scheme.fingerprint,
+                    each.windows,
+                    each.budget,
+                    self.store.version(name, each.scheme.fingerprint, each.windows),
+                )
+                if each.windows
+                else (each.scheme.fingerprint,)
+                for each in self.chosen
+            ),
+        )
+
+    def read(self) -> Question:
+        """All data of the estimate.
+
+        Raises:
+            StoreUnavailable: the store cannot answer now.
+        """
+        return Question(tuple(map(self._read, self.chosen)))
+
+    def _read(self, each: _Chosen) -> Part:
+        name, fingerprint = self.metric.name, each.scheme.fingerprint
+        if not each.published:
+            tally = empty_tally(name, fingerprint, (), each.scheme.mechanism.rows)
+            return Part(tally, each.scheme, each.candidates, Participation({}))
+        tally = self.store.tally(name, fingerprint, each.windows)
+        reports = dict.fromkeys(each.windows, tally.reports)
+        if len(reports) > 1:
+            reports = self.store.reports(name, fingerprint, each.windows)
+        participation = Participation(
+            reports, self.metric.sample_rate, each.budget, _cost(each.scheme.mechanism)
+        )
+        return Part(tally, each.scheme, each.candidates, participation)
+
+
+def select(
+    store: Store,
+    registry: Registry,
+    metric: str,
+    first: date | None = None,
+    last: date | None = None,
+    candidates: Sequence[str] | None = None,
+    without: Collection[str] = (),
+) -> Selection:
+    """The selection of tallies for `read`, with the same errors."""
+    declared = find_metric(registry, metric)
+    check_days(first, last)
+    current = declared.scheme.fingerprint
+    published = store.schemes().get(metric, {})
+    schemes: dict[str, Scheme] = {current: declared.scheme, **published}
+    chosen = []
+    for fingerprint, scheme in schemes.items():
+        labels = store.windows(metric, fingerprint) if fingerprint in published else []
+        asked = candidates
+        if fingerprint != current:
+            asked = _answerable(candidates, scheme)
+        if asked is None or asked:
+            within = tuple(
+                label
+                for label in labels
+                if label not in without and _within(label, declared, first, last)
+            )
+            budget = _budget(registry, declared, scheme)
+            chosen.append(_Chosen(scheme, fingerprint in published, within, asked, budget))
+    return Selection(store, declared, tuple(chosen))
+
+
+def check_days(first: date | None, last: date | None) -> None:
+    """Refuse a range of days that ends before it begins.
+
+    Raises:
+        EstimateError: it does.
+    """
+    if first is not None and last is not None and last < first:
+        raise EstimateError(
+            message(
+                "the range ends ({last}) before it begins ({first}): swap them",
+                last=last,
+                first=first,
+            )
+        )
+
+
+def find_metric(registry: Registry, name: str) -> Metric:
+    """The metric of that name.
+
+    Raises:
+        MetricError: there is none; the message names those that are spelt like it.
+    """
+    if name in registry.metrics:
+        return registry[name]
+    near = difflib.get_close_matches(name, registry.metrics, cutoff=0.5)
+    known = ", ".join(near or sorted(registry.metrics))
+    advice = f"did you mean {known}?" if near else f"it declares {known}"
+    raise MetricError(name, f"is not declared in {registry.source}; {advice}")
+
+
+def _budget(registry: Registry, metric: Metric, scheme: Scheme) -> float | None:
+    """What the ledger allows a device to spend on reports of this scheme; None without a limit.
+
+    The limits are today's, because the limits at the time of a report are not known.
+    """
+    budgets = [registry.lifetime_epsilon]
+    # With memos, the metric's lifetime limits one memo, which no number of reports spends.
+    if metric.longitudinal == "fresh" and not isinstance(scheme.mechanism, Memoizing):
+        budgets.append(metric.lifetime_epsilon)
+    return min((each for each in budgets if each is not None), default=None)
+
+
+def _cost(mechanism: Mechanism[Any]) -> float:
+    """What the ledger charges for one report."""
+    return mechanism.fresh_epsilon if isinstance(mechanism, Memoizing) else mechanism.epsilon
+
+
+def _answerable(candidates: Sequence[str] | None, scheme: Scheme) -> Sequence[str] | None:
+    """The candidates that an earlier scheme has; its domain may lack the newest ones."""
+    if candidates is None or scheme.needs_candidates:
+        return candidates
+    known = set(scheme.values)
+    return [each for each in candidates if each in known]
+
+
+def _within(label: str, metric: Metric, first: date | None, last: date | None) -> bool:
+    """Whether a window is of the metric's kind and touches the range."""
+    if windows.kind_of(label) != metric.window:
+        return False
+    begins = first is None or windows.end(label) > _midnight(first)
+    return begins and (last is None or windows.start(label) < _midnight(last) + _DAY)
+
+
+@lru_cache(maxsize=1024)
+def _midnight(day: date) -> float:
+    return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()

@@ -1,0 +1,321 @@
+"""A metric over time: an estimate for each window, or for each week or month of windows.
+
+Windows are grouped by adding their tallies. This requires that each window is in one group: days
+can be grouped into weeks and months, but weeks not into months.
+
+A day is compared with the same weekday a week before, and a week with the week before: most
+metrics are different on weekends, which is no change. A period that is not whole is not compared
+at all.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from functools import partial
+from typing import Any, TypeAlias
+
+from deniable import Metric, Registry, windows
+from deniable_collector.stores.base import Store
+from deniable_estimator.answers.shares import Shares
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.messages import message, sentence
+from deniable_estimator.questions.comparison import Comparison, compare, has_memory, plain
+from deniable_estimator.questions.reading import check_days, find_metric, read
+
+__all__ = ["GROUPS", "MOST_PERIODS", "Period", "Point", "Progress", "Trend", "trend"]
+
+Point: TypeAlias = Callable[[date, date], Shares | None]
+
+Progress: TypeAlias = Callable[[int, int], None]
+
+GROUPS: dict[windows.Kind, tuple[windows.Kind, ...]] = {
+    "day": ("day", "week", "month"),
+    "week": ("week",),
+    "month": ("month",),
+}
+"""What the windows of each kind can be added up to."""
+
+MOST_PERIODS = 400
+"""The most periods, as many as a chart can show: a year of days fits."""
+
+_COLUMNS = ("value", "share", "std_error", "low", "high", "change", "change_low", "change_high")
+
+
+@dataclass(frozen=True, eq=False)
+class Period:
+    """One step of a trend."""
+
+    label: str
+    first: date
+    last: date
+    partial: bool
+    """Whether it has not ended, or the trend's range holds only some of its days."""
+    estimate: Shares | None
+    """None without reports."""
+    since: str | None = None
+    """The period that `change` looks back to: the same weekday a week before; of weeks and
+    months, the whole one before that has reports."""
+    change: Comparison | None = None
+    """Not corrected for their number. None for a metric with memory, for a partial period and
+    where there are no reports to compare with."""
+
+    @property
+    def n(self) -> int:
+        """Reports."""
+        return self.estimate.n if self.estimate else 0
+
+
+@dataclass(frozen=True, eq=False)
+class Trend:
+    """A metric's periods, the oldest first; none where nothing was ever reported."""
+
+    metric: str
+    by: windows.Kind
+    level: float
+    memory: bool
+    """Whether devices report from memos. Then periods are not independent, and changes have no
+    interval."""
+    periods: tuple[Period, ...]
+    grouped: bool = False
+    """Whether the windows of the metric are shorter than the periods."""
+
+    @property
+    def reported(self) -> tuple[Period, ...]:
+        """The periods that have reports."""
+        return tuple(period for period in self.periods if period.estimate)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes on how to read the trend."""
+        notes = []
+        if self.memory:
+            notes.append(
+                message(
+                    "devices report from memos, so the periods are not independent, and changes "
+                    "have no interval"
+                )
+            )
+        changes = sum(period.change is not None for period in self.periods)
+        if changes > 1:
+            notes.append(
+                message(
+                    "the {changes} changes are not corrected for multiple comparisons: expect "
+                    "about {chance:.2g} false positives",
+                    changes=changes,
+                    chance=changes * (1 - self.level),
+                )
+            )
+        repeated = any(each.estimate and each.estimate.devices < each.n for each in self.periods)
+        if repeated and not self.memory:
+            notes.append(
+                message(
+                    "the intervals are of shares among all devices and count devices, not reports; "
+                    "two periods are taken for those of different devices, so where the same ones "
+                    "reported in both, the intervals of changes are wider than they need be"
+                )
+            )
+        if any(period.partial for period in self.reported):
+            notes.append(
+                message("a partial period holds only some of its days, and is compared with none")
+            )
+        if self.by == "month" and self.grouped and changes:
+            notes.append(
+                message(
+                    "months differ in how many weekends they hold, which alone can change a share"
+                )
+            )
+        return tuple(notes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The trend as JSON can carry it; what cannot be said is null."""
+        return {
+            "metric": self.metric,
+            "by": self.by,
+            "level": self.level,
+            "notes": list(self.notes),
+            "periods": [
+                {
+                    "period": period.label,
+                    "first": period.first.isoformat(),
+                    "last": period.last.isoformat(),
+                    "partial": period.partial,
+                    "n": period.n,
+                    "since": period.since,
+                    "values": [dict(zip(_COLUMNS, row, strict=True)) for row in _rows(period)],
+                }
+                for period in self.periods
+            ],
+        }
+
+    def to_csv(self) -> str:
+        """One line for each period that has reports and each value (RFC 4180)."""
+        text = io.StringIO()
+        writer = csv.writer(text)
+        writer.writerow(("period", "first", "last", "partial", "n", "since", *_COLUMNS))
+        for period in self.reported:
+            about = (
+                *(period.label, period.first, period.last, period.partial),
+                *(period.n, period.since),
+            )
+            writer.writerows((*about, *row) for row in _rows(period))
+        return text.getvalue()
+
+
+def trend(
+    store: Store,
+    registry: Registry,
+    metric: str,
+    first: date | None = None,
+    last: date | None = None,
+    candidates: Sequence[str] | None = None,
+    *,
+    by: windows.Kind | None = None,
+    now: float | None = None,
+    level: float = 0.95,
+    without: Collection[str] = (),
+    point: Point | None = None,
+    progress: Progress | None = None,
+) -> Trend:
+    """The metric's estimate in each period that touches the days first to last.
+
+    Without a first or last day the range begins or ends with the windows that are stored.
+    `by` is the metric's own window if not given. `now` is POSIX time in seconds, the clock's if
+    not given. The windows `without` are left out. `point` answers for the days first to last, if
+    not `read` itself, and leaves them out too; `progress` is told how many periods are done, of
+    how many.
+
+    Raises:
+        MetricError: the registry declares no such metric.
+        EstimateError: the range is reversed or has too many periods, the windows do not add
+            up to `by`, or a candidate cannot be estimated.
+        StoreUnavailable: the store cannot answer now.
+    """
+    declared = find_metric(registry, metric)
+    by = by or declared.window
+    if by not in GROUPS[declared.window]:
+        raise EstimateError(
+            message(
+                "{metric} has a window of a {window}, which does not lie within one {by}: group "
+                "it by {groups}",
+                metric=metric,
+                window=declared.window,
+                by=by,
+                groups=" or ".join(GROUPS[declared.window]),
+            )
+        )
+    check_days(first, last)
+    memory, grouped = has_memory(store, declared), by != declared.window
+    stored = set(_stored(store, declared)).difference(without)
+    if not stored:
+        return Trend(metric, by, level, memory, (), grouped)
+    first = first or min(map(_first_day, stored))
+    last = max(first, last or max(map(_last_day, stored)))
+    count = _count(by, first, last)
+    if count > MOST_PERIODS:
+        too_many = (
+            sentence(
+                "that is {count:,} periods, more than {most}: choose a shorter range, weeks or "
+                "months"
+            )
+            if by == "day"
+            else sentence("that is {count:,} periods, more than {most}: choose a shorter range")
+        )
+        raise EstimateError(message(too_many, count=count, most=MOST_PERIODS))
+    labels = windows.span(by, first, last)
+    # The first days are compared with those of the week before.
+    earlier = [] if memory or by != "day" else _week_before(first)
+    point = point or partial(
+        read, store, registry, metric, candidates=candidates, level=level, without=without
+    )
+    filled = {windows.window_at(by, windows.start(label)) for label in stored}.intersection(
+        earlier + labels
+    )
+    now = time.time() if now is None else now
+    periods: list[Period] = []
+    done = 0
+    for label in earlier + labels:
+        begins, ends = _first_day(label), _last_day(label)
+        if grouped:
+            begins, ends = max(begins, first), min(ends, last)
+        estimate = None
+        if label in filled:
+            if progress:
+                progress(done, len(filled))
+            estimate = point(begins, ends)
+            done += 1
+        cut = grouped and (begins, ends) != (_first_day(label), _last_day(label))
+        reported = estimate if estimate and estimate.n else None
+        periods.append(Period(label, begins, ends, cut or windows.end(label) > now, reported))
+    if not memory:
+        periods = _compared(periods, by)
+    return Trend(metric, by, level, memory, tuple(periods[len(earlier) :]), grouped)
+
+
+def _week_before(first: date) -> list[str]:
+    """The seven days before this one; as many of them as the calendar has."""
+    count = min(7, first.toordinal() - 1)
+    return [(first - timedelta(days=ago)).isoformat() for ago in range(count, 0, -1)]
+
+
+def _compared(periods: Sequence[Period], by: windows.Kind) -> list[Period]:
+    """The same periods, each with its change since the one that it is compared with."""
+    found, whole = [], [each for each in periods if each.estimate and not each.partial]
+    days = {each.first: each for each in whole}
+    previous = dict(zip([each.label for each in whole[1:]], whole, strict=False))
+    for period in periods:
+        earlier = previous.get(period.label)
+        if by == "day":
+            earlier = days.get(date.fromordinal(max(1, period.first.toordinal() - 7)))
+        if period in whole and earlier and earlier.estimate and period.estimate:
+            change = compare(earlier.estimate, period.estimate, together=False)
+            if by != "week" or not change.notes:
+                period = replace(period, since=earlier.label, change=change)
+        found.append(period)
+    return found
+
+
+def _count(by: windows.Kind, first: date, last: date) -> int:
+    """How many periods a range touches; naming those of a thousand years takes a minute."""
+    if by == "month":
+        return 12 * (last.year - first.year) + last.month - first.month + 1
+    step = 7 if by == "week" else 1
+    # Day 1 of the calendar was a Monday.
+    return (last.toordinal() - 1) // step - (first.toordinal() - 1) // step + 1
+
+
+def _stored(store: Store, metric: Metric) -> list[str]:
+    """All windows of the metric's kind with reports under any scheme."""
+    return [
+        label
+        for scheme in store.schemes().get(metric.name, {})
+        for label in store.windows(metric.name, scheme)
+        if windows.kind_of(label) == metric.window
+    ]
+
+
+def _rows(period: Period) -> list[tuple[Any, ...]]:
+    estimate, change = period.estimate, period.change
+    if estimate is None:
+        return []
+    changes: dict[str, tuple[Any, ...]] = {}
+    if change is not None:
+        columns = map(plain, (change.difference, change.low, change.high))
+        changes = dict(zip(change.values, zip(*columns, strict=True), strict=True))
+    columns = map(plain, (estimate.share, estimate.std_error, estimate.low, estimate.high))
+    return [
+        (value, *numbers, *changes.get(value, (None, None, None)))
+        for value, *numbers in zip(estimate.values, *columns, strict=True)
+    ]
+
+
+def _first_day(label: str) -> date:
+    return datetime.fromtimestamp(windows.start(label), UTC).date()
+
+
+def _last_day(label: str) -> date:
+    return datetime.fromtimestamp(windows.end(label) - 1, UTC).date()

@@ -1,0 +1,151 @@
+"""Unbiased shares from support counts, their variance, and calibrated intervals.
+
+A report supports a value with probability r = q + f (p - q), where f is the value's share, so
+the count S of n reports is binomial and ::
+
+    share = (S/n - q) / (p - q)                            unbiased
+    Var(share) = r (1 - r) / (n (p-q)**2) = a + b f - c f**2
+    a = q (1-q) / (n (p-q)**2),  b = (1 - 2q) / (n (p-q)),  c = 1/n
+
+The interval holds all shares f that the score test does not reject,
+(share - f)**2 <= z**2 Var(f). For one scheme that is Wilson's interval for r
+(J. Am. Stat. Assoc. 1927) mapped by (r - q) / (p - q); because Var is a quadratic in f,
+the same closed form serves sums of several schemes. Nothing is clipped.
+
+If the same devices report again, a second quadratic is added for what they `kept` from one
+report to the next (`deniable_estimator.analyses.memoized`), where it is positive.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from statistics import NormalDist
+from typing import Any, Self, TypeAlias, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["FloatArray", "Noise", "debias", "score_interval"]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+
+@overload
+def debias(counts: Fraction, reports: int, p: Fraction, q: Fraction) -> Fraction: ...
+@overload
+def debias(
+    counts: NDArray[Any], reports: int | NDArray[np.int64], p: Fraction, q: Fraction
+) -> FloatArray: ...
+def debias(counts: Any, reports: Any, p: Fraction, q: Fraction) -> Any:
+    """The unbiased share of each value: exact for a Fraction, float64 for an array."""
+    rate = counts / reports
+    if isinstance(rate, Fraction):
+        return (rate - q) / (p - q)
+    return (rate - float(q)) / _of_one_report(p, q)[0]
+
+
+@lru_cache(maxsize=1024)
+def _of_one_report(p: Fraction, q: Fraction) -> tuple[float, float, float, float]:
+    """p - q, and a, b and step of one report."""
+    return (
+        float(p - q),
+        float(q * (1 - q) / (p - q) ** 2),
+        float((1 - 2 * q) / (p - q)),
+        float(1 / (p - q)),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """The variance of d estimated shares as a function of the true share f: a + b f - c f**2,
+    and that of `kept`. Each array has shape (d,), or (1,) where all values are alike.
+    """
+
+    a: FloatArray
+    b: FloatArray
+    c: FloatArray
+    step: FloatArray
+    """How far one report moves the estimate."""
+    kept: Noise | None = None
+    """Added because the same devices report again; None if they do not."""
+
+    @classmethod
+    def of(cls, p: Fraction, q: Fraction, reports: int | NDArray[np.int64], size: int) -> Self:
+        """The noise of `size` values under one scheme; infinite without reports."""
+        n = np.broadcast_to(np.asarray(reports, np.float64), (size,))
+        each = np.divide(1.0, n, out=np.zeros(size), where=n > 0)
+        _, a, b, step = _of_one_report(p, q)
+        return cls(np.where(n > 0, a * each, np.inf), b * each, each, step * each)
+
+    @classmethod
+    def none(cls, size: int) -> Self:
+        """The noise of `size` constants."""
+        zero = np.zeros(size)
+        return cls(zero, zero, zero, zero)
+
+    def at(self, share: FloatArray) -> FloatArray:
+        """The variance at these shares; 0 if r would be outside [0, 1]."""
+        variance: FloatArray = np.maximum(self.a + self.b * share - self.c * share**2, 0.0)
+        return variance if self.kept is None else variance + self.kept.at(share)
+
+    @property
+    def null_error(self) -> FloatArray:
+        """The standard error of a share that is truly 0."""
+        error: FloatArray = np.sqrt(self.a if self.kept is None else self.a + self.kept.a)
+        return error
+
+    @property
+    def skewness(self) -> FloatArray:
+        """The skewness of the estimate of a share that is truly 0.
+
+        What devices keep makes their reports move together, and its third moment grows with
+        the square of their number. (Law of total cumulance, Brillinger, Ann. Inst. Statist.
+        Math. 1969: exact for one report of each device, somewhat too large for more.)
+        """
+        third = self.a * self.b
+        if self.kept is not None:
+            third = third + self.kept.a * (3 * self.b + self.kept.b)
+        skewness: FloatArray = third / self.null_error**3
+        return skewness
+
+    def __add__(self, other: Noise) -> Noise:
+        """The variance of the sum of two independent estimates."""
+        kept = self.kept or other.kept
+        if self.kept is not None and other.kept is not None:
+            kept = self.kept + other.kept
+        step = np.maximum(self.step, other.step)
+        return Noise(self.a + other.a, self.b + other.b, self.c + other.c, step, kept)
+
+    def weighted(self, weight: FloatArray) -> Noise:
+        """The variance of the estimate times `weight`, shape (d,); none where that is 0."""
+        square = weight**2
+        a = np.where(square > 0, self.a, 0.0)
+        kept = None if self.kept is None else self.kept.weighted(weight)
+        return Noise(a * square, self.b * square, self.c * square, self.step * weight, kept)
+
+
+def score_interval(share: FloatArray, noise: Noise, level: float) -> tuple[FloatArray, FloatArray]:
+    """Lower and upper ends, each of shape (d,), that cover the true share at `level`."""
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    ends = _ends(share, noise.a, noise.b, noise.c, z)
+    kept = noise.kept
+    if kept is None:
+        return ends
+    wider = _ends(share, noise.a + kept.a, noise.b + kept.b, noise.c + kept.c, z)
+    # Outside of the shares at which something is kept, the wider quadratic would fall below
+    # the other; at the edge both are equal, so an end inside it moves outwards and stays inside.
+    low, high = (np.where(kept.at(end) > 0, far, end) for end, far in zip(ends, wider, strict=True))
+    return low, high
+
+
+def _ends(
+    share: FloatArray, a: FloatArray, b: FloatArray, c: FloatArray, z: float
+) -> tuple[FloatArray, FloatArray]:
+    """The roots f of (share - f)**2 = z**2 (a + b f - c f**2)."""
+    scale = 1 + z**2 * c
+    middle = (share + z**2 * b / 2) / scale
+    spread = a + b * share - c * share**2 + z**2 * (b**2 / 4 + a * c)
+    half = z * np.sqrt(np.maximum(spread, 0.0)) / scale
+    return middle - half, middle + half

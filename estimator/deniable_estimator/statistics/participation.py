@@ -1,0 +1,164 @@
+"""How often the same devices have reported, which determines the weight of their reports.
+
+A device that reports in several windows is not a new sample from the population. Let device i
+have reported T_i times, n = sum of T_i, and let devices keep their values. Then the noise of an
+estimated share depends on the reports, but sampling depends on the devices::
+
+    Var = [V + (repeats - 1) f (1-f)] / n,    repeats = (sum of T_i**2) / n
+
+where V = r (1-r) / (p-q)**2 is the variance of one report of each device, for the share f among
+all devices. With memos, these stay the same too (`deniable_estimator.analyses.memoized`).
+
+Nobody can count the T_i, because a report does not say which device it is from, but they are
+bounded. Two windows of n_v and n_w reports share at most min(n_v, n_w) devices, or `sample_rate`
+times that. So all pairs of windows bound the sum of T_i**2. And the ledger allows a device `most`
+reports: in W windows it reports min(Binomial(W, sample_rate), most) times. Both bounds are exact
+if every device stays once it has reported; if devices come and go, they are cautious.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from itertools import combinations
+
+import numpy as np
+
+from deniable_collector.tally import Tally
+from deniable_estimator.statistics.intervals import FloatArray
+
+__all__ = ["Participation", "overlap", "together"]
+
+
+@dataclass(frozen=True)
+class Participation:
+    """The reports of each window under one scheme, and what limits those of one device."""
+
+    reports: Mapping[str, float]
+    """Window -> its reports."""
+    sample_rate: float = 1.0
+    """The probability that a device reports in a window, independently of other windows."""
+    budget: float | None = None
+    """The epsilon that a device can spend on this metric; None without a limit."""
+    cost: float = 1.0
+    """The epsilon that each report spends."""
+
+    @classmethod
+    def evenly(cls, tally: Tally) -> Participation:
+        """The cautious case if only the sum of the windows is known: all devices in each."""
+        windows = tally.windows or ("",)
+        return cls(dict.fromkeys(windows, tally.reports / len(windows)))
+
+    @classmethod
+    def merged(cls, parts: Sequence[Participation]) -> Participation:
+        """For several schemes of a metric; in each window a device reports under one of them."""
+        reports: Counter[str] = Counter()
+        for part in parts:
+            reports.update(part.reports)
+        rate, cost = max(part.sample_rate for part in parts), min(part.cost for part in parts)
+        return cls(dict(reports), rate, _common_budget(parts), cost)
+
+    @cached_property
+    def n(self) -> float:
+        """All reports."""
+        return sum(self.reports.values())
+
+    @property
+    def most(self) -> int | None:
+        """The most reports that the ledger allows a device."""
+        if self.budget is None:
+            return None
+        return max(1, math.floor(Fraction(self.budget) / Fraction(self.cost)))
+
+    @cached_property
+    def repeats(self) -> float:
+        """The largest possible sum(T_i**2) / sum(T_i); 1 if no device reported twice."""
+        if self.n == 0:
+            return 1.0
+        # Each window is the smaller of the pair with every larger one: (rank from above) times.
+        falling = sorted(self.reports.values(), reverse=True)
+        pairs = 2 * sum(rank * n for rank, n in enumerate(falling))
+        by_windows = 1 + self.sample_rate * pairs / self.n
+        if self.most is None or self.most >= len(self.reports):
+            return by_windows
+        return min(by_windows, _ledger_repeats(len(self.reports), self.sample_rate, self.most))
+
+    @property
+    def devices(self) -> float:
+        """The least number of devices that reported: (sum of T_i)**2 / sum of T_i**2."""
+        return self.n / self.repeats
+
+    def shared(self, other: Participation) -> float:
+        """The largest possible sum of T_i U_i, where device i has reported U_i times under another
+        scheme of the metric."""
+        sizes = np.array(list(other.reports.values()))
+        pairs = sum(
+            float(np.minimum(n, sizes).sum()) - min(n, other.reports.get(window, 0.0))
+            for window, n in self.reports.items()
+        )
+        bounds = [self.sample_rate * pairs]
+        if self.most is not None:
+            bounds.append(self.most * other.n)
+        if other.most is not None:
+            bounds.append(other.most * self.n)
+        return min(bounds)
+
+
+def overlap(parts: Sequence[Participation]) -> FloatArray:
+    """Bounds of the variances and covariances, divided by f (1-f), of the estimates of several
+    schemes because of the choice of devices; shape (schemes, schemes), diagonal `repeats` / n."""
+    matrix = np.diag([part.repeats / part.n for part in parts])
+    for one, two in combinations(range(len(parts)), 2):
+        first, second = parts[one], parts[two]
+        matrix[one, two] = matrix[two, one] = first.shared(second) / (first.n * second.n)
+    return matrix
+
+
+def together(parts: Sequence[Participation], weights: FloatArray, matrix: FloatArray) -> FloatArray:
+    """By how much, divided by f (1-f), the variance of an average over schemes exceeds the sum of
+    their variances, because the same devices may have used several schemes.
+
+    `weights` has shape (schemes, d), with a sum of 1 over the schemes, and `matrix` is their
+    `overlap`; the answer has shape (d,). A report under scheme s counts for a_s = weight / n of
+    the average, device i for A_i = sum of a_s T_is, and the sum of A_i**2 is at most
+
+    * what `matrix` says, pair by pair;
+    * max(a)**2 n repeats, of all schemes as if they were one;
+    * max(a_s budget / cost_s), because that is the largest A_i where schemes share a budget.
+    """
+    own = np.diag(matrix) @ weights**2
+    each = weights / np.array([[part.n] for part in parts])
+    whole = Participation.merged(parts)
+    bounds = [
+        np.einsum("sd,st,td->d", weights, matrix, weights),
+        each.max(axis=0) ** 2 * whole.n * whole.repeats,
+    ]
+    if whole.budget is not None:
+        costs = np.array([[part.cost] for part in parts])
+        bounds.append((each * whole.budget / costs).max(axis=0))
+    more: FloatArray = np.maximum(np.min(bounds, axis=0) - own, 0.0)
+    return more
+
+
+@lru_cache(maxsize=1024)
+def _ledger_repeats(windows: int, sample_rate: float, most: int) -> float:
+    """E[T**2] / E[T] of a device that takes part at random until its ledger is spent."""
+    # The chance to have reported 0, 1, ... times, window by window.
+    chance = np.zeros(most + 1)
+    chance[0] = 1.0
+    for _ in range(windows):
+        moved = sample_rate * chance[:-1]
+        chance[:-1] -= moved
+        chance[1:] += moved
+    times = np.arange(most + 1)
+    return float(chance @ times**2 / (chance @ times))
+
+
+def _common_budget(parts: Sequence[Participation]) -> float | None:
+    """The budget that all of them share; None if they do not share one."""
+    budgets = {part.budget for part in parts}
+    return budgets.pop() if len(budgets) == 1 else None

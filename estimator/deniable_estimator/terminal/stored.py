@@ -1,0 +1,264 @@
+"""`deniable estimate`, `trend` and `anomalies`: results from the reports in a store.
+
+Exit codes: 0 for a result, 1 for an error, 2 for a wrong call, 3 if nothing has been reported
+yet, 4 if `deniable anomalies` raises an alarm.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NoReturn
+
+import click
+
+from deniable_estimator.terminal.options import (
+    adjust_option,
+    alarm_option,
+    as_csv,
+    as_json,
+    candidates_option,
+    fakes_option,
+    first_day,
+    last_day,
+    level_option,
+    progress,
+    read_candidates,
+    registry_option,
+    reported,
+    store_option,
+    without_option,
+)
+
+if TYPE_CHECKING:
+    from deniable_collector.stores.base import Store
+    from deniable_estimator.answers.shares import Shares
+
+# numpy and rich take longer to import than `deniable --help` should.
+
+__all__ = ["ALARM", "NO_DATA", "anomalies", "estimate", "trend"]
+
+NO_DATA = 3
+"""The exit code if the range has no reports."""
+
+ALARM = 4
+"""The exit code if `deniable anomalies` raises an alarm."""
+
+
+@click.command()
+@click.argument("metric")
+@first_day
+@last_day
+@without_option
+@registry_option
+@store_option
+@candidates_option
+@level_option
+@adjust_option
+@fakes_option
+@alarm_option
+@as_json
+@as_csv
+@reported
+def estimate(
+    metric: str,
+    first: datetime | None,
+    last: datetime | None,
+    without: tuple[str, ...],
+    registry: Path,
+    store: str | None,
+    candidates: Path | None,
+    level: float,
+    adjust: Literal["storey", "bonferroni"],
+    fakes: float,
+    alarm_level: float,
+    form: str | None,
+) -> None:
+    """Estimate how devices are spread over the values of METRIC.
+
+    Every window that touches the range counts; without --from and --to, all of them.
+    """
+    from deniable import Registry
+    from deniable_estimator.questions.reading import find_metric, read
+
+    declared = Registry.load(registry)
+    asked = read_candidates(find_metric(declared, metric), candidates)
+    with _opened(store) as tallies, progress("Estimating"):
+        answer = read(
+            tallies,
+            declared,
+            metric,
+            first and first.date(),
+            last and last.date(),
+            asked,
+            without=without,
+            level=level,
+            adjust=adjust,
+        )
+    _print(replace(answer, fakes=fakes, alarm_level=alarm_level), form)
+    if answer.n == 0:
+        _no_data(metric)
+
+
+@click.command()
+@click.argument("metric")
+@first_day
+@last_day
+@without_option
+@click.option(
+    "--by",
+    type=click.Choice(["day", "week", "month"]),
+    help="The period to add windows up to; by default the metric's own window.",
+)
+@click.option(
+    "--value",
+    help='The value to show; by default "true", or the largest in the newest period.',
+)
+@registry_option
+@store_option
+@candidates_option
+@level_option
+@as_json
+@as_csv
+@reported
+def trend(
+    metric: str,
+    first: datetime | None,
+    last: datetime | None,
+    without: tuple[str, ...],
+    by: Literal["day", "week", "month"] | None,
+    value: str | None,
+    registry: Path,
+    store: str | None,
+    candidates: Path | None,
+    level: float,
+    form: str | None,
+) -> None:
+    """Show METRIC over time, and which of its changes are more than noise.
+
+    The table shows one value; --json and --csv have all of them.
+    """
+    from deniable import Registry
+    from deniable_estimator.questions.reading import find_metric
+    from deniable_estimator.questions.trend import trend as read_trend
+
+    declared = Registry.load(registry)
+    asked = read_candidates(find_metric(declared, metric), candidates)
+    with _opened(store) as tallies, progress("Estimating"):
+        answer = read_trend(
+            tallies,
+            declared,
+            metric,
+            first and first.date(),
+            last and last.date(),
+            asked,
+            by=by,
+            without=without,
+            level=level,
+        )
+    if form == "json":
+        click.echo(json.dumps(answer.to_dict(), ensure_ascii=False))
+    elif form == "csv":
+        click.echo(answer.to_csv(), nl=False)
+    elif answer.reported:
+        from rich.console import Console
+
+        from deniable_estimator.terminal.trend_view import leading_value, trend_view
+
+        Console().print(trend_view(answer, value or leading_value(answer)))
+    if not answer.reported:
+        _no_data(metric)
+
+
+@click.command()
+@click.argument("metric")
+@first_day
+@last_day
+@without_option
+@registry_option
+@store_option
+@candidates_option
+@alarm_option
+@as_json
+@reported
+def anomalies(
+    metric: str,
+    first: datetime | None,
+    last: datetime | None,
+    without: tuple[str, ...],
+    registry: Path,
+    store: str | None,
+    candidates: Path | None,
+    alarm_level: float,
+    form: str | None,
+) -> None:
+    """Find windows of METRIC that honest reports cannot explain, or that differ from earlier ones.
+
+    Exits with 4 on an alarm.
+    """
+    from deniable import Registry
+    from deniable_estimator.questions.history import Look, inspect
+    from deniable_estimator.questions.reading import find_metric
+    from deniable_estimator.questions.trend import trend as read_trend
+
+    declared = Registry.load(registry)
+    asked = read_candidates(find_metric(declared, metric), candidates)
+    days = (first and first.date(), last and last.date())
+    with _opened(store) as tallies, progress("Looking at each window"):
+        reported = read_trend(tallies, declared, metric, *days, asked, without=without).reported
+        looks = [Look.of(each.label, each.estimate) for each in reported if each.estimate]
+        found = inspect(metric, looks, alarm_level)
+    if form == "json":
+        click.echo(json.dumps(found.to_dict(), ensure_ascii=False, allow_nan=False))
+    elif found.windows:
+        from rich.console import Console
+
+        from deniable_estimator.terminal.tables import history_view
+
+        Console().print(history_view(found))
+    if not found.windows:
+        _no_data(metric)
+    if found.anomalous:
+        sys.exit(ALARM)
+
+
+@contextmanager
+def _opened(address: str | None) -> Iterator[Store]:
+    """The store at that address, or of the environment, closed afterwards."""
+    from deniable_collector.settings import Settings
+    from deniable_collector.stores import store_of
+
+    settings = Settings.from_env()
+    store = store_of(replace(settings, store=address) if address else settings)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def _no_data(metric: str) -> NoReturn:
+    click.echo(
+        f"No reports of {metric!r} in that range. Check that --store is the collector's "
+        "(DENIABLE_STORE), that the range contains a window that has closed, and that devices "
+        "send to the collector: its /v1/registry must show this metric.",
+        err=True,
+    )
+    sys.exit(NO_DATA)
+
+
+def _print(answer: Shares, form: str | None) -> None:
+    if form == "json":
+        click.echo(json.dumps(answer.to_dict(), ensure_ascii=False))
+    elif form == "csv":
+        click.echo(answer.to_csv(), nl=False)
+    else:
+        from rich.console import Console
+
+        from deniable_estimator.terminal.tables import estimate_view
+
+        Console().print(estimate_view(answer))

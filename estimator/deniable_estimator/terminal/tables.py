@@ -1,0 +1,233 @@
+"""Estimates and plans in a terminal: tables with a bar for each interval."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from deniable.forecast import LEVEL, POWER
+from deniable_estimator.answers.shares import Shares
+from deniable_estimator.planning.plan import Plan
+from deniable_estimator.questions.history import History
+from deniable_estimator.statistics.intervals import FloatArray
+
+__all__ = ["MOST_ROWS", "estimate_view", "history_view", "picture", "plan_view"]
+
+MOST_ROWS = 40
+"""How many values a table shows; CSV and JSON have all of them."""
+
+_WIDTH = 20
+_NAMED = 5
+_REPLACED = "\N{REPLACEMENT CHARACTER}"
+
+
+def estimate_view(estimate: Shares, truth: FloatArray | None = None) -> RenderableType:
+    """The estimate, largest shares first and ghosts last; with `truth`, shape (d,), beside it."""
+    parts: list[RenderableType] = [_heading(estimate)]
+    if estimate.n:
+        shown = np.lexsort((-estimate.share, estimate.ghosts))[:MOST_ROWS]
+        parts.append(_table(estimate, shown, truth))
+        rest = len(estimate.values) - len(shown)
+        if rest:
+            parts.append(Text(f"and {rest:,} more values: --csv or --json shows all", style="dim"))
+        if not estimate.detected.all():
+            note = "Dim: not distinguishable from a value that nobody has."
+            parts.append(Text(note, style="dim"))
+        parts.append(Text(_budget(estimate.fakes, estimate.budget), style="dim"))
+    if estimate.impossible.any():
+        names = ", ".join(_printable(estimate.values[at]) for at in estimate.strange[:_NAMED])
+        more = ", ..." if len(estimate.strange) > _NAMED else ""
+        text = f"Impossible: {names}{more}. No honest crowd has such a share; do not rely on it."
+        parts.append(Text(text, style="bold red"))
+    parts += [Text(f"Note: {warning}.", style="yellow") for warning in estimate.warnings]
+    parts += _alarms(estimate)
+    return Group(*parts)
+
+
+def _budget(fakes: float, most: float) -> str:
+    return (
+        f"Poisoning budget: {fakes * 100:.3g} % fake devices could add up to {_percent(most)} "
+        "points to any one value."
+    )
+
+
+def _alarms(estimate: Shares) -> Iterator[Text]:
+    """What honest reports cannot explain, and what to do about it."""
+    for figure in estimate.verdict.alarms(estimate.alarm_level):
+        yield Text(f"Anomalous: {figure.text} (p = {figure.p_adjusted:.1g}).", style="bold red")
+    if estimate.anomalous:
+        yield Text(
+            "Honest devices do not report like this. See which windows it comes from with "
+            f"`deniable anomalies {estimate.metric}` and leave them out; do not correct "
+            "the shares.",
+            style="red",
+        )
+
+
+def history_view(history: History) -> RenderableType:
+    """Each window, what is strange about it, and what to do."""
+    table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
+    table.add_column("window", no_wrap=True)
+    table.add_column("reports", justify="right", no_wrap=True)
+    table.add_column("smallest\nadjusted p", justify="right", no_wrap=True)
+    table.add_column("what is strange", overflow="fold")
+    for window in history.windows:
+        alarms = window.verdict.alarms(history.alarm_level)
+        least = min((each.p_adjusted for each in window.verdict.figures), default=None)
+        strange = "; ".join(_printable(each.text) for each in alarms)
+        if least is None:
+            strange = "too little to judge by"
+        table.add_row(
+            Text(window.label),
+            Text(f"{window.n:,}"),
+            Text("" if least is None else f"{least:.2g}"),
+            Text(strange),
+            style="bold red" if alarms else "dim" if least is None else None,
+        )
+    if not history.anomalous:
+        return Group(table, Text("Nothing here is unlike honest reports.", style="green"))
+    advice = (
+        "Leave such windows out of what you decide by (--without), and find out why: fakes, a "
+        "faulty app, or an event. Do not correct the shares."
+    )
+    return Group(table, Text(advice, style="red"))
+
+
+def _heading(estimate: Shares) -> Text:
+    windows = estimate.windows
+    if len(windows) > 1:
+        when, what = f"{len(windows)} windows, {windows[0]} to {windows[-1]}", "reports"
+    else:
+        when = windows[0] if windows else "no window"
+        what = "device" if estimate.n == 1 else "devices"
+    text = Text.assemble((estimate.metric, "bold"), f"  {estimate.n:,} {what}  ·  {when}")
+    return text.append(f"  ·  epsilon {estimate.epsilon:.4g}")
+
+
+def _table(estimate: Shares, shown: NDArray[np.intp], truth: FloatArray | None) -> Table:
+    table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
+    table.add_column("value", overflow="fold", vertical="bottom")
+    if truth is not None:
+        table.add_column("truth\n%", justify="right", no_wrap=True)
+    table.add_column("share\n%", justify="right", no_wrap=True)
+    interval = f"{estimate.level * 100:.3g} % interval"
+    table.add_column(f"{interval}\n%", justify="right", no_wrap=True)
+    top = max(float(np.max(estimate.high[shown])), 1e-12)
+    scale = f"0{_percent(top):>{_WIDTH - 1}}"
+    table.add_column(f"\n{scale}", no_wrap=True)
+    total = "sums to" if estimate.complete else "at most"
+    table.add_column(f"normalized\n({total}\n100 %)", justify="right", no_wrap=True)
+    table.add_column("adjusted\np", justify="right", no_wrap=True)
+    detected, moved, impossible = estimate.detected, estimate.moved, estimate.impossible
+    for i in shown:
+        share, low, high = estimate.share[i], estimate.low[i], estimate.high[i]
+        cells = [Text(_printable(estimate.values[i]))]
+        if truth is not None:
+            cells.append(Text(_percent(truth[i])))
+        cells += [
+            Text(_percent(share)),
+            Text(f"{_percent(low)} .. {_percent(high)}"),
+            picture(float(low), float(share), float(high), top),
+            Text(_percent(estimate.normalized[i]) + ("*" if moved[i] else " ")),
+            Text(f"{estimate.p_adjusted[i]:.2g}"),
+        ]
+        table.add_row(*cells, style="bold red" if impossible[i] else None if detected[i] else "dim")
+    if moved[shown].any():
+        table.caption = "* moved by more than its standard error"
+        table.caption_justify = "left"
+    return table
+
+
+def picture(low: float, share: float, high: float, top: float) -> Text:
+    """A bar from 0 to `top`: solid up to `low`, then shaded up to `high`, a mark at the share."""
+    ends = [round(min(max(x / top, 0.0), 1.0) * _WIDTH) for x in (low, high)]
+    solid, shaded = ends[0], ends[1] - ends[0]
+    mark = min(max(round(share / top * _WIDTH), 0), _WIDTH - 1)
+    bar = list("█" * solid + "▒" * shaded + " " * (_WIDTH - solid - shaded))
+    bar[mark] = "┃"
+    text = Text("".join(bar), style="cyan")
+    text.stylize("bold white", mark, mark + 1)
+    return text
+
+
+def plan_view(plan: Plan) -> RenderableType:
+    """The plan as a table of what it costs and what it can detect."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="dim")
+    table.add_column(overflow="fold")
+    for name, text in _plan_lines(plan):
+        table.add_row(name, Text(text))
+    verdict = Text("Usable: a large share stands out from the noise.", style="green")
+    if not plan.usable:
+        verdict = Text(
+            "No usable signal: noise alone can look like a share of 50 % or more. "
+            "Ask more devices, or declare a larger epsilon.",
+            style="bold red",
+        )
+    return Group(table, verdict)
+
+
+def _plan_lines(plan: Plan) -> Iterator[tuple[str, str]]:
+    parameters = ", ".join(f"{name} {value}" for name, value in plan.parameters.items())
+    yield "mechanism", f"{plan.mechanism} ({parameters})"
+    yield "why", plan.reason
+    yield "loss", f"{plan.loss:.3f} times the least possible variance"
+    yield "epsilon", f"{plan.epsilon!r}, exact; declared {plan.declared_epsilon:g}"
+    yield "report", f"{plan.report_bytes} bytes"
+    yield "tally", f"{plan.tally_cells:,} cells"
+    if plan.sample_rate < 1:
+        yield "reports", f"{plan.reports:,.0f} a window, out of {plan.devices:,} devices"
+    else:
+        yield "reports", f"{plan.reports:,.0f} a window"
+    yield "standard error", f"{_percent(plan.std_error)} % at a share of {_percent(plan.share)} %"
+    if plan.detectable_share is None:
+        yield "smallest detectable", "none: not even a share of 100 %"
+    else:
+        yield (
+            "smallest detectable",
+            f"a share of {_percent(plan.detectable_share)} % (power {POWER:g}, "
+            f"level {LEVEL:g} over all {plan.size:,} values)",
+        )
+    yield (
+        f"{plan.fakes * 100:.3g} % fakes",
+        f"could add up to {_percent(plan.fakes_gain)} points to any one value",
+    )
+    half, share = f"{_percent(plan.half_width)} %", f"{_percent(plan.share)} %"
+    yield f"for ±{half}", f"{plan.devices_for_half_width:,} devices (95 % interval at {share})"
+    yield f"to detect {share}", f"{plan.devices_to_detect:,} devices"
+    if plan.memory is not None:
+        memory = plan.memory
+        yield (
+            "memory",
+            f"all reports of one value reveal at most {memory.memo_epsilon!r}; each further one "
+            f"of any history adds at most {memory.fresh_epsilon!r}",
+        )
+        yield (
+            "over many windows",
+            f"never below a standard error of {_percent(memory.lasting_std_error)} % at a share "
+            f"of {_percent(plan.share)} %, if the same devices report",
+        )
+    if plan.lifetime is not None:
+        yield (
+            "lifetime",
+            f"each device reports {plan.lifetime.reports:,} times, "
+            f"over about {plan.lifetime.windows:,.0f} windows",
+        )
+
+
+def _percent(share: float) -> str:
+    """A share in percent, with as many digits as a small one needs."""
+    digits = 2 if abs(share) >= 0.001 or share == 0 else 4
+    return f"{share * 100:.{digits}f}"
+
+
+def _printable(value: str) -> str:
+    """The value without control characters for the terminal."""
+    return "".join(
+        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in value
+    )
