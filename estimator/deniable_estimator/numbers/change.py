@@ -29,7 +29,7 @@ from deniable_estimator.numbers.distribution import (
     monotone,
 )
 from deniable_estimator.numbers.mean import MeanEstimate
-from deniable_estimator.tails import normal_tails
+from deniable_estimator.statistics.tails import normal_tails
 
 __all__ = ["Shift", "mean_shift", "quantile_shift", "share_shift"]
 

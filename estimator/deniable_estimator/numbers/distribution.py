@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.number_range import NumberRange
 from deniable_collector.tally import TallyRow
-from deniable_estimator.intervals import FloatArray
 from deniable_estimator.numbers.scores import ARITY
 from deniable_estimator.numbers.tree import TreeEstimate, combine_trees, estimate_tree
+from deniable_estimator.statistics.intervals import FloatArray
 
 __all__ = [
     "DistributionEstimate",

@@ -21,7 +21,7 @@ from m to P / (2**53 w).
 * *lowest*: the node of any row whose reports are too few for any share of 0 or more: the lower tail
   of a binomial with probability q, times the number of nodes.
 * *low*: in the finest row, how many nodes are more than a standard error below zero, where nodes
-  that move together count as fewer (as in `deniable_estimator.anomalies`).
+  that move together count as fewer (as in `deniable_estimator.analyses.anomalies`).
 * *rows*: chi-square of the reports in each row beside the shares that devices draw.
 * *agreement*: chi-square of how much the rows differ about the shares of the four nodes of depth 1.
   Devices draw their row whatever their number, so that all rows tell of the same crowd.
@@ -43,10 +43,15 @@ from deniable.mechanisms.level import Level
 from deniable.mechanisms.projective_geometry import points
 from deniable.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow
-from deniable_estimator.intervals import FloatArray
 from deniable_estimator.numbers.mean import window_channel, window_mean
 from deniable_estimator.numbers.scores import ARITY, ownership, row_shares
-from deniable_estimator.tails import binomial_tail, chi_square_tail, normal_tails, poisson_tail
+from deniable_estimator.statistics.intervals import FloatArray
+from deniable_estimator.statistics.tails import (
+    binomial_tail,
+    chi_square_tail,
+    normal_tails,
+    poisson_tail,
+)
 
 __all__ = ["LEAST_REPORTS", "Found", "tree_figures", "window_figures"]
 

@@ -13,7 +13,7 @@ bounds the variance of the numbers themselves::
     Var(x) <= V - V0, Var(x) <= 1 - mean**2
 
 If the same devices reported `repeats` times, (repeats - 1) Var(x) / n is added, at the smaller of
-the two bounds, each two standard errors up (`deniable_estimator.participation`).
+the two bounds, each two standard errors up (`deniable_estimator.statistics.participation`).
 
 From a tree, the mean is that of the middles of the cells, where every number of a cell counts as
 its middle, and what is clamped counts as `low` or `high`; `rounding` says by how much that can
@@ -35,9 +35,9 @@ from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.number_range import TOP
 from deniable.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow
-from deniable_estimator.intervals import FloatArray
 from deniable_estimator.numbers.scores import MEAN_SHARE, scores
 from deniable_estimator.numbers.tree import LEAST_ROW, TreeEstimate, estimate_tree
+from deniable_estimator.statistics.intervals import FloatArray
 
 __all__ = [
     "EVEN_SPREAD",
@@ -231,7 +231,7 @@ def combine_means(
         planned: n times the variance of the noise of each scheme (`deniable_estimator.numbers.
             planning`); the weights are the reports over it, which do not depend on the numbers.
         extra: what is added to `shared`, because the same devices used several schemes
-            (`deniable_estimator.participation.together`).
+            (`deniable_estimator.statistics.participation.together`).
     """
     known = [
         (each, each.reports / (noise + EVEN_SPREAD))

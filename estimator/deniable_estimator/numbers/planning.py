@@ -27,7 +27,6 @@ import numpy as np
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.sliding_window import SlidingWindow
 from deniable.number_forecast import mean_variance
-from deniable_estimator.intervals import FloatArray
 from deniable_estimator.numbers.mean import (
     EVEN_SPREAD,
     cell_points,
@@ -35,6 +34,7 @@ from deniable_estimator.numbers.mean import (
     tree_share_of_both,
 )
 from deniable_estimator.numbers.scores import MEAN_SHARE, scores
+from deniable_estimator.statistics.intervals import FloatArray
 
 __all__ = [
     "QuantileReach",

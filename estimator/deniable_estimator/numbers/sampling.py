@@ -18,9 +18,9 @@ from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.number_range import TOP
 from deniable.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow
-from deniable_estimator.intervals import FloatArray
 from deniable_estimator.numbers.mean import window_channel
 from deniable_estimator.numbers.scores import ARITY, ownership, row_shares
+from deniable_estimator.statistics.intervals import FloatArray
 
 __all__ = [
     "cell_crowd",

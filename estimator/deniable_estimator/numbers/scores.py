@@ -34,7 +34,7 @@ from functools import lru_cache
 import numpy as np
 
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
-from deniable_estimator.intervals import FloatArray
+from deniable_estimator.statistics.intervals import FloatArray
 
 __all__ = ["ARITY", "MEAN_SHARE", "Scores", "ownership", "row_shares", "scores"]
 

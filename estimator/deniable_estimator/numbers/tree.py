@@ -7,11 +7,11 @@ in the population that the devices were drawn from.
 "Below this edge" for all d + 1 edges at once takes m_l K_l multiplications a row: the scores of a
 row are linear between the edges of its nodes, so three averages for each node are enough.
 
-If the same devices reported `repeats` times (`deniable_estimator.participation`), what they keep
-is W at their number, since rows are drawn anew. So (repeats - 1) / n times V1 is added, V1 = the
-variance of W over devices. It is not known, and is taken at the upper end of two standard errors,
-but never above the most that is possible: F (1 - F) at the F nearest to 1/2, or a quarter of the
-square of what W spans.
+If the same devices reported `repeats` times (`deniable_estimator.statistics.participation`), what
+they keep is W at their number, since rows are drawn anew. So (repeats - 1) / n times V1 is added,
+V1 = the variance of W over devices. It is not known, and is taken at the upper end of two standard
+errors, but never above the most that is possible: F (1 - F) at the F nearest to 1/2, or a quarter
+of the square of what W spans.
 
 Estimates under several schemes with the same cells are averaged with one weight each, for all
 questions the same, so that shares still add up. A weight is the reports over the planned variance
@@ -28,8 +28,8 @@ import numpy as np
 
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable_collector.tally import TallyRow
-from deniable_estimator.intervals import FloatArray
 from deniable_estimator.numbers.scores import ARITY, Scores, scores
+from deniable_estimator.statistics.intervals import FloatArray
 
 __all__ = [
     "LEAST_ROW",
@@ -184,7 +184,7 @@ def combine_trees(estimates: Sequence[TreeEstimate], extra: float = 0.0) -> Tree
 
     Args:
         extra: what is added to `shared`, because the same devices used several schemes
-            (`deniable_estimator.participation.together`).
+            (`deniable_estimator.statistics.participation.together`).
 
     Raises:
         ValueError: there is no estimate, or they have different numbers of cells.
