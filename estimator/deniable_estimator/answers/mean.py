@@ -25,8 +25,8 @@ from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.anomalies import Verdict
 from deniable_estimator.analyses.candidates import check_tally
-from deniable_estimator.analyses.numbers.mean import MeanEstimate
-from deniable_estimator.analyses.numbers.planning import MEAN_SPREAD, tree_variances
+from deniable_estimator.analyses.numbers.mean import EVEN_SPREAD, MeanEstimate
+from deniable_estimator.analyses.numbers.planning import tree_variances
 from deniable_estimator.analyses.poisoning import FAKES
 from deniable_estimator.analyses.sliding_window import NumberAnalysis
 from deniable_estimator.answers.base import BASIS_COLUMNS, Answer, Basis, Series
@@ -65,7 +65,7 @@ class MeanInUnits:
     rounding: float
     """By how much the cells of a distribution can move it at most."""
     spread: float
-    """A bound of the variance of the numbers over devices, where it matters."""
+    """A bound of the variance of the numbers over devices."""
     planned: float
     """The variance of one report, as planned before any."""
     gain: float
@@ -84,7 +84,7 @@ class MeanInUnits:
             half**2 * found.variance if found.reports else math.inf,
             half * found.rounding,
             half**2 * found.kept,
-            half**2 * (_planned(mechanism) + MEAN_SPREAD),
+            half**2 * (_planned(mechanism) + EVEN_SPREAD),
             half * attack.gain,
             half * attack.loss,
             mechanism.range.scale == "log",
@@ -144,9 +144,7 @@ class MeanInUnits:
         weight /= weight.sum()
         matrix = overlap(participations)
         same = float(together(participations, weight[:, None], matrix)[0])
-        spread = max(each.spread for each in parts) or max(
-            each.planned / (1 + MEAN_SPREAD) for each in parts
-        )
+        spread = max(each.spread for each in parts)
 
         def total(numbers: Sequence[float], power: int = 1) -> float:
             return float(np.array(numbers) @ weight**power)
