@@ -36,11 +36,10 @@ from deniable_estimator.analyses.poisoning import FAKES
 from deniable_estimator.answers.base import BASIS_COLUMNS, Answer, Basis, Series
 from deniable_estimator.answers.change import Comparison
 from deniable_estimator.answers.files import csv_text
-from deniable_estimator.answers.mean import (
+from deniable_estimator.answers.mean_in_units import MeanInUnits
+from deniable_estimator.answers.numbers import (
     NUMBER_COLUMNS,
-    MeanInUnits,
     basis_of,
-    mean_name,
     number_caveats,
     number_change,
     number_footnotes,
@@ -138,7 +137,7 @@ class Distribution(Answer):
             errors = (highs - lows) / (2 * z)
         errors[~np.isfinite(errors)] = np.nan
         errors[-1] = self.mean.std_error
-        return Series((*names, mean_name(self.mean)), value, errors, lows, highs)
+        return Series((*names, self.mean.name), value, errors, lows, highs)
 
     @property
     def budget(self) -> float:
