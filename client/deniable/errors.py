@@ -62,14 +62,13 @@ class RegistryError(DeniableError):
 class ValueListError(DeniableError):
     """A file of values has a mistake; `line` (from 1) is where, if it is at one line.
 
-    `code` says for programs which mistake it is, with its `arguments`.
+    `code` says which mistake it is, with its `arguments`; "list" if it has no code of its own.
     """
 
-    def __init__(self, source: str, line: int | None, mistake: Told) -> None:
+    def __init__(self, source: str, line: int | None, mistake: str) -> None:
         self.source = source
         self.line = line
-        self.code = mistake.code
-        self.arguments = mistake.arguments
+        self.code, self.arguments = _coded(mistake, "list")
         if line is None:
             told = Told("in_list", "{source} {mistake}", source=source, mistake=mistake)
         else:
@@ -94,13 +93,12 @@ class MetricError(DeniableError):
 class SchemeError(DeniableError):
     """A mechanism cannot be built from these parameters.
 
-    `code` says for programs which limit of a declared parameter is not kept, with its `arguments`;
-    it is "scheme" for every other mistake in a definition.
+    `code` says which limit of a declared parameter is not kept, with its `arguments`; "scheme" if
+    anything else is wrong.
     """
 
     def __init__(self, message: str = "") -> None:
-        self.code = message.code if isinstance(message, Told) else "scheme"
-        self.arguments: Mapping[str, Any] = message.arguments if isinstance(message, Told) else {}
+        self.code, self.arguments = _coded(message, "scheme")
         super().__init__(message)
 
 
@@ -182,3 +180,8 @@ class UndeclaredValueWarning(UserWarning):
     The warning is only given in Python's development mode and by `deniable.testing`: in the logs
     of an app in production it would reveal something about the value.
     """
+
+
+def _coded(message: str, otherwise: str) -> tuple[str, Mapping[str, Any]]:
+    """The code and the arguments of a message, if it has them."""
+    return (message.code, message.arguments) if isinstance(message, Told) else (otherwise, {})

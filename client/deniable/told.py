@@ -36,9 +36,6 @@ class Told(str):
         """The sentence itself, not a copy without its code, so that `str(error)` keeps it."""
         return self
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _told, (self.code, self.template, dict(self.arguments))
-
-
-def _told(code: str, template: str, arguments: Mapping[str, Any]) -> Told:
-    return Told(code, template, **arguments)
+    def __getnewargs_ex__(self) -> tuple[tuple[str, str], dict[str, Any]]:
+        """For copies, and for the way to another process."""
+        return (self.code, self.template), dict(self.arguments)

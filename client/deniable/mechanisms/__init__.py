@@ -95,6 +95,7 @@ __all__ = [
     "Span",
     "SubsetSelection",
     "UnaryEncoding",
+    "all_names",
     "design",
     "design_memoized",
     "design_string",
@@ -163,6 +164,11 @@ _CLASSES: dict[str, type[Mechanism[Any]]] = {
         HierarchicalHistogram,
     )
 }
+
+
+def all_names() -> tuple[str, ...]:
+    """The names of the mechanisms that schemes can have."""
+    return tuple(_CLASSES)
 
 
 def names(*, closed: bool, memoize: bool) -> tuple[str, ...]:
