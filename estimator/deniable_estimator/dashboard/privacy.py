@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from deniable import Metric
-from deniable_estimator.dashboard.below import told_mechanism
+from deniable_estimator.dashboard.words import mechanism_words
 from deniable_estimator.privacy import Bound, guarantee, learned_by
 from deniable_estimator.privacy.words import chance, factor, pace, rounded_up
 
@@ -119,7 +119,7 @@ def _after(before: int, bound: Bound) -> str:
 def _exact(metric: Metric) -> Exact:
     mechanism = metric.scheme.oracle
     return Exact(
-        mechanism=told_mechanism(mechanism.name),
+        mechanism=mechanism_words(mechanism.name),
         odds=str(mechanism.odds),
         epsilon=repr(mechanism.epsilon),
         p=str(mechanism.p),
