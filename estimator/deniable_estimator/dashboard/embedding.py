@@ -18,7 +18,7 @@ from flask import Blueprint, Flask, Response, current_app, render_template, requ
 from flask.typing import ResponseReturnValue
 from itsdangerous import Signer
 
-from deniable import DeniableError, Metric, ValueListError
+from deniable import DeniableError, Metric
 from deniable_estimator.dashboard.alarms import alarm_of, left_out
 from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.kinds import kind_of
@@ -108,8 +108,6 @@ def embedded(name: str) -> ResponseReturnValue:
     try:
         view = read_view(arguments, metric, source.clock())
         estimate = source.estimate(metric, view.days, source.candidates(metric))
-    except ValueListError as error:
-        return _refusal(str(error), 400)
     except (StillDecoding, TooManyDecodes) as error:
         busy = _refusal(str(error), 503)
         busy.headers["Retry-After"] = busy.headers["Refresh"] = str(error.retry_after)

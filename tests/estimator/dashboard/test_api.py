@@ -278,6 +278,7 @@ def test_the_form_is_negotiated(program: FlaskClient) -> None:
         ("/metrics/browser/estimate?level=2", 400, "invalid-parameter", "level"),
         ("/metrics/browser/estimate?level=nan", 400, "invalid-parameter", "level"),
         ("/metrics/browser/estimate?levle=0.9", 400, "invalid-parameter", "levle"),
+        ("/metrics/browser/estimate?$.Object=1", 400, "invalid-parameter", "`$.Object`"),
         ("/metrics/browser/estimate?limit=0", 400, "invalid-parameter", "limit"),
         ("/metrics/browser/estimate?level=0.9&level=0.8", 400, "invalid-parameter", "level"),
         ("/metrics/browser/estimate?value=opera", 400, "unknown-value", "does not list"),

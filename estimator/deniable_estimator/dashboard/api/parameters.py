@@ -123,20 +123,23 @@ def read_parameters(kind: type[_T], arguments: MultiDict[str, str]) -> _T:
     Raises:
         ApiProblem: one is missing, unknown, given twice or out of bounds; the message names it.
     """
-    known = msgspec.structs.fields(kind)
-    lists = {each.encode_name for each in known if each.default_factory is list}
-    given: dict[str, object] = {}
+    known = {each.encode_name: each for each in msgspec.structs.fields(kind)}
+    found: dict[str, object] = {}
     for name, texts in arguments.lists():
-        if name in lists:
-            given[name] = texts
-        elif len(texts) > 1:
+        if name not in known:
+            raise _mistake(f"The request contains unknown field `{name}`")
+        several = known[name].default_factory is list
+        if not several and len(texts) > 1:
             raise _mistake(f"{name} is given {len(texts)} times: give it once")
-        else:
-            given[name] = texts[0]
-    try:
-        return msgspec.convert(given, kind, strict=False)
-    except msgspec.ValidationError as error:
-        raise _mistake(str(error).replace("`$.", "`").replace("Object ", "The request ")) from None
+        try:
+            value = msgspec.convert(texts if several else texts[0], known[name].type, strict=False)
+        except msgspec.ValidationError as error:
+            raise _mistake(f"{error} - at `{name}`") from None
+        found[known[name].name] = value
+    for name, each in known.items():
+        if each.required and each.name not in found:
+            raise _mistake(f"The request missing required field `{name}`")
+    return kind(**found)
 
 
 def _mistake(detail: str) -> ApiProblem:
