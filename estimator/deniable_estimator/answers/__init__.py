@@ -51,7 +51,15 @@ def answer_of(
     """
     kind = type(analysis_of(scheme.mechanism))
     make = next(MAKERS[each] for each in kind.__mro__ if each in MAKERS)
-    return make(tally, scheme, candidates, level=level, adjust=adjust, participation=participation)
+    return make(
+        tally,
+        scheme,
+        candidates,
+        level=level,
+        adjust=adjust,
+        participation=participation,
+        unit=unit,
+    )
 
 
 def combine(answers: Sequence[Answer]) -> Answer:
@@ -60,6 +68,9 @@ def combine(answers: Sequence[Answer]) -> Answer:
     Raises:
         EstimateError: there are none, or they answer different questions.
     """
+    if len({type(each) for each in answers}) > 1:
+        # The metric was asked another question once: no obstacle in days without answers to it.
+        answers = [each for each in answers if each.n] or answers[:1]
     kinds = {(type(each), each.metric, each.level) for each in answers}
     if len(kinds) != 1:
         raise EstimateError(message("only answers of one metric, kind and level can be combined"))

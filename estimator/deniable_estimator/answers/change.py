@@ -71,11 +71,7 @@ class Comparison:
         """What to bear in mind about it."""
         if _weekdays(self.before) == _weekdays(self.after):
             return ()
-        return (
-            message(
-                "the two periods do not hold the same weekdays, which alone can change a share"
-            ),
-        )
+        return (message(self.after.unit.weekdays),)
 
     def ends(self, place: int) -> tuple[str, str]:
         """The ends of one interval in the unit of the answers, with their signs."""

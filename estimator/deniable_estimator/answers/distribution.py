@@ -45,10 +45,12 @@ from deniable_estimator.answers.mean import (
     number_caveats,
     number_change,
     number_footnotes,
+    range_dict,
     series_rows,
     vars_of,
 )
 from deniable_estimator.answers.units import NumberUnit
+from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message, sentence
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.participation import Participation, overlap, together
@@ -87,6 +89,8 @@ class CellShares(NamedTuple):
     """Possible shares, none below 0 and with a sum of 1: points to draw, without intervals."""
     below: FloatArray
     """The unbiased share below the end of each cell but the last, shape (d - 1,)."""
+    curve: FloatArray
+    """The same made monotone, to draw."""
     std_error: FloatArray
     low: FloatArray
     high: FloatArray
@@ -115,7 +119,7 @@ class Distribution(Answer):
 
     @property
     def unit(self) -> NumberUnit:
-        return NumberUnit(self.name)
+        return NumberUnit(self.name, self.mean.log)
 
     @property
     def leading(self) -> str:
@@ -160,7 +164,22 @@ class Distribution(Answer):
 
     def share_below(self, limit: float) -> RangeShare:
         """The share of numbers below a limit in the unit. Inside of a cell, numbers count as evenly
-        spread; the interval holds wherever they are."""
+        spread; the interval holds wherever they are.
+
+        Raises:
+            EstimateError: the limit is outside of the range, of whose numbers nothing is known.
+        """
+        if not self.range.start <= limit <= self.range.end:
+            raise EstimateError(
+                message(
+                    "a limit must lie in the range of the metric, {low} to {high}: how numbers "
+                    "are spread outside of it is not known",
+                    low=self.range.low,
+                    high=self.range.high,
+                )
+            )
+        if self.range.integer:
+            limit = math.ceil(limit)
         return self.found.share(None, self.range.position(limit))
 
     def reach(self, p: float) -> tuple[float, float]:
@@ -188,6 +207,7 @@ class Distribution(Answer):
             np.concatenate([ends, [np.inf]]),
             np.add.reduceat(shares, groups),
             self.found.cdf[kept],
+            self.found.curve[kept],
             np.sqrt(self.found.variance[kept]),
             low[kept],
             high[kept],
@@ -239,12 +259,7 @@ class Distribution(Answer):
         columns = (found.ends[:-1], found.below, found.std_error, found.low, found.high)
         return {
             "unit": self.name,
-            "range": {
-                "low": self.range.start,
-                "high": float(self.range.high),
-                "scale": self.range.scale,
-                "integer": self.range.integer,
-            },
+            "range": range_dict(self.range),
             "series": series_rows(self.series),
             "below": _share(self.below, self.n),
             "above": _share(self.above, self.n),

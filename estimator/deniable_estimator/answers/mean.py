@@ -171,6 +171,8 @@ class Mean(Answer):
 
     name: str | None = None
     """The unit of the numbers."""
+    range: NumberRange
+    """Where the numbers lie; of several schemes, that of the first with reports."""
     found: MeanInUnits
 
     @property
@@ -179,7 +181,7 @@ class Mean(Answer):
 
     @property
     def unit(self) -> NumberUnit:
-        return NumberUnit(self.name)
+        return NumberUnit(self.name, self.found.log)
 
     @property
     def leading(self) -> str:
@@ -216,9 +218,13 @@ class Mean(Answer):
         return number_change(before, self, together=together)
 
     def numbers(self) -> dict[str, Any]:
-        """`unit`, and `series`: one object with `series`, `estimate`, `std_error`, `low` and
-        `high`."""
-        return {"unit": self.name, "series": series_rows(self.series)}
+        """`unit`, `range` (`low`, `high`, `scale`, `integer`), and `series`: one object with
+        `series`, `estimate`, `std_error`, `low` and `high`."""
+        return {
+            "unit": self.name,
+            "range": range_dict(self.range),
+            "series": series_rows(self.series),
+        }
 
     def to_csv(self) -> str:
         rows = (tuple(each.values()) for each in series_rows(self.series))
@@ -252,6 +258,7 @@ def estimate_mean(
         level=level,
         verdict=Verdict.of(analysis.figures(tally)),
         name=unit,
+        range=analysis.mechanism.range,
         found=found,
     )
     return replace(answer, warnings=number_caveats(answer))
@@ -291,6 +298,16 @@ def basis_of(
 def mean_name(found: MeanInUnits) -> str:
     """What the series of a mean is called."""
     return "geometric mean" if found.log else "mean"
+
+
+def range_dict(numbers: NumberRange) -> dict[str, Any]:
+    """The range as JSON has it."""
+    return {
+        "low": numbers.start,
+        "high": float(numbers.high),
+        "scale": numbers.scale,
+        "integer": numbers.integer,
+    }
 
 
 def series_rows(series: Series) -> list[dict[str, Any]]:

@@ -145,6 +145,8 @@ def create_app(
         days=words.days_of,
         kind=words.kind,
         type=words.type_name,
+        ask=words.asked_for,
+        example=words.example,
         too_short=words.too_short,
         period=words.period,
         window=words.window,

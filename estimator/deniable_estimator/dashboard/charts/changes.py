@@ -74,7 +74,7 @@ def _draw(
     bars = [
         scale.bar(
             row,
-            comparison.values[place],
+            unit.label(comparison.values[place]),
             (
                 float(comparison.difference[place]),
                 float(comparison.low[place]),
@@ -125,7 +125,7 @@ def change_lines(comparison: Comparison, limit: int) -> list[ChangeLine]:
         unit, spread = comparison.after.unit, half_width(difference, low, high)
         lines.append(
             ChangeLine(
-                value=comparison.values[place],
+                value=unit.label(comparison.values[place]),
                 before=short(unit, float(comparison.old[place]), spread),
                 after=short(unit, float(comparison.new[place]), spread),
                 difference=unit.signed(difference, spread),
@@ -145,7 +145,11 @@ def change_headline(comparison: Comparison) -> str:
     if comparison.values == ("true", "false"):
         return message("Yes is {change}.", change=comparison.describe(0))
     told = joined(
-        message("{value} is {change}", value=comparison.values[at], change=comparison.describe(at))
+        message(
+            "{value} is {change}",
+            value=comparison.after.unit.label(comparison.values[at]),
+            change=comparison.describe(at),
+        )
         for at in changed[:_NAMED]
     )
     rest = len(changed) - _NAMED
