@@ -14,6 +14,8 @@ _MINUS = "\N{MINUS SIGN}"
 _OPEN = (message("no lower limit"), message("no upper limit"))
 """How the end of an interval without a limit is written."""
 
+_NOTHING = message("unknown")
+
 _SERIES = {"mean": message("mean"), "geometric mean": message("geometric mean")}
 """The series that have a name in words."""
 
@@ -82,6 +84,8 @@ class Unit(ABC):
 
     def interval(self, low: float, high: float, spread: float) -> str:
         """An interval with its unit, as pages write it."""
+        if not (math.isfinite(low) or math.isfinite(high)):
+            return _NOTHING
         return message(
             "{low} to {high}", low=self.short(low, spread), high=self.short(high, spread)
         )
@@ -197,14 +201,17 @@ class NumberUnit(Unit):
         return _SERIES.get(name, name)
 
     def text(self, number: float, spread: float) -> str:
-        """Down to a tenth of the interval's half width, with at least two digits."""
+        """Down to a tenth of the interval's half width, with at least two digits; whole numbers
+        among whole ends without decimals."""
         if not math.isfinite(number):
-            return "unknown" if math.isnan(number) else _OPEN[number > 0]
+            return _NOTHING if math.isnan(number) else _OPEN[number > 0]
         size = abs(number)
         step = spread if 0 < spread < math.inf else size
         decimals = 2 - math.floor(math.log10(step)) - 1 if step > 0 else 0
         if size > 0:
             decimals = max(decimals, 1 - math.floor(math.log10(size)))
+        if number.is_integer() and (2 * spread).is_integer():
+            decimals = min(decimals, 0)
         text = f"{round(number, decimals):,.{max(0, min(decimals, 12))}f}"
         return (text.lstrip("-") if not text.strip("-0.,") else text).replace("-", _MINUS)
 
@@ -214,9 +221,11 @@ class NumberUnit(Unit):
 
     def interval(self, low: float, high: float, spread: float) -> str:
         """With the unit once, where both ends are numbers."""
-        bare = math.isfinite(low) and math.isfinite(high)
-        start = self.text(low, spread) if bare else self.short(low, spread)
-        return message("{low} to {high}", low=start, high=self.short(high, spread))
+        if not (math.isfinite(low) and math.isfinite(high)):
+            return super().interval(low, high, spread)
+        return message(
+            "{low} to {high}", low=self.text(low, spread), high=self.short(high, spread)
+        )
 
     def exact(self, number: float) -> str:
         """A number that somebody wrote, with its unit."""

@@ -147,6 +147,7 @@ def create_app(
         type=words.type_name,
         ask=words.asked_for,
         example=words.example,
+        range=words.range_of,
         too_short=words.too_short,
         period=words.period,
         window=words.window,

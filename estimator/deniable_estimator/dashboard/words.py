@@ -12,7 +12,7 @@ from deniable import Metric, windows
 from deniable.mechanisms.number_range import TOP
 from deniable.types.number import Number
 from deniable_estimator.answers.shares import Shares
-from deniable_estimator.answers.units import Unit, half_width, points
+from deniable_estimator.answers.units import NumberUnit, Unit, half_width, points
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.messages import Dated, Message, counted, listed, message, sentence
 
@@ -39,6 +39,7 @@ __all__ = [
     "p_value",
     "percent",
     "period",
+    "range_of",
     "series_text",
     "since",
     "too_short",
@@ -175,6 +176,16 @@ def example(metric: Metric) -> str:
         middle = metric.type.range.value(TOP / 2)
         return str(round(middle)) if metric.type.range.integer else f"{middle:.2g}"
     return json.dumps((metric.values or ("...",))[0])
+
+
+def range_of(kind: Number) -> str:
+    """The range of a number with its unit."""
+    numbers, unit = kind.range, NumberUnit(kind.unit)
+    return message(
+        "{low} to {high}",
+        low=NumberUnit().exact(numbers.start),
+        high=unit.exact(float(numbers.high)),
+    )
 
 
 def too_short(name: str) -> str:

@@ -67,12 +67,20 @@ class NumberAxis(NamedTuple):
     start: float = 0.0
     """Where `low` and `high` are, in percent."""
     end: float = 100.0
+    shift: float = 0.0
+    """Where a number is marked: a whole number owns the stretch up to the next one, and is marked
+    in the middle of it."""
 
     @classmethod
     def of(cls, numbers: NumberRange) -> NumberAxis:
         """That of a distribution, between the strips for what lies outside."""
         inner = _STRIP + _GAP
-        return cls(numbers.start, numbers.end, numbers.scale == "log", inner, 100 - inner)
+        shift = 0.5 if numbers.integer else 0.0
+        return cls(numbers.start, numbers.end, numbers.scale == "log", inner, 100 - inner, shift)
+
+    def at(self, number: float) -> float:
+        """Where a number is marked."""
+        return self.across(number + self.shift)
 
     def across(self, number: float) -> float:
         """Where a number lies; outside of the range it is in the middle of a strip."""
@@ -88,7 +96,7 @@ class NumberAxis(NamedTuple):
 
     def ticks(self) -> tuple[Tick, ...]:
         """Round numbers, as many as a phone has room for."""
-        found = [(number, self.across(number)) for number in self._levels()]
+        found = [(number, self.at(number)) for number in self._levels()]
         kept = [(number, at) for number, at in found if _ROOM <= at <= 100 - _ROOM]
         step = self._step()
         return tuple(
@@ -281,7 +289,7 @@ def curve_chart(
         levels=tuple(Tick((1 - part / 4) * height, f"{part * 25}%") for part in range(5)),
         ticks=axis.ticks(),
         outside=_outside(answer.range),
-        limit=None if limit is None else axis.across(limit),
+        limit=None if limit is None else axis.across(math.ceil(limit) if axis.shift else limit),
     )
 
 
@@ -294,7 +302,7 @@ def scale_chart(answer: Mean, *, name: str) -> ScaleChart:
         for each in (*series.value, *series.low, *series.high)
         if math.isfinite(each) and (each > 0 or not log)
     ]
-    axis = NumberAxis(min(numbers.start, *ends), max(numbers.end, *ends), log)
+    axis = NumberAxis(min(numbers.start, *ends), max(float(numbers.high), *ends), log)
     unit = answer.unit
     mark = _marks(series, unit, axis)[0]
     return ScaleChart(
@@ -302,13 +310,17 @@ def scale_chart(answer: Mean, *, name: str) -> ScaleChart:
         title=message("{metric}: the mean on its scale", metric=answer.metric),
         description=_described(answer.n, answer.level, (mark,)),
         ticks=axis.ticks(),
-        outside=(_round(axis.low), _round(axis.high)),
+        outside=(_short(axis.low), _short(axis.high)),
         mark=mark,
     )
 
 
-def _round(end: float) -> str:
-    return _BARE.exact(float(f"{end:.4g}"))
+def _short(end: float) -> str:
+    """An end of an axis."""
+    size = abs(end)
+    if size and not 1e-3 <= size < 1e6:
+        return _BARE.tick(end, 1)
+    return _BARE.exact(float(f"{end:.5g}"))
 
 
 def _groups(cells: int, limit: int) -> NDArray[np.intp]:
@@ -339,8 +351,8 @@ class _Digits(NamedTuple):
 def _outside(numbers: NumberRange) -> tuple[str, str]:
     low, high = numbers.start, numbers.end
     return (
-        message("< {number}", number=_BARE.exact(low)),
-        message("≥ {number}", number=_BARE.exact(high)),
+        message("< {number}", number=_short(low)),
+        message("≥ {number}", number=_short(high)),
     )
 
 
@@ -367,9 +379,9 @@ def _marks(series: Series, unit: NumberUnit, axis: NumberAxis) -> tuple[Mark, ..
             Mark(
                 name=unit.label(name),
                 text=text,
-                at=axis.across(number) if told else None,
-                low=0.0 if open_low else axis.across(low),
-                high=100.0 if open_high else axis.across(high),
+                at=axis.at(number) if told else None,
+                low=0.0 if open_low else axis.at(low),
+                high=100.0 if open_high else axis.at(high),
                 open_low=open_low,
                 open_high=open_high,
             )
