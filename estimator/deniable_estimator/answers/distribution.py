@@ -19,6 +19,7 @@ import numpy as np
 from deniable import Scheme
 from deniable.mechanisms.number_range import NumberRange
 from deniable.number_forecast import QUANTILES
+from deniable.types.number import Number
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses.anomalies import Verdict
 from deniable_estimator.analyses.hierarchical_histogram import HierarchicalHistogramAnalysis
@@ -56,7 +57,7 @@ from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.participation import Participation, overlap, together
 from deniable_estimator.statistics.significance import Adjustment
 
-__all__ = ["CellShares", "Distribution", "estimate_distribution"]
+__all__ = ["CellShares", "Distribution", "estimate_distribution", "series_names"]
 
 _EDGE = ("below", "std_error", "low", "high")
 
@@ -182,6 +183,15 @@ class Distribution(Answer):
             limit = math.ceil(limit)
         return self.found.share(None, self.range.position(limit))
 
+    def share_row(self, limit: float) -> dict[str, Any]:
+        """The share below a limit, for JSON: `at`, `share`, `std_error`, `low` and `high`; with the
+        errors of `share_below`."""
+        found = self.share_below(limit)
+        error = math.sqrt(found.variance)
+        numbers = (found.share, error, found.low, found.high) if self.n else (None,) * 4
+        names = ("at", "share", "std_error", "low", "high")
+        return dict(zip(names, (limit, *map(_finite, numbers)), strict=True))
+
     def reach(self, p: float) -> tuple[float, float]:
         """Between which numbers so many fakes could put quantile p; infinite for outside of the
         range."""
@@ -293,6 +303,14 @@ class Distribution(Answer):
     def _in_units(self, quantile: Quantile) -> tuple[float, float, float]:
         point, low, high = quantile.in_units(self.range)
         return point, -math.inf if low is None else low, math.inf if high is None else high
+
+
+def series_names(kind: Number) -> tuple[str, ...]:
+    """What the series of the answer to a metric of this type are called."""
+    last = "geometric mean" if kind.range.scale == "log" else "mean"
+    if "distribution" not in kind.ask:
+        return (last,)
+    return (*(f"p{round(100 * p)}" for p in QUANTILES), last)
 
 
 def estimate_distribution(
