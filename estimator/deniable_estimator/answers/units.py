@@ -223,9 +223,7 @@ class NumberUnit(Unit):
         """With the unit once, where both ends are numbers."""
         if not (math.isfinite(low) and math.isfinite(high)):
             return super().interval(low, high, spread)
-        return message(
-            "{low} to {high}", low=self.text(low, spread), high=self.short(high, spread)
-        )
+        return message("{low} to {high}", low=self.text(low, spread), high=self.short(high, spread))
 
     def exact(self, number: float) -> str:
         """A number that somebody wrote, with its unit."""
@@ -234,7 +232,7 @@ class NumberUnit(Unit):
 
     def tick(self, level: float, step: float) -> str:
         """Long numbers are written as powers of ten."""
-        if level and not 1e-3 <= abs(level) < 1e6:
+        if level and not 1e-3 <= abs(level) < 1e5:
             digits, power = f"{level:.1e}".split("e")
             text = f"{digits.removesuffix('.0')}e{int(power)}"
         else:

@@ -222,7 +222,7 @@ def asked_view(name: str, *more: str) -> tuple[DataSource, Metric, View]:
         RangeError: the request asks for what there is not.
     """
     source, metric = current_source(), declared_metric(name)
-    names = NAMES
+    names: tuple[str, ...] = NAMES
     if isinstance(metric.type, Number):
         names = (*OF_NUMBERS, "limit") if "distribution" in metric.type.ask else OF_NUMBERS
     check_names(request.args, (*names, *more))

@@ -2,8 +2,8 @@
 
 Each window has the figures of its own tally (`deniable_estimator.analyses.anomalies`), and two that
 compare it with up to 28 windows before it: *jump*, the share of the value that moved furthest
-(*shift*, if it is another number), and *reports*, whether there are more of them. With m windows before, mean y, variance s**2, and a new
-one x ::
+(*shift*, if it is another number), and *reports*, whether there are more of them. With m windows
+before, mean y, variance s**2, and a new one x ::
 
     t = (x - y) / sqrt(V + V/m + D),  V = max(s**2, noise of those before)
 

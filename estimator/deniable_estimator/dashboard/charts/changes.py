@@ -130,7 +130,9 @@ def _together(comparison: Comparison, shown: list[int]) -> tuple[Scale, tuple[Ti
     step = nice_step((top - bottom) / _STEPS)
     ticks = range(math.ceil(bottom / step), math.floor(top / step) + 1)
     scale = Scale(bottom, top)
-    return scale, tuple(Tick(scale.across(tick * step), signed(tick * step, step)) for tick in ticks)
+    return scale, tuple(
+        Tick(scale.across(tick * step), signed(tick * step, step)) for tick in ticks
+    )
 
 
 def _alone(comparison: Comparison, place: int) -> Scale:

@@ -1,8 +1,8 @@
-"""The geometry of numbers: a histogram, the curve of shares below each number, and a scale.
+"""The geometry of a distribution: a histogram, and the curve of shares below each number.
 
-Across, positions are in percent of the plot, on the scale of the metric's range. At both ends of a
-distribution there is a strip for what lies outside of the range, however far away that is. Lines
-and bands are in thousandths across and stretched; down, all is in pixels.
+Across, positions are in percent of the plot, on the scale of the metric's range. At both ends there
+is a strip for what lies outside of the range, however far away that is. Lines and bands are in
+thousandths across and stretched; down, all is in pixels.
 
 A bar is as high as the share of its cells, divided by how wide it is beside the others: where
 whole numbers or the end of the range make bars of different widths, areas stay comparable.
@@ -12,114 +12,39 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable.mechanisms.number_range import NumberRange
-from deniable_estimator.answers.base import Series
 from deniable_estimator.answers.distribution import Distribution
-from deniable_estimator.answers.mean import Mean
-from deniable_estimator.answers.units import SHARES, NumberUnit
+from deniable_estimator.answers.units import SHARES
 from deniable_estimator.dashboard.charts import Tick, nice_step
-from deniable_estimator.dashboard.words import SeriesText, percent, series_text
-from deniable_estimator.messages import joined, message, sentence
+from deniable_estimator.dashboard.charts.number_scale import (
+    STRIP,
+    Mark,
+    NumberAxis,
+    described,
+    end_text,
+    marks_of,
+)
+from deniable_estimator.dashboard.words import percent
+from deniable_estimator.messages import message, sentence
 from deniable_estimator.statistics.intervals import FloatArray
 
-__all__ = [
-    "Column",
-    "Curve",
-    "Histogram",
-    "Mark",
-    "NumberAxis",
-    "ScaleChart",
-    "curve_chart",
-    "histogram_chart",
-    "scale_chart",
-]
+__all__ = ["MOST_BARS", "Column", "Curve", "Histogram", "curve_chart", "histogram_chart"]
 
 MOST_BARS = 64
 """At most so many bars: on a phone each is then four pixels wide."""
 
-_STRIP = 6.0
-"""How wide the strip for what lies outside of the range is, in percent."""
-_GAP = 1.5
-_TICKS = 5
 _LEVELS = 3
-_ROOM = 17.0
-"""No tick stands closer to an end of the plot than this: what lies outside is told there."""
-
-_BARE = NumberUnit()
+"""About so many gridlines."""
+_POINTS = 256
+"""The curve is drawn through so many edges at most."""
 
 _CELL = sentence("{low} to {high}: {share}")
 _BELOW = sentence("below {low}: {share}")
 _ABOVE = sentence("{high} or above: {share}")
-_TOLD = sentence("{name}: {estimate}, {low} to {high}")
-
-
-class NumberAxis(NamedTuple):
-    """Where numbers lie across a plot."""
-
-    low: float
-    high: float
-    log: bool
-    start: float = 0.0
-    """Where `low` and `high` are, in percent."""
-    end: float = 100.0
-    shift: float = 0.0
-    """Where a number is marked: a whole number owns the stretch up to the next one, and is marked
-    in the middle of it."""
-
-    @classmethod
-    def of(cls, numbers: NumberRange) -> NumberAxis:
-        """That of a distribution, between the strips for what lies outside."""
-        inner = _STRIP + _GAP
-        shift = 0.5 if numbers.integer else 0.0
-        return cls(numbers.start, numbers.end, numbers.scale == "log", inner, 100 - inner, shift)
-
-    def at(self, number: float) -> float:
-        """Where a number is marked."""
-        return self.across(number + self.shift)
-
-    def across(self, number: float) -> float:
-        """Where a number lies; outside of the range it is in the middle of a strip."""
-        if number < self.low:
-            return round(self.start / 2, 2)
-        if number > self.high:
-            return round((100 + self.end) / 2, 2)
-        if self.log:
-            part = math.log(number / self.low) / math.log(self.high / self.low)
-        else:
-            part = (number - self.low) / (self.high - self.low)
-        return round(self.start + part * (self.end - self.start), 2)
-
-    def ticks(self) -> tuple[Tick, ...]:
-        """Round numbers, as many as a phone has room for."""
-        found = [(number, self.at(number)) for number in self._levels()]
-        kept = [(number, at) for number, at in found if _ROOM <= at <= 100 - _ROOM]
-        step = self._step()
-        return tuple(
-            Tick(at, _BARE.tick(number, number if self.log else step)) for number, at in kept
-        )
-
-    def _step(self) -> float:
-        return nice_step((self.high - self.low) / _TICKS)
-
-    def _levels(self) -> list[float]:
-        if not self.log:
-            step = self._step()
-            first = math.ceil(self.low / step - 1e-9)
-            last = math.floor(self.high / step + 1e-9)
-            return [each * step for each in range(first, last + 1)]
-        low, high = math.log10(self.low), math.log10(self.high)
-        if high - low < _LEVELS:
-            decades = range(math.floor(low), math.ceil(high) + 1)
-            levels = [factor * 10.0**each for each in decades for factor in (1, 2, 5)]
-        else:
-            every = math.ceil((high - low) / (_TICKS + 1))
-            levels = [10.0**each for each in range(math.ceil(low), math.floor(high) + 1, every)]
-        return [each for each in levels if self.low <= each <= self.high]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,26 +58,6 @@ class Column:
     """It stands for what lies outside of the range."""
     text: str
     """Its tooltip."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A number with its interval, in percent across."""
-
-    name: str
-    text: SeriesText
-    at: float | None
-    """None where it is not known."""
-    low: float
-    high: float
-    open_low: bool
-    """The interval has no limit on this side."""
-    open_high: bool
-
-    @property
-    def known(self) -> bool:
-        """Whether the interval has any limit."""
-        return not (self.open_low and self.open_high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,19 +95,6 @@ class Curve:
     """Where the limit that was asked for lies, in percent."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScaleChart:
-    """A mean on the scale of its range."""
-
-    name: str
-    title: str
-    description: str
-    ticks: tuple[Tick, ...]
-    outside: tuple[str, str]
-    """The ends of the scale."""
-    mark: Mark
-
-
 def histogram_chart(
     answer: Distribution, *, height: int, name: str, limit: int = MOST_BARS
 ) -> Histogram:
@@ -217,7 +109,6 @@ def histogram_chart(
     widths = np.diff(at)
     drawn = shares * np.median(widths) / widths
     top, step = _top(float(max(drawn.max(), cells.shares[0], cells.shares[-1])))
-    spread = _digits(axis)
 
     def column(
         start: float, width: float, share: float, text: str, *, outside: bool = False
@@ -226,7 +117,7 @@ def histogram_chart(
         return Column(round(start, 2), round(width, 2), high, outside, text)
 
     below, above = float(cells.shares[0]), float(cells.shares[-1])
-    columns = [column(0, _STRIP, below, _strip_text(answer, below, low=True), outside=True)]
+    columns = [column(0, STRIP, below, _strip_text(answer, below, low=True), outside=True)]
     columns += [
         column(
             left,
@@ -234,8 +125,8 @@ def histogram_chart(
             share,
             message(
                 _CELL,
-                low=unit.short(start, spread(start)),
-                high=unit.short(end, spread(end)),
+                low=unit.short(start, _digits(answer.range, start)),
+                high=unit.short(end, _digits(answer.range, end)),
                 share=percent(real, 0.01),
             ),
         )
@@ -244,14 +135,13 @@ def histogram_chart(
         )
     ]
     columns.append(
-        column(100 - _STRIP, _STRIP, above, _strip_text(answer, above, low=False), outside=True)
+        column(100 - STRIP, STRIP, above, _strip_text(answer, above, low=False), outside=True)
     )
-    series = answer.series
-    marks = _marks(series, unit, axis)
+    marks = marks_of(answer, axis)
     return Histogram(
         name=name,
         title=message("{metric}: how the numbers are distributed", metric=answer.metric),
-        description=_describe(answer, marks),
+        description=described(answer, marks),
         height=height,
         columns=tuple(columns),
         levels=tuple(
@@ -269,7 +159,7 @@ def curve_chart(
 ) -> Curve:
     """The curve of a distribution, its band, and a limit that is asked for."""
     axis, cells = NumberAxis.of(answer.range), answer.cells
-    every = max(1, math.ceil(len(cells.curve) / 256))
+    every = max(1, math.ceil(len(cells.curve) / _POINTS))
     kept = np.unique(np.append(np.arange(0, len(cells.curve), every), len(cells.curve) - 1))
     across = [axis.across(each) for each in cells.ends[:-1][kept].tolist()]
 
@@ -282,7 +172,7 @@ def curve_chart(
     return Curve(
         name=name,
         title=message("{metric}: the share of devices below each number", metric=answer.metric),
-        description=_describe(answer, _marks(answer.series, answer.unit, axis)),
+        description=described(answer, marks_of(answer, axis)),
         height=height,
         line=_path(points(cells.curve)),
         band=_path(high + low[::-1]) + "Z",
@@ -291,36 +181,6 @@ def curve_chart(
         outside=_outside(answer.range),
         limit=None if limit is None else axis.across(math.ceil(limit) if axis.shift else limit),
     )
-
-
-def scale_chart(answer: Mean, *, name: str) -> ScaleChart:
-    """A mean with its interval, on a scale that holds both and the range."""
-    numbers, series = answer.range, answer.series
-    log = numbers.scale == "log"
-    ends = [
-        float(each)
-        for each in (*series.value, *series.low, *series.high)
-        if math.isfinite(each) and (each > 0 or not log)
-    ]
-    axis = NumberAxis(min(numbers.start, *ends), max(float(numbers.high), *ends), log)
-    unit = answer.unit
-    mark = _marks(series, unit, axis)[0]
-    return ScaleChart(
-        name=name,
-        title=message("{metric}: the mean on its scale", metric=answer.metric),
-        description=_described(answer.n, answer.level, (mark,)),
-        ticks=axis.ticks(),
-        outside=(_short(axis.low), _short(axis.high)),
-        mark=mark,
-    )
-
-
-def _short(end: float) -> str:
-    """An end of an axis."""
-    size = abs(end)
-    if size and not 1e-3 <= size < 1e6:
-        return _BARE.tick(end, 1)
-    return _BARE.exact(float(f"{end:.5g}"))
 
 
 def _groups(cells: int, limit: int) -> NDArray[np.intp]:
@@ -334,25 +194,18 @@ def _top(highest: float) -> tuple[float, float]:
     return step * math.ceil(highest / step - 1e-9) or step, step
 
 
-def _digits(axis: NumberAxis) -> _Digits:
-    return _Digits((axis.high - axis.low) / 50, axis.log)
-
-
-class _Digits(NamedTuple):
-    """How exactly the edge of a bar is written."""
-
-    step: float
-    log: bool
-
-    def __call__(self, number: float) -> float:
-        return abs(number) / 10 if self.log else self.step
+def _digits(numbers: NumberRange, number: float) -> float:
+    """How exactly the edge of a bar is written: the `spread` of `Unit.short`."""
+    if numbers.scale == "log":
+        return abs(number) / 10
+    return (numbers.end - numbers.start) / 50
 
 
 def _outside(numbers: NumberRange) -> tuple[str, str]:
     low, high = numbers.start, numbers.end
     return (
-        message("< {number}", number=_short(low)),
-        message("≥ {number}", number=_short(high)),
+        message("< {number}", number=end_text(low)),
+        message("≥ {number}", number=end_text(high)),
     )
 
 
@@ -366,49 +219,5 @@ def _strip_text(answer: Distribution, share: float, *, low: bool) -> str:
     return message(_ABOVE, high=number, share=told)
 
 
-def _marks(series: Series, unit: NumberUnit, axis: NumberAxis) -> tuple[Mark, ...]:
-    marks = []
-    for place, name in enumerate(series.names):
-        number, low, high = (
-            float(column[place]) for column in (series.value, series.low, series.high)
-        )
-        text = series_text(unit, number, low, high, float(series.std_error[place]))
-        open_low, open_high = not math.isfinite(low), not math.isfinite(high)
-        told = math.isfinite(number) and not open_high and not open_low
-        marks.append(
-            Mark(
-                name=unit.label(name),
-                text=text,
-                at=axis.at(number) if told else None,
-                low=0.0 if open_low else axis.at(low),
-                high=100.0 if open_high else axis.at(high),
-                open_low=open_low,
-                open_high=open_high,
-            )
-        )
-    return tuple(marks)
-
-
 def _path(corners: list[tuple[float, float]]) -> str:
     return "M" + "L".join(f"{x * 10:.1f} {y:.1f}" for x, y in corners)
-
-
-def _describe(answer: Distribution, marks: tuple[Mark, ...]) -> str:
-    return _described(answer.n, answer.level, marks)
-
-
-def _described(n: int, level: float, marks: tuple[Mark, ...]) -> str:
-    """A description of the picture for screen readers."""
-    told = (
-        message(
-            _TOLD,
-            name=mark.name,
-            estimate=mark.text.estimate,
-            low=mark.text.low,
-            high=mark.text.high,
-        )
-        for mark in marks
-    )
-    return message(
-        "From {n:,} reports, with {level:.0%} intervals: {told}.", n=n, level=level, told=joined(told)
-    )

@@ -11,7 +11,12 @@ from deniable_estimator.analyses.numbers.distribution import RangeShare
 from deniable_estimator.analyses.poisoning import FAKES
 from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.units import SHARES
-from deniable_estimator.dashboard.charts.histogram import Histogram, curve_chart, histogram_chart
+from deniable_estimator.dashboard.charts.histogram import (
+    MOST_BARS,
+    Histogram,
+    curve_chart,
+    histogram_chart,
+)
 from deniable_estimator.dashboard.kinds.base import Kind
 from deniable_estimator.dashboard.kinds.numbers import NumberLine, number_lines, worst_case
 from deniable_estimator.dashboard.ranges import RangeError
@@ -28,9 +33,7 @@ _CARD_HEIGHT = 96
 _CARD_BARS = 32
 
 _BELOW = sentence("{part} are below {estimate} ({level:.0%} interval {between})")
-_AT_OR_BELOW = sentence(
-    "{part} are at {estimate} or below ({level:.0%} interval {between})"
-)
+_AT_OR_BELOW = sentence("{part} are at {estimate} or below ({level:.0%} interval {between})")
 _HALF = message("Half of the devices")
 _MOST = message("95%")
 _ONE_SIDED = sentence("{name}: {estimate}")
@@ -80,7 +83,7 @@ class DistributionKind(Kind[Distribution]):
         fakes = answer.fakes / FAKES
         moved = max(answer.attack.gain, answer.attack.loss) * fakes
         return {
-            "chart": self.picture(answer, view, 64),
+            "chart": self.picture(answer, view, MOST_BARS),
             "curve": curve_chart(
                 answer,
                 height=_CURVE_HEIGHT,
@@ -98,7 +101,7 @@ class DistributionKind(Kind[Distribution]):
         }
 
     def picture(self, answer: Distribution, view: View, limit: int) -> Histogram:
-        bars = 64 if limit > _CARD_BARS else _CARD_BARS
+        bars = MOST_BARS if limit > _CARD_BARS else _CARD_BARS
         return histogram_chart(answer, height=_HEIGHT, name=answer.metric, limit=bars)
 
     def card(self, answer: Distribution) -> Histogram:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from deniable_estimator.answers.mean import Mean
-from deniable_estimator.dashboard.charts.histogram import ScaleChart, scale_chart
+from deniable_estimator.dashboard.charts.number_scale import ScaleChart, scale_chart
 from deniable_estimator.dashboard.kinds.base import Kind
 from deniable_estimator.dashboard.kinds.numbers import NumberLine, number_lines, worst_case
 from deniable_estimator.dashboard.view import View
@@ -14,9 +14,7 @@ from deniable_estimator.messages import message, sentence
 __all__ = ["MeanKind"]
 
 _MEAN = sentence("The mean is {estimate}; the {level:.0%} interval is {between}.")
-_GEOMETRIC = sentence(
-    "The geometric mean is {estimate}; the {level:.0%} interval is {between}."
-)
+_GEOMETRIC = sentence("The geometric mean is {estimate}; the {level:.0%} interval is {between}.")
 
 
 class MeanKind(Kind[Mean]):
@@ -28,9 +26,7 @@ class MeanKind(Kind[Mean]):
     def headline(self, answer: Mean) -> str:
         text = _line(answer).text
         template = _GEOMETRIC if answer.found.log else _MEAN
-        return message(
-            template, estimate=text.estimate, level=answer.level, between=text.between
-        )
+        return message(template, estimate=text.estimate, level=answer.level, between=text.between)
 
     def parts(self, answer: Mean, view: View) -> dict[str, Any]:
         return {
