@@ -90,11 +90,11 @@ def _remarks(registry: Registry, before: Registry | None) -> list[Problem]:
     found = []
     for metric in registry:
         line, where = registry.lines.get(metric.name), f"metrics.{metric.name}"
-        if message := forecast(metric):
+        if lacks := forecast(metric):
             severity: Literal["warning", "note"] = "warning" if is_blind(metric) else "note"
-            found.append(Problem(line, where, message, severity))
-        if message := wasteful_range(metric):
-            found.append(Problem(line, where, message, "note"))
+            found.append(Problem(line, where, lacks, severity))
+        if advice := wasteful_range(metric):
+            found.append(Problem(line, where, advice, "note"))
         if message := _beyond_cap(metric, registry):
             found.append(Problem(line, where, message, "warning"))
         if metric.expires < today:

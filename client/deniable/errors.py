@@ -4,9 +4,9 @@
 
     DeniableError
     ├── RegistryError      the metrics.toml has mistakes (carries every one of them)
-    ├── ValueListError     a file of values has a line that is not a value
+    ├── ValueListError     a file of values has a line that is not a value (carries a code)
     ├── MetricError        a call names an unknown metric or a value it cannot take
-    ├── SchemeError        a mechanism cannot be built, or would exceed its epsilon
+    ├── SchemeError        a mechanism cannot be built, or would exceed its epsilon (carries a code)
     ├── WireError          a batch or report is malformed (carries a reason code)
     ├── WindowError        a window label cannot be read
     ├── StateError         the device's state file cannot be trusted
@@ -19,10 +19,12 @@ the attributes that a program needs to react; its message says what to do next.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from deniable.told import Told
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from deniable.problem import Problem
 
@@ -58,13 +60,26 @@ class RegistryError(DeniableError):
 
 
 class ValueListError(DeniableError):
-    """A file of values has a mistake; `line` (from 1) is where, if it is at one line."""
+    """A file of values has a mistake; `line` (from 1) is where, if it is at one line.
 
-    def __init__(self, source: str, line: int | None, message: str) -> None:
+    `code` says which mistake it is, with its `arguments`; "list" if it has no code of its own.
+    """
+
+    def __init__(self, source: str, line: int | None, mistake: str) -> None:
         self.source = source
         self.line = line
-        place = source if line is None else f"{source}, line {line}:"
-        super().__init__(f"{place} {message}")
+        self.code, self.arguments = _coded(mistake, "list")
+        if line is None:
+            told = Told("in_list", "{source} {mistake}", source=source, mistake=mistake)
+        else:
+            told = Told(
+                "in_line",
+                "{source}, line {line}: {mistake}",
+                source=source,
+                line=line,
+                mistake=mistake,
+            )
+        super().__init__(told)
 
 
 class MetricError(DeniableError):
@@ -76,7 +91,15 @@ class MetricError(DeniableError):
 
 
 class SchemeError(DeniableError):
-    """A mechanism cannot be built from these parameters."""
+    """A mechanism cannot be built from these parameters.
+
+    `code` says which limit of a declared parameter is not kept, with its `arguments`; "scheme" if
+    anything else is wrong.
+    """
+
+    def __init__(self, message: str = "") -> None:
+        self.code, self.arguments = _coded(message, "scheme")
+        super().__init__(message)
 
 
 class WireError(DeniableError):
@@ -157,3 +180,8 @@ class UndeclaredValueWarning(UserWarning):
     The warning is only given in Python's development mode and by `deniable.testing`: in the logs
     of an app in production it would reveal something about the value.
     """
+
+
+def _coded(message: str, otherwise: str) -> tuple[str, Mapping[str, Any]]:
+    """The code and the arguments of a message, if it has them."""
+    return (message.code, message.arguments) if isinstance(message, Told) else (otherwise, {})

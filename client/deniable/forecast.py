@@ -41,6 +41,8 @@ from typing import TYPE_CHECKING, Any
 
 from deniable.mechanisms import FrequencyOracle, Numeric
 from deniable.number_forecast import is_hopeless, number_forecast
+from deniable.told import Told
+from deniable.windows import IN_A
 
 if TYPE_CHECKING:
     from deniable.metric import Metric
@@ -212,7 +214,7 @@ def _first(holds: Callable[[int], bool]) -> int:
     return bisect_left(range(high + 1), True, lo=high // 2 + 1, hi=high, key=holds)
 
 
-def forecast(metric: Metric) -> str | None:
+def forecast(metric: Metric) -> Told | None:
     """What the expected crowd cannot detect, and what would help; None if it detects 1 %.
 
     A metric that does not say how many `devices` it expects, or lists no values and is no
@@ -228,11 +230,22 @@ def forecast(metric: Metric) -> str | None:
     if seen is not None and seen <= WORTHWHILE_SHARE:
         return None
     needed = math.ceil(reports_to_detect(mechanism, size, WORTHWHILE_SHARE) / metric.sample_rate)
-    crowd = f"{metric.devices:,} devices at sample_rate {metric.sample_rate:g}"
-    advice = f"a 1 % share takes {needed:,} devices, or a larger epsilon or sample_rate"
+    facts = {"devices": metric.devices, "rate": metric.sample_rate, "needed": needed}
     if seen is None or not usable(mechanism, size, reports):
-        return f"no usable signal with {crowd}: {advice}"
-    return f"with {crowd} no share below {seen:.1%} stands out in a {metric.window}: {advice}"
+        return Told(
+            "no_signal",
+            "no usable signal with {devices:,} devices at sample_rate {rate:g}: a 1 % share takes "
+            "{needed:,} devices, or a larger epsilon or sample_rate",
+            **facts,
+        )
+    return Told(
+        "weak_signal",
+        "with {devices:,} devices at sample_rate {rate:g} no share below {share:.1%} stands out "
+        "{when}: a 1 % share takes {needed:,} devices, or a larger epsilon or sample_rate",
+        share=seen,
+        when=IN_A[metric.window],
+        **facts,
+    )
 
 
 def is_blind(metric: Metric) -> bool:

@@ -25,6 +25,8 @@ from typing import TYPE_CHECKING
 
 from deniable.mechanisms import HierarchicalHistogram, Level, SlidingWindow
 from deniable.mechanisms.number_range import TOP, NumberRange
+from deniable.told import Told
+from deniable.windows import IN_A
 
 if TYPE_CHECKING:
     from deniable.metric import Metric
@@ -112,35 +114,53 @@ def reports_for_quantile(histogram: HierarchicalHistogram, quantile: float) -> i
     return math.ceil(_Z**2 * math.fsum(variances) / len(variances) / (1 - quantile) ** 2)
 
 
-def number_forecast(metric: Metric) -> str | None:
+def number_forecast(metric: Metric) -> Told | None:
     """What the expected crowd cannot tell of a number; None if it can, or if no `devices` are
     given."""
     mechanism = metric.scheme.mechanism
     if metric.devices is None:
         return None
     reports = metric.devices * metric.sample_rate
-    crowd = f"{metric.devices:,} devices at sample_rate {metric.sample_rate:g}"
     found = []
     window = mechanism.mean if isinstance(mechanism, HierarchicalHistogram) else mechanism
     if isinstance(window, SlidingWindow):
         share = 0.25 if window is not mechanism else 1.0
         part = _Z * math.sqrt(mean_variance(window) / (reports * share)) / 2
         if part > GOOD_MEAN:
-            known = f"+-{part:.2g} of the range" if part < 0.5 else "no better than the range"
-            found.append(f"the mean is known to {known}")
+            found.append(
+                Told("rough_mean", "the mean is known to +-{part:.2g} of the range", part=part)
+                if part < 0.5
+                else Told("unknown_mean", "the mean is known to no better than the range")
+            )
     if isinstance(mechanism, HierarchicalHistogram):
         needed = {each: reports_for_quantile(mechanism, each) for each in QUANTILES}
         open_ones = [each for each, count in needed.items() if count > reports]
         if open_ones:
-            named = ", ".join(f"p{100 * each:g}" for each in open_ones)
-            devices = math.ceil(needed[open_ones[-1]] / metric.sample_rate)
+            names = [f"p{100 * each:g}" for each in open_ones]
             found.append(
-                f"{named} will have no upper limit in a {metric.window}: "
-                f"p{100 * open_ones[-1]:g} takes more than {devices:,} devices"
+                Told(
+                    "open_quantiles",
+                    "{quantiles} will have no upper limit {when}: {last} takes more than "
+                    "{needed:,} devices",
+                    quantiles=", ".join(names),
+                    when=IN_A[metric.window],
+                    last=names[-1],
+                    needed=math.ceil(needed[open_ones[-1]] / metric.sample_rate),
+                )
             )
     if not found:
         return None
-    return f"with {crowd} {'; '.join(found)}, or a larger epsilon or sample_rate"
+    lacks, *more = found
+    for each in more:
+        lacks = Told("both", "{told}; {part}", told=lacks, part=each)
+    return Told(
+        "rough_number",
+        "with {devices:,} devices at sample_rate {rate:g} {lacks}, or a larger epsilon or "
+        "sample_rate",
+        devices=metric.devices,
+        rate=metric.sample_rate,
+        lacks=lacks,
+    )
 
 
 def is_hopeless(metric: Metric) -> bool:
@@ -155,7 +175,7 @@ def is_hopeless(metric: Metric) -> bool:
     return _Z * math.sqrt(mean_variance(mechanism) / reports) >= 1
 
 
-def wasteful_range(metric: Metric) -> str | None:
+def wasteful_range(metric: Metric) -> Told | None:
     """Advice if the cells of a distribution are wider than most of the range's small numbers."""
     mechanism = metric.scheme.mechanism
     if not isinstance(mechanism, HierarchicalHistogram):
@@ -165,9 +185,11 @@ def wasteful_range(metric: Metric) -> str | None:
         return None
     if numbers.end / numbers.start <= WIDE:
         return None
-    return (
-        f"high is {numbers.end / numbers.start:,.0f} times low on a linear scale, so that small "
-        'numbers share few cells: try scale = "log"'
+    return Told(
+        "wasteful_range",
+        "high is {times:,.0f} times low on a linear scale, so that small numbers share few cells: "
+        'try scale = "log"',
+        times=numbers.end / numbers.start,
     )
 
 

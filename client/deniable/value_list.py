@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from deniable.errors import ValueListError
+from deniable.told import Told
 
 __all__ = [
     "MAX_VALUE_BYTES",
@@ -35,9 +36,9 @@ _HOPELESS = 2 * MAX_VALUE_BYTES
 """So many letters are too long in any form. To bring them into normal form could take hours: that
 takes the square of a run of combining marks."""
 
-_NONE = "holds no value; write one on each line"
+_NONE = Told("no_value", "holds no value; write one on each line")
 
-_TOO_LONG = f"is longer than {MAX_VALUE_BYTES} bytes"
+_TOO_LONG = Told("too_long", "is longer than {bytes} bytes", bytes=MAX_VALUE_BYTES)
 
 _BROKEN = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 """Control characters but the line break, and halves of surrogate pairs."""
@@ -59,11 +60,11 @@ def value_text(text: str) -> str:
         raise ValueError(_TOO_LONG)
     broken = _BROKEN.search(value)
     if broken and broken[0] >= "\ud800":
-        raise ValueError("is not valid Unicode")
+        raise ValueError(Told("invalid_unicode", "is not valid Unicode"))
     if broken or "\n" in value:
-        raise ValueError("holds a control character")
+        raise ValueError(Told("control_character", "holds a control character"))
     if not value or value.isspace():
-        raise ValueError("is blank")
+        raise ValueError(Told("blank", "is blank"))
     if _long(value):
         raise ValueError(_TOO_LONG)
     return value
@@ -80,7 +81,7 @@ def value_texts(texts: Sequence[str], source: str) -> list[str]:
         raise ValueListError(source, None, _NONE)
     for number, text in enumerate(texts, 1):
         if len(text) > _HOPELESS:
-            raise ValueListError(source, number, f"{_TOO_LONG}; remove it")
+            raise _no_value(source, number, _TOO_LONG)
     joined = unicodedata.normalize("NFC", "\n".join(texts))
     values = joined.split("\n")
     distinct = set(values)
@@ -95,7 +96,7 @@ def value_texts(texts: Sequence[str], source: str) -> list[str]:
             try:
                 value_text(text)
             except ValueError as error:
-                raise ValueListError(source, number, f"{error}; remove it") from None
+                raise _no_value(source, number, str(error)) from None
     if len(distinct) < len(values):
         raise _repeated(source, values)
     return values
@@ -115,9 +116,11 @@ def read_values(path: str | Path) -> list[str]:
     try:
         data = Path(path).read_bytes()
     except OSError as error:
-        raise ValueListError(source, None, f"cannot be read: {error.strerror}") from error
+        mistake = Told("unreadable", "cannot be read: {why}", why=error.strerror)
+        raise ValueListError(source, None, mistake) from error
     except ValueError:  # a zero byte
-        raise ValueListError(source, None, "cannot be read: this is not a file name") from None
+        mistake = Told("no_file_name", "cannot be read: this is not a file name")
+        raise ValueListError(source, None, mistake) from None
     return parse_values(data, source)
 
 
@@ -135,12 +138,17 @@ def parse_values(data: bytes, source: str) -> list[str]:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        message = "is not UTF-8 text; save the file in that encoding"
-        raise ValueListError(source, line, message) from None
+        mistake = Told("not_utf8", "is not UTF-8 text; save the file in that encoding")
+        raise ValueListError(source, line, mistake) from None
     text = text.replace("\r\n", "\n").removesuffix("\n")
     if not text:
         raise ValueListError(source, None, _NONE)
     return value_texts(text.split("\n"), source)
+
+
+def _no_value(source: str, number: int, why: str) -> ValueListError:
+    """That a text in a list cannot be a value, for the reason that `value_text` gives."""
+    return ValueListError(source, number, Told("no_text", "{mistake}; remove it", mistake=why))
 
 
 def _repeated(source: str, values: list[str]) -> ValueListError:
@@ -148,5 +156,6 @@ def _repeated(source: str, values: list[str]) -> ValueListError:
     for number, value in enumerate(values, 1):
         first = seen.setdefault(value, number)
         if first != number:
-            return ValueListError(source, number, f"repeats line {first}; remove one of the two")
+            mistake = Told("repeated", "repeats line {line}; remove one of the two", line=first)
+            return ValueListError(source, number, mistake)
     raise AssertionError("no value is repeated")

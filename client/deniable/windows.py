@@ -13,11 +13,19 @@ from functools import lru_cache
 from typing import Literal, TypeAlias, cast
 
 from deniable.errors import WindowError
+from deniable.told import Told
 
-__all__ = ["KINDS", "Kind", "end", "kind_of", "span", "start", "window_at"]
+__all__ = ["IN_A", "KINDS", "Kind", "end", "kind_of", "span", "start", "window_at"]
 
 Kind: TypeAlias = Literal["day", "week", "month"]
 KINDS: tuple[Kind, ...] = ("day", "week", "month")
+
+IN_A: dict[Kind, Told] = {
+    "day": Told("in_a_day", "in a day"),
+    "week": Told("in_a_week", "in a week"),
+    "month": Told("in_a_month", "in a month"),
+}
+"""The kinds as a part of a sentence."""
 
 _LABEL = re.compile(
     r"(?P<year>\d{4})-(?:W(?P<week>\d\d)|(?P<month>\d\d)(?:-(?P<day>\d\d))?)", re.ASCII

@@ -1,19 +1,20 @@
 """Sentences that can be translated: English text that also stores its template.
 
 A `Message` is a str, so code that writes English (the commands, JSON, CSV, the read API) uses it
-as one. A page translates the template and its arguments with `translated`.
+as one. A page translates the template and its arguments with `translated`, and does the same with
+what the packages below say (`deniable.told.Told`).
 """
 
 from __future__ import annotations
 
 import gettext
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
-from functools import cache, reduce
+from functools import reduce
 from typing import Any
 
+from deniable.told import Told
 from deniable_estimator.isolation import isolated
 
 __all__ = [
@@ -25,7 +26,6 @@ __all__ = [
     "joined",
     "listed",
     "message",
-    "recognized",
     "sentence",
     "spaced",
     "translated",
@@ -121,22 +121,12 @@ def alternatives(parts: Iterable[str]) -> str:
     return _chain(sentence("{told} or {part}"), parts)
 
 
-def recognized(text: str, templates: Iterable[str]) -> str:
-    """The message whose template matches the text, or the text itself.
-
-    For sentences of packages below, which have no translation.
-    """
-    for template in templates:
-        found = _pattern(template).fullmatch(text)
-        if found is not None:
-            return message(template, **found.groupdict())
-    return text
-
-
 def translated(text: str, language: Language) -> str:
     """A message or date in a language, with the messages and dates in it; other text unchanged."""
     if isinstance(text, Dated):
         return _date(text, language)
+    if isinstance(text, Told):
+        text = _message((text.template,), text.arguments)
     if not isinstance(text, Message) or language.tag == "en":
         return text
     one, *several = text.template
@@ -162,13 +152,14 @@ def _chain(template: str, parts: Iterable[str]) -> str:
 
 
 def _told(argument: Any, language: Language) -> Any:
-    return (
-        translated(argument, language) if isinstance(argument, Message | Dated) else _kept(argument)
-    )
+    known = isinstance(argument, Message | Dated | Told)
+    return translated(argument, language) if known else _kept(argument)
 
 
 def _kept(argument: Any) -> Any:
     """Isolate a value, so that it cannot reorder the sentence; a message has done so already."""
+    if isinstance(argument, Told):
+        return _message((argument.template,), argument.arguments)
     return isolated(argument) if type(argument) is str else argument
 
 
@@ -179,14 +170,3 @@ def _date(text: Dated, language: Language) -> str:
 
     told: str = format_skeleton(text.parts, text.when, locale=language.locale)
     return told
-
-
-@cache
-def _pattern(template: str) -> re.Pattern[str]:
-    parts = re.split(r"\{(\w+)\}", template)
-    return re.compile(
-        "".join(
-            f"(?P<{part}>.+)" if place % 2 else re.escape(part) for place, part in enumerate(parts)
-        ),
-        re.DOTALL,
-    )

@@ -168,6 +168,7 @@ def test_the_row_does_not_depend_on_the_value(cells: int, weights: tuple[int, ..
         shares = [Fraction(weight, 16) for weight in weights]
         if mean:
             shares = [share * Fraction(3, 4) for share in shares] + [Fraction(1, 4)]
+        assert list(histogram.shares) == shares
         for position in (-1, 0, TOP // 3, TOP):
             found = [
                 sum(histogram.likelihood(Report(row, column), position) for column in range(width))

@@ -442,12 +442,20 @@ NUMERIC_VECTORS = [(name, case) for name, case in VECTORS if "draws" in case]
 @pytest.mark.parametrize(("name", "case"), NUMERIC_VECTORS)
 def test_vectors_of_draws(name: str, case: dict[str, Any]) -> None:
     """With the published random numbers, asked for in this order, a position becomes the published
-    report; cells begin where they are published to; and the odds are within epsilon."""
+    report; cells begin where they are published to; the odds are within epsilon; and the design
+    for this epsilon is still the same, so that fingerprints stay."""
     mechanism = rebuild(name, case["parameters"])
     assert mechanism.odds <= exp_below(case["epsilon"])
-    if "edges" in case:
-        assert isinstance(mechanism, HierarchicalHistogram)
+    designed: Mechanism[Any]
+    if isinstance(mechanism, HierarchicalHistogram):
         assert list(mechanism.edges) == case["edges"]
+        designed = HierarchicalHistogram.design(
+            mechanism.range, case["epsilon"], mechanism.cells, mechanism.mean is not None
+        )
+    else:
+        assert isinstance(mechanism, SlidingWindow)
+        designed = SlidingWindow.design(mechanism.range, case["epsilon"], mechanism.columns)
+    assert designed.parameters() == case["parameters"]
     for draw in case["draws"]:
         left = [tuple(each) for each in draw["bits"]]
 

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deniable import Client, Metric, MetricError, Registry, RegistryError, Scheme, SchemeError
+from deniable.exact import exp_below
 from deniable.mechanisms import HierarchicalHistogram, SlidingWindow
 from deniable.mechanisms.number_range import TOP, NumberRange, number_text
 from deniable.outbox import entries
@@ -278,6 +279,22 @@ def test_a_mechanism_must_suit_the_question(
     """By name, a mechanism for another question is refused with what would suit."""
     with pytest.raises(SchemeError, match=message):
         Number(NumberRange("0", "1"), ask).design(mechanism, "m", 1.0)
+
+
+@pytest.mark.parametrize("ask", [("mean",), ("distribution",), ("mean", "distribution")])
+def test_designs_keep_within_any_epsilon(ask: tuple[Any, ...]) -> None:
+    """Over 60 random epsilons from 0.0001 to 10, log-uniform, seed 24, the exact epsilon is within
+    the declared one and near it; one that 53 bits cannot express is refused."""
+    rng = random.Random(24)
+    kind = Number(NumberRange("0", "1"), ask)
+    for _ in range(60):
+        epsilon = 0.0001 * 100_000 ** rng.random()
+        mechanism = kind.design("auto", "m", epsilon)
+        assert mechanism.odds <= exp_below(epsilon)
+        assert epsilon - 1e-6 < mechanism.epsilon <= epsilon + 1e-15
+    for epsilon in (0.0, -1.0, math.inf, math.nan, 1e-17, 10.1):
+        with pytest.raises(SchemeError, match="epsilon"):
+            kind.design("auto", "m", epsilon)
 
 
 def test_a_number_has_no_memos() -> None:

@@ -136,6 +136,7 @@ def test_a_text_reads_back_as_the_number(value: float) -> None:
         ("0", "1", "log", False, "low is 0, and a logarithm needs numbers above 0"),
         ("-1", "1", "log", False, "low is -1, and a logarithm needs"),
         ("1e-300", "1e300", "log", False, "narrow the range"),
+        ("-1e308", "1e308", "linear", False, "high minus low is beyond"),
         ("0.5", "2", "linear", True, "must be whole"),
         ("0", "2.5", "linear", True, "must be whole"),
         ("0", "1e16", "linear", True, "below 2"),

@@ -24,6 +24,7 @@ from deniable_estimator.answers.shares import COLUMNS, Shares, estimate
 from deniable_estimator.errors import EstimateError
 
 TOP_KEYS = {
+    "kind",
     "metric",
     "schemes",
     "windows",

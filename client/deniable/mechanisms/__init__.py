@@ -6,7 +6,7 @@ collector need not change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from deniable.errors import SchemeError
@@ -51,6 +51,7 @@ from deniable.mechanisms.rappor import BasicRappor, OneTimeRappor, Rappor, Round
 from deniable.mechanisms.sliding_window import SlidingWindow
 from deniable.mechanisms.subset_selection import SubsetSelection
 from deniable.mechanisms.unary_encoding import UnaryEncoding
+from deniable.told import Told
 
 __all__ = [
     "AUTO",
@@ -94,12 +95,14 @@ __all__ = [
     "Span",
     "SubsetSelection",
     "UnaryEncoding",
+    "all_names",
     "design",
     "design_memoized",
     "design_string",
     "explain",
     "explain_memoized",
     "names",
+    "no_mechanism",
     "rebuild",
     "require_name",
     "total_variance",
@@ -163,6 +166,11 @@ _CLASSES: dict[str, type[Mechanism[Any]]] = {
 }
 
 
+def all_names() -> tuple[str, ...]:
+    """The names of the mechanisms that schemes can have."""
+    return tuple(_CLASSES)
+
+
 def names(*, closed: bool, memoize: bool) -> tuple[str, ...]:
     """What `mechanism = "..."` may say: for a closed domain or for strings, with memos or not."""
     if memoize:
@@ -178,8 +186,17 @@ def require_name(name: str, *, closed: bool, memoize: bool) -> None:
     """
     known = names(closed=closed, memoize=memoize)
     if name not in known:
-        message = f"there is no mechanism {name!r} here: choose one of {', '.join(known)}"
-        raise SchemeError(message)
+        raise SchemeError(no_mechanism(name, known))
+
+
+def no_mechanism(name: str, known: Sequence[str]) -> Told:
+    """What is wrong with a mechanism's name that is not among the known ones."""
+    return Told(
+        "no_mechanism",
+        "there is no mechanism {name} here: choose one of {known}",
+        name=repr(name),
+        known=", ".join(known),
+    )
 
 
 def design(name: str, size: int, epsilon: float) -> FrequencyOracle[int]:

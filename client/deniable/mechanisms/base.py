@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeAlias, TypeVar,
 from deniable.errors import SchemeError
 from deniable.exact import exp_below, log_above
 from deniable.randomness import PRECISION, Bits, below, system_bits
+from deniable.told import Told
 
 __all__ = [
     "MAX_CELLS",
@@ -162,10 +163,16 @@ class Mechanism(ABC, Generic[Item]):
             SchemeError: it would reveal more than `epsilon`.
         """
         if self.odds > exp_below(epsilon):
-            raise SchemeError(
-                f"{self.name} with {self.parameters()} has epsilon {self.epsilon!r}, "
-                f"above the declared {epsilon!r}: declare at least that, or change the parameters"
+            told = Told(
+                "above_epsilon",
+                "{mechanism} with {parameters} has epsilon {epsilon}, above the declared "
+                "{declared}: declare at least that, or change the parameters",
+                mechanism=self.name,
+                parameters=str(self.parameters()),
+                epsilon=self.epsilon,
+                declared=epsilon,
             )
+            raise SchemeError(told)
         return self
 
 
@@ -264,11 +271,16 @@ class Memoizing(Mechanism[Item]):
             SchemeError: either would reveal more.
         """
         if self.lifetime_odds > exp_below(lifetime_epsilon):
-            raise SchemeError(
-                f"{self.name} with {self.parameters()} has memos of epsilon "
-                f"{self.lifetime_epsilon!r}, above the declared lifetime_epsilon "
-                f"{lifetime_epsilon!r}: declare at least that, or take another mechanism"
+            told = Told(
+                "above_lifetime",
+                "{mechanism} with {parameters} has memos of epsilon {epsilon}, above the declared "
+                "lifetime_epsilon {declared}: declare at least that, or take another mechanism",
+                mechanism=self.name,
+                parameters=str(self.parameters()),
+                epsilon=self.lifetime_epsilon,
+                declared=lifetime_epsilon,
             )
+            raise SchemeError(told)
         return self.require_within(epsilon)
 
 
@@ -292,12 +304,23 @@ def check_size(mechanism: str, size: int, largest: int = MAX_CELLS) -> int:
         SchemeError: fewer than two values, or more than `largest`.
     """
     if size < 2:
-        raise SchemeError(f"{mechanism}: a domain needs at least two values, not {size}")
-    if size > largest:
-        raise SchemeError(
-            f"{mechanism}: a domain of {size:,} values is above the limit of {largest:,}; merge "
-            'rare values into an `other`, or use type = "string"'
+        told = Told(
+            "too_few_values",
+            "{mechanism}: a domain needs at least two values, not {size}",
+            mechanism=mechanism,
+            size=size,
         )
+        raise SchemeError(told)
+    if size > largest:
+        told = Told(
+            "too_many_values",
+            "{mechanism}: a domain of {size:,} values is above the limit of {most:,}; merge rare "
+            'values into an `other`, or use type = "string"',
+            mechanism=mechanism,
+            size=size,
+            most=largest,
+        )
+        raise SchemeError(told)
     return size
 
 
@@ -308,7 +331,13 @@ def check_epsilon(epsilon: float) -> float:
         SchemeError: it is not a number above 0 and at most `MAX_EPSILON`.
     """
     if not 0 < epsilon <= MAX_EPSILON:
-        raise SchemeError(f"epsilon must be above 0 and at most {MAX_EPSILON:g}, not {epsilon}")
+        told = Told(
+            "epsilon_range",
+            "epsilon must be above 0 and at most {most:g}, not {epsilon}",
+            most=MAX_EPSILON,
+            epsilon=epsilon,
+        )
+        raise SchemeError(told)
     return epsilon
 
 
@@ -319,10 +348,15 @@ def check_memo_epsilon(epsilon: float, lifetime_epsilon: float) -> float:
         SchemeError: it is not a number above `epsilon` and at most `MAX_MEMO_EPSILON`.
     """
     if not check_epsilon(epsilon) < lifetime_epsilon <= MAX_MEMO_EPSILON:
-        raise SchemeError(
-            f"lifetime_epsilon limits what one memo reveals: it must be above epsilon {epsilon} "
-            f"and at most {MAX_MEMO_EPSILON:g}, not {lifetime_epsilon}"
+        told = Told(
+            "memo_range",
+            "lifetime_epsilon limits what one memo reveals: it must be above epsilon {epsilon} and "
+            "at most {most:g}, not {lifetime}",
+            epsilon=epsilon,
+            most=MAX_MEMO_EPSILON,
+            lifetime=lifetime_epsilon,
         )
+        raise SchemeError(told)
     return lifetime_epsilon
 
 

@@ -20,6 +20,7 @@ from deniable.mechanisms.memoized_local_hashing import MemoizedLocalHashing
 from deniable.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
 from deniable.mechanisms.projective_geometry import ProjectiveGeometry
 from deniable.mechanisms.subset_selection import SubsetSelection
+from deniable.told import Told
 
 __all__ = [
     "MAX_REPORT_BYTES",
@@ -44,13 +45,13 @@ class Choice:
 
     Attributes:
         mechanism: the chosen mechanism.
-        reason: why, in a sentence.
+        reason: why, as the beginning of a sentence.
         loss: its total variance divided by the least possible at this size and epsilon (1 is
             optimal).
     """
 
     mechanism: FrequencyOracle[Any]
-    reason: str
+    reason: Told
     loss: float
 
 
@@ -72,14 +73,21 @@ def explain(size: int, epsilon: float) -> Choice:
     chosen, optimal = _choose(size, epsilon)
     length = optimal.rows[0].report_bytes
     if chosen is optimal:
-        reason = (
-            f"subset selection has the least possible error, and a report of {length} bytes is "
-            f"within {MAX_REPORT_BYTES}"
+        reason = Told(
+            "least_error",
+            "subset selection has the least possible error, and a report of {length} bytes is "
+            "within {most}",
+            length=length,
+            most=MAX_REPORT_BYTES,
         )
     else:
-        reason = (
-            f"subset selection would need {length:,} bytes a report, above {MAX_REPORT_BYTES}; "
-            f"projective geometry needs {chosen.rows[0].report_bytes} and loses little"
+        reason = Told(
+            "shorter_reports",
+            "subset selection would need {length:,} bytes a report, above {most}; projective "
+            "geometry needs {bytes} and loses little",
+            length=length,
+            most=MAX_REPORT_BYTES,
+            bytes=chosen.rows[0].report_bytes,
         )
     return Choice(chosen, reason, loss(chosen, size, epsilon))
 
@@ -112,20 +120,29 @@ def explain_memoized(size: int, salt: str, epsilon: float, lifetime_epsilon: flo
     chosen, selection = _choose_memoized(size, salt, epsilon, lifetime_epsilon)
     length = selection.rows[0].report_bytes
     if chosen is selection:
-        reason = (
-            f"subset selection of a memo has {loss(selection, size, epsilon):.3g} times the "
-            f"least possible variance, in {length} bytes a report"
+        reason = Told(
+            "small_memo_loss",
+            "subset selection of a memo has {loss:.3g} times the least possible variance, in "
+            "{length} bytes a report",
+            loss=loss(selection, size, epsilon),
+            length=length,
         )
     elif length > MAX_REPORT_BYTES:
-        reason = (
-            f"subset selection of a memo would need {length:,} bytes a report, above "
-            f"{MAX_REPORT_BYTES}; cohort local hashing needs {chosen.rows[0].report_bytes}"
+        reason = Told(
+            "shorter_memo_reports",
+            "subset selection of a memo would need {length:,} bytes a report, above {most}; cohort "
+            "local hashing needs {bytes}",
+            length=length,
+            most=MAX_REPORT_BYTES,
+            bytes=chosen.rows[0].report_bytes,
         )
     else:
-        reason = (
-            f"under lifetime epsilon {lifetime_epsilon:g} subset selection of a memo would have "
-            f"{loss(selection, size, epsilon):.3g} times the least variance; cohort local "
-            "hashing loses less"
+        reason = Told(
+            "smaller_memo_loss",
+            "under lifetime epsilon {epsilon:g} subset selection of a memo would have {loss:.3g} "
+            "times the least variance; cohort local hashing loses less",
+            epsilon=lifetime_epsilon,
+            loss=loss(selection, size, epsilon),
         )
     return Choice(chosen, reason, loss(chosen, size, epsilon))
 

@@ -73,6 +73,7 @@ class HierarchicalHistogram(Numeric):
             edge j. Where whole numbers have a cell each and cells are left over, the last edges
             are all 2**30, and nothing falls between them.
         mean: the sliding window of the last row, or None.
+        shares: the chance of each row, whatever the value is.
 
     Raises:
         SchemeError: no level, other levels or weights than these, a mechanism of a level that
@@ -111,6 +112,9 @@ class HierarchicalHistogram(Numeric):
         if mean is not None:
             self._draws = self._draws * (_MEAN_SHARE - 1) + [height] * 16
         self._draw_bits = len(self._draws).bit_length() - 1
+        self.shares = tuple(
+            Fraction(self._draws.count(row), len(self._draws)) for row, _ in enumerate(self.rows)
+        )
 
     @classmethod
     def design(
@@ -180,7 +184,7 @@ class HierarchicalHistogram(Numeric):
         return Report(row, self._oracles[row].randomize(node, bits).columns)
 
     def likelihood(self, report: Report, item: int) -> Fraction:
-        share = Fraction(self._draws.count(report.row), len(self._draws))
+        share = self.shares[report.row]
         within = Report(0, report.columns)
         if report.row == self.height and self.mean is not None:
             return share * self.mean.likelihood(within, item)
@@ -191,23 +195,20 @@ class HierarchicalHistogram(Numeric):
         within = Report(0, report.columns)
         if report.row == self.height and self.mean is not None:
             return self.mean.favoured(within)
-        oracle, shift = self._oracles[report.row], self._shifts[report.row]
-        nodes = self.levels[report.row].nodes
+        shift = self._shifts[report.row]
         # The first cell is everything below the first edge, and the last everything from the last.
         starts, ends = (BELOW, *self.edges), (*(edge - 1 for edge in self.edges), TOP)
-        likelihoods = {
-            Span(starts[node << shift], ends[((node + 1) << shift) - 1]): oracle.likelihood(
-                within, node
-            )
-            for node in range(nodes)
+        nodes = {
+            node: Span(starts[node << shift], ends[((node + 1) << shift) - 1])
+            for node in range(self.levels[report.row].nodes)
         }
-        filled = [span for span in likelihoods if span.first <= span.last]
-        most = max(likelihoods[span] for span in filled)
+        filled = {node: span for node, span in nodes.items() if span.first <= span.last}
+        # Node x owns column y if and only if node y, were there so many, would own column x.
+        owners = {cell.column for cell in self._oracles[report.row].support(report.columns)}
         spans: list[Span] = []
-        for first, last in filled:
-            if likelihoods[Span(first, last)] == most:
-                joined = bool(spans) and spans[-1].last == first - 1
-                spans.append(Span(spans.pop().first if joined else first, last))
+        for first, last in sorted(filled[node] for node in (filled.keys() & owners) or filled):
+            joins = bool(spans) and spans[-1].last == first - 1
+            spans.append(Span(spans.pop().first if joins else first, last))
         return tuple(spans)
 
 

@@ -78,6 +78,8 @@ class NumberRange:
                 raise SchemeError("the bounds of whole numbers must be whole, and below 2**53")
         if not low < high:
             raise SchemeError(f"low {self.low} must be below high {self.high}")
+        if math.isinf(high - low):
+            raise SchemeError("high minus low is beyond the largest number of 64 bits")
         if self.scale == "log":
             if low <= 0:
                 raise SchemeError(

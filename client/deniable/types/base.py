@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 from deniable.checks import Check
 from deniable.mechanisms import Mechanism, Memoizing
 from deniable.randomness import Bits, below
+from deniable.told import Told
 
 __all__ = ["Aggregate", "MetricType", "Table", "Value"]
 
@@ -127,7 +128,7 @@ class MetricType(ABC):
         """
 
     @abstractmethod
-    def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> str:
+    def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> Told:
         """Why `auto` takes what it takes, as the beginning of a sentence; `memo_epsilon` is None
         without memory."""
 

@@ -14,6 +14,7 @@ from deniable.mechanisms import (
     design_memoized,
     names,
 )
+from deniable.told import Told
 from deniable.types.base import MetricType
 
 __all__ = ["Closed"]
@@ -39,7 +40,7 @@ class Closed(MetricType):
     ) -> Memoizing[Any]:
         return design_memoized(mechanism, metric, len(self.values), epsilon, memo_epsilon)
 
-    def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> str:
+    def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> Told:
         size = len(self.values)
         if memo_epsilon is None:
             return choice.explain(size, epsilon).reason

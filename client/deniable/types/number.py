@@ -29,11 +29,13 @@ from deniable.mechanisms import (
     Memoizing,
     NumberRange,
     SlidingWindow,
+    no_mechanism,
 )
 from deniable.mechanisms.hierarchical_histogram import CELLS
 from deniable.mechanisms.number_range import number_text
 from deniable.mechanisms.sliding_window import NEAR_OPTIMUM
 from deniable.randomness import Bits
+from deniable.told import Told
 from deniable.types.base import Aggregate, MetricType, Table, Value
 
 __all__ = ["CELL_CHOICES", "QUESTIONS", "Ask", "Number"]
@@ -160,21 +162,26 @@ class Number(MetricType):
 
     def design(self, mechanism: str, metric: str, epsilon: float) -> Mechanism[Any]:
         if mechanism not in self.mechanisms(memoize=False):
-            known = ", ".join(self.mechanisms(memoize=False))
-            raise SchemeError(f"there is no mechanism {mechanism!r} here: choose one of {known}")
+            raise SchemeError(no_mechanism(mechanism, self.mechanisms(memoize=False)))
         made: SlidingWindow | HierarchicalHistogram
         if "distribution" in self.ask:
             if mechanism in _MEAN_ONLY:
-                raise SchemeError(
-                    f'{mechanism} can only tell the mean: set ask = "mean", or mechanism = "auto"'
+                told = Told(
+                    "mean_only",
+                    '{mechanism} can only tell the mean: set ask = "mean", or mechanism = "auto"',
+                    mechanism=mechanism,
                 )
+                raise SchemeError(told)
             both = "mean" in self.ask
             made = HierarchicalHistogram.design(self.range, epsilon, self.cells, mean=both)
         elif mechanism in _DISTRIBUTION:
-            raise SchemeError(
-                f'{mechanism} is for a distribution: set ask = "distribution", which also tells '
-                'the mean less exactly, or mechanism = "auto"'
+            told = Told(
+                "distribution_only",
+                '{mechanism} is for a distribution: set ask = "distribution", which also tells the '
+                'mean less exactly, or mechanism = "auto"',
+                mechanism=mechanism,
             )
+            raise SchemeError(told)
         elif mechanism == "duchi":
             made = SlidingWindow.design(self.range, epsilon, columns=2)
         else:
@@ -184,22 +191,34 @@ class Number(MetricType):
     def design_memoized(
         self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float
     ) -> Memoizing[Any]:
-        raise SchemeError(
+        told = Told(
+            "no_memos",
             'a number has no memos: each report is fresh. Set longitudinal = "fresh", and bound '
-            "the reports by lifetime_epsilon"
+            "the reports by lifetime_epsilon",
         )
+        raise SchemeError(told)
 
-    def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> str:
+    def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> Told:
         if "distribution" not in self.ask:
             if epsilon > NEAR_OPTIMUM:
-                return "a sliding window has close to the least error of a mean"
-            return (
-                "the variance of a sliding window is within 2 % of the least that a mean can have"
+                return Told(
+                    "close_to_least_error",
+                    "a sliding window has close to the least error of a mean",
+                )
+            return Told(
+                "within_2_percent",
+                "the variance of a sliding window is within 2 % of the least that a mean can have",
             )
-        reason = "a hierarchical histogram tells shares of ranges and quantiles without bias"
-        if "mean" in self.ask:
-            reason += "; 1 of 4 devices reports for the mean, by a sliding window"
-        return reason
+        if "mean" not in self.ask:
+            return Told(
+                "quantiles_without_bias",
+                "a hierarchical histogram tells shares of ranges and quantiles without bias",
+            )
+        return Told(
+            "quantiles_and_mean",
+            "a hierarchical histogram tells shares of ranges and quantiles without bias; 1 of 4 "
+            "devices reports for the mean, by a sliding window",
+        )
 
     def reread(self, before: MetricType) -> str | None:
         if not isinstance(before, Number) or before.unit == self.unit:

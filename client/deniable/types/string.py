@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deniable.mechanisms import Mechanism, Memoizing, design_memoized, design_string, names
+from deniable.told import Told
 from deniable.types.base import MetricType, Value
 from deniable.value_list import value_text
 
@@ -46,7 +47,10 @@ class String(MetricType):
     ) -> Memoizing[Any]:
         return design_memoized(mechanism, metric, None, epsilon, memo_epsilon)
 
-    def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> str:
+    def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> Told:
         if memo_epsilon is None:
-            return "hashed projective geometry takes any string and needs the fewest devices"
-        return "cohort local hashing of a memo takes any string"
+            return Told(
+                "any_string",
+                "hashed projective geometry takes any string and needs the fewest devices",
+            )
+        return Told("any_string_memo", "cohort local hashing of a memo takes any string")

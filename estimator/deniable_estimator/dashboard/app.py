@@ -25,7 +25,6 @@ from deniable_estimator.dashboard.access.sessions import Sessions
 from deniable_estimator.dashboard.access.tokens import parse_tokens
 from deniable_estimator.dashboard.api import api
 from deniable_estimator.dashboard.api.representations import GZIPPED
-from deniable_estimator.dashboard.below import list_mistake, told_http
 from deniable_estimator.dashboard.comparing import comparing
 from deniable_estimator.dashboard.decodes import Decodes, StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.embedding import offer_embedding
@@ -33,7 +32,7 @@ from deniable_estimator.dashboard.language import offer_languages
 from deniable_estimator.dashboard.pages import pages
 from deniable_estimator.dashboard.pictures import pictures
 from deniable_estimator.dashboard.planner import planner
-from deniable_estimator.dashboard.problems import ApiProblem
+from deniable_estimator.dashboard.problems import ApiProblem, told_error
 from deniable_estimator.dashboard.ranges import RangeError, is_day
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.source import DataSource
@@ -128,7 +127,7 @@ def create_app(
     app.register_error_handler(EstimateError, _cannot)
     app.register_error_handler(RangeError, _cannot)
     app.register_error_handler(SchemeError, _cannot)
-    app.register_error_handler(ValueListError, _bad_list)
+    app.register_error_handler(ValueListError, _cannot)
     app.register_error_handler(StillDecoding, _still_decoding)
     app.register_error_handler(TooManyDecodes, _still_decoding)
     app.register_error_handler(ListNotKept, _not_kept)
@@ -238,7 +237,7 @@ def _error(error: HTTPException) -> ResponseReturnValue:
     code = error.code or 500
     if error.response is not None:
         return error.response
-    title, detail = told_http(error.name), told_http(error.description or "")
+    title, detail = told_error(error)
     if code == 413:
         detail = message(
             "More than {most:,} bytes were sent, which is the most that is taken here. A longer "
@@ -266,11 +265,6 @@ def _error(error: HTTPException) -> ResponseReturnValue:
 def _cannot(error: DeniableError) -> ResponseReturnValue:
     """The request has no result; the message says what to request instead."""
     return _error(BadRequest(str(error)))
-
-
-def _bad_list(error: ValueListError) -> ResponseReturnValue:
-    """A list of strings has a mistake, which is shown in the language of the page."""
-    return _error(BadRequest(list_mistake(error)))
 
 
 def _still_decoding(error: StillDecoding | TooManyDecodes) -> ResponseReturnValue:

@@ -10,7 +10,6 @@ from werkzeug.exceptions import BadRequest
 
 from deniable import Metric, ValueListError
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of, left_out
-from deniable_estimator.dashboard.below import list_mistake
 from deniable_estimator.dashboard.calculations import compared, comparison_text
 from deniable_estimator.dashboard.charts.changes import change_chart, change_headline, change_lines
 from deniable_estimator.dashboard.kinds import kind_of
@@ -145,7 +144,7 @@ def _obstacle(source: DataSource, metric: Metric) -> str | None:
                 metric=metric.name,
             )
     except ValueListError as error:
-        return list_mistake(error)
+        return str(error)
     return None
 
 

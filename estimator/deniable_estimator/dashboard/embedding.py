@@ -20,7 +20,6 @@ from itsdangerous import Signer
 
 from deniable import DeniableError, Metric, ValueListError
 from deniable_estimator.dashboard.alarms import alarm_of, left_out
-from deniable_estimator.dashboard.below import list_mistake
 from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.privacy import even_guess
@@ -110,7 +109,7 @@ def embedded(name: str) -> ResponseReturnValue:
         view = read_view(arguments, metric, source.clock())
         estimate = source.estimate(metric, view.days, source.candidates(metric))
     except ValueListError as error:
-        return _refusal(list_mistake(error), 400)
+        return _refusal(str(error), 400)
     except (StillDecoding, TooManyDecodes) as error:
         busy = _refusal(str(error), 503)
         busy.headers["Retry-After"] = busy.headers["Refresh"] = str(error.retry_after)

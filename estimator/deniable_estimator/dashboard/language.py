@@ -21,6 +21,7 @@ from jinja2 import pass_eval_context
 from jinja2.nodes import EvalContext
 from markupsafe import Markup
 
+from deniable.told import Told
 from deniable_estimator.dashboard.access import over_tls
 from deniable_estimator.messages import Dated, Language, Message, translated
 
@@ -38,6 +39,7 @@ _ASKED = {"en": "en", "zh": "zh-Hans"}
 _PARAMETER = "lang"
 _COOKIE = "deniable_language"
 _COOKIE_SECONDS = 365 * 86_400
+_WORDS = (Message, Dated, Told)
 _TRANSLATED = frozenset({"text/html", "image/svg+xml", "image/png"})
 
 
@@ -85,7 +87,7 @@ def current_language() -> Language:
 def told(text: Any) -> Any:
     """A message in the language of the page; anything else unchanged."""
     # Most of a page is not a message; looking up the language each time is slow.
-    return translated(text, current_language()) if isinstance(text, (Message, Dated)) else text
+    return translated(text, current_language()) if isinstance(text, _WORDS) else text
 
 
 def _asked() -> Language:

@@ -12,7 +12,6 @@ from deniable.forecast import forecast
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.alarms import alarm_of
-from deniable_estimator.dashboard.below import list_mistake, told_forecast
 from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.kinds.base import Kind
@@ -93,7 +92,7 @@ def metric_card(source: DataSource, metric: Metric, days: DayRange) -> Card:
     except (StillDecoding, TooManyDecodes):
         decoding = True
     except ValueListError as error:
-        mistakes.append(message("{mistake}.", mistake=list_mistake(error)))
+        mistakes.append(message("{mistake}.", mistake=str(error)))
     newest = source.newest(metric)
     kind = kind_of(estimate) if estimate and estimate.n else None
     return Card(
@@ -144,5 +143,5 @@ def attention(source: DataSource, metric: Metric, estimate: Answer | None) -> li
     if estimate is not None:
         notes += kind_of(estimate).attention(estimate)
     if warning := forecast(metric):
-        notes.append(message(words.FEW_DEVICES, warning=told_forecast(warning)))
+        notes.append(message(words.FEW_DEVICES, warning=warning))
     return notes

@@ -11,12 +11,12 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest
 
 from deniable import Metric, ValueListError
+from deniable.told import Told
 from deniable.types.number import Number
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.access import for_people
 from deniable_estimator.dashboard.alarms import alarm_of, left_out
-from deniable_estimator.dashboard.below import list_mistake
 from deniable_estimator.dashboard.calculations import estimate_text, trend_text
 from deniable_estimator.dashboard.embedding import embed_link
 from deniable_estimator.dashboard.kinds import kind_of
@@ -73,7 +73,7 @@ def metric_page(name: str) -> ResponseReturnValue:
         try:
             candidates = listed(source, metric)
         except ValueListError as error:
-            mistake = list_mistake(error)
+            mistake = str(error)
         page = _page(source, metric, view, candidates, mistake=mistake)
     except (RangeError, EstimateError) as error:
         source, metric = current_source(), declared_metric(name)
@@ -100,11 +100,12 @@ def metric_upload(name: str) -> ResponseReturnValue:
     file = request.files.get("candidates")
     try:
         if file is None or not file.filename:
-            raise ValueListError("The list", None, "is missing; choose a file")
+            missing = Told("missing", "is missing; choose a file")
+            raise ValueListError(message("The list"), None, missing)
         sent = file.stream.read()
-        source.sent(sent, "Your list")
+        source.sent(sent, message("Your list"))
     except ValueListError as error:
-        return _page(source, metric, view, None, mistake=list_mistake(error))[0], 400
+        return _page(source, metric, view, None, mistake=str(error))[0], 400
     keep_list(metric, sent)
     # A line of another list, or a string of it, says nothing about this one.
     kept = urlencode(replace(view, value=None, line=None).query())

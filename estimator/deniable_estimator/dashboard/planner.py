@@ -16,7 +16,6 @@ from deniable.mechanisms import MAX_EPSILON, Mechanism
 from deniable.types import Category
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import Shares, estimate
-from deniable_estimator.dashboard.below import told_mechanism, told_reason, told_scheme_mistake
 from deniable_estimator.dashboard.charts import BarChart, bar_chart
 from deniable_estimator.dashboard.charts.reach import ReachChart, reach_chart, share_text
 from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
@@ -25,7 +24,7 @@ from deniable_estimator.dashboard.privacy import PrivacyLabel, label_of
 from deniable_estimator.dashboard.ranges import RangeError, check_names
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.versions import digest
-from deniable_estimator.dashboard.words import number
+from deniable_estimator.dashboard.words import mechanism_words, number
 from deniable_estimator.messages import message, sentence
 from deniable_estimator.planning.plan import Plan, plan
 from deniable_estimator.planning.population import zipf_shares
@@ -122,7 +121,7 @@ def planner_page() -> ResponseReturnValue:
             raise
         except DeniableError as error:
             # Only the memory of the devices can be impossible here, and its bound is at fault.
-            fields = _marked(fields, "lifetime_epsilon", told_scheme_mistake(str(error)))
+            fields = _marked(fields, "lifetime_epsilon", str(error))
     page = render_template(
         "plan.html", fields=fields, memoize=memoize, outcome=outcome, mistake=mistake
     )
@@ -229,10 +228,10 @@ def _facts(made: Plan) -> tuple[tuple[str, str, str], ...]:
         ),
         (
             message("Mechanism"),
-            told_mechanism(made.mechanism),
+            mechanism_words(made.mechanism),
             message(
                 "{reason}; {loss:.2f} times the least possible variance",
-                reason=told_reason(made.reason),
+                reason=made.reason,
                 loss=made.loss,
             ),
         ),

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from deniable import Metric
 from deniable.mechanisms import FrequencyOracle
-from deniable_estimator.dashboard.below import told_mechanism
+from deniable_estimator.dashboard.words import mechanism_words
 from deniable_estimator.privacy import Bound, guarantee, learned_by
 from deniable_estimator.privacy.words import chance, factor, pace, rounded_up
 
@@ -122,7 +122,7 @@ def _exact(metric: Metric) -> Exact:
     mechanism = metric.scheme.mechanism
     oracle = mechanism if isinstance(mechanism, FrequencyOracle) else None
     return Exact(
-        mechanism=told_mechanism(mechanism.name),
+        mechanism=mechanism_words(mechanism.name),
         odds=str(mechanism.odds),
         epsilon=repr(mechanism.epsilon),
         odds_about=_decimal(mechanism.odds),

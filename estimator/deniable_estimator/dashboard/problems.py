@@ -1,4 +1,4 @@
-"""Errors for programs: problem documents (RFC 9457), each with its own type."""
+"""Errors of a response: problem documents for programs (RFC 9457), and what a status says."""
 
 from __future__ import annotations
 
@@ -6,7 +6,29 @@ from typing import Any
 
 from werkzeug.exceptions import HTTPException
 
-__all__ = ["ApiProblem"]
+from deniable_estimator.messages import message
+
+__all__ = ["ApiProblem", "told_error"]
+
+_TITLES = {
+    400: message("Bad Request"),
+    401: message("Unauthorized"),
+    403: message("Forbidden"),
+    404: message("Not Found"),
+    405: message("Method Not Allowed"),
+    413: message("Request Entity Too Large"),
+    500: message("Internal Server Error"),
+    503: message("Service Unavailable"),
+}
+_DETAILS = {
+    400: message("The browser (or proxy) sent a request that this server could not understand."),
+    404: message(
+        "The requested URL was not found on the server. If you entered the URL manually please "
+        "check your spelling and try again."
+    ),
+    405: message("The method is not allowed for the requested URL."),
+}
+"""What an error says that was raised without words."""
 
 
 class ApiProblem(HTTPException):
@@ -39,3 +61,12 @@ class ApiProblem(HTTPException):
         if self.retry_after is not None:
             headers.append(("Retry-After", str(self.retry_after)))
         return headers
+
+
+def told_error(error: HTTPException) -> tuple[str, str]:
+    """The title and the detail of an error: its own, or those of its status."""
+    code = error.code or 500
+    title = error.name if isinstance(error, ApiProblem) else _TITLES.get(code, error.name)
+    if "description" not in vars(error) and code in _DETAILS:
+        return title, _DETAILS[code]
+    return title, error.description or ""

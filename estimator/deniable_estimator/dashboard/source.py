@@ -15,6 +15,7 @@ from flask import current_app, g, request
 from werkzeug.exceptions import NotFound
 
 from deniable import Metric, Registry, ValueListError, windows
+from deniable.told import Told
 from deniable.value_list import parse_values, read_values, value_texts
 from deniable_collector.stores.base import Store
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
@@ -124,12 +125,12 @@ class DataSource:
         else:
             count, size = len(listed), sum(map(len, listed))
         if count > self.most_strings:
-            raise ValueListError(
-                name,
-                None,
-                f"has more than {self.most_strings:,} strings; send fewer, or part of them at a "
-                "time",
+            mistake = Told(
+                "too_many_strings",
+                "has more than {most:,} strings; send fewer, or part of them at a time",
+                most=self.most_strings,
             )
+            raise ValueListError(name, None, mistake)
         text = isinstance(listed, bytes)
         parse = parse_values if text else value_texts
         if count <= LIGHT and size <= _LIGHT_SIZE:

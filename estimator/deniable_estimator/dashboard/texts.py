@@ -2,6 +2,9 @@
 
 python -m deniable_estimator.dashboard.texts
 
+The texts are those of the estimator and its pages, and of the client package its sentences
+(`deniable.told.Told`) and the names of its mechanisms.
+
 Texts that are no longer used are removed from a catalogue. New ones are added without a
 translation, and a test fails until there is one.
 """
@@ -20,12 +23,17 @@ from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po, write_po
 
 import deniable
+from deniable.mechanisms import all_names
 from deniable_estimator.dashboard.language import LANGUAGES, TRANSLATIONS
+from deniable_estimator.dashboard.words import mechanism_words
 
 __all__ = ["brought_up_to_date", "files", "template"]
 
 _ROOT = Path(__file__).parents[1]
 """The folder in which texts are searched."""
+
+_BELOW = Path(deniable.__file__).parent
+"""The folder of the client package."""
 
 
 def _of_python(
@@ -59,13 +67,21 @@ _KEYWORDS = {
     "message": None,
     "sentence": None,
     "counted": (1, 2),
+    "Told": (2,),
 }
+_KEYWORDS_BELOW = {"Told": (2,)}
 
 
 def template() -> Catalog:
     """All English texts, each with the files that contain it."""
     found = Catalog(project="deniable", charset="utf-8")
-    texts = extract_from_dir(_ROOT, _METHODS, _OPTIONS, keywords=_KEYWORDS)
+    texts = [*extract_from_dir(_ROOT, _METHODS, _OPTIONS, keywords=_KEYWORDS)]
+    below = extract_from_dir(_BELOW, _METHODS, {}, keywords=_KEYWORDS_BELOW)
+    texts += [(f"{_BELOW.name}/{each[0]}", *each[1:]) for each in below]
+    texts += [
+        (f"{_BELOW.name}/mechanisms", number, mechanism_words(name), [], None)
+        for number, name in enumerate(all_names())
+    ]
     for filename, _, text, _, context in sorted(texts, key=lambda each: (each[0], each[1])):
         place = Path(filename).as_posix()
         known = found.get(text if isinstance(text, str) else text[0], context)

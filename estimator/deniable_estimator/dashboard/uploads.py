@@ -234,7 +234,9 @@ def kept_list(metric: Metric) -> Sequence[str] | None:
     known: dict[str, Sequence[str] | None] = g.setdefault("kept_lists", {})
     if metric.name not in known:
         sent = _uploads().find(key, metric.name)
-        known[metric.name] = None if sent is None else current_source().sent(sent, "Your list")
+        known[metric.name] = (
+            None if sent is None else current_source().sent(sent, message("Your list"))
+        )
     return known[metric.name]
 
 

@@ -35,6 +35,7 @@ __all__ = [
     "headline",
     "impossible",
     "kind",
+    "mechanism_words",
     "number",
     "p_value",
     "percent",
@@ -77,6 +78,11 @@ _TOO_SHORT = {
 _SINCE_YES = sentence("Yes vs {period}: {change}.")
 _SINCE_NUMBER = sentence("The {value} vs {period}: {change}.")
 _SINCE = sentence("{value} vs {period}: {change}.")
+
+
+def mechanism_words(name: str) -> str:
+    """A mechanism's name in words; the catalogue has that of every one there is."""
+    return message(name.replace("_", " "))
 
 
 def number(count: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import string
 from collections.abc import Iterator
@@ -15,28 +16,32 @@ from babel.messages.catalog import Catalog
 from babel.messages.pofile import read_po
 from flask import Flask, render_template
 from flask.testing import FlaskClient
-from werkzeug.exceptions import BadRequest, MethodNotAllowed, NotFound
+from werkzeug.datastructures import MultiDict
+from werkzeug.exceptions import (
+    BadRequest,
+    BadRequestKeyError,
+    ImATeapot,
+    MethodNotAllowed,
+    NotFound,
+)
 from werkzeug.test import TestResponse
 
-from deniable import Registry, ValueListError
+import deniable
+from deniable import Registry, SchemeError, ValueListError
 from deniable.forecast import forecast
-from deniable.mechanisms import explain
+from deniable.mechanisms import all_names, design_memoized, explain
+from deniable.value_list import parse_values
 from deniable_collector.stores import Store, open_store
 from deniable_estimator.analyses.anomalies import SENTENCES, Figure, Verdict
 from deniable_estimator.dashboard import create_app
-from deniable_estimator.dashboard.below import (
-    list_mistake,
-    told_forecast,
-    told_http,
-    told_mechanism,
-    told_reason,
-)
 from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.language import LANGUAGES, TRANSLATIONS
+from deniable_estimator.dashboard.problems import ApiProblem, told_error
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.texts import files, template
+from deniable_estimator.dashboard.words import mechanism_words
 from deniable_estimator.dashboard.workers import TooHeavy, WorkersClosed
-from deniable_estimator.messages import Message, translated
+from deniable_estimator.messages import Message, message, translated
 
 from .conftest import NOW, TOKEN, fill
 
@@ -439,7 +444,7 @@ def test_translations_fill_in_what_the_english_does() -> None:
 
 def test_a_message_is_its_english_text() -> None:
     """Whoever knows nothing of languages sees a str; whoever does finds its template."""
-    from deniable_estimator.messages import counted, joined, message, recognized
+    from deniable_estimator.messages import counted, joined
 
     made = message("only {n} reports: too few to draw conclusions about all devices", n=7)
     assert made == "only 7 reports: too few to draw conclusions about all devices"
@@ -451,40 +456,73 @@ def test_a_message_is_its_english_text() -> None:
     assert counted("{count} a", "{count} b", 2) == "2 b"
     assert joined(["a", "b", "c"]) == "a; b; c"
     assert translated(joined(["a", "b"]), CHINESE) == "a；b"
-    assert isinstance(recognized("a 7 b", ["{x} c", "a {x} b"]), Message)
-    assert not isinstance(recognized("nothing", ["a {x} b"]), Message)
 
 
-def test_texts_of_the_rooms_below_are_known(tmp_path: Path) -> None:
-    """Whatever the client's package says on a page is recognized, so that a change there is
-    noticed here."""
-    from deniable.mechanisms import _CLASSES
-    from deniable.value_list import parse_values, read_values
+def test_sentences_of_the_client_package_are_translated() -> None:
+    """Of every sentence that the client package says with a code, and of every mechanism's name,
+    the catalogue has the template."""
+    catalog = _catalog()
+    found = 0
+    for path in sorted(Path(deniable.__file__).parent.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Told":
+                template = ast.literal_eval(node.args[1])
+                assert template in catalog, template
+                assert catalog[template].string, template
+                found += 1
+    assert found > 30
+    for name in all_names():
+        assert english(translated(mechanism_words(name), CHINESE)) == []
 
-    assert all(isinstance(told_mechanism(name), Message) for name in _CLASSES)
-    for size in (10, 5000):
-        reason = explain(size, 1.0).reason
-        assert told_reason(reason) == reason
-        assert isinstance(told_reason(reason), Message)
+
+def test_what_the_client_package_says_is_shown_in_chinese() -> None:
+    """Reasons, forecasts and mistakes are the same English text, and wholly Chinese on a page."""
+    said: list[str] = [explain(size, 1.0).reason for size in (10, 5000)]
     for window in ("day", "week", "month"):
         for devices in (2, 3000):
             text = REGISTRY.replace("devices = 100", f'devices = {devices}\nwindow = "{window}"')
             warning = forecast(Registry.parse(text)["m1"])
             assert warning is not None
-            assert isinstance(told_forecast(warning), Message)
-            assert told_forecast(warning) == warning
-    mistakes = [b"", b"\xff", b"a\n\nb", b"a\na", b"x" * 1100, b"a\x00"]
-    for content in mistakes:
+            said.append(warning)
+    with pytest.raises(SchemeError) as refused:
+        design_memoized("auto", "m1", 10, 2.0, 1.0)
+    said.append(str(refused.value))
+    for content in (b"", b"\xff", b"a\n\nb", b"a\na", b"x" * 1100, b"a\x00"):
         with pytest.raises(ValueListError) as caught:
-            parse_values(content, "Your list")
-        assert list_mistake(caught.value) == str(caught.value)
-        assert english(translated(list_mistake(caught.value), CHINESE)) == []
+            parse_values(content, message("Your list"))
+        said.append(str(caught.value))
+    for each in said:
+        assert translated(each, LANGUAGES["en"]) == each
+        told = translated(each, CHINESE).replace("lifetime_epsilon", "")
+        assert english(told) == [], each
+    assert translated(said[-1], CHINESE) == "您的列表第 1 行含有控制字符；请删除"
+
+
+def test_a_sentence_inside_another_is_translated_too() -> None:
+    """And a name in it that is written from right to left cannot reorder the rest, in English
+    either."""
     with pytest.raises(ValueListError) as caught:
-        read_values(tmp_path / "missing")
-    assert "无法读取" in translated(list_mistake(caught.value), CHINESE)
+        parse_values(b"", "\u05d0\u05d1.txt")
+    note = message("{mistake}.", mistake=str(caught.value))
+    assert note == "\u2068\u05d0\u05d1.txt\u2069 holds no value; write one on each line."
+    assert translated(note, CHINESE) == "\u2068\u05d0\u05d1.txt\u2069没有任何值；请每行写一个。"
+
+
+def test_an_http_error_speaks_by_its_status() -> None:
+    """Where nobody gave it words; words that were given stay, whatever the status."""
     for error in (NotFound, BadRequest, MethodNotAllowed):
-        assert isinstance(told_http(error().name), Message)
-        assert isinstance(told_http(error.description or ""), Message)
+        title, detail = told_error(error())
+        assert (title, detail) == (error().name, error.description)
+        assert isinstance(title, Message)
+        assert isinstance(detail, Message)
+    assert told_error(NotFound("Nothing here.")) == ("Not Found", "Nothing here.")
+    assert not isinstance(told_error(NotFound("Nothing here."))[1], Message)
+    with pytest.raises(BadRequestKeyError) as caught:
+        MultiDict[str, str]()["x"]
+    assert isinstance(told_error(caught.value)[1], Message)
+    assert told_error(ImATeapot()) == ("I'm a teapot", ImATeapot.description)
+    own = ApiProblem(404, "missing", "Missing", "It is gone.")
+    assert told_error(own) == ("Missing", "It is gone.")
 
 
 def test_a_hostile_text_is_escaped_in_every_language(store: Store, registry: Registry) -> None:

@@ -19,6 +19,7 @@ from deniable_estimator.dashboard.access.token_command import token as command
 from deniable_estimator.dashboard.access.tokens import (
     SCOPES,
     ApiToken,
+    TokenError,
     digest_of_token,
     find_token,
     parse_tokens,
@@ -81,6 +82,7 @@ def test_the_command_refuses_what_the_file_could_not_hold(options: list[str]) ->
     result = CliRunner().invoke(command, ["new", *options])
     assert result.exit_code == 2
     assert "sha256" not in result.stdout
+    assert "token 1" not in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -220,6 +222,16 @@ def test_a_mistake_in_the_file_is_told_before_anything_starts(text: str, advice:
         DashboardSettings.from_env({"DENIABLE_API_TOKENS": text})
     assert SHA not in str(caught.value)
     assert "secret" not in str(caught.value)
+
+
+def test_a_mistake_of_a_key_names_token_and_mistake_apart() -> None:
+    """A program that shows one of the two does not take the message to pieces."""
+    lines = token_lines(ApiToken("a", SHA, frozenset({"plan"})))
+    with pytest.raises(TokenError) as caught:
+        parse_tokens(f'{lines}\n[[tokens]]\nname = "b"\nsha256 = "{SHA}"\nscopes = []')
+    assert caught.value.number == 2
+    assert caught.value.mistake == "scopes is empty: name some, or leave the key out"
+    assert str(caught.value) == f"token 2: {caught.value.mistake}"
 
 
 def test_a_digest_is_of_any_text() -> None:

@@ -189,7 +189,10 @@ def _check() -> ResponseReturnValue | None:
             )
         if not request.path.startswith(API):
             raise ApiProblem(
-                403, "token-out-of-scope", "Forbidden", "This token opens the read API alone."
+                403,
+                "token-out-of-scope",
+                message("Forbidden"),
+                "This token opens the read API alone.",
             )
         g.holder = holder
         return None

@@ -9,6 +9,7 @@ import click
 from deniable_estimator.dashboard.access.tokens import (
     SCOPES,
     ApiToken,
+    TokenError,
     digest_of_token,
     new_token,
     parse_tokens,
@@ -65,8 +66,10 @@ def new(
     lines = token_lines(made)
     try:
         parse_tokens(lines)
+    except TokenError as error:
+        raise click.UsageError(error.mistake) from None
     except ValueError as error:
-        raise click.UsageError(str(error).removeprefix("token 1: ")) from None
+        raise click.UsageError(str(error)) from None
     if as_json:
         click.echo(json.dumps({"token": secret, "lines": lines}))
         return

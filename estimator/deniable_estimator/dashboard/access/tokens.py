@@ -21,6 +21,7 @@ from deniable import Metric
 __all__ = [
     "SCOPES",
     "ApiToken",
+    "TokenError",
     "digest_of_token",
     "find_token",
     "new_token",
@@ -39,6 +40,15 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _PATTERN = re.compile(r"[^\x00-\x1f\x7f\"\\]{1,128}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _KEYS = {"name", "sha256", "scopes", "metrics", "tags"}
+
+
+class TokenError(ValueError):
+    """A key of the token at place `number` (from 1) has a mistake, which `mistake` says."""
+
+    def __init__(self, number: int, mistake: str) -> None:
+        self.number = number
+        self.mistake = mistake
+        super().__init__(f"token {number}: {mistake}")
 
 
 @dataclass(frozen=True)
@@ -99,6 +109,7 @@ def parse_tokens(text: str) -> tuple[ApiToken, ...]:
 
     Raises:
         ValueError: it has a mistake; the message names the token by its number, not its digest.
+            A `TokenError` if it is one of a token's keys.
     """
     if not text.strip():
         return ()
@@ -119,32 +130,31 @@ def parse_tokens(text: str) -> tuple[ApiToken, ...]:
 
 
 def _read(number: int, table: Any) -> ApiToken:
-    where = f"token {number}"
     if not isinstance(table, dict):
-        raise ValueError(f"{where} is no table")
+        raise ValueError(f"token {number} is no table")
     if unknown := set(table) - _KEYS:
-        raise ValueError(f"{where} has an unknown key {min(unknown)!r}")
+        raise ValueError(f"token {number} has an unknown key {min(unknown)!r}")
     name, digest = table.get("name"), table.get("sha256")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise ValueError(f"{where}: name must be up to 64 letters, digits and _ . -")
+        raise TokenError(number, "name must be up to 64 letters, digits and _ . -")
     if not isinstance(digest, str) or not _SHA256.fullmatch(digest):
-        raise ValueError(f"{where}: sha256 must be 64 hexadecimal digits in lower case")
-    scopes = _texts(table, "scopes", where)
+        raise TokenError(number, "sha256 must be 64 hexadecimal digits in lower case")
+    scopes = _texts(table, "scopes", number)
     if not scopes or set(scopes) - set(SCOPES):
-        raise ValueError(f"{where}: scopes must be some of {', '.join(SCOPES)}")
-    metrics, tags = _texts(table, "metrics", where), _texts(table, "tags", where)
+        raise TokenError(number, f"scopes must be some of {', '.join(SCOPES)}")
+    metrics, tags = _texts(table, "metrics", number), _texts(table, "tags", number)
     return ApiToken(name, digest, frozenset(scopes), metrics, tags)
 
 
-def _texts(table: dict[str, Any], key: str, where: str) -> tuple[str, ...]:
+def _texts(table: dict[str, Any], key: str, number: int) -> tuple[str, ...]:
     found = table.get(key, [])
     if not isinstance(found, list) or not all(
         isinstance(each, str) and _PATTERN.fullmatch(each) for each in found
     ):
-        raise ValueError(f"{where}: {key} must be a list of texts")
+        raise TokenError(number, f"{key} must be a list of texts")
     # An empty list would read as "none", and an absent one means "all".
     if key in table and not found:
-        raise ValueError(f"{where}: {key} is empty: name some, or leave the key out")
+        raise TokenError(number, f"{key} is empty: name some, or leave the key out")
     return tuple(found)
 
 

@@ -1,0 +1,299 @@
+"""Answers of numbers: in their unit, combined over schemes, compared, and as files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from deniable import Metric, Registry, SchemeError
+from deniable_collector.tally import Tally
+from deniable_estimator.analyses import analysis_of
+from deniable_estimator.answers import Answer, answer_of, combine
+from deniable_estimator.answers.base import BASIS_COLUMNS
+from deniable_estimator.answers.distribution import Distribution
+from deniable_estimator.answers.mean import Mean
+from deniable_estimator.answers.numbers import NUMBER_COLUMNS
+from deniable_estimator.answers.shares import estimate
+from deniable_estimator.errors import EstimateError
+
+DAYS = ("2026-11-16", "2026-11-17", "2026-11-18")
+
+REGISTRY = """
+schema = 1
+app = "example"
+[defaults]
+owner = "growth@acme.example"
+expires = 2027-06-30
+[metrics.number]
+type = "number"
+description = "A number."
+low = {low}
+high = {high}
+scale = "{scale}"
+unit = "ms"
+ask = {ask}
+epsilon = {epsilon}
+lifetime_epsilon = 8.0
+"""
+
+
+def declared(
+    ask: str = '"mean"',
+    low: float = 0,
+    high: float = 100,
+    scale: str = "linear",
+    epsilon: float = 2.0,
+) -> Metric:
+    """A metric of a number."""
+    text = REGISTRY.format(ask=ask, low=low, high=high, scale=scale, epsilon=epsilon)
+    return Registry.parse(text)["number"]
+
+
+def told(
+    metric: Metric,
+    numbers: np.ndarray,
+    rng: np.random.Generator,
+    day: str = DAYS[0],
+    level: float = 0.95,
+) -> Answer:
+    """The answer of one window in which each of these numbers is that of a device."""
+    mechanism = metric.scheme.mechanism
+    positions = np.array([mechanism.range.position(float(each)) for each in numbers])
+    items, counts = np.unique(positions, return_counts=True)
+    rows = analysis_of(mechanism).sample_rows(items, counts, rng)
+    tally = Tally(metric.name, metric.scheme.fingerprint, (day,), rows)
+    return answer_of(tally, metric.scheme, level=level, unit=metric.type.unit)
+
+
+def series(answer: Answer) -> dict[str, tuple[float, float, float]]:
+    """Value, low and high by name."""
+    found = answer.series
+    columns = (found.value.tolist(), found.low.tolist(), found.high.tolist())
+    return dict(zip(found.names, zip(*columns, strict=True), strict=True))
+
+
+def test_a_mean_is_in_its_unit() -> None:
+    """Both sliding windows and trees give the mean within 5 standard errors (6e-7 each, seed 1)."""
+    rng = np.random.default_rng(1)
+    numbers = rng.gamma(4, 8, 100_000).clip(0, 99)
+    for ask in ('"mean"', '"distribution"', '["mean", "distribution"]'):
+        answer = told(declared(ask), numbers, rng)
+        place = answer.series.place("mean")
+        assert place is not None
+        off = answer.series.value[place] - numbers.mean()
+        assert abs(off) < 5 * answer.series.std_error[place]
+        assert answer.unit.full(12.0, 10.0) == "12 ms"
+
+
+def test_a_logarithmic_mean_is_geometric() -> None:
+    """On a logarithmic scale the mean of logarithms is told, in the unit and by its name, and the
+    ends of its interval are those of the logarithm (5 standard errors, seed 2)."""
+    rng = np.random.default_rng(2)
+    numbers = np.exp(rng.normal(1, 0.5, 50_000))
+    for ask in ('"mean"', '"distribution"'):
+        answer = told(declared(ask, 0.01, 1000, "log"), numbers, rng)
+        value, low, high = series(answer)["geometric mean"]
+        assert math.log(high / value) == pytest.approx(math.log(value / low))
+        error = math.log(high / low) / 2 / 1.96
+        assert abs(math.log(value) - np.log(numbers).mean()) < 5 * error
+
+
+def test_quantiles_and_clamped_shares() -> None:
+    """Each true quantile lies within its interval at level 1 - 1e-6, and so do the shares outside
+    of the range (seed 3); a limit splits all numbers in two."""
+    rng = np.random.default_rng(3)
+    numbers = rng.normal(50, 25, 200_000)
+    answer = told(declared('"distribution"'), numbers, rng, level=1 - 1e-6)
+    assert isinstance(answer, Distribution)
+    for name, p in (("p50", 50), ("p90", 90), ("p95", 95), ("p99", 99)):
+        _, low, high = series(answer)[name]
+        assert low <= np.percentile(numbers, p) <= max(high, 100)
+    assert answer.below.low <= np.mean(numbers < 0) <= answer.below.high
+    assert answer.above.low <= np.mean(numbers >= 100) <= answer.above.high
+    share = answer.share_below(40)
+    assert share.low <= np.mean(numbers < 40) <= share.high
+    assert any("declare a higher one" in each for each in answer.warnings)
+
+
+def test_what_the_crowd_cannot_say_has_no_limit() -> None:
+    """From few reports p99 has no upper limit, which JSON and CSV leave empty."""
+    rng = np.random.default_rng(4)
+    answer = told(declared('"distribution"', epsilon=0.5), rng.uniform(0, 100, 3000), rng)
+    _, low, high = series(answer)["p99"]
+    assert low > 0
+    assert high == math.inf
+    document = json.loads(json.dumps(answer.to_dict(), allow_nan=False))
+    (row,) = [each for each in document["series"] if each["series"] == "p99"]
+    assert row["high"] is None
+    assert row["std_error"] is None
+    (line,) = [
+        each for each in csv.DictReader(io.StringIO(answer.to_csv())) if each["series"] == "p99"
+    ]
+    assert line["high"] == ""
+
+
+@pytest.mark.parametrize("ask", ['"mean"', '"distribution"'])
+def test_files_hold_every_series(ask: str) -> None:
+    """CSV has the documented columns, JSON the kind, and both the same numbers."""
+    rng = np.random.default_rng(5)
+    answer = told(declared(ask), rng.uniform(0, 100, 20_000), rng)
+    document = json.loads(json.dumps(answer.to_dict(), allow_nan=False))
+    assert document["kind"] == answer.kind
+    assert document["unit"] == "ms"
+    lines = list(csv.DictReader(io.StringIO(answer.to_csv())))
+    assert list(lines[0]) == [*NUMBER_COLUMNS, *BASIS_COLUMNS]
+    for row, line in zip(document["series"], lines, strict=False):
+        assert float(line["estimate"]) == row["estimate"]
+    if isinstance(answer, Distribution):
+        assert len(document["cdf"]) == 255
+        assert sum(each["share"] for each in document["cells"]) == pytest.approx(1)
+        assert len(lines) == len(document["series"]) + 255
+
+
+@pytest.mark.parametrize("ask", ['"mean"', '"distribution"', '["mean", "distribution"]'])
+def test_nothing_is_known_without_reports(ask: str) -> None:
+    """Without reports all numbers are null, and the answer says that it waits."""
+    metric = declared(ask)
+    answer = told(metric, np.zeros(0), np.random.default_rng(6))
+    assert answer.n == 0
+    assert np.isnan(answer.series.value).all()
+    document = json.loads(json.dumps(answer.to_dict(), allow_nan=False))
+    assert all(row["estimate"] is None for row in document["series"])
+    assert document["poisoning"]["most"] is None
+    assert answer.warnings == ("no reports yet",)
+    assert answer.to_csv()
+
+
+@pytest.mark.parametrize(
+    ("ask", "name"), [('"mean"', "mean"), ('"distribution"', "p50"), ('"distribution"', "mean")]
+)
+def test_schemes_are_averaged(ask: str, name: str) -> None:
+    """Two epsilons of one range: the average lies between both and is narrower than either, and
+    rests on all reports."""
+    rng = np.random.default_rng(7)
+    numbers = rng.uniform(0, 100, 50_000)
+    parts = [
+        told(declared(ask, epsilon=epsilon), numbers, rng, day)
+        for epsilon, day in zip((1.0, 2.0), DAYS, strict=False)
+    ]
+    both = combine(parts)
+    assert both.n == 100_000
+    assert set(both.schemes) == {*parts[0].schemes, *parts[1].schemes}
+    widths = [series(each)[name][2] - series(each)[name][1] for each in (*parts, both)]
+    assert widths[2] < min(widths[:2])
+    values = [series(each)[name][0] for each in parts]
+    assert min(values) - 1e-9 <= series(both)["mean"][0] <= max(values) + 1e-9 or name == "p50"
+    assert len(both.verdict.figures) == sum(len(each.verdict.figures) for each in parts)
+
+
+def test_the_average_of_means_has_its_level() -> None:
+    """Of 400 averages of two schemes with other ranges and epsilons, 95 % of the intervals hold the
+    truth: from 364 to 394 with probability .998 (binomial, seed 8)."""
+    rng = np.random.default_rng(8)
+    metrics = [declared(epsilon=1.0), declared(high=200, epsilon=2.0)]
+    held = 0
+    for _ in range(400):
+        # Other devices of the same population in each.
+        parts = [
+            told(metric, rng.uniform(0, 100, 2000), rng, day)
+            for metric, day in zip(metrics, DAYS, strict=False)
+        ]
+        _, low, high = series(combine(parts))["mean"]
+        held += low <= 50 <= high
+    assert 364 <= held <= 394
+
+
+def test_another_range_leaves_the_smaller_part_out() -> None:
+    """Distributions with other edges are not averaged: the larger one answers, and says how many
+    reports it leaves out. Means of logarithms and of numbers are refused."""
+    rng = np.random.default_rng(9)
+    large = told(declared('"distribution"'), rng.uniform(0, 100, 20_000), rng)
+    small = told(declared('"distribution"', high=200), rng.uniform(0, 100, 5000), rng, DAYS[1])
+    both = combine([small, large])
+    assert both.n == 20_000
+    assert any("5,000 reports under others are left out" in each for each in both.warnings)
+    linear = told(declared(low=1), rng.uniform(1, 99, 5000), rng)
+    log = told(declared(low=1, scale="log"), rng.uniform(1, 99, 5000), rng, DAYS[1])
+    with pytest.raises(EstimateError, match="scale of the metric has changed"):
+        combine([linear, log])
+    with pytest.raises(EstimateError, match="one metric, kind and level"):
+        combine([linear, large])
+
+
+@pytest.mark.parametrize("ask", ['"mean"', '"distribution"'])
+def test_a_change_is_told_with_its_unit(ask: str) -> None:
+    """Numbers that all grow by 20 ms are told to have changed, by an interval that holds 20."""
+    rng = np.random.default_rng(10)
+    numbers = rng.normal(40, 8, 100_000)
+    before = told(declared(ask), numbers, rng)
+    after = told(declared(ask), numbers + 20, rng, DAYS[1])
+    change = after.change_from(before)
+    assert change.values == before.series.names
+    for place, name in enumerate(change.values):
+        # So few lie above p99 that 1 % of them hides it.
+        assert change.changed[place] or name == "p99"
+        assert change.low[place] <= 20 <= change.high[place]
+    assert "ms (95 % CI +" in change.describe(0)
+    assert change.describe(0).startswith("up ")
+    rows = list(csv.DictReader(io.StringIO(change.to_csv())))
+    assert [row["series"] for row in rows] == list(change.values)
+    json.dumps(change.to_dict(), allow_nan=False)
+
+
+def test_no_change_is_told_as_seldom_as_it_says() -> None:
+    """Where nothing changed, the mean or a quantile is called changed in at most 5 % of 200 pairs,
+    corrected for five series: at most 20, which 5 % exceed with probability .002 (seed 11)."""
+    rng = np.random.default_rng(11)
+    metric = declared('"distribution"')
+    mechanism = metric.scheme.mechanism
+    counts = np.full(254, 40)
+    items = np.array(
+        [(a + b) // 2 for a, b in zip(mechanism.edges, mechanism.edges[1:], strict=False)]
+    )
+
+    def drawn(day: str) -> Answer:
+        rows = analysis_of(mechanism).sample_rows(items, counts, rng)
+        return answer_of(Tally("number", metric.scheme.fingerprint, (day,), rows), metric.scheme)
+
+    found = sum(bool(drawn(DAYS[1]).change_from(drawn(DAYS[0])).changed.any()) for _ in range(200))
+    assert found <= 20
+
+
+def test_candidates_are_refused(make_tally: Callable[..., Tally]) -> None:
+    """A number has no candidates, and its tallies have no shares."""
+    metric = declared()
+    tally = make_tally(metric.scheme, 0, [0] * metric.scheme.mechanism.rows[0].width)
+    with pytest.raises(EstimateError, match="no candidates"):
+        answer_of(tally, metric.scheme, ["one"])
+    with pytest.raises(SchemeError, match="no shares of values"):
+        estimate(tally, metric.scheme)
+    with pytest.raises(EstimateError, match="estimate it with its own scheme"):
+        answer_of(tally, declared(high=50).scheme)
+
+
+def test_fakes_move_a_mean_by_what_is_said() -> None:
+    """1 % of fakes that all send the column of the largest score move the mean by its budget."""
+    rng = np.random.default_rng(12)
+    metric = declared()
+    answer = told(metric, rng.uniform(0, 100, 99_000), rng)
+    assert isinstance(answer, Mean)
+    mechanism = metric.scheme.mechanism
+    positions = np.array([mechanism.range.position(each) for each in rng.uniform(0, 100, 99_000)])
+    items, counts = np.unique(positions, return_counts=True)
+    (row,) = analysis_of(mechanism).sample_rows(items, counts, rng)
+    best = int(np.argmax(mechanism.scores()))
+    cells = row.cells.copy()
+    cells[best] += 1000
+    tally = Tally("number", metric.scheme.fingerprint, (DAYS[0],), (type(row)(100_000, cells),))
+    honest = answer_of(
+        Tally("number", metric.scheme.fingerprint, (DAYS[0],), (row,)), metric.scheme
+    )
+    poisoned = answer_of(tally, metric.scheme)
+    moved = poisoned.series.value[0] - honest.series.value[0]
+    assert moved == pytest.approx(honest.budget)
