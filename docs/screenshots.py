@@ -37,6 +37,7 @@ PICTURES = (
     ("dashboard", "/metric/browser", 1200, 1250, "light", 2),
     ("dashboard-overview", "/", 1200, None, "light", 1),
     ("dashboard-metric", "/metric/language", 1200, None, "light", 1),
+    ("dashboard-number", "/metric/page_load?limit=2.5", 1200, None, "light", 1),
     ("dashboard-dark", "/metric/dark_mode", 1200, None, "dark", 1),
     ("dashboard-compare", "/metric/browser/compare", 1200, None, "light", 1),
     ("dashboard-planner", "/plan", 1200, None, "light", 1),

@@ -14,9 +14,11 @@ from pathlib import Path
 import numpy as np
 
 from deniable import Metric, Registry
+from deniable.types.number import Number
 from deniable_collector.stores import Store, open_store
 from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.tally import Tally, TallyRow
+from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.sampling import sample_tally
 
 __all__ = ["FLOODED", "build"]
@@ -76,6 +78,32 @@ lifetime_epsilon = 4.0
 sample_rate = 0.05
 devices = 3000
 tags = ["quality"]
+
+[metrics.page_load]
+type = "number"
+description = "How long does the first page take?"
+owner = "web@acme.example"
+low = 0.01
+high = 100
+unit = "s"
+scale = "log"
+ask = "distribution"
+epsilon = 1.0
+lifetime_epsilon = 8.0
+sample_rate = 0.05
+tags = ["platform"]
+
+[metrics.tabs]
+type = "number"
+description = "How many tabs are open?"
+low = 0
+high = 100
+integer = true
+ask = "mean"
+epsilon = 1.0
+lifetime_epsilon = 8.0
+sample_rate = 0.05
+tags = ["platform"]
 
 [metrics.old_importer]
 type = "boolean"
@@ -140,15 +168,40 @@ def _report(
         if name == "dark_mode" and progress == 1 - FLOODED / DAYS:
             (row,) = tally.rows
             tally = replace(tally, rows=(row + TallyRow(6000, np.array([6000, 0])),))
-        increments = {}
-        for number, row in enumerate(tally.rows):
-            columns = np.flatnonzero(row.cells)
-            key = TallyRowKey(TallyKey(name, tally.scheme, day.isoformat()), number)
-            increments[key] = Increment(
-                len(row.cells), row.reports, columns.tolist(), row.cells[columns].tolist()
-            )
-        now = datetime.now(UTC).timestamp()
-        store.fold(Commit((secrets.token_hex(16),), increments), now)
+        _fold(store, tally)
+    own = np.random.default_rng([7, day.toordinal()])
+    answering = round(CROWD * 0.05)
+    numbers = {
+        # Some pages come from a cache; a release makes the others faster.
+        "page_load": np.exp(own.normal(np.log(1.4 - 0.3 * step), 0.7, answering))
+        * np.where(own.random(answering) < 0.3, 0.1, 1),
+        "tabs": own.negative_binomial(1.2, 0.12, answering).astype(float),
+    }
+    for name, values in numbers.items():
+        _fold(store, _tally_of_numbers(registry[name], values, day, own))
+
+
+def _fold(store: Store, tally: Tally) -> None:
+    increments = {}
+    for number, row in enumerate(tally.rows):
+        columns = np.flatnonzero(row.cells)
+        key = TallyRowKey(TallyKey(tally.metric, tally.scheme, tally.windows[0]), number)
+        increments[key] = Increment(
+            len(row.cells), row.reports, columns.tolist(), row.cells[columns].tolist()
+        )
+    now = datetime.now(UTC).timestamp()
+    store.fold(Commit((secrets.token_hex(16),), increments), now)
+
+
+def _tally_of_numbers(
+    metric: Metric, values: np.ndarray[tuple[int], np.dtype[np.float64]], day: date,
+    rng: np.random.Generator,
+) -> Tally:  # fmt: skip
+    assert isinstance(metric.type, Number)
+    positions = [metric.type.range.position(value) for value in values.tolist()]
+    items, counts = np.unique(positions, return_counts=True)
+    rows = analysis_of(metric.scheme.mechanism).sample_rows(items, counts, rng)
+    return Tally(metric.name, metric.scheme.fingerprint, (day.isoformat(),), tuple(rows))
 
 
 def _tally(

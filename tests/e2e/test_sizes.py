@@ -13,7 +13,16 @@ from .test_accessibility import OPEN_ALL, look, resize
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
-PAGES = ("/", "/metric/language", "/metric/dark_mode", "/metric/browser/compare", "/plan")
+PAGES = (
+    "/",
+    "/metric/language",
+    "/metric/dark_mode",
+    "/metric/page_load?limit=2.5",
+    "/metric/tabs",
+    "/metric/browser/compare",
+    "/metric/page_load/compare",
+    "/plan",
+)
 
 SIZES = """
 return [...document.querySelectorAll("body *")]

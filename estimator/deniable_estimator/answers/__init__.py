@@ -68,6 +68,9 @@ def combine(answers: Sequence[Answer]) -> Answer:
     Raises:
         EstimateError: there are none, or they answer different questions.
     """
+    if len({type(each) for each in answers}) > 1:
+        # The metric was asked another question once: no obstacle in days without answers to it.
+        answers = [each for each in answers if each.n] or answers[:1]
     kinds = {(type(each), each.metric, each.level) for each in answers}
     if len(kinds) != 1:
         raise EstimateError(message("only answers of one metric, kind and level can be combined"))

@@ -56,6 +56,8 @@ class Comparison:
         )
         if not math.isfinite(difference):
             return message("the change is unknown: one of the two has no reports")
+        if math.isinf(low) and math.isinf(high):
+            return message("the change is unknown: too few devices have reported")
         unit, spread = self.after.unit, half_width(difference, low, high)
         level = self.level * 100
         ends = {"level": level, "low": self.ends(place)[0], "high": self.ends(place)[1]}
@@ -71,11 +73,7 @@ class Comparison:
         """What to bear in mind about it."""
         if _weekdays(self.before) == _weekdays(self.after):
             return ()
-        return (
-            message(
-                "the two periods do not hold the same weekdays, which alone can change a share"
-            ),
-        )
+        return (message(self.after.unit.weekdays),)
 
     def ends(self, place: int) -> tuple[str, str]:
         """The ends of one interval in the unit of the answers, with their signs."""

@@ -19,6 +19,7 @@ import numpy as np
 from deniable import Scheme
 from deniable.mechanisms.number_range import NumberRange
 from deniable.number_forecast import QUANTILES
+from deniable.types.number import Number
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses.anomalies import Verdict
 from deniable_estimator.analyses.hierarchical_histogram import HierarchicalHistogramAnalysis
@@ -43,16 +44,18 @@ from deniable_estimator.answers.numbers import (
     number_caveats,
     number_change,
     number_footnotes,
+    range_dict,
     series_rows,
     vars_of,
 )
 from deniable_estimator.answers.units import NumberUnit
+from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message, sentence
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.participation import Participation, overlap, together
 from deniable_estimator.statistics.significance import Adjustment
 
-__all__ = ["CellShares", "Distribution", "estimate_distribution"]
+__all__ = ["CellShares", "Distribution", "estimate_distribution", "series_names"]
 
 _EDGE = ("below", "std_error", "low", "high")
 
@@ -85,6 +88,8 @@ class CellShares(NamedTuple):
     """Possible shares, none below 0 and with a sum of 1: points to draw, without intervals."""
     below: FloatArray
     """The unbiased share below the end of each cell but the last, shape (d - 1,)."""
+    curve: FloatArray
+    """The same made monotone, to draw."""
     std_error: FloatArray
     low: FloatArray
     high: FloatArray
@@ -111,7 +116,7 @@ class Distribution(Answer):
 
     @property
     def unit(self) -> NumberUnit:
-        return NumberUnit(self.name)
+        return NumberUnit(self.name, self.mean.log)
 
     @property
     def leading(self) -> str:
@@ -156,8 +161,32 @@ class Distribution(Answer):
 
     def share_below(self, limit: float) -> RangeShare:
         """The share of numbers below a limit in the unit. Inside of a cell, numbers count as evenly
-        spread; the interval holds wherever they are."""
+        spread; the interval holds wherever they are.
+
+        Raises:
+            EstimateError: the limit is outside of the range, of whose numbers nothing is known.
+        """
+        if not self.range.start <= limit <= self.range.end:
+            raise EstimateError(
+                message(
+                    "a limit must lie in the range of the metric, {low} to {high}: how numbers "
+                    "are spread outside of it is not known",
+                    low=self.range.low,
+                    high=self.range.high,
+                )
+            )
+        if self.range.integer:
+            limit = math.ceil(limit)
         return self.found.share(None, self.range.position(limit))
+
+    def share_row(self, limit: float) -> dict[str, Any]:
+        """The share below a limit, for JSON: `at`, `share`, `std_error`, `low` and `high`; with the
+        errors of `share_below`."""
+        found = self.share_below(limit)
+        error = math.sqrt(found.variance)
+        numbers = (found.share, error, found.low, found.high) if self.n else (None,) * 4
+        names = ("at", "share", "std_error", "low", "high")
+        return dict(zip(names, (limit, *map(_finite, numbers)), strict=True))
 
     def reach(self, p: float) -> tuple[float, float]:
         """Between which numbers so many fakes could put quantile p; infinite for outside of the
@@ -184,6 +213,7 @@ class Distribution(Answer):
             np.concatenate([ends, [np.inf]]),
             np.add.reduceat(shares, groups),
             self.found.cdf[kept],
+            self.found.curve[kept],
             np.sqrt(self.found.variance[kept]),
             low[kept],
             high[kept],
@@ -235,12 +265,7 @@ class Distribution(Answer):
         columns = (found.ends[:-1], found.below, found.std_error, found.low, found.high)
         return {
             "unit": self.name,
-            "range": {
-                "low": self.range.start,
-                "high": float(self.range.high),
-                "scale": self.range.scale,
-                "integer": self.range.integer,
-            },
+            "range": range_dict(self.range),
             "series": series_rows(self.series),
             "below": _share(self.below, self.n),
             "above": _share(self.above, self.n),
@@ -274,6 +299,14 @@ class Distribution(Answer):
     def _in_units(self, quantile: Quantile) -> tuple[float, float, float]:
         point, low, high = quantile.in_units(self.range)
         return point, -math.inf if low is None else low, math.inf if high is None else high
+
+
+def series_names(kind: Number) -> tuple[str, ...]:
+    """What the series of the answer to a metric of this type are called."""
+    last = "geometric mean" if kind.range.scale == "log" else "mean"
+    if "distribution" not in kind.ask:
+        return (last,)
+    return (*(f"p{round(100 * p)}" for p in QUANTILES), last)
 
 
 def estimate_distribution(

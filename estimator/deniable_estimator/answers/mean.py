@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from deniable import Scheme
+from deniable.mechanisms.number_range import NumberRange
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses.anomalies import Verdict
 from deniable_estimator.answers.base import BASIS_COLUMNS, Answer, Basis, Series
@@ -22,6 +23,7 @@ from deniable_estimator.answers.numbers import (
     number_caveats,
     number_change,
     number_footnotes,
+    range_dict,
     series_rows,
     vars_of,
 )
@@ -40,6 +42,8 @@ class Mean(Answer):
 
     name: str | None = None
     """The unit of the numbers."""
+    range: NumberRange
+    """Where the numbers lie; of several schemes, that of the first with reports."""
     found: MeanInUnits
 
     @property
@@ -48,7 +52,7 @@ class Mean(Answer):
 
     @property
     def unit(self) -> NumberUnit:
-        return NumberUnit(self.name)
+        return NumberUnit(self.name, self.found.log)
 
     @property
     def leading(self) -> str:
@@ -85,9 +89,13 @@ class Mean(Answer):
         return number_change(before, self, together=together)
 
     def numbers(self) -> dict[str, Any]:
-        """`unit`, and `series`: one object with `series`, `estimate`, `std_error`, `low` and
-        `high`."""
-        return {"unit": self.name, "series": series_rows(self.series)}
+        """`unit`, `range` (`low`, `high`, `scale`, `integer`), and `series`: one object with
+        `series`, `estimate`, `std_error`, `low` and `high`."""
+        return {
+            "unit": self.name,
+            "range": range_dict(self.range),
+            "series": series_rows(self.series),
+        }
 
     def to_csv(self) -> str:
         rows = (tuple(each.values()) for each in series_rows(self.series))
@@ -121,6 +129,7 @@ def estimate_mean(
         level=level,
         verdict=Verdict.of(analysis.figures(tally)),
         name=unit,
+        range=analysis.mechanism.range,
         found=found,
     )
     return replace(answer, warnings=number_caveats(answer))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from deniable import Scheme
+from deniable.mechanisms.number_range import NumberRange
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.candidates import check_tally
@@ -26,6 +27,7 @@ __all__ = [
     "number_caveats",
     "number_change",
     "number_footnotes",
+    "range_dict",
     "series_rows",
     "vars_of",
 ]
@@ -66,6 +68,16 @@ def basis_of(
         scheme.mechanism.epsilon,
     )
     return analysis, basis
+
+
+def range_dict(numbers: NumberRange) -> dict[str, Any]:
+    """The range as JSON has it."""
+    return {
+        "low": numbers.start,
+        "high": float(numbers.high),
+        "scale": numbers.scale,
+        "integer": numbers.integer,
+    }
 
 
 def series_rows(series: Series) -> list[dict[str, Any]]:

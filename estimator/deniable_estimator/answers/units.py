@@ -14,30 +14,52 @@ _MINUS = "\N{MINUS SIGN}"
 _OPEN = (message("no lower limit"), message("no upper limit"))
 """How the end of an interval without a limit is written."""
 
+_NOTHING = message("unknown")
+
+_SERIES = {"mean": message("mean"), "geometric mean": message("geometric mean")}
+"""The series that have a name in words."""
+
 
 class Unit(ABC):
     """How the numbers of a series are written.
 
     Attributes:
+        log: whether charts of them have a logarithmic scale.
         changes_title: what stands over a chart of changes.
         between: a change in a description, by `value`, `share`, `low` and `high`.
         up, down: how a change is told, by `change`, `level`, `low` and `high`.
         none: how it is told that there is none, by `no_change`, `level`, `low` and `high`.
         uncertain: how a change is told that is not significant among several, by the same and
             their `count`.
+        weekdays, months, repeated: what to bear in mind of periods with other weekdays, of months,
+            and of devices that report again.
+        alarm, alarm_of_changes: what takes the place of a headline if `which` windows are
+            anomalous.
+        advice: what to do then.
     """
 
+    log: bool = False
     changes_title: str
     between: str
     up: str
     down: str
     none: str
     uncertain: str
+    weekdays: str
+    months: str
+    repeated: str
+    alarm: str
+    alarm_of_changes = sentence("Anomalous: {which}. Do not rely on these changes.")
+    advice: str
 
     @property
     @abstractmethod
     def heading(self) -> tuple[str, str]:
         """What stands over a column of such numbers, and the unit that stands below it."""
+
+    def label(self, name: str) -> str:
+        """What people call a series."""
+        return name
 
     @abstractmethod
     def text(self, number: float, spread: float) -> str:
@@ -60,6 +82,14 @@ class Unit(ABC):
         """The size of a change, as `up` and `down` take it."""
         return self.full(number, spread)
 
+    def interval(self, low: float, high: float, spread: float) -> str:
+        """An interval with its unit, as pages write it."""
+        if not (math.isfinite(low) or math.isfinite(high)):
+            return _NOTHING
+        return message(
+            "{low} to {high}", low=self.short(low, spread), high=self.short(high, spread)
+        )
+
     @abstractmethod
     def tick(self, level: float, step: float) -> str:
         """A level of an axis whose levels are `step` apart."""
@@ -81,6 +111,23 @@ class ShareUnit(Unit):
     none = sentence("{no_change} ({level:g} % CI {low} to {high} points)")
     uncertain = sentence(
         "{no_change} ({level:g} % CI {low} to {high} points; not significant among {count} values)"
+    )
+    weekdays = sentence(
+        "the two periods do not hold the same weekdays, which alone can change a share"
+    )
+    months = sentence(
+        "months differ in how many weekends they hold, which alone can change a share"
+    )
+    repeated = sentence(
+        "the intervals are of shares among all devices and count devices, not reports; "
+        "two periods are taken for those of different devices, so where the same ones "
+        "reported in both, the intervals of changes are wider than they need be"
+    )
+    alarm = sentence("Anomalous: {which}. Do not rely on these shares.")
+    advice = sentence(
+        "Fake devices, an app that does not follow the protocol, or an event such as a launch can "
+        "be behind it. Find out which, and leave out what is not real. Do not correct the shares: "
+        "nobody knows by how much."
     )
 
     @property
@@ -117,6 +164,8 @@ class NumberUnit(Unit):
     """Numbers of a metric, in its unit if it has one."""
 
     name: str | None = None
+    log: bool = False
+    """Whether charts of them have a logarithmic scale."""
 
     changes_title = message("Changes")
     between = sentence("{value} {share}, between {low} and {high}.")
@@ -126,20 +175,43 @@ class NumberUnit(Unit):
     uncertain = sentence(
         "{no_change} ({level:g} % CI {low} to {high}; not significant among {count} numbers)"
     )
+    weekdays = sentence(
+        "the two periods do not hold the same weekdays, which alone can change a number"
+    )
+    months = sentence(
+        "months differ in how many weekends they hold, which alone can change a number"
+    )
+    repeated = sentence(
+        "the intervals are for all devices and count devices, not reports; two periods are taken "
+        "for those of different devices, so where the same ones reported in both, the intervals "
+        "of changes are wider than they need be"
+    )
+    alarm = sentence("Anomalous: {which}. Do not rely on these numbers.")
+    advice = sentence(
+        "Fake devices, an app that does not follow the protocol, or an event such as a launch can "
+        "be behind it. Find out which, and leave out what is not real. Do not correct the numbers: "
+        "nobody knows by how much."
+    )
 
     @property
     def heading(self) -> tuple[str, str]:
         return "estimate", self.name or ""
 
+    def label(self, name: str) -> str:
+        return _SERIES.get(name, name)
+
     def text(self, number: float, spread: float) -> str:
-        """Down to a tenth of the interval's half width, with at least two digits."""
+        """Down to a tenth of the interval's half width, with at least two digits; whole numbers
+        among whole ends without decimals."""
         if not math.isfinite(number):
-            return "unknown" if math.isnan(number) else _OPEN[number > 0]
+            return _NOTHING if math.isnan(number) else _OPEN[number > 0]
         size = abs(number)
         step = spread if 0 < spread < math.inf else size
         decimals = 2 - math.floor(math.log10(step)) - 1 if step > 0 else 0
         if size > 0:
             decimals = max(decimals, 1 - math.floor(math.log10(size)))
+        if number.is_integer() and (2 * spread).is_integer():
+            decimals = min(decimals, 0)
         text = f"{round(number, decimals):,.{max(0, min(decimals, 12))}f}"
         return (text.lstrip("-") if not text.strip("-0.,") else text).replace("-", _MINUS)
 
@@ -147,9 +219,25 @@ class NumberUnit(Unit):
         text = self.text(number, spread)
         return f"{text} {self.name}" if self.name and math.isfinite(number) else text
 
+    def interval(self, low: float, high: float, spread: float) -> str:
+        """With the unit once, where both ends are numbers."""
+        if not (math.isfinite(low) and math.isfinite(high)):
+            return super().interval(low, high, spread)
+        return message("{low} to {high}", low=self.text(low, spread), high=self.short(high, spread))
+
+    def exact(self, number: float) -> str:
+        """A number that somebody wrote, with its unit."""
+        text = f"{number:,.15g}".replace("-", _MINUS)
+        return f"{text} {self.name}" if self.name else text
+
     def tick(self, level: float, step: float) -> str:
-        decimals = max(0, -math.floor(math.log10(step) + 1e-9))
-        text = f"{level:,.{decimals}f}"
+        """Long numbers are written as powers of ten."""
+        if level and not 1e-3 <= abs(level) < 1e5:
+            digits, power = f"{level:.1e}".split("e")
+            text = f"{digits.removesuffix('.0')}e{int(power)}"
+        else:
+            decimals = max(0, -math.floor(math.log10(step) + 1e-9))
+            text = f"{level:,.{decimals}f}"
         text = (text.lstrip("-") if not text.strip("-0.,") else text).replace("-", _MINUS)
         return f"{text} {self.name}" if self.name else text
 

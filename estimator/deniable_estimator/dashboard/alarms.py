@@ -8,17 +8,16 @@ from dataclasses import dataclass
 from deniable import Metric, windows
 from deniable_estimator.analyses.anomalies import Figure
 from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.units import SHARES, Unit
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.source import DataSource
 from deniable_estimator.dashboard.words import window
-from deniable_estimator.messages import counted, listed, message, sentence
+from deniable_estimator.messages import counted, listed, message
 from deniable_estimator.questions.history import History
 
 __all__ = ["Alarm", "Strange", "alarm_of", "left_out"]
 
 _NAMED = 3
-_SHARES = sentence("Anomalous: {which}. Do not rely on these shares.")
-_CHANGES = sentence("Anomalous: {which}. Do not rely on these changes.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +38,8 @@ class Alarm:
     checks: int
     """How many figures share the level."""
     level: float
+    unit: Unit = SHARES
+    """That of the answer."""
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -57,13 +58,18 @@ class Alarm:
 
     @property
     def text(self) -> str:
-        """What takes the place of a headline about shares."""
-        return message(_SHARES, which=self.which)
+        """What takes the place of a headline about the answer."""
+        return message(self.unit.alarm, which=self.which)
 
     @property
     def text_of_changes(self) -> str:
         """The same about changes."""
-        return message(_CHANGES, which=self.which)
+        return message(self.unit.alarm_of_changes, which=self.which)
+
+    @property
+    def advice(self) -> str:
+        """What to do."""
+        return message(self.unit.advice)
 
     def of_period(self, label: str) -> bool:
         """Whether a period of a trend holds one of the windows."""
@@ -86,7 +92,10 @@ def alarm_of(
     ]
     if whole := history.whole.alarms(history.alarm_level):
         strange.append(Strange(_together(history), whole))
-    return Alarm(tuple(strange), history.checks, history.alarm_level) if strange else None
+    if not strange:
+        return None
+    unit = SHARES if estimate is None else estimate.unit
+    return Alarm(tuple(strange), history.checks, history.alarm_level, unit)
 
 
 def left_out(days: DayRange) -> str | None:

@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.distribution import Distribution
+from deniable_estimator.answers.files import csv_text
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.dashboard.versions import Listed
 from deniable_estimator.planning.plan import plan
@@ -65,13 +67,16 @@ def estimate_text(
     found: Answer,
     head: Mapping[str, Any],
     places: NDArray[np.intp] | None = None,
+    values: Collection[str] = (),
+    below: float | None = None,
 ) -> str:
     """An estimate as a file, `csv` or `json`; of the values at `places` alone, if given.
 
+    Of a number, only the series among `values`, if there are any, and the share `below` a limit.
     It is written in pieces: a million values, all at once, would take a gigabyte.
     """
     if not isinstance(found, Shares):
-        return found.to_csv() if form == "csv" else to_json({**head, **found.to_dict()})
+        return _number_text(form, found, head, values, below)
     asked = np.arange(len(found.values)) if places is None else places
     pieces = [asked[first : first + _PIECE] for first in range(0, len(asked), _PIECE)]
     if form == "csv":
@@ -81,6 +86,30 @@ def estimate_text(
     assert begin.endswith(f'"values": [{end}')
     rows = (to_json(found.to_dict(piece)["values"])[1:-1] for piece in pieces)
     return begin.removesuffix(end) + ", ".join(rows) + end
+
+
+def _number_text(
+    form: str,
+    found: Answer,
+    head: Mapping[str, Any],
+    values: Collection[str],
+    below: float | None,
+) -> str:
+    """The estimate of a number as a file; cells and edges only where no series is named."""
+    share = found.share_row(below) if isinstance(found, Distribution) and below is not None else {}
+    if form == "csv":
+        text = _only(found.to_csv(), values)
+        if not share:
+            return text
+        name, *numbers = share.values()
+        return text + csv_text((f"share below {name:g}", *numbers, *found.csv_basis()), ())
+    told = {**head, **found.to_dict()}
+    if values:
+        told["series"] = _named(told["series"], values)
+        told = {name: each for name, each in told.items() if name not in ("cells", "cdf")}
+    if share:
+        told["share_below"] = share
+    return to_json(told)
 
 
 def trend_text(

@@ -114,19 +114,21 @@ def embedded(name: str) -> ResponseReturnValue:
         return busy
     except DeniableError as error:
         return _refusal(str(error), 400)
-    chart = alarm = None
+    chart = alarm = kind = None
     if estimate is not None and estimate.n:
+        kind = kind_of(estimate)
         alarm = alarm_of(source, metric, view.days, estimate, source.candidates(metric))
-        chart = kind_of(estimate).picture(estimate, view, _BARS)
+        chart = kind.picture(estimate, view, _BARS)
     page = render_template(
         "embed.html",
         metric=metric,
         view=view,
         estimate=estimate,
+        kind=kind,
         chart=chart,
         alarm=alarm,
         left_out=left_out(view.days),
-        headline=kind_of(estimate).headline(estimate) if estimate is not None and chart else None,
+        headline=kind.headline(estimate) if kind else None,
         guess=even_guess(metric),
         refusal=None,
     )

@@ -14,6 +14,7 @@ from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.alarms import alarm_of
 from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.kinds import kind_of
+from deniable_estimator.dashboard.kinds.base import Kind
 from deniable_estimator.dashboard.privacy import even_guess
 from deniable_estimator.dashboard.ranges import LENGTHS, DayRange, read_range
 from deniable_estimator.dashboard.source import PAGE_PATIENCE, DataSource
@@ -36,8 +37,9 @@ class Card:
     estimate: Answer | None
     alarm: str | None
     """Why its shares are not to be relied on."""
+    kind: Kind[Any] | None
+    """How it is drawn; None without reports."""
     chart: Any
-    """What its kind draws; None without reports."""
     decoding: bool
     """Its strings are still being decoded."""
     freshness: str | None
@@ -92,12 +94,14 @@ def metric_card(source: DataSource, metric: Metric, days: DayRange) -> Card:
     except ValueListError as error:
         mistakes.append(message("{mistake}.", mistake=str(error)))
     newest = source.newest(metric)
+    kind = kind_of(estimate) if estimate and estimate.n else None
     return Card(
         metric=metric,
         days=days,
         estimate=estimate,
         alarm=_alarm(source, metric, days, estimate),
-        chart=kind_of(estimate).card(estimate) if estimate and estimate.n else None,
+        kind=kind,
+        chart=kind.card(estimate) if kind else None,
         decoding=decoding,
         freshness=freshness(newest, source.clock()) if newest else None,
         notes=[*mistakes, *attention(source, metric, estimate)],

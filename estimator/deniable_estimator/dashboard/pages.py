@@ -12,6 +12,7 @@ from werkzeug.exceptions import BadRequest
 
 from deniable import Metric, ValueListError
 from deniable.told import Told
+from deniable.types.number import Number
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.access import for_people
@@ -26,7 +27,7 @@ from deniable_estimator.dashboard.source import DataSource, current_source, decl
 from deniable_estimator.dashboard.timeline import grouping, timeline
 from deniable_estimator.dashboard.uploads import forget_list, keep_list, kept_list
 from deniable_estimator.dashboard.versions import digest_of_candidates
-from deniable_estimator.dashboard.view import NAMES, View, read_view
+from deniable_estimator.dashboard.view import NAMES, OF_NUMBERS, View, read_view
 from deniable_estimator.dashboard.words import freshness
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message, spaced
@@ -73,11 +74,12 @@ def metric_page(name: str) -> ResponseReturnValue:
             candidates = listed(source, metric)
         except ValueListError as error:
             mistake = str(error)
-        return _page(source, metric, view, candidates, mistake=mistake)
+        page = _page(source, metric, view, candidates, mistake=mistake)
     except (RangeError, EstimateError) as error:
         source, metric = current_source(), declared_metric(name)
         view = read_view({}, metric, source.clock()).of_list(kept_list(metric))
-        return _page(source, metric, view, None, refused=keep_form(error)), 400
+        return _page(source, metric, view, None, refused=keep_form(error))[0], 400
+    return page
 
 
 @pages.post("/metric/<name>")
@@ -103,7 +105,7 @@ def metric_upload(name: str) -> ResponseReturnValue:
         sent = file.stream.read()
         source.sent(sent, message("Your list"))
     except ValueListError as error:
-        return _page(source, metric, view, None, mistake=str(error)), 400
+        return _page(source, metric, view, None, mistake=str(error))[0], 400
     keep_list(metric, sent)
     # A line of another list, or a string of it, says nothing about this one.
     kept = urlencode(replace(view, value=None, line=None).query())
@@ -125,7 +127,8 @@ def _page(
     *,
     mistake: str | None = None,
     refused: RangeError | None = None,
-) -> str:
+) -> tuple[str, int]:
+    """The page and its status."""
     estimate = None if refused else source.estimate(metric, view.days, candidates)
     answered = estimate if estimate and estimate.n else None
     if answered:
@@ -138,13 +141,14 @@ def _page(
     now = source.clock()
     kind = kind_of(answered) if answered else None
     unsound = kind.unsound(answered) if kind else None
-    return render_template(
+    parts = kind.parts(answered, view) if kind else {}
+    page = render_template(
         "metric.html",
         metric=metric,
         view=view,
         estimate=estimate,
         kind=kind,
-        parts=kind.parts(answered, view) if kind else None,
+        parts=parts,
         alarm=alarm,
         left_out=left_out(view.days),
         headline=(alarm.text if alarm else kind.headline(answered)) if kind else None,
@@ -169,6 +173,10 @@ def _page(
         refused=refused,
         asked=request.args if refused else view.days.query,
     )
+    if (wrong := parts.get("mistake")) is not None:
+        keep_form(wrong)
+        return page, 400
+    return page, 200
 
 
 @pages.get("/metric/<name>.<any(csv, json):form>")
@@ -215,7 +223,10 @@ def asked_view(name: str, *more: str) -> tuple[DataSource, Metric, View]:
         RangeError: the request asks for what there is not.
     """
     source, metric = current_source(), declared_metric(name)
-    check_names(request.args, (*NAMES, *more))
+    names: tuple[str, ...] = NAMES
+    if isinstance(metric.type, Number):
+        names = (*OF_NUMBERS, "limit") if "distribution" in metric.type.ask else OF_NUMBERS
+    check_names(request.args, (*names, *more))
     view = read_view(request.args, metric, source.clock())
     return source, metric, view.of_list(kept_list(metric))
 
@@ -266,7 +277,7 @@ def _since(source: DataSource, metric: Metric, view: View, estimate: Answer) -> 
         return None
     told = found.describe(found.values.index(value))
     notes = (message("{what}.", what=each) for each in found.notes)
-    return spaced((words.since(days, value, told), *notes))
+    return spaced((words.since(days, estimate.unit.label(value), told), *notes))
 
 
 def _notes(source: DataSource, metric: Metric, estimate: Answer | None) -> list[str]:

@@ -38,11 +38,11 @@ def metric_picture(name: str, form: str) -> ResponseReturnValue:
     """The chart of one metric."""
     source, metric, view = asked_view(name, "scale")
     estimate = _estimate(source, metric, view)
-    chart = kind_of(estimate).picture(estimate, view, _BARS)
+    kind = kind_of(estimate)
     text = render_template(
-        "picture.svg",
+        kind.picture_template,
         metric=metric,
-        chart=chart,
+        chart=kind.picture(estimate, view, _BARS),
         estimate=estimate,
         view=view,
         alarm=alarm_of(source, metric, view.days, estimate, listed(source, metric)),

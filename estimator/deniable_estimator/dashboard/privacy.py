@@ -7,6 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from deniable import Metric
+from deniable.mechanisms import FrequencyOracle
 from deniable_estimator.dashboard.words import mechanism_words
 from deniable_estimator.privacy import Bound, guarantee, learned_by
 from deniable_estimator.privacy.words import chance, factor, pace, rounded_up
@@ -37,11 +38,12 @@ class Exact:
     mechanism: str
     odds: str
     epsilon: str
-    p: str
-    q: str
     odds_about: str
-    p_about: str
-    q_about: str
+    p: str | None
+    """Only a frequency oracle has p and q."""
+    q: str | None
+    p_about: str | None
+    q_about: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +119,19 @@ def _after(before: int, bound: Bound) -> str:
 
 
 def _exact(metric: Metric) -> Exact:
-    mechanism = metric.scheme.oracle
+    mechanism = metric.scheme.mechanism
+    oracle = mechanism if isinstance(mechanism, FrequencyOracle) else None
     return Exact(
         mechanism=mechanism_words(mechanism.name),
         odds=str(mechanism.odds),
         epsilon=repr(mechanism.epsilon),
-        p=str(mechanism.p),
-        q=str(mechanism.q),
-        odds_about=f"{float(mechanism.odds):.{_DIGITS}f}",
-        p_about=f"{float(mechanism.p):.{_DIGITS}f}",
-        q_about=f"{float(mechanism.q):.{_DIGITS}f}",
+        odds_about=_decimal(mechanism.odds),
+        p=str(oracle.p) if oracle else None,
+        q=str(oracle.q) if oracle else None,
+        p_about=_decimal(oracle.p) if oracle else None,
+        q_about=_decimal(oracle.q) if oracle else None,
     )
+
+
+def _decimal(number: Fraction) -> str:
+    return f"{float(number):.{_DIGITS}f}"

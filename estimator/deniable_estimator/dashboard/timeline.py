@@ -14,7 +14,7 @@ from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.source import DataSource
 from deniable_estimator.dashboard.view import View
-from deniable_estimator.dashboard.words import short, window
+from deniable_estimator.dashboard.words import estimate, short, window
 from deniable_estimator.messages import message, sentence
 from deniable_estimator.questions.trend import GROUPS, Period, Trend
 
@@ -47,6 +47,7 @@ class SmallChart:
     """The trend of a value that can be chosen, with its share of all these days."""
 
     value: str
+    label: str
     share: str
     chart: TrendChart
     query: Mapping[str, str | None]
@@ -59,6 +60,8 @@ class Timeline:
 
     trend: Trend
     value: str
+    label: str
+    """What people call it."""
     newest: str
     """The newest change, as a sentence."""
     chart: TrendChart
@@ -108,11 +111,13 @@ def timeline(
             found, each, height=_SMALL_HEIGHT, name=f"trend-{place}", alarmed=alarmed
         )
         if small is not None:
-            small_charts.append(SmallChart(each, _number(answer, each), small, view.choosing(each)))
+            label, query = found.unit.label(each), view.choosing(each)
+            small_charts.append(SmallChart(each, label, _number(answer, each), small, query))
     steps = [step for period in reversed(found.reported) if (step := _step(period, value, alarmed))]
     return Timeline(
         trend=found,
         value=value,
+        label=found.unit.label(value),
         newest=_newest(found.reported, value, alarmed),
         chart=chart,
         small_charts=tuple(small_charts),
@@ -124,7 +129,7 @@ def _number(answer: Answer, name: str) -> str:
     series = answer.series
     place = series.names.index(name)
     number, low, high = (float(column[place]) for column in (series.value, series.low, series.high))
-    return short(answer.unit, number, half_width(number, low, high))
+    return estimate(answer.unit, number, low, high)
 
 
 def _newest(periods: Sequence[Period], value: str, alarmed: frozenset[str]) -> str:
@@ -162,7 +167,7 @@ def _step(period: Period, value: str, alarmed: frozenset[str]) -> PeriodLine | N
         if period.partial
         else window(period.label),
         n=period.n,
-        share=short(unit, share, spread),
+        share=estimate(unit, share, low, high),
         low=short(unit, low, spread),
         high=short(unit, high, spread),
         change=told,

@@ -11,7 +11,7 @@ from deniable_estimator.dashboard.ranges import DayRange, RangeError, read_range
 from deniable_estimator.messages import alternatives, message
 from deniable_estimator.questions.trend import GROUPS
 
-__all__ = ["NAMES", "Length", "Order", "Shares", "View", "read_view"]
+__all__ = ["NAMES", "OF_NUMBERS", "Length", "Order", "Shares", "View", "read_view"]
 
 Order = Literal["share", "declared"]
 Shares = Literal["unbiased", "normalized"]
@@ -19,6 +19,9 @@ Length = Literal["some", "all"]
 
 NAMES = ("from", "to", "without", "by", "value", "line", "order", "shares", "lines")
 """The parameters of a view."""
+
+OF_NUMBERS = ("from", "to", "without", "by", "value")
+"""Those of a view of numbers; of a distribution also `limit`."""
 
 _T = TypeVar("_T", bound=str)
 
@@ -40,6 +43,8 @@ class View:
     """How much of the table is listed."""
     own: Sequence[str] | None = None
     """The reader's own list of strings, if these are shown."""
+    limit: str | None = None
+    """As it was typed in: which share of the numbers lies below it?"""
 
     def query(self, **changes: str | None) -> dict[str, str | None]:
         """The view as an address carries it, with some choices changed, or left away by None."""
@@ -50,6 +55,7 @@ class View:
             "order": None if self.order == "share" else self.order,
             "shares": None if self.shares == "unbiased" else self.shares,
             "lines": None if self.lines == "some" else self.lines,
+            "limit": self.limit,
         }
         kept = {name: text for name, text in chosen.items() if text is not None}
         return {**self.days.query, **kept, **changes}
@@ -121,6 +127,7 @@ def read_view(arguments: Mapping[str, str], metric: Metric, now: float) -> View:
             Shares, _one_of(arguments.get("shares", "unbiased"), "shares", get_args(Shares))
         ),
         lines=cast(Length, _one_of(arguments.get("lines", "some"), "lines", get_args(Length))),
+        limit=arguments.get("limit", "").strip() or None,
     )
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
+from typing import NamedTuple
 
-from deniable import windows
+from deniable import Metric, windows
+from deniable.mechanisms.number_range import TOP
+from deniable.types.number import Number
 from deniable_estimator.answers.shares import Shares
-from deniable_estimator.answers.units import Unit, points
+from deniable_estimator.answers.units import NumberUnit, Unit, half_width, points
 from deniable_estimator.dashboard.ranges import DayRange
-from deniable_estimator.messages import Dated, counted, listed, message, sentence
+from deniable_estimator.messages import Dated, Message, counted, listed, message, sentence
 
 __all__ = [
     "EXPIRED",
@@ -18,11 +22,15 @@ __all__ = [
     "FEW_DEVICES",
     "NOTHING_STANDS_OUT",
     "SILENT",
+    "SeriesText",
+    "asked_for",
     "chance",
     "changes_below_noise",
     "day",
     "days_of",
     "error",
+    "estimate",
+    "example",
     "freshness",
     "headline",
     "impossible",
@@ -32,6 +40,8 @@ __all__ = [
     "p_value",
     "percent",
     "period",
+    "range_of",
+    "series_text",
     "since",
     "too_short",
     "type_name",
@@ -57,13 +67,16 @@ _TYPES = {
     "boolean": message("boolean"),
     "category": message("category"),
     "string": message("string"),
+    "number": message("number"),
 }
+_ASKED = {"mean": message("mean"), "distribution": message("distribution")}
 _TOO_SHORT = {
     "day": message("A trend needs reports from two days at least; these days hold fewer."),
     "week": message("A trend needs reports from two weeks at least; these days hold fewer."),
     "month": message("A trend needs reports from two months at least; these days hold fewer."),
 }
 _SINCE_YES = sentence("Yes vs {period}: {change}.")
+_SINCE_NUMBER = sentence("The {value} vs {period}: {change}.")
 _SINCE = sentence("{value} vs {period}: {change}.")
 
 
@@ -87,6 +100,43 @@ def percent(share: float, spread: float) -> str:
 def short(unit: Unit, number: float, spread: float) -> str:
     """A number of an answer with its unit."""
     return _UNKNOWN if math.isnan(number) else unit.short(number, spread)
+
+
+class SeriesText(NamedTuple):
+    """A number of an answer as text, with its unit."""
+
+    estimate: str
+    low: str
+    high: str
+    std_error: str
+
+    between: str
+    """The interval, with its unit once."""
+
+
+def series_text(
+    unit: Unit, number: float, low: float, high: float, std_error: float = math.nan
+) -> SeriesText:
+    """A number, its interval, and its standard error."""
+    spread = half_width(number, low, high)
+    ends = unit.short(low, spread), unit.short(high, spread)
+    exact = unit.short(std_error, std_error) if math.isfinite(std_error) else _UNKNOWN
+    return SeriesText(
+        estimate(unit, number, low, high), *ends, exact, unit.interval(low, high, spread)
+    )
+
+
+def estimate(unit: Unit, number: float, low: float, high: float) -> str:
+    """A number with its unit: at least or at most so much, where its interval has no limit on one
+    side."""
+    if math.isnan(number) or math.inf == -low == high:
+        return _UNKNOWN
+    spread = half_width(number, low, high)
+    if high == math.inf:
+        return message("at least {number}", number=unit.short(low, spread))
+    if low == -math.inf:
+        return message("at most {number}", number=unit.short(high, spread))
+    return unit.short(number, spread)
 
 
 def error(size: float) -> str:
@@ -117,6 +167,31 @@ def kind(name: str) -> str:
 def type_name(name: str) -> str:
     """A metric's type."""
     return _TYPES.get(name, name)
+
+
+def asked_for(name: str) -> str:
+    """What is asked of a number."""
+    return _ASKED[name]
+
+
+def example(metric: Metric) -> str:
+    """A value of the metric, as it stands in a call of `record`."""
+    if metric.values == ("true", "false"):
+        return "True"
+    if isinstance(metric.type, Number):
+        middle = metric.type.range.value(TOP / 2)
+        return str(round(middle)) if metric.type.range.integer else f"{middle:.2g}"
+    return json.dumps((metric.values or ("...",))[0])
+
+
+def range_of(kind: Number) -> str:
+    """The range of a number with its unit."""
+    numbers, unit = kind.range, NumberUnit(kind.unit)
+    return message(
+        "{low} to {high}",
+        low=NumberUnit().exact(numbers.start),
+        high=unit.exact(float(numbers.high)),
+    )
 
 
 def too_short(name: str) -> str:
@@ -168,9 +243,12 @@ def changes_below_noise(count: int) -> str:
 
 
 def since(earlier: DayRange, value: str, change: str) -> str:
-    """How a value has changed against earlier days; "true" is that of a boolean."""
+    """How a value has changed against earlier days; "true" is that of a boolean, and a mean has a
+    name that can be translated."""
     if value == "true":
         return message(_SINCE_YES, period=days_of(earlier), change=change)
+    if isinstance(value, Message):
+        return message(_SINCE_NUMBER, period=days_of(earlier), value=value, change=change)
     return message(_SINCE, period=days_of(earlier), value=value, change=change)
 
 

@@ -1,9 +1,9 @@
 """Which windows of a metric look dishonest, or unlike the windows before them.
 
 Each window has the figures of its own tally (`deniable_estimator.analyses.anomalies`), and two that
-compare it with up to 28 windows before it: *jump*, the share of the value that moved furthest, and
-*reports*, whether there are more of them. With m windows before, mean y, variance s**2, and a new
-one x ::
+compare it with up to 28 windows before it: *jump*, the share of the value that moved furthest
+(*shift*, if it is another number), and *reports*, whether there are more of them. With m windows
+before, mean y, variance s**2, and a new one x ::
 
     t = (x - y) / sqrt(V + V/m + D),  V = max(s**2, noise of those before)
 
@@ -39,6 +39,7 @@ from deniable_estimator.analyses.anomalies import (
 )
 from deniable_estimator.analyses.candidates import asked_values
 from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.units import SHARES
 from deniable_estimator.questions.reading import Question
 from deniable_estimator.statistics.intervals import FloatArray, Noise
 from deniable_estimator.statistics.tails import student_tails
@@ -70,6 +71,8 @@ class Look:
     variance: FloatArray
     figures: tuple[Figure, ...]
     """Those of its own tally."""
+    moved: str = "jump"
+    """The figure of a series that moved: "shift" for what is no share."""
 
     @classmethod
     def of(cls, label: str, estimate: Answer) -> Self:
@@ -83,6 +86,7 @@ class Look:
             series.value,
             series.std_error**2,
             estimate.verdict.figures,
+            "jump" if estimate.unit is SHARES else "shift",
         )
 
 
@@ -231,7 +235,7 @@ def _moves(looks: Sequence[Look]) -> Iterator[tuple[int, Figure]]:
         yield (
             place,
             Figure(
-                "jump",
+                looks[place].moved,
                 scheme,
                 float(looks[place].share[at]),
                 float(before[place, at]),

@@ -112,23 +112,13 @@ class Trend:
             )
         repeated = any(each.estimate and each.estimate.devices < each.n for each in self.periods)
         if repeated and not self.memory:
-            notes.append(
-                message(
-                    "the intervals are of shares among all devices and count devices, not reports; "
-                    "two periods are taken for those of different devices, so where the same ones "
-                    "reported in both, the intervals of changes are wider than they need be"
-                )
-            )
+            notes.append(message(self.unit.repeated))
         if any(period.partial for period in self.reported):
             notes.append(
                 message("a partial period holds only some of its days, and is compared with none")
             )
         if self.by == "month" and self.grouped and changes:
-            notes.append(
-                message(
-                    "months differ in how many weekends they hold, which alone can change a share"
-                )
-            )
+            notes.append(message(self.unit.months))
         return tuple(notes)
 
     def to_dict(self) -> dict[str, Any]:

@@ -14,12 +14,14 @@ from deniable_estimator.dashboard.access import may_read, require
 from deniable_estimator.dashboard.api.asking import (
     MAX_CELLS,
     MAX_VALUES,
+    asked_below,
     asked_candidates,
+    asked_limit,
     asked_metric,
     asked_range,
     bound,
 )
-from deniable_estimator.dashboard.api.listing import LISTED, chosen, listed
+from deniable_estimator.dashboard.api.listing import LISTED, LISTED_OF_NUMBERS, chosen, listed
 from deniable_estimator.dashboard.api.parameters import (
     AnomaliesParameters,
     ComparisonParameters,
@@ -86,7 +88,9 @@ def metrics() -> ResponseReturnValue:
     tag = etag(form, days, rows)
     if same := unchanged(tag):
         return same
-    text = to_csv(LISTED, rows) if form == "csv" else to_json({**days.query, "metrics": rows})
+    numbers = any(LISTED_OF_NUMBERS[0] in row for row in rows)
+    columns = (*LISTED, *LISTED_OF_NUMBERS) if numbers else LISTED
+    text = to_csv(columns, rows) if form == "csv" else to_json({**days.query, "metrics": rows})
     return represent(form, text, tag=tag)
 
 
@@ -115,12 +119,14 @@ def metric(name: str) -> ResponseReturnValue:
 
 @api.route("/metrics/<name>/estimate", methods=["GET", "POST"])
 def estimate(name: str) -> ResponseReturnValue:
-    """The share of each value over some days."""
+    """The share of each value over some days, or what is asked of a number."""
     asked = read_parameters(EstimateParameters, request.args)
     source, metric = asked_metric(name, "read:estimates")
     form = form_of(asked.format, "json", "csv")
     days = asked_range(source, asked.first, asked.last, asked.without, metric.window)
     candidates = asked_candidates(source, metric, asked.value)
+    asked_limit(metric, asked.limit)
+    asked_below(metric, asked.below)
     if asked.limit is None:
         bound(metric, candidates, asked.value, MAX_VALUES)
 
@@ -137,7 +143,7 @@ def estimate(name: str) -> ResponseReturnValue:
     text = source.written(
         len(known.series.names) if places is None else len(places),
         ("estimate", final),
-        *(estimate_text, form, known, head, places),
+        *(estimate_text, form, known, head, places, asked.value, asked.below),
         candidates=candidates,
     )
     return represent(form, text, tag=final)
@@ -158,7 +164,7 @@ def anomalies(name: str) -> ResponseReturnValue:
 
 @api.route("/metrics/<name>/trend", methods=["GET", "POST"])
 def trend(name: str) -> ResponseReturnValue:
-    """The shares in each day, week or month."""
+    """The same in each day, week or month."""
     asked = read_parameters(TrendParameters, request.args)
     source, metric = asked_metric(name, "read:estimates")
     form = form_of(asked.format, "json", "csv")
@@ -188,7 +194,7 @@ def trend(name: str) -> ResponseReturnValue:
 
 @api.route("/metrics/<name>/comparison", methods=["GET", "POST"])
 def comparison(name: str) -> ResponseReturnValue:
-    """How the shares have changed between two ranges of days."""
+    """How it has changed between two ranges of days."""
     asked = read_parameters(ComparisonParameters, request.args)
     source, metric = asked_metric(name, "read:estimates")
     form = form_of(asked.format, "json", "csv")

@@ -8,13 +8,24 @@ import msgspec
 from flask import request
 
 from deniable import Metric, windows
+from deniable.types.number import Number
 from deniable.value_list import value_texts
+from deniable_estimator.answers.distribution import series_names
 from deniable_estimator.dashboard.access import require
 from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.dashboard.ranges import DayRange, read_range
 from deniable_estimator.dashboard.source import DataSource, current_source, declared_metric
 
-__all__ = ["MAX_CELLS", "MAX_VALUES", "asked_candidates", "asked_metric", "asked_range", "bound"]
+__all__ = [
+    "MAX_CELLS",
+    "MAX_VALUES",
+    "asked_below",
+    "asked_candidates",
+    "asked_limit",
+    "asked_metric",
+    "asked_range",
+    "bound",
+]
 
 MAX_VALUES = 100_000
 """The most values of one response; of longer lists, `limit` asks for the largest."""
@@ -44,6 +55,9 @@ def asked_candidates(
 ) -> Sequence[str] | None:
     """The strings to decode: those sent, those named, or those that the operator has listed."""
     if not metric.needs_candidates:
+        if isinstance(metric.type, Number):
+            _check_series(metric.name, metric.type, values)
+            return None
         if request.method == "POST":
             raise ApiProblem(
                 409,
@@ -73,6 +87,40 @@ def asked_candidates(
         f"The strings of {metric.name} must be named to be estimated: name them with value=, "
         "send a list with POST, or put one into the folder that DENIABLE_CANDIDATES_DIR names.",
     )
+
+
+def asked_below(metric: Metric, below: float | None) -> None:
+    """Refuse `below` for what is no distribution, and what lies outside of the range.
+
+    Raises:
+        ApiProblem: it cannot be answered.
+    """
+    if below is None:
+        return
+    kind = metric.type
+    if not isinstance(kind, Number) or "distribution" not in kind.ask:
+        raise _invalid(
+            f"below asks for a share of a distribution, which {metric.name} does not have: leave "
+            'it out, or declare a number with ask = "distribution"'
+        )
+    if not kind.range.start <= below <= kind.range.end:
+        raise _invalid(
+            f"below must lie in the range of {metric.name}, {kind.range.low} to "
+            f"{kind.range.high}: how numbers are spread outside of it is not known"
+        )
+
+
+def asked_limit(metric: Metric, limit: int | None) -> None:
+    """Refuse `limit` for a number, which has no list to shorten.
+
+    Raises:
+        ApiProblem: it is given.
+    """
+    if limit is not None and isinstance(metric.type, Number):
+        raise _invalid(
+            f"limit counts the values of a list, and {metric.name} is a number: leave it out, name "
+            "the numbers that you want with value=, or ask with below= for the share below a limit"
+        )
 
 
 def bound(
@@ -116,6 +164,33 @@ def _sent(source: DataSource, name: str) -> Sequence[str]:
         "Unsupported media type",
         'Send the list as text/plain, one string on each line, or as JSON: {"candidates": [...]}.',
     )
+
+
+def _check_series(name: str, kind: Number, values: Sequence[str]) -> None:
+    """Refuse what is not asked of a number.
+
+    Raises:
+        ApiProblem: the request sends a list, or names a series that there is not.
+    """
+    if request.method == "POST":
+        raise ApiProblem(
+            409,
+            "no-values",
+            "No values",
+            f"{name} is a number and has no list of values to send: ask by GET.",
+        )
+    known = series_names(kind)
+    if unknown := sorted(set(values) - set(known)):
+        raise ApiProblem(
+            400,
+            "unknown-value",
+            "Unknown value",
+            f"{name} has no {unknown[0][:40]!r}: value= can be {', '.join(known)}.",
+        )
+
+
+def _invalid(detail: str) -> ApiProblem:
+    return ApiProblem(400, "invalid-parameter", "Invalid parameter", f"{detail}.")
 
 
 class _Candidates(msgspec.Struct, forbid_unknown_fields=True):

@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable import Metric, windows
+from deniable.types.base import MetricType
+from deniable.types.number import Number
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.source import DataSource
 
-__all__ = ["LISTED", "chosen", "listed"]
+__all__ = ["LISTED", "LISTED_OF_NUMBERS", "chosen", "listed"]
 
 LISTED = (
     *("name", "type", "description", "owner", "tags", "window", "epsilon", "lifetime_epsilon"),
@@ -24,9 +26,13 @@ LISTED = (
 )
 """What is said of each metric, in the order of the columns."""
 
+LISTED_OF_NUMBERS = ("unit", "low", "high", "scale", "integer", "ask")
+"""What is said of a number besides."""
+
 
 def listed(source: DataSource, metric: Metric, days: DayRange) -> dict[str, Any]:
-    """The metric under the names of `LISTED`; `n` counts the reports of these days."""
+    """The metric under the names of `LISTED`, of a number also under those of
+    `LISTED_OF_NUMBERS`; `n` counts the reports of these days."""
     newest = source.newest(metric)
     age = None
     if newest is not None:
@@ -50,6 +56,20 @@ def listed(source: DataSource, metric: Metric, days: DayRange) -> dict[str, Any]
         "n": source.reports(metric, days),
         "newest": newest,
         "age_days": age,
+        **_of_number(metric.type),
+    }
+
+
+def _of_number(kind: MetricType) -> dict[str, Any]:
+    if not isinstance(kind, Number):
+        return {}
+    return {
+        "unit": kind.unit,
+        "low": kind.range.start,
+        "high": float(kind.range.high),
+        "scale": kind.range.scale,
+        "integer": kind.range.integer,
+        "ask": list(kind.ask),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from typing import Annotated, Literal, TypeVar
 
@@ -82,6 +83,13 @@ class EstimateParameters(_Valued, frozen=True, kw_only=True):
     adjust: Adjustment = "storey"
     limit: Annotated[int, Meta(ge=1, le=100_000)] | None = None
     """So many of the largest, the largest first."""
+    below: float | None = None
+    """Of a distribution: also the share of the numbers below this one."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.below is not None and not math.isfinite(self.below):
+            raise ValueError("Expected a finite number - at `$.below`")
 
 
 class TrendParameters(_Valued, frozen=True, kw_only=True):

@@ -89,12 +89,13 @@ def represent(form: Form, text: str, *, tag: str) -> Response:
 
 
 def to_csv(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
-    """One line for each row under a header (RFC 4180); lists are joined by spaces."""
+    """One line for each row under a header (RFC 4180); lists are joined by spaces, and what a row
+    does not have is empty."""
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(columns)
     for row in rows:
-        cells = (row[name] for name in columns)
+        cells = (row.get(name) for name in columns)
         writer.writerow([" ".join(each) if isinstance(each, list) else each for each in cells])
     return text.getvalue()
 

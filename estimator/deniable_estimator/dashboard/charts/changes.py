@@ -8,19 +8,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.change import Comparison
-from deniable_estimator.answers.units import half_width
+from deniable_estimator.answers.units import SHARES, half_width, signed
 from deniable_estimator.dashboard.charts import (
     ROW_HEIGHT,
+    Bar,
     BarChart,
     Folded,
     Scale,
     Tick,
     nice_step,
 )
-from deniable_estimator.dashboard.words import short
+from deniable_estimator.dashboard.words import estimate, short
 from deniable_estimator.messages import joined, message, spaced
-from deniable_estimator.statistics.intervals import FloatArray
 
 __all__ = ["ChangeLine", "change_chart", "change_headline", "change_lines"]
 
@@ -62,29 +63,19 @@ def _draw(
     comparison: Comparison, places: Sequence[int], scaled: Sequence[int], limit: int
 ) -> BarChart:
     """The changes of the first `limit` of these values, on a scale that holds those `scaled`."""
-    shown = list(scaled[: 2 * limit])
-    lowest = min(0.0, _finite(comparison.low[shown], comparison.difference[shown]).min())
-    highest = max(0.0, _finite(comparison.high[shown], comparison.difference[shown]).max())
-    room = 0.04 * (highest - lowest)
-    bottom, top = lowest - room, highest + room
-    step = nice_step((top - bottom) / _STEPS)
-    ticks = range(math.ceil(bottom / step), math.floor(top / step) + 1)
-
-    scale, unit = Scale(bottom, top), comparison.after.unit
-    bars = [
-        scale.bar(
-            row,
-            comparison.values[place],
-            (
-                float(comparison.difference[place]),
-                float(comparison.low[place]),
-                float(comparison.high[place]),
-            ),
-            unit.signed,
-            noise=not bool(comparison.changed[place]),
-        )
-        for row, place in enumerate(places[:limit])
-    ]
+    unit = comparison.after.unit
+    if unit is SHARES:
+        shown = list(scaled[: 2 * limit])
+        scale, ticks = _together(comparison, shown)
+        bars = [_bar(comparison, row, place, scale) for row, place in enumerate(places[:limit])]
+    else:
+        # A p99 has an interval many times as wide as a p50: on one scale nothing is seen of it.
+        ticks = ()
+        scale = Scale(-1.0, 1.0)
+        bars = [
+            _bar(comparison, row, place, _alone(comparison, place))
+            for row, place in enumerate(places[:limit])
+        ]
     return BarChart(
         name="changes",
         title=unit.changes_title,
@@ -99,19 +90,58 @@ def _draw(
             for bar in bars[:10]
         ),
         bars=tuple(bars),
-        ticks=tuple(
-            Tick(scale.across(tick * step), unit.signed(tick * step, step)) for tick in ticks
-        ),
+        ticks=ticks,
         zero=scale.across(0.0),
         height=len(bars) * ROW_HEIGHT,
         more=len(places) - len(bars),
     )
 
 
-def _finite(ends: FloatArray, inner: FloatArray) -> FloatArray:
-    """Ends of intervals, and where there is no limit the numbers themselves."""
-    found: FloatArray = np.where(np.isfinite(ends), ends, inner)
-    return found
+def _bar(comparison: Comparison, row: int, place: int, scale: Scale) -> Bar:
+    unit = comparison.after.unit
+    difference, low, high = (
+        float(column[place]) for column in (comparison.difference, comparison.low, comparison.high)
+    )
+    bar = scale.bar(
+        row,
+        unit.label(comparison.values[place]),
+        (difference, max(low, scale.bottom), min(high, scale.top)),
+        unit.signed,
+        noise=not bool(comparison.changed[place]),
+    )
+    if unit is SHARES:
+        return bar
+    ends, spread = comparison.ends(place), half_width(difference, low, high)
+    return replace(
+        bar,
+        share=unit.signed(difference, spread),
+        spread=unit.text(spread, spread) if math.isfinite(high - low) else "",
+        low_text=ends[0],
+        high_text=ends[1],
+    )
+
+
+def _together(comparison: Comparison, shown: list[int]) -> tuple[Scale, tuple[Tick, ...]]:
+    """A scale for all that is shown, and its gridlines."""
+    lowest = min(0.0, comparison.low[shown].min())
+    highest = max(0.0, comparison.high[shown].max())
+    room = 0.04 * (highest - lowest)
+    bottom, top = lowest - room, highest + room
+    step = nice_step((top - bottom) / _STEPS)
+    ticks = range(math.ceil(bottom / step), math.floor(top / step) + 1)
+    scale = Scale(bottom, top)
+    return scale, tuple(
+        Tick(scale.across(tick * step), signed(tick * step, step)) for tick in ticks
+    )
+
+
+def _alone(comparison: Comparison, place: int) -> Scale:
+    """A scale for one change, with zero in the middle; an interval without a limit reaches its
+    end."""
+    columns = comparison.difference, comparison.low, comparison.high
+    numbers = (float(column[place]) for column in columns)
+    reach = max((abs(each) for each in numbers if math.isfinite(each)), default=0.0) or 1.0
+    return Scale(-1.04 * reach, 1.04 * reach)
 
 
 def change_lines(comparison: Comparison, limit: int) -> list[ChangeLine]:
@@ -125,9 +155,9 @@ def change_lines(comparison: Comparison, limit: int) -> list[ChangeLine]:
         unit, spread = comparison.after.unit, half_width(difference, low, high)
         lines.append(
             ChangeLine(
-                value=comparison.values[place],
-                before=short(unit, float(comparison.old[place]), spread),
-                after=short(unit, float(comparison.new[place]), spread),
+                value=unit.label(comparison.values[place]),
+                before=_of_period(comparison.before, comparison.values[place], spread),
+                after=_of_period(comparison.after, comparison.values[place], spread),
                 difference=unit.signed(difference, spread),
                 low=comparison.ends(place)[0],
                 high=comparison.ends(place)[1],
@@ -135,6 +165,16 @@ def change_lines(comparison: Comparison, limit: int) -> list[ChangeLine]:
             )
         )
     return lines
+
+
+def _of_period(answer: Answer, name: str, spread: float) -> str:
+    """A number of one period, with as many digits as its change has."""
+    series = answer.series
+    place = series.names.index(name)
+    number, low, high = (float(column[place]) for column in (series.value, series.low, series.high))
+    if math.isfinite(low) and math.isfinite(high):
+        return short(answer.unit, number, spread)
+    return estimate(answer.unit, number, low, high)
 
 
 def change_headline(comparison: Comparison) -> str:
@@ -145,7 +185,11 @@ def change_headline(comparison: Comparison) -> str:
     if comparison.values == ("true", "false"):
         return message("Yes is {change}.", change=comparison.describe(0))
     told = joined(
-        message("{value} is {change}", value=comparison.values[at], change=comparison.describe(at))
+        message(
+            "{value} is {change}",
+            value=comparison.after.unit.label(comparison.values[at]),
+            change=comparison.describe(at),
+        )
         for at in changed[:_NAMED]
     )
     rest = len(changed) - _NAMED

@@ -2,13 +2,14 @@
 
 Across, points are in percent of the plot; lines and bands, which SVG cannot draw in
 percent, are in thousandths of it and stretched. Down, all is in pixels. The scale does not
-begin at zero, because it is the change that a trend is about; nothing is clipped.
+begin at zero, because it is the change that a trend is about; nothing is clipped. Where an interval
+has no limit on one side, the band reaches the edge, and neither line nor dot claims to know more.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import groupby
@@ -16,7 +17,7 @@ from itertools import groupby
 from deniable import windows
 from deniable_estimator.answers.units import Unit, half_width
 from deniable_estimator.dashboard.charts import Tick, nice_step
-from deniable_estimator.dashboard.words import short, window
+from deniable_estimator.dashboard.words import estimate, short, window
 from deniable_estimator.messages import Dated, message, sentence
 from deniable_estimator.questions.trend import Period, Trend
 
@@ -55,6 +56,8 @@ class Mark:
     """Holds windows that raise an alarm."""
     alone: bool
     """Has no neighbour, so that its band must be drawn as a whisker."""
+    open: bool = False
+    """Its interval has no limit on one side: only the band is drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +98,15 @@ def trend_chart(
     if not found:
         return None
     unit = trend.unit
-    ends = [end for numbers in found.values() for end in numbers if math.isfinite(end)]
-    bottom, top, steps, step = _scale(unit, min(ends), max(ends))
+    axis = _scale(unit, [end for numbers in found.values() for end in _known(*numbers)])
+    if axis is None:
+        return None
+    bottom, top, steps = axis
 
     def down(number: float) -> float:
         # An interval without a limit reaches the edge.
-        return round((top - min(max(number, bottom), top)) / (top - bottom) * height, 1)
+        at = _place(unit, number)
+        return round((top - min(max(at, bottom), top)) / (top - bottom) * height, 1)
 
     each = 100 / len(trend.periods)
     runs = _runs(sorted(found))
@@ -120,14 +126,17 @@ def trend_chart(
                 partial=period.partial,
                 alarmed=period.label in alarmed,
                 alone=place in alone,
+                open=_is_open(low, high),
             )
         )
     at = dict(zip(found, marks, strict=True))
     drawn = [[at[place] for place in run] for run in runs if len(run) > 1]
+    whole = _runs([place for place in sorted(found) if not at[place].open])
+    joined = [[at[place] for place in run] for run in whole if len(run) > 1]
     first, last = trend.periods[min(found)], trend.periods[max(found)]
     return TrendChart(
         name=name,
-        title=message(_TITLES[trend.by], value=value),
+        title=message(_TITLES[trend.by], value=unit.label(value)),
         description=message(
             "From {first} to {last}.",
             first=_told(unit, first, value, *found[min(found)]),
@@ -135,7 +144,7 @@ def trend_chart(
         ),
         height=height,
         marks=tuple(marks),
-        lines=tuple(_path([(mark.at, mark.share) for mark in run]) for run in drawn),
+        lines=tuple(_path([(mark.at, mark.share) for mark in run]) for run in joined),
         bands=tuple(
             _path(
                 [(mark.at, mark.high) for mark in run]
@@ -144,7 +153,7 @@ def trend_chart(
             + "Z"
             for run in drawn
         ),
-        levels=tuple(Tick(down(level), unit.tick(level, step)) for level in steps),
+        levels=tuple(Tick(down(level), unit.tick(level, step)) for level, step in steps),
         dates=tuple(_dates(trend.periods, each, _date_text)),
         years=tuple(_dates(trend.periods, each, lambda period: window(period.label))),
     )
@@ -168,14 +177,64 @@ def _runs(places: Sequence[int]) -> list[list[int]]:
     ]
 
 
-def _scale(unit: Unit, lowest: float, highest: float) -> tuple[float, float, list[float], float]:
-    """Bottom, top, gridlines and their distance, for an axis that holds both."""
-    room = max(highest - lowest, unit.least_span(highest)) * 0.06
+def _is_open(low: float, high: float) -> bool:
+    return not (math.isfinite(low) and math.isfinite(high))
+
+
+def _known(number: float, low: float, high: float) -> Iterator[float]:
+    """The ends that an axis must hold."""
+    if not _is_open(low, high):
+        yield number
+    yield from (end for end in (low, high) if math.isfinite(end))
+
+
+def _place(unit: Unit, number: float) -> float:
+    """Where a number lies on its axis."""
+    if unit.log and number != math.inf:
+        return math.log10(number) if number > 0 else -math.inf
+    return number
+
+
+def _scale(
+    unit: Unit, ends: Sequence[float]
+) -> tuple[float, float, list[tuple[float, float]]] | None:
+    """Bottom and top of an axis that holds these ends, and gridlines with the step of their digits;
+    None where there is no end."""
+    if not ends:
+        return None
+    lowest, highest = _place(unit, min(ends)), _place(unit, max(ends))
+    room = max(highest - lowest, _least_span(unit, max(ends))) * 0.06
     bottom, top = lowest - room, highest + room
+    if unit.log:
+        return bottom, top, _decades(bottom, top)
     step = nice_step((top - bottom) / _STEPS)
     first = math.ceil(bottom / step - 1e-9)
     count = math.floor(top / step + 1e-9) - first
-    return bottom, top, [(first + each) * step for each in range(count + 1)], step
+    return bottom, top, [((first + each) * step, step) for each in range(count + 1)]
+
+
+def _least_span(unit: Unit, highest: float) -> float:
+    return 1e-3 if unit.log else unit.least_span(highest)
+
+
+def _decades(bottom: float, top: float) -> list[tuple[float, float]]:
+    """Powers of ten, with 2 and 5 times them where there are few; round numbers in between where
+    there are none."""
+    span = top - bottom
+    factors = (1,) if span > 3 else (1, 3) if span > 1.5 else (1, 2, 5)
+    every = math.ceil(span / (_STEPS + 1))
+    levels = [
+        (factor * 10.0**power, 10.0**power)
+        for power in range(math.floor(bottom), math.ceil(top) + 1)
+        for factor in factors
+        if bottom <= power + math.log10(factor) <= top and power % every == 0
+    ]
+    if len(levels) > 1:
+        return levels
+    low, high = 10.0**bottom, 10.0**top
+    step = nice_step((high - low) / _STEPS)
+    first, last = math.ceil(low / step), math.floor(high / step)
+    return [(each * step, step) for each in range(first, last + 1)]
 
 
 def _path(corners: Sequence[tuple[float, float]]) -> str:
@@ -210,8 +269,8 @@ def _told(
     return message(
         _ANOMALOUS if alarmed else _PARTIAL if period.partial else _WHOLE,
         period=window(period.label),
-        value=value,
-        share=short(unit, share, spread),
+        value=unit.label(value),
+        share=estimate(unit, share, low, high),
         low=short(unit, low, spread),
         high=short(unit, high, spread),
         n=period.n,

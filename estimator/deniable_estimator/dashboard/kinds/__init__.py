@@ -6,13 +6,21 @@ from __future__ import annotations
 from typing import Any
 
 from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.distribution import Distribution
+from deniable_estimator.answers.mean import Mean
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.dashboard.kinds.base import Kind
+from deniable_estimator.dashboard.kinds.distribution import DistributionKind
+from deniable_estimator.dashboard.kinds.mean import MeanKind
 from deniable_estimator.dashboard.kinds.shares import SharesKind
 
 __all__ = ["KINDS", "kind_of"]
 
-KINDS: dict[type[Answer], Kind[Any]] = {Shares: SharesKind()}
+KINDS: dict[type[Answer], Kind[Any]] = {
+    Shares: SharesKind(),
+    Mean: MeanKind(),
+    Distribution: DistributionKind(),
+}
 """answer -> how pages show it."""
 
 

@@ -19,11 +19,14 @@ class Kind(ABC, Generic[AnyAnswer]):
     """The pages' view of one kind of answer.
 
     Attributes:
-        template: the partial template of its part of a metric's page, with the macros `picture`,
-            `legend` and `numbers`; each takes what `parts` gives. `card` draws it small.
+        template: the partial template that draws it: with `part` "picture" or "numbers" its part
+            of a metric's page, of what `parts` gives; with "card" what `card` gives; with "embed"
+            what `picture` gives, for a frame.
+        picture_template: the SVG of what `picture` gives, as a file.
     """
 
     template: ClassVar[str]
+    picture_template: ClassVar[str]
 
     @abstractmethod
     def headline(self, answer: AnyAnswer) -> str:
@@ -39,7 +42,8 @@ class Kind(ABC, Generic[AnyAnswer]):
 
     @abstractmethod
     def parts(self, answer: AnyAnswer, view: View) -> dict[str, Any]:
-        """What its template draws on a metric's page."""
+        """What its template draws on a metric's page. `mistake`, a `RangeError`, says what is
+        wrong with a number that was asked for."""
 
     @abstractmethod
     def picture(self, answer: AnyAnswer, view: View, limit: int) -> Any:

@@ -30,6 +30,7 @@ class SharesKind(Kind[Shares]):
     """How devices are spread over values."""
 
     template = "kinds/shares.html"
+    picture_template = "kinds/shares.svg"
 
     def headline(self, answer: Shares) -> str:
         return words.headline(answer)

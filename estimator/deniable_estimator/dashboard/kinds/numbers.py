@@ -1,0 +1,34 @@
+"""What the pages of means and distributions have in common: lines of a table, the worst case."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.units import NumberUnit
+from deniable_estimator.dashboard.words import SeriesText, series_text
+
+__all__ = ["NumberLine", "number_lines", "worst_case"]
+
+
+@dataclass(frozen=True, slots=True)
+class NumberLine:
+    """One line of the table."""
+
+    name: str
+    text: SeriesText
+
+
+def number_lines(answer: Answer) -> tuple[NumberLine, ...]:
+    """Each series of an answer, in its order."""
+    series, unit = answer.series, answer.unit
+    columns = (series.value, series.low, series.high, series.std_error)
+    return tuple(
+        NumberLine(unit.label(name), series_text(unit, *map(float, numbers)))
+        for name, *numbers in zip(series.names, *columns, strict=True)
+    )
+
+
+def worst_case(unit: NumberUnit, budget: float) -> str:
+    """What fakes add at most, in the unit."""
+    return unit.short(budget, budget)
