@@ -23,7 +23,7 @@ from deniable import DeniableError, Registry
 from deniable.types import Value
 from deniable_collector.stores import open_store
 from deniable_demo import fleet, services
-from deniable_demo.population import DISTRIBUTIONS, Population, draw
+from deniable_demo.population import POPULARITIES, Population, draw
 from deniable_demo.results import compare, tables
 
 __all__ = ["demo"]
@@ -128,7 +128,7 @@ def _print(console: Console, compared: list[dict[str, Any]]) -> None:
         console.print()
         console.print(table)
     console.print("\n[dim]The true shares follow[/]")
-    for each in DISTRIBUTIONS:
+    for each in POPULARITIES:
         console.print(f"[dim]  {each.metric}: {each.source}[/]")
 
 

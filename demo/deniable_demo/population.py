@@ -12,11 +12,11 @@ import numpy as np
 
 from deniable.types import Value
 
-__all__ = ["DISTRIBUTIONS", "Distribution", "Population", "draw"]
+__all__ = ["POPULARITIES", "Popularity", "Population", "draw"]
 
 
 @dataclass(frozen=True)
-class Distribution:
+class Popularity:
     """One metric's true shares, and their source."""
 
     metric: str
@@ -24,19 +24,19 @@ class Distribution:
     percent: dict[str, float]
 
 
-DISTRIBUTIONS = (
-    Distribution(
+POPULARITIES = (
+    Popularity(
         "browser",
         "StatCounter Global Stats, desktop browsers worldwide, December 2022 "
         "(as reported by Neowin, 2 January 2023)",
         {"chrome": 66.16, "edge": 10.99, "safari": 8.98, "firefox": 7.22, "opera": 3.29},
     ),
-    Distribution(
+    Popularity(
         "dark_mode",
         "measured among the visitors of benedikt.io over two weeks, published 6 November 2019",
         {"true": 21.0, "false": 79.0},
     ),
-    Distribution(
+    Popularity(
         "language",
         "W3Techs, content languages of websites, March 2022 (as compared by the Observatory of "
         "Linguistic and Cultural Diversity on the Internet, March 2022)",
@@ -84,7 +84,7 @@ def draw(size: int) -> Population:
     """Devices drawn at random, each metric by itself."""
     random = np.random.default_rng()
     values: dict[str, list[Value]] = {}
-    for each in DISTRIBUTIONS:
+    for each in POPULARITIES:
         names = list(each.percent)
         weights = np.array(list(each.percent.values())) / 100
         left = 1 - float(weights.sum())

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from deniable import Registry
 from deniable_collector.stores import Store
-from deniable_demo.population import DISTRIBUTIONS, Population
+from deniable_demo.population import POPULARITIES, Population
 from deniable_estimator.questions.reading import read
 
 __all__ = ["compare", "tables"]
@@ -21,7 +21,7 @@ def compare(store: Store, registry: Registry, population: Population) -> list[di
     "estimate", "std_error", "low", "high"}, the largest truth first. Shares are fractions.
     """
     compared = []
-    for each in DISTRIBUTIONS:
+    for each in POPULARITIES:
         series = (estimate := read(store, registry, each.metric)).series
         truth = population.shares(each.metric)
         values: list[dict[str, Any]] = [
