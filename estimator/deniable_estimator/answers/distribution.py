@@ -161,6 +161,8 @@ class Distribution(Answer):
     def share_below(self, limit: float) -> RangeShare:
         """The share of numbers below a limit in the unit. Inside of a cell, numbers count as evenly
         spread; the interval holds wherever they are."""
+        if self.range.integer:
+            limit = math.ceil(limit)
         return self.found.share(None, self.range.position(limit))
 
     def reach(self, p: float) -> tuple[float, float]:
