@@ -1,4 +1,4 @@
-"""`deniable plan`, `simulate` and `privacy`: what can be computed before the first report.
+"""`deniable plan` and `privacy`: what can be computed before the first report.
 
 Exit codes: 0 for a result, 1 for an error, 2 for a wrong call.
 """
@@ -7,26 +7,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Literal
 
 import click
 
 from deniable_collector.numeric import Real
 from deniable_estimator.terminal.options import (
-    adjust_option,
     as_json,
-    candidates_option,
     fakes_option,
-    level_option,
-    progress,
-    read_candidates,
     registry_option,
     reported,
 )
 
 # numpy and rich take longer to import than `deniable --help` should.
 
-__all__ = ["plan", "privacy", "simulate"]
+__all__ = ["plan", "privacy"]
 
 # One device in a billion; below that, the numbers of a plan overflow.
 _part = Real(1e-9, 1)
@@ -112,80 +106,6 @@ def plan(
     from deniable_estimator.terminal.tables import plan_view
 
     Console().print(plan_view(made))
-
-
-@click.command()
-@click.argument("metric")
-@registry_option
-@click.option(
-    "--devices", required=True, type=click.IntRange(1, 10**12), help="How many devices run the app."
-)
-@click.option(
-    "--zipf",
-    default=1.0,
-    show_default=True,
-    type=Real(0, 100),
-    help="The values' shares are proportional to 1 / rank**ZIPF.",
-)
-@click.option(
-    "--shares",
-    type=click.Path(path_type=Path),
-    help="A CSV file of value,weight lines, instead of --zipf.",
-)
-@candidates_option
-@click.option("--seed", type=click.IntRange(0), help="Draw the same population every time.")
-@level_option
-@adjust_option
-@as_json
-@reported
-def simulate(
-    metric: str,
-    registry: Path,
-    devices: int,
-    zipf: float,
-    shares: Path | None,
-    candidates: Path | None,
-    seed: int | None,
-    level: float,
-    adjust: Literal["storey", "bonferroni"],
-    form: str | None,
-) -> None:
-    """Draw one window's tally of METRIC from a simulated population, and estimate it.
-
-    The tally is drawn from its exact distribution, so 1,000,000,000 devices take seconds.
-    """
-    import numpy as np
-
-    from deniable import Registry
-    from deniable_estimator.analyses.sampling import sample_tally
-    from deniable_estimator.answers.shares import estimate as estimated
-    from deniable_estimator.planning.population import read_shares, zipf_shares
-    from deniable_estimator.questions.reading import find_metric
-
-    declared = find_metric(Registry.load(registry), metric)
-    if candidates and declared.values:
-        raise click.UsageError(f"{metric!r} lists its values: leave --candidates out")
-    asked = read_candidates(declared, candidates)
-    values = asked or declared.values
-    spread = read_shares(shares, values) if shares else zipf_shares(len(values), zipf)
-    rng = np.random.default_rng(seed)
-    with progress(f"Simulating {devices:,} devices"):
-        counts = rng.multinomial(devices, spread)
-        reporting = rng.binomial(counts, declared.sample_rate)
-        tally = sample_tally(declared.scheme, reporting, rng, values=asked, metric=metric)
-        answer = estimated(tally, declared.scheme, asked, level=level, adjust=adjust)
-    truth = counts / devices
-    if form == "json":
-        report: dict[str, Any] = {"devices": devices, **answer.to_dict()}
-        for row, share in zip(report["values"], truth.tolist(), strict=True):
-            row["truth"] = share
-        click.echo(json.dumps(report, ensure_ascii=False))
-        return
-    from rich.console import Console
-
-    from deniable_estimator.terminal.tables import estimate_view
-
-    Console().print(estimate_view(answer, truth))
 
 
 @click.command()
