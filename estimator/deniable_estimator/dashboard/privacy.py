@@ -7,6 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from deniable import Metric
+from deniable.mechanisms import FrequencyOracle
 from deniable_estimator.dashboard.below import told_mechanism
 from deniable_estimator.privacy import Bound, guarantee, learned_by
 from deniable_estimator.privacy.words import chance, factor, pace, rounded_up
@@ -37,9 +38,17 @@ class Exact:
     mechanism: str
     odds: str
     epsilon: str
+    odds_about: str
+    support: SupportRates | None
+    """None where reports do not support values, as of a number."""
+
+
+@dataclass(frozen=True, slots=True)
+class SupportRates:
+    """How often a report supports the true value (p), and any other (q)."""
+
     p: str
     q: str
-    odds_about: str
     p_about: str
     q_about: str
 
@@ -70,6 +79,8 @@ class PrivacyLabel:
     learned: dict[str, str]
     """Who -> what they can learn."""
     exact: Exact
+    numeric: bool
+    """Whether the values are numbers, which people call so."""
 
 
 @lru_cache(maxsize=1024)
@@ -103,6 +114,7 @@ def label_of(metric: Metric, cap: float | None = None) -> PrivacyLabel:
         beliefs=tuple((before, _after(before, given.report)) for before in _BELIEFS),
         learned=learned_by(remembers=given.memory is not None),
         exact=_exact(metric),
+        numeric=given.numeric,
     )
 
 
@@ -117,14 +129,15 @@ def _after(before: int, bound: Bound) -> str:
 
 
 def _exact(metric: Metric) -> Exact:
-    mechanism = metric.scheme.oracle
+    mechanism = metric.scheme.mechanism
+    support = None
+    if isinstance(mechanism, FrequencyOracle):
+        p, q = mechanism.p, mechanism.q
+        support = SupportRates(str(p), str(q), f"{float(p):.{_DIGITS}f}", f"{float(q):.{_DIGITS}f}")
     return Exact(
         mechanism=told_mechanism(mechanism.name),
         odds=str(mechanism.odds),
         epsilon=repr(mechanism.epsilon),
-        p=str(mechanism.p),
-        q=str(mechanism.q),
         odds_about=f"{float(mechanism.odds):.{_DIGITS}f}",
-        p_about=f"{float(mechanism.p):.{_DIGITS}f}",
-        q_about=f"{float(mechanism.q):.{_DIGITS}f}",
+        support=support,
     )

@@ -36,9 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["simulate"]
 
 
-def _two(
-    _: click.Context, option: click.Parameter, text: str | None
-) -> tuple[float, float] | None:
+def _two(_: click.Context, option: click.Parameter, text: str | None) -> tuple[float, float] | None:
     """The two numbers of an option like `--normal MEAN,SD`, the second of which is above 0."""
     if text is None:
         return None
