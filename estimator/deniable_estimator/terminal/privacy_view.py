@@ -113,8 +113,8 @@ def _words(guarantee: Guarantee) -> Iterator[str]:
     if memory is None:
         yield (
             "Every report has new noise. The epsilons of all reports add up, whatever the "
-            f"{values} were and whenever they changed. When lifetime_epsilon is spent, the device stops for "
-            f"good. {pace(guarantee)}"
+            f"{values} were and whenever they changed. When lifetime_epsilon is spent, the device "
+            f"stops for good. {pace(guarantee)}"
         )
         return
     yield (
