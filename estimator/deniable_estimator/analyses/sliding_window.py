@@ -57,7 +57,7 @@ class SlidingWindowAnalysis(NumberAnalysis[SlidingWindow]):
         return window_mean(self.mechanism, tally.rows[0], repeats)
 
     def attack(self, mean: float, fakes: float) -> Attack:
-        return window_attack(self.mechanism, mean, fakes)
+        return window_attack(self.mechanism, fakes, mean)
 
     def _found(self, tally: Tally) -> Iterator[Found]:
         return window_figures(self.mechanism, tally.rows[0])

@@ -1,8 +1,8 @@
 """How a number is distributed: quantiles, the shares outside of its range, its mean, a histogram.
 
-Schemes whose cells have the same edges are averaged (`PooledTree`). Where the range or the cells
-have changed, edges cannot be compared; then the scheme with the most reports answers, and a warning
-says how many reports it leaves out.
+Schemes whose cells have the same edges are averaged (`combine_distributions`). Where the range or
+the cells have changed, edges cannot be compared; then the scheme with the most reports answers, and
+a warning says how many reports it leaves out.
 """
 
 from __future__ import annotations
@@ -27,21 +27,19 @@ from deniable_estimator.analyses.numbers.distribution import (
     DistributionEstimate,
     Quantile,
     RangeShare,
+    combine_distributions,
 )
-from deniable_estimator.analyses.numbers.planning import tree_variances
 from deniable_estimator.analyses.numbers.poisoning import Attack, cdf_attack, quantile_attack
-from deniable_estimator.analyses.numbers.pooled import PooledTree
 from deniable_estimator.analyses.numbers.range_fit import range_findings
-from deniable_estimator.analyses.numbers.tree import TreeEstimate
+from deniable_estimator.analyses.numbers.tree import tree_weights
 from deniable_estimator.analyses.poisoning import FAKES
 from deniable_estimator.answers.base import BASIS_COLUMNS, Answer, Basis, Series
 from deniable_estimator.answers.change import Comparison
 from deniable_estimator.answers.files import csv_text
-from deniable_estimator.answers.mean import (
+from deniable_estimator.answers.mean_in_units import MeanInUnits
+from deniable_estimator.answers.numbers import (
     NUMBER_COLUMNS,
-    MeanInUnits,
     basis_of,
-    mean_name,
     number_caveats,
     number_change,
     number_footnotes,
@@ -106,8 +104,6 @@ class Distribution(Answer):
     mean: MeanInUnits
     attack: Attack
     """How far `FAKES` of all reports, if they are fake, move the share below an edge at most."""
-    planned: float
-    """n times the variance of the share below an edge, on average, as planned."""
 
     @property
     def footnotes(self) -> tuple[str, ...]:
@@ -141,7 +137,7 @@ class Distribution(Answer):
             errors = (highs - lows) / (2 * z)
         errors[~np.isfinite(errors)] = np.nan
         errors[-1] = self.mean.std_error
-        return Series((*names, mean_name(self.mean)), value, errors, lows, highs)
+        return Series((*names, self.mean.name), value, errors, lows, highs)
 
     @property
     def budget(self) -> float:
@@ -306,7 +302,6 @@ def estimate_distribution(
         found=analysis.distribution(tally, level, repeats),
         mean=MeanInUnits.of(analysis, analysis.mean(tally, repeats)),
         attack=cdf_attack(analysis.mechanism, FAKES),
-        planned=tree_variances(analysis.mechanism).cdf,
     )
     return replace(answer, warnings=_caveats(answer))
 
@@ -333,16 +328,14 @@ def _caveats(answer: Distribution) -> tuple[str, ...]:
 def _pooled(parts: Sequence[Distribution]) -> Distribution:
     """The average of distributions with the same cells."""
     participations = [each.participation for each in parts]
-    weight = np.array([each.n / each.planned for each in parts])
-    weight /= weight.sum()
-    same = float(together(participations, weight[:, None], overlap(participations))[0])
-    trees = [each.found.tree for each in parts if isinstance(each.found.tree, TreeEstimate)]
-    tree = PooledTree(tuple(trees), tuple(weight.tolist()), same)
+    weights = np.array(tree_weights([each.found.tree for each in parts]))
+    # The cost of a device that reported under several schemes is bounded for the same weights.
+    extra = float(together(participations, weights[:, None], overlap(participations))[0])
     first = parts[0]
     combined = replace(
         first,
         **vars_of(Basis.merged(parts)),
-        found=replace(first.found, tree=tree),
+        found=combine_distributions([each.found for each in parts], extra),
         mean=MeanInUnits.pooled([each.mean for each in parts], participations),
         attack=Attack(
             max(each.attack.gain for each in parts), max(each.attack.loss for each in parts)

@@ -17,7 +17,8 @@ from deniable_estimator.analyses import analysis_of
 from deniable_estimator.answers import Answer, answer_of, combine
 from deniable_estimator.answers.base import BASIS_COLUMNS
 from deniable_estimator.answers.distribution import Distribution
-from deniable_estimator.answers.mean import NUMBER_COLUMNS, Mean
+from deniable_estimator.answers.mean import Mean
+from deniable_estimator.answers.numbers import NUMBER_COLUMNS
 from deniable_estimator.answers.shares import estimate
 from deniable_estimator.errors import EstimateError
 

@@ -41,7 +41,7 @@ def test_attack_on_a_mean(make_window: MakeWindow, side: int) -> None:
     cells[side] += 1000
     honest = window_mean(window, row).mean
     moved = window_mean(window, TallyRow(100_000, cells)).mean - honest
-    attack = window_attack(window, honest, 0.01)
+    attack = window_attack(window, 0.01, honest)
     assert moved == pytest.approx(attack.gain if side else -attack.loss)
     assert mean_pull(window) == max(window.scores())
 
@@ -106,15 +106,18 @@ def _split_gain(
 def test_no_edge_moves_more(make_tree: MakeTree) -> None:
     """The budget of the curve is the largest of all edges, for an even crowd."""
     tree = make_tree(1.0, 64)
-    each = [share_attack(tree, (np.arange(64) < edge).astype(float)) for edge in range(1, 64)]
-    attack = cdf_attack(tree)
+    each = [share_attack(tree, (np.arange(64) < edge).astype(float), 0.01) for edge in range(1, 64)]
+    attack = cdf_attack(tree, 0.01)
     assert attack.gain == pytest.approx(max(one.gain for one in each))
     assert attack.loss == pytest.approx(max(one.loss for one in each))
 
 
 def test_a_row_for_the_mean_leaves_fewer_to_outvote(make_tree: MakeTree) -> None:
     """Where a quarter of the devices report for the mean, fakes move the curve further."""
-    alone, both = cdf_attack(make_tree(1.0, 64)), cdf_attack(make_tree(1.0, 64, mean=True))
+    alone, both = (
+        cdf_attack(make_tree(1.0, 64), 0.01),
+        cdf_attack(make_tree(1.0, 64, mean=True), 0.01),
+    )
     assert alone.gain * 1.2 < both.gain < alone.gain * 4 / 3
 
 
@@ -158,7 +161,8 @@ def test_attack_on_both_means(make_tree: MakeTree) -> None:
     attack = both_attack(tree, fakes / (total + fakes))
     assert max(moved) == pytest.approx(attack.gain, rel=1e-4)
     alone = make_tree(1.0, 16)
-    assert both_attack(alone) == share_attack(alone, cell_points(alone)[0])
+    question = cell_points(alone)[0]
+    assert both_attack(alone, 0.01) == share_attack(alone, question, 0.01)
 
 
 def test_no_fakes(make_tree: MakeTree) -> None:

@@ -28,12 +28,18 @@ from numpy.typing import NDArray
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.number_range import NumberRange
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.numbers.pooled import PooledTree
 from deniable_estimator.analyses.numbers.scores import ARITY
-from deniable_estimator.analyses.numbers.tree import TreeEstimate, estimate_tree
+from deniable_estimator.analyses.numbers.tree import TreeEstimate, combine_trees, estimate_tree
 from deniable_estimator.statistics.intervals import FloatArray
 
-__all__ = ["DistributionEstimate", "Quantile", "RangeShare", "distribution", "monotone"]
+__all__ = [
+    "DistributionEstimate",
+    "Quantile",
+    "RangeShare",
+    "combine_distributions",
+    "distribution",
+    "monotone",
+]
 
 _LEAST = 1e-18
 """Variances below it count as it: a curve needs weights that are finite."""
@@ -85,7 +91,7 @@ class DistributionEstimate:
 
     edges: NDArray[np.int64]
     """Positions of the edges 1 to d - 1, shape (d - 1,)."""
-    tree: TreeEstimate | PooledTree
+    tree: TreeEstimate
     level: float
 
     @property
@@ -236,6 +242,23 @@ def distribution(
     """
     tree = estimate_tree(mechanism, rows, repeats)
     return DistributionEstimate(np.array(mechanism.edges, np.int64), tree, level)
+
+
+def combine_distributions(
+    found: Sequence[DistributionEstimate], extra: float = 0.0
+) -> DistributionEstimate:
+    """The average of estimates of one crowd under several schemes of the same range and cells.
+
+    Args:
+        extra: see `deniable_estimator.analyses.numbers.tree.combine_trees`.
+
+    Raises:
+        ValueError: there is no estimate, or they have different edges.
+    """
+    if not found or not all(np.array_equal(each.edges, found[0].edges) for each in found):
+        raise ValueError("distributions are averaged over the same edges")
+    tree = combine_trees([each.tree for each in found], extra)
+    return DistributionEstimate(found[0].edges, tree, found[0].level)
 
 
 def monotone(values: FloatArray, weights: FloatArray) -> FloatArray:

@@ -40,9 +40,11 @@ from deniable_estimator.analyses.numbers.tree import LEAST_ROW, TreeEstimate, es
 from deniable_estimator.statistics.intervals import FloatArray
 
 __all__ = [
+    "EVEN_SPREAD",
     "MeanEstimate",
     "both_mean",
     "cell_points",
+    "combine_means",
     "level_noise",
     "tree_mean",
     "tree_share_of_both",
@@ -53,8 +55,8 @@ __all__ = [
 _CAUTION = 2.0
 """Standard errors by which what devices keep may exceed its estimate."""
 
-_TYPICAL = 1 / 3
-"""The variance of numbers that are spread evenly over -1 to 1."""
+EVEN_SPREAD = 1 / 3
+"""The variance of numbers that are spread evenly over -1 to 1; at most it can be 1."""
 
 
 @dataclass(frozen=True)
@@ -66,18 +68,17 @@ class MeanEstimate:
     """Its variance if all reports are of different devices. Infinite if nothing is known; the
     mean is then 0."""
     reports: int
-    repeats: float = 1.0
+    shared: float = 0.0
+    """The part of `kept` by which the variance is larger, as the same devices reported again."""
     kept: float = 0.0
-    """A bound of the variance of the numbers, if the same devices reported again."""
+    """A bound of the variance of the numbers."""
     rounding: float = 0.0
     """By how much the middles of cells can move the mean at most."""
 
     @property
     def variance(self) -> float:
         """Of the mean, with what devices keep."""
-        if not self.reports:
-            return self.noise
-        return self.noise + (self.repeats - 1) * self.kept / self.reports
+        return self.noise + self.shared * self.kept
 
     @property
     def std_error(self) -> float:
@@ -138,7 +139,7 @@ def window_mean(window: SlidingWindow, row: TallyRow, repeats: float = 1.0) -> M
     error = math.sqrt(max(0.0, float(score**4 @ rate) - square**2) / n)
     spread = max(0.0, square - mean**2 - least) + _CAUTION * error
     kept = min(spread, _most_spread(mean, math.sqrt(each / n)))
-    return MeanEstimate(mean, each / n, n, repeats, kept)
+    return MeanEstimate(mean, each / n, n, (repeats - 1) / n, kept)
 
 
 def cell_points(mechanism: HierarchicalHistogram) -> tuple[FloatArray, float]:
@@ -170,10 +171,10 @@ def tree_mean(mechanism: HierarchicalHistogram, tree: TreeEstimate) -> MeanEstim
     value, covariance = tree.fresh(points[None])
     noise = float(covariance[0, 0])
     if math.isinf(noise):
-        return MeanEstimate(0.0, math.inf, tree.reports, tree.repeats, 1.0, rounding)
+        return MeanEstimate(0.0, math.inf, tree.reports, tree.shared, 1.0, rounding)
     mean = float(value[0])
     kept = min(float(tree.kept(points[None])[0]), _most_spread(mean, math.sqrt(noise)))
-    return MeanEstimate(mean, noise, tree.reports, tree.repeats, kept, rounding)
+    return MeanEstimate(mean, noise, tree.reports, tree.shared, kept, rounding)
 
 
 def tree_share_of_both(mechanism: HierarchicalHistogram) -> float:
@@ -184,8 +185,8 @@ def tree_share_of_both(mechanism: HierarchicalHistogram) -> float:
     assert mechanism.mean is not None
     points, _ = cell_points(mechanism)
     levels, squares = level_noise(mechanism.mean)
-    tree = float(scores(mechanism).planned(points[None])[0]) + _TYPICAL
-    window = float((squares - levels**2).max()) + _TYPICAL
+    tree = float(scores(mechanism).planned(points[None])[0]) + EVEN_SPREAD
+    window = float((squares - levels**2).max()) + EVEN_SPREAD
     told = (1 - MEAN_SHARE) / tree
     return told / (told + MEAN_SHARE / window)
 
@@ -215,9 +216,39 @@ def both_mean(
         part * below.mean + (1 - part) * above.mean,
         part**2 * below.noise + (1 - part) ** 2 * above.noise,
         below.reports,
-        repeats,
+        below.shared,
         min(below.kept, above.kept),
         part * below.rounding,
+    )
+
+
+def combine_means(
+    estimates: Sequence[MeanEstimate], planned: Sequence[float], extra: float = 0.0
+) -> MeanEstimate:
+    """The average of means of one crowd under several schemes with the same range.
+
+    Args:
+        planned: n times the variance of the noise of each scheme (see `planning` beside this
+            file); the weights are the reports over it, which do not depend on the numbers.
+        extra: what is added to `shared`, because the same devices used several schemes
+            (`deniable_estimator.statistics.participation.together`).
+    """
+    known = [
+        (each, each.reports / (noise + EVEN_SPREAD))
+        for each, noise in zip(estimates, planned, strict=True)
+        if math.isfinite(each.noise)
+    ]
+    total = sum(weight for _, weight in known)
+    if not known:
+        return MeanEstimate(0.0, math.inf, 0)
+    parts = [(each, weight / total) for each, weight in known]
+    return MeanEstimate(
+        sum(weight * each.mean for each, weight in parts),
+        sum(weight**2 * each.noise for each, weight in parts),
+        sum(each.reports for each, _ in parts),
+        extra + sum(weight**2 * each.shared for each, weight in parts),
+        min(each.kept for each, _ in parts),
+        sum(weight * each.rounding for each, weight in parts),
     )
 
 

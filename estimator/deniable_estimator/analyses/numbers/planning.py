@@ -9,9 +9,9 @@ x_i < x_(i+1), where a number x is rounded at random ::
 with E_i = E[a**2] at level i; `deniable.number_forecast` has the largest. For the share F below an
 edge it is the V of `deniable_estimator.analyses.numbers.scores` plus F (1 - F).
 
-The interval of quantile p reaches about as far as F differs from p by z sqrt(V / n). It has an
-upper limit only if that is less than 1 - p, and is useful if it is half of that. So a quantile
-needs ::
+The interval of quantile p ends about where the true shares below are p - D and p + D, with
+D = z sqrt(V / n). It has an upper limit only if D is less than 1 - p, and is useful if D is half of
+that. So a quantile needs ::
 
     n(p) = 4 z**2 [V + p (1 - p)] / min(p, 1 - p)**2            V the average over edges
 """
@@ -28,6 +28,7 @@ from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.sliding_window import SlidingWindow
 from deniable.number_forecast import mean_variance
 from deniable_estimator.analyses.numbers.mean import (
+    EVEN_SPREAD,
     cell_points,
     level_noise,
     tree_share_of_both,
@@ -36,7 +37,6 @@ from deniable_estimator.analyses.numbers.scores import MEAN_SHARE, scores
 from deniable_estimator.statistics.intervals import FloatArray
 
 __all__ = [
-    "MEAN_SPREAD",
     "QuantileReach",
     "TreeVariances",
     "mean_half_width",
@@ -46,9 +46,6 @@ __all__ = [
     "tree_variances",
     "window_noise",
 ]
-
-MEAN_SPREAD = 1 / 3
-"""The variance of numbers spread evenly over -1 to 1; at most it can be 1."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +109,7 @@ def tree_variances(mechanism: HierarchicalHistogram) -> TreeVariances:
 
 
 def mean_half_width(
-    noise: float, reports: float, level: float = 0.95, spread: float = MEAN_SPREAD
+    noise: float, reports: float, level: float = 0.95, spread: float = EVEN_SPREAD
 ) -> float:
     """Half of the width of the interval of a mean, between -1 and 1.
 
@@ -124,7 +121,7 @@ def mean_half_width(
 
 
 def reports_for_mean(
-    noise: float, half_width: float, level: float = 0.95, spread: float = MEAN_SPREAD
+    noise: float, half_width: float, level: float = 0.95, spread: float = EVEN_SPREAD
 ) -> int:
     """The number of reports with which the interval of the mean is this narrow."""
     return math.ceil((_z(level) / half_width) ** 2 * (noise + spread))

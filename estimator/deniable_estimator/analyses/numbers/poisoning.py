@@ -32,7 +32,6 @@ import numpy as np
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.analyses.numbers.distribution import DistributionEstimate
 from deniable_estimator.analyses.numbers.mean import cell_points, tree_share_of_both
 from deniable_estimator.analyses.numbers.scores import MEAN_SHARE, Scores, row_shares, scores
@@ -61,12 +60,12 @@ def mean_pull(window: SlidingWindow) -> float:
     return max(map(abs, window.scores()))
 
 
-def window_attack(window: SlidingWindow, mean: float = 0.0, fakes: float = FAKES) -> Attack:
+def window_attack(window: SlidingWindow, fakes: float, mean: float = 0.0) -> Attack:
     """How far fakes move the mean of a sliding window, between -1 and 1, exactly.
 
     Args:
-        mean: what the honest reports show.
         fakes: the fraction of all reports that are fake.
+        mean: what the honest reports show.
     """
     most = mean_pull(window)
     return Attack(fakes * (most - mean), fakes * (mean + most))
@@ -75,7 +74,7 @@ def window_attack(window: SlidingWindow, mean: float = 0.0, fakes: float = FAKES
 def share_attack(
     mechanism: HierarchicalHistogram,
     weights: FloatArray,
-    fakes: float = FAKES,
+    fakes: float,
     rows: Sequence[TallyRow] | None = None,
 ) -> Attack:
     """How far fakes move the answer to W . f, exactly.
@@ -92,7 +91,7 @@ def share_attack(
     return Attack(*(_flooded(pulls, shares * total, fakes) for pulls in found))
 
 
-def both_attack(mechanism: HierarchicalHistogram, fakes: float = FAKES) -> Attack:
+def both_attack(mechanism: HierarchicalHistogram, fakes: float) -> Attack:
     """How far fakes move the mean that all rows tell, between -1 and 1, for a crowd spread evenly
     over all cells: in the tree's rows as for any W . f, in the mean's row as in any sliding window,
     each times the weight of that mean."""
@@ -107,7 +106,7 @@ def both_attack(mechanism: HierarchicalHistogram, fakes: float = FAKES) -> Attac
     return Attack(*(_flooded(np.append(part * pulls, last), shares, fakes) for pulls in found))
 
 
-def cdf_attack(mechanism: HierarchicalHistogram, fakes: float = FAKES) -> Attack:
+def cdf_attack(mechanism: HierarchicalHistogram, fakes: float) -> Attack:
     """How far fakes move the share below an edge at most, whichever edge it is.
 
     For a crowd spread evenly over all cells, exactly at the edge that moves most.

@@ -7,18 +7,22 @@ that the devices were drawn from.
 "Below this edge" for all d + 1 edges at once takes m_l K_l multiplications a row: the scores of a
 row are linear between the edges of its nodes, so three averages for each node are enough.
 
-If the same devices reported `repeats` times (`Participation.repeats`), what they keep is W at their
-number, since rows are drawn anew. So (repeats - 1) V1 / n is added, V1 = the variance of W over
-devices. It is not known, and is taken at the upper end of two standard errors, but never above the
-most that is possible: F (1 - F) at the F nearest to 1/2, or a quarter of the square of what W
-spans.
+If the same devices reported `repeats` times (`deniable_estimator.statistics.participation`), what
+they keep is W at their number, since rows are drawn anew. So (repeats - 1) / n times V1 is added,
+V1 = the variance of W over devices. It is not known, and is taken at the upper end of two standard
+errors, but never above the most that is possible: F (1 - F) at the F nearest to 1/2, or a quarter
+of the square of what W spans.
+
+Estimates under several schemes with the same cells are averaged with one weight each, for all
+questions the same, so that shares still add up. A weight is the reports over the planned variance
+of the curve, which does not depend on the numbers.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,13 +31,40 @@ from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers.scores import ARITY, Scores, scores
 from deniable_estimator.statistics.intervals import FloatArray
 
-__all__ = ["LEAST_ROW", "TreeEstimate", "estimate_tree"]
+__all__ = [
+    "LEAST_ROW",
+    "TreeEstimate",
+    "TreePart",
+    "combine_trees",
+    "estimate_tree",
+    "tree_weights",
+]
 
 LEAST_ROW = 30
 """A row with fewer reports is left out: its variance could not be estimated."""
 
+_SAMPLING = 1 / 6
+"""F (1 - F) on average over all F."""
+
 _CAUTION = 2.0
 """Standard errors by which what devices keep may exceed its estimate."""
+
+
+@dataclass(frozen=True, eq=False)
+class TreePart:
+    """The tally of one scheme, and what it counts for."""
+
+    weight: float
+    scores: Scores
+    rates: tuple[FloatArray, ...]
+    """Counters divided by the reports of their row, shape (K,) each."""
+    row_reports: FloatArray
+
+    def rows(self) -> Iterator[tuple[int, FloatArray, float]]:
+        """(row, rates, reports) of the rows that are used."""
+        for row, live in enumerate(self.scores.live):
+            if live:
+                yield row, self.rates[row], float(self.row_reports[row])
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,18 +77,16 @@ class TreeEstimate:
     variance: FloatArray
     """Shape (d + 1,); infinite for edges that no row with enough reports sees."""
     reports: int
-    """All reports of the tally, also in rows that are not used: of those that one device sent,
-    a part falls into each row, so that what it keeps counts for as much."""
-    repeats: float
-    scores: Scores
-    _rates: tuple[FloatArray, ...]
-    """Counters divided by the reports of their row, shape (K,) each."""
-    _row_reports: FloatArray
+    """All reports of the tally, also in rows that are not used."""
+    shared: float
+    """By what part of V1 the variance is larger because the same devices report again. All reports
+    count: of those that one device sent, a part falls into each row."""
+    parts: tuple[TreePart, ...]
 
     @property
     def cells(self) -> int:
         """d, with the one below `low` and the one from `high` on."""
-        return self.scores.cells
+        return len(self.below) - 1
 
     def linear(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Sums W . f over the cells, for f questions: their values, shape (f,), and covariances,
@@ -71,8 +100,8 @@ class TreeEstimate:
         """
         weights = np.asarray(weights, np.float64)
         value, covariance = self.fresh(weights)
-        if self.repeats > 1 and self.reports:
-            covariance += np.diag(self.kept(weights) * (self.repeats - 1) / self.reports)
+        if self.shared:
+            covariance += np.diag(self.kept(weights) * self.shared)
         return value, covariance
 
     def kept(self, weights: FloatArray) -> FloatArray:
@@ -89,42 +118,40 @@ class TreeEstimate:
         below.
         """
         value, variance = (end - start) / self.cells, 0.0
-        for row, (rate, reports) in enumerate(zip(self._rates, self._row_reports, strict=True)):
-            if self.scores.live[row]:
-                each = self.scores.below(row, end) - self.scores.below(row, start)
+        for part in self.parts:
+            for row, rate, reports in part.rows():
+                each = part.scores.below(row, end) - part.scores.below(row, start)
                 mean = float(each @ rate)
-                value += mean
-                variance += max(0.0, float((each * each) @ rate) - mean**2) / reports
+                value += part.weight * mean
+                spread = max(0.0, float((each * each) @ rate) - mean**2)
+                variance += part.weight**2 * spread / reports
         if start < end and not self._sees(start, end):
             return value, math.inf
-        kept = self._kept(np.array(value), np.array(variance))
-        return value, float(variance + kept)
-
-    def _sees(self, *edges: float) -> bool:
-        """Whether the rows tell these edges apart from others."""
-        around = [side(edge) for edge in edges for side in (math.floor, math.ceil)]
-        return all(edge % self.scores.seen == 0 for edge in around)
-
-    def _kept(self, share: FloatArray, variance: FloatArray) -> FloatArray:
-        """What devices that keep their numbers add to the variance of shares."""
-        return _kept(share, variance, self.repeats, self.reports)
+        return value, float(variance + _kept(np.array(value), np.array(variance), self.shared))
 
     def fresh(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """`linear` for reports of different devices."""
         value = weights.mean(axis=1)
         covariance = np.zeros((len(weights), len(weights)))
-        found = self.scores.of(weights)
-        for row, (each, rate) in enumerate(zip(found, self._rates, strict=True)):
-            if self.scores.live[row]:
-                mean = each @ rate
-                value += mean
-                square = (each * rate) @ each.T - np.outer(mean, mean)
-                covariance += square / self._row_reports[row]
-        seen = weights.reshape(len(weights), -1, self.scores.seen)
-        blind = np.flatnonzero(np.ptp(seen, axis=2).max(axis=1) > 0)
-        covariance[blind, :] = covariance[:, blind] = 0.0
-        covariance[blind, blind] = np.inf
+        blind = np.zeros(len(weights), np.bool_)
+        for part in self.parts:
+            found = part.scores.of(weights)
+            for row, rate, reports in part.rows():
+                mean = found[row] @ rate
+                value += part.weight * mean
+                square = (found[row] * rate) @ found[row].T - np.outer(mean, mean)
+                covariance += part.weight**2 * square / reports
+            seen = weights.reshape(len(weights), -1, part.scores.seen)
+            blind |= np.ptp(seen, axis=2).max(axis=1) > 0
+        places = np.flatnonzero(blind)
+        covariance[places, :] = covariance[:, places] = 0.0
+        covariance[places, places] = np.inf
         return value, covariance
+
+    def _sees(self, *edges: float) -> bool:
+        """Whether the rows tell these edges apart from others."""
+        around = [side(edge) for edge in edges for side in (math.floor, math.ceil)]
+        return all(edge % part.scores.seen == 0 for edge in around for part in self.parts)
 
 
 def estimate_tree(
@@ -147,17 +174,66 @@ def estimate_tree(
     rates = tuple(row.cells / max(1, row.reports) for row in rows)
     counts = np.array([row.reports for row in rows], np.float64)
     below, variance = _edges(table, rates, counts)
-    variance = variance + _kept(below, variance, repeats, reports)
-    return TreeEstimate(below, variance, reports, repeats, table, rates, counts)
+    shared = (repeats - 1) / reports if reports else 0.0
+    variance = variance + _kept(below, variance, shared)
+    return TreeEstimate(below, variance, reports, shared, (TreePart(1.0, table, rates, counts),))
 
 
-def _kept(share: FloatArray, variance: FloatArray, repeats: float, reports: int) -> FloatArray:
-    """(repeats - 1) F (1 - F) / n at the F nearest to 1/2 that is possible."""
-    if repeats <= 1 or not reports:
-        return np.zeros_like(share)
+def combine_trees(estimates: Sequence[TreeEstimate], extra: float = 0.0) -> TreeEstimate:
+    """The average of estimates of one crowd under several schemes with the same edges.
+
+    Args:
+        extra: what is added to `shared`, because the same devices used several schemes
+            (`deniable_estimator.statistics.participation.together`).
+
+    Raises:
+        ValueError: there is no estimate, or they have different numbers of cells.
+    """
+    if len({each.cells for each in estimates}) != 1:
+        raise ValueError("estimates are averaged over the same cells")
+    weights = tree_weights(estimates)
+    if not any(weights):
+        return estimates[0]
+    used = [(each, weight) for each, weight in zip(estimates, weights, strict=True) if weight]
+    below = sum(weight * each.below for each, weight in used)
+    shared = extra + sum(weight**2 * each.shared for each, weight in used)
+    parts = tuple(
+        replace(part, weight=weight * part.weight) for each, weight in used for part in each.parts
+    )
+    noise = sum(part.weight**2 * _part_noise(part) for part in parts)
+    variance = noise + _kept(np.asarray(below), np.asarray(noise), shared)
+    reports = sum(each.reports for each, _ in used)
+    return TreeEstimate(np.asarray(below), np.asarray(variance), reports, shared, parts)
+
+
+def tree_weights(estimates: Sequence[TreeEstimate]) -> list[float]:
+    """The weights that `combine_trees` gives them: with a sum of 1, or all 0 if nothing is known.
+
+    A scheme of which a row has too few reports gets none if others have enough in all.
+    """
+    depth = max((part.scores.depth for each in estimates for part in each.parts), default=0)
+    told = []
+    for each in estimates:
+        worth = 0.0
+        for part in each.parts:
+            planned = part.scores.planned_edges()[1:-1]
+            if part.scores.depth == depth and depth:
+                known = planned[np.isfinite(planned)]
+                worth += float(part.row_reports.sum()) / (float(known.mean()) + _SAMPLING)
+        told.append(worth)
+    total = sum(told)
+    return [worth / total if total else 0.0 for worth in told]
+
+
+def _part_noise(part: TreePart) -> FloatArray:
+    return _edges(part.scores, part.rates, part.row_reports)[1]
+
+
+def _kept(share: FloatArray, variance: FloatArray, shared: float) -> FloatArray:
+    """`shared` times F (1 - F) at the F nearest to 1/2 that is possible."""
     reach = _CAUTION * np.sqrt(variance)
     nearest = np.clip(np.clip(0.5, share - reach, share + reach), 0.0, 1.0)
-    return np.asarray((repeats - 1) * nearest * (1 - nearest) / reports)
+    return np.asarray(shared * nearest * (1 - nearest))
 
 
 def _edges(

@@ -1,0 +1,155 @@
+"""What answers of numbers have in common: what they rest on, their files, warnings and changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from deniable import Scheme
+from deniable_collector.tally import Tally
+from deniable_estimator.analyses import analysis_of
+from deniable_estimator.analyses.candidates import check_tally
+from deniable_estimator.analyses.sliding_window import NumberAnalysis
+from deniable_estimator.answers.base import Answer, Basis, Series
+from deniable_estimator.answers.change import Comparison, interval_of_difference
+from deniable_estimator.answers.files import plain
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.messages import message
+from deniable_estimator.statistics.participation import Participation
+
+__all__ = [
+    "NUMBER_COLUMNS",
+    "basis_of",
+    "number_caveats",
+    "number_change",
+    "number_footnotes",
+    "series_rows",
+    "vars_of",
+]
+
+NUMBER_COLUMNS = ("series", "estimate", "std_error", "low", "high")
+"""What a file says of each series of a number."""
+
+_FEW = 30
+"""Fewer reports than this say nothing about the population."""
+
+
+def basis_of(
+    tally: Tally,
+    scheme: Scheme,
+    candidates: Sequence[str] | None,
+    level: float,
+    participation: Participation | None,
+) -> tuple[NumberAnalysis[Any], Basis]:
+    """What a tally of numbers is analysed with, and what its answer rests on.
+
+    Raises:
+        EstimateError: candidates were given, or the tally does not belong to the scheme.
+        ValueError: `level` is not between 0 and 1.
+    """
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, not {level}")
+    if candidates is not None:
+        raise EstimateError(message("a number has no candidates: leave them out"))
+    check_tally(tally, scheme)
+    analysis = analysis_of(scheme.mechanism)
+    assert isinstance(analysis, NumberAnalysis)
+    basis = Basis(
+        tally.metric,
+        (scheme.fingerprint,),
+        tally.windows,
+        tally.reports,
+        participation or Participation.evenly(tally),
+        scheme.mechanism.epsilon,
+    )
+    return analysis, basis
+
+
+def series_rows(series: Series) -> list[dict[str, Any]]:
+    """The series as JSON has them."""
+    columns = map(plain, (series.value, series.std_error, series.low, series.high))
+    return [
+        dict(zip(NUMBER_COLUMNS, row, strict=True))
+        for row in zip(series.names, *columns, strict=True)
+    ]
+
+
+def number_change(
+    before: Answer,
+    after: Answer,
+    *,
+    together: bool = True,
+    p_values: dict[str, float] | None = None,
+) -> Comparison:
+    """The change of all series that both answers have; those of `p_values` are judged by these
+    tests, the others by whether their interval holds zero."""
+    old, new = before.series, after.series
+    names = tuple(
+        name for name in new.names if name in old.names and (p_values is None or name in p_values)
+    )
+    one = [old.names.index(name) for name in names]
+    two = [new.names.index(name) for name in names]
+    was = old.value[one], old.low[one], old.high[one]
+    now = new.value[two], new.low[two], new.high[two]
+    with np.errstate(invalid="ignore"):
+        low, high = interval_of_difference(was, now)
+    z = NormalDist().inv_cdf((1 + after.level) / 2)
+    half = np.where(np.isfinite(high - low), (high - low) / 2, np.nan)
+    family = max(1, len(names)) if together else 1
+    if p_values is None:
+        widened = NormalDist().inv_cdf(1 - (1 - after.level) / family / 2) / z
+        difference = now[0] - was[0]
+        changed = np.abs(difference) > widened * half
+    else:
+        least = (1 - after.level) / family
+        changed = np.array([p_values[name] <= least for name in names], np.bool_)
+    return Comparison(
+        before=before,
+        after=after,
+        level=after.level,
+        together=together,
+        values=names,
+        old=was[0],
+        new=now[0],
+        difference=now[0] - was[0],
+        std_error=half / z,
+        low=low,
+        high=high,
+        changed=changed,
+    )
+
+
+def number_caveats(answer: Answer) -> tuple[str, ...]:
+    """The warnings that a statistician would give."""
+    if answer.n == 0:
+        return (message("no reports yet"),)
+    warnings = []
+    if answer.n < _FEW:
+        warnings.append(
+            message("only {n} reports: too few to draw conclusions about all devices", n=answer.n)
+        )
+    return (*warnings, *number_footnotes(answer))
+
+
+def number_footnotes(answer: Answer) -> tuple[str, ...]:
+    """The caveats that hold however many reports there are."""
+    if not answer.n or len(answer.windows) < 2:
+        return ()
+    return (
+        message(
+            "rests on {n:,} reports from {windows} windows, in which the same devices may have "
+            "reported again: the intervals are for all devices, and count these reports as "
+            "{devices:,.0f} devices",
+            n=answer.n,
+            windows=len(answer.windows),
+            devices=answer.devices,
+        ),
+    )
+
+
+def vars_of(basis: Basis) -> dict[str, Any]:
+    """The fields of a basis, for an answer on it."""
+    return {name: getattr(basis, name) for name in Basis.__dataclass_fields__}

@@ -1,0 +1,52 @@
+"""What the extra `deniable[estimator]` brings is enough for the estimator."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+WITHOUT = """
+import importlib, importlib.metadata, pkgutil, sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {missing!r}:
+            raise ModuleNotFoundError(name, name=name)
+
+sys.meta_path.insert(0, Missing())
+import deniable_estimator
+packages = pkgutil.walk_packages(deniable_estimator.__path__, "deniable_estimator.")
+found = [each.name for each in packages]
+for name in found:
+    importlib.import_module(name)
+for point in importlib.metadata.entry_points(group="deniable.commands"):
+    if point.module.startswith("deniable_estimator"):
+        point.load()
+print(len(found))
+"""
+
+
+def extra(name: str) -> set[str]:
+    """The names of the packages that an extra asks for itself."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    asked = project["optional-dependencies"][name]
+    return {each.partition(">")[0].partition("[")[0] for each in asked} - {"deniable"}
+
+
+def test_it_needs_no_server_of_reports() -> None:
+    """Every module and command of the estimator loads where the packages that only the collector
+    asks for cannot be imported; these are its server and its metrics."""
+    missing = {each.replace("-", "_") for each in extra("collector") - extra("estimator")}
+    assert {"uvicorn", "httptools", "uvloop", "aiohttp", "prometheus_client"} <= missing
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT.format(missing=missing)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 80
