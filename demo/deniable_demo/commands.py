@@ -23,7 +23,7 @@ from deniable import DeniableError, Registry
 from deniable.types import Value
 from deniable_collector.stores import open_store
 from deniable_demo import fleet, services
-from deniable_demo.population import DISTRIBUTIONS, Population, draw
+from deniable_demo.population import PERCENTILES, POPULARITIES, Population, draw
 from deniable_demo.results import compare, tables
 
 __all__ = ["demo"]
@@ -127,8 +127,8 @@ def _print(console: Console, compared: list[dict[str, Any]]) -> None:
     for table in tables(compared):
         console.print()
         console.print(table)
-    console.print("\n[dim]The true shares follow[/]")
-    for each in DISTRIBUTIONS:
+    console.print("\n[dim]The true shares and numbers follow[/]")
+    for each in (*POPULARITIES, *PERCENTILES):
         console.print(f"[dim]  {each.metric}: {each.source}[/]")
 
 

@@ -1,42 +1,81 @@
 """The demo's devices: true values that follow real, published distributions.
 
-Shares are in percent as published; the rest up to 100 % is "other".
+Shares are in percent as published; the rest up to 100 % is "other". Of numbers percentiles are
+published. Between two of them logarithms are taken to be normally distributed, and beyond the
+outermost as between the two next to it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 
 from deniable.types import Value
+from deniable_estimator.planning.population import Crowd
 
-__all__ = ["DISTRIBUTIONS", "Distribution", "Population", "draw"]
+__all__ = ["PERCENTILES", "POPULARITIES", "Percentiles", "Popularity", "Population", "draw"]
 
 
 @dataclass(frozen=True)
-class Distribution:
+class Popularity:
     """One metric's true shares, and their source."""
 
     metric: str
     source: str
     percent: dict[str, float]
 
+    def draw(self, size: int, random: np.random.Generator) -> list[Value]:
+        """The values of so many devices."""
+        names = list(self.percent)
+        weights = np.array(list(self.percent.values())) / 100
+        left = 1 - float(weights.sum())
+        if left > 1e-9:
+            names.append("other")
+            weights = np.append(weights, left)
+        picked = random.choice(len(names), size, p=weights / weights.sum())
+        of = [name == "true" if self.metric == "dark_mode" else name for name in names]
+        return [of[index] for index in picked]
 
-DISTRIBUTIONS = (
-    Distribution(
+
+@dataclass(frozen=True)
+class Percentiles:
+    """One metric's true percentiles, and their source."""
+
+    metric: str
+    source: str
+    at: dict[int, float]
+    """Percentile -> the number that so many percent do not exceed, rising."""
+
+    def draw(self, size: int, random: np.random.Generator) -> list[Value]:
+        """The numbers of so many devices."""
+        normal = NormalDist()
+        scores = np.array([normal.inv_cdf(each / 100) for each in self.at])
+        logs = np.log(list(self.at.values()))
+        drawn = random.standard_normal(size)
+        piece = np.clip(np.searchsorted(scores, drawn) - 1, 0, len(scores) - 2)
+        slope = np.diff(logs) / np.diff(scores)
+        numbers: list[Value] = list(
+            np.exp(logs[piece] + slope[piece] * (drawn - scores[piece])).tolist()
+        )
+        return numbers
+
+
+POPULARITIES = (
+    Popularity(
         "browser",
         "StatCounter Global Stats, desktop browsers worldwide, December 2022 "
         "(as reported by Neowin, 2 January 2023)",
         {"chrome": 66.16, "edge": 10.99, "safari": 8.98, "firefox": 7.22, "opera": 3.29},
     ),
-    Distribution(
+    Popularity(
         "dark_mode",
         "measured among the visitors of benedikt.io over two weeks, published 6 November 2019",
         {"true": 21.0, "false": 79.0},
     ),
-    Distribution(
+    Popularity(
         "language",
         "W3Techs, content languages of websites, March 2022 (as compared by the Observatory of "
         "Linguistic and Cultural Diversity on the Internet, March 2022)",
@@ -66,6 +105,16 @@ DISTRIBUTIONS = (
 )
 
 
+PERCENTILES = (
+    Percentiles(
+        "shop_images",
+        "HTTP Archive, Web Almanac 2019, chapter Ecommerce, figure 9: kilobytes of images on an "
+        "ecommerce page, desktop",
+        {10: 353, 25: 728, 50: 1_514, 75: 3_104, 90: 6_010},
+    ),
+)
+
+
 @dataclass(frozen=True)
 class Population:
     """So many devices, each with a true value for every metric."""
@@ -79,22 +128,17 @@ class Population:
         counts = Counter(_text(value) for value in self.values[metric])
         return {value: count / self.size for value, count in counts.items()}
 
+    def crowd(self, metric: str) -> Crowd:
+        """The true numbers of these devices."""
+        return Crowd.of(np.array(self.values[metric], np.float64))
+
 
 def draw(size: int) -> Population:
     """Devices drawn at random, each metric by itself."""
     random = np.random.default_rng()
-    values: dict[str, list[Value]] = {}
-    for each in DISTRIBUTIONS:
-        names = list(each.percent)
-        weights = np.array(list(each.percent.values())) / 100
-        left = 1 - float(weights.sum())
-        if left > 1e-9:
-            names.append("other")
-            weights = np.append(weights, left)
-        picked = random.choice(len(names), size, p=weights / weights.sum())
-        of = [name == "true" if each.metric == "dark_mode" else name for name in names]
-        values[each.metric] = [of[index] for index in picked]
-    return Population(size, values)
+    return Population(
+        size, {each.metric: each.draw(size, random) for each in (*POPULARITIES, *PERCENTILES)}
+    )
 
 
 def _text(value: Value) -> str:

@@ -8,12 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable import Scheme
+from deniable.mechanisms.numeric import Numeric
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.support import Items
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.statistics.intervals import FloatArray
 
-__all__ = ["sample_tally"]
+__all__ = ["sample_numbers", "sample_tally"]
 
 
 def sample_tally(
@@ -40,4 +42,32 @@ def sample_tally(
     if len(items) != len(counts):
         raise EstimateError(f"{len(counts)} counts for {len(items)} values: give one for each")
     rows = analysis_of(scheme.mechanism).sample_rows(items, np.asarray(counts, np.int64), rng)
+    return Tally(metric, scheme.fingerprint, (window,), rows)
+
+
+def sample_numbers(
+    scheme: Scheme,
+    numbers: FloatArray,
+    counts: NDArray[np.int64],
+    rng: np.random.Generator,
+    *,
+    metric: str = "simulated",
+    window: str = "simulated",
+) -> Tally:
+    """One window's tally of `counts.sum()` devices, `counts[i]` of which have `numbers[i]`.
+
+    Args:
+        numbers: shape (k,), inside of the range or outside.
+        counts: shape (k,), non-negative.
+
+    Raises:
+        EstimateError: the scheme is not one of numbers.
+    """
+    mechanism = scheme.mechanism
+    if not isinstance(mechanism, Numeric):
+        raise EstimateError(f"{mechanism.name} is no mechanism for numbers")
+    positions = np.array([mechanism.range.position(each) for each in numbers.tolist()], np.int64)
+    some, places = np.unique(positions, return_inverse=True)
+    each = np.bincount(places, weights=counts, minlength=len(some)).astype(np.int64)
+    rows = analysis_of(mechanism).sample_rows(some, each, rng)
     return Tally(metric, scheme.fingerprint, (window,), rows)

@@ -94,7 +94,13 @@ class MeanInUnits:
 
     def most(self, fakes: float) -> float:
         """The most that so many fakes add to it, in the unit; in proportion to their number."""
-        return self.in_unit(self.value + self.gain * fakes / FAKES) - self.number
+        return self.reach(fakes)[1] - self.number
+
+    def reach(self, fakes: float) -> tuple[float, float]:
+        """Between which numbers so many fakes could put it, in the unit."""
+        part = fakes / FAKES
+        ends = self.value - self.loss * part, self.value + self.gain * part
+        return self.in_unit(ends[0]), self.in_unit(ends[1])
 
     def in_unit(self, x: float) -> float:
         """A place on the scale in the unit."""

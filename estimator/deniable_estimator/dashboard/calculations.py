@@ -20,6 +20,7 @@ from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.files import csv_text
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.dashboard.versions import Listed
+from deniable_estimator.planning.numbers import plan_number
 from deniable_estimator.planning.plan import plan
 from deniable_estimator.questions.comparison import Comparison, compare
 from deniable_estimator.questions.reading import Question
@@ -142,6 +143,11 @@ def comparison_text(
 def plan_text(numbers: Mapping[str, Any]) -> str:
     """A plan as JSON; `numbers` are the arguments of `planning.plan`."""
     return to_json(plan(**numbers).to_dict())
+
+
+def number_plan_text(numbers: Mapping[str, Any]) -> str:
+    """The plan of a number as JSON; `numbers` are the arguments of `planning.numbers`."""
+    return to_json(plan_number(**numbers).to_dict())
 
 
 def to_json(document: Any) -> str:

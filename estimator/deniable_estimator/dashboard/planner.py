@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from flask import Blueprint, render_template, request
+from flask import Blueprint, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from deniable import DeniableError, Metric, Scheme
@@ -30,7 +31,7 @@ from deniable_estimator.planning.plan import Plan, plan
 from deniable_estimator.planning.population import zipf_shares
 from deniable_estimator.privacy.words import rounded_up
 
-__all__ = ["planner"]
+__all__ = ["FIELDS", "Field", "FieldSpec", "marked", "planner", "read_fields"]
 
 planner = Blueprint("planner", __name__)
 
@@ -74,7 +75,9 @@ class PlanResult:
     label: PrivacyLabel
 
 
-_FIELDS = (
+FieldSpec: TypeAlias = tuple[str, str, str, str, float, float, bool]
+
+FIELDS: tuple[FieldSpec, ...] = (
     # name, label, help, default, lowest (not itself, unless whole), highest, whole
     (
         *("size", message("Values"), message("How many values the metric lists")),
@@ -106,8 +109,11 @@ _NUMBER = sentence("Write a number above {lowest:g} up to {highest:,}.")
 
 @planner.get("/plan")
 def planner_page() -> ResponseReturnValue:
-    """The form and, if its numbers are valid, the results."""
-    fields, numbers = _read(request.args)
+    """The form and, if its numbers are valid, the results; `number` leads to that of numbers."""
+    if "number" in request.args:
+        rest: dict[str, Any] = {**request.args.to_dict(), "number": None}
+        return redirect(url_for("number_planner.number_planner_page", **rest))
+    fields, numbers = read_fields(request.args, FIELDS)
     memoize = "memoize" in request.args
     outcome, mistake = None, None
     try:
@@ -121,23 +127,25 @@ def planner_page() -> ResponseReturnValue:
             raise
         except DeniableError as error:
             # Only the memory of the devices can be impossible here, and its bound is at fault.
-            fields = _marked(fields, "lifetime_epsilon", str(error))
+            fields = marked(fields, "lifetime_epsilon", str(error))
     page = render_template(
         "plan.html", fields=fields, memoize=memoize, outcome=outcome, mistake=mistake
     )
     return page, 200 if outcome is not None else 400
 
 
-def _read(arguments: Mapping[str, str]) -> tuple[list[Field], dict[str, float] | None]:
+def read_fields(
+    arguments: Mapping[str, str], specs: Sequence[FieldSpec]
+) -> tuple[list[Field], dict[str, float] | None]:
     """The form as it was filled in, with its mistakes; and its numbers if there are none."""
     fields, numbers = [], {}
-    for name, label, explained, default, lowest, highest, whole in _FIELDS:
+    for name, label, explained, default, lowest, highest, whole in specs:
         text = arguments.get(name, default).strip()
         mistake = None
         try:
             value = int(text) if whole else float(text)
         except ValueError:
-            value = -1
+            value = math.nan
         if (lowest <= value if whole else lowest < value) and value <= highest:
             numbers[name] = value
         else:
@@ -150,11 +158,11 @@ def _read(arguments: Mapping[str, str]) -> tuple[list[Field], dict[str, float] |
             "All reports of a lifetime reveal at least what one report does: let the "
             "lifetime's epsilon be the larger one."
         )
-        return _marked(fields, "lifetime_epsilon", mistake), None
+        return marked(fields, "lifetime_epsilon", mistake), None
     return fields, numbers
 
 
-def _marked(fields: Sequence[Field], name: str, mistake: str) -> list[Field]:
+def marked(fields: Sequence[Field], name: str, mistake: str) -> list[Field]:
     """The same fields, one of them with its mistake."""
     return [replace(each, mistake=mistake) if each.name == name else each for each in fields]
 

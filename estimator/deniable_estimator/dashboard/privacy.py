@@ -39,11 +39,18 @@ class Exact:
     odds: str
     epsilon: str
     odds_about: str
-    p: str | None
-    """Only a frequency oracle has p and q."""
-    q: str | None
-    p_about: str | None
-    q_about: str | None
+    support: SupportRates | None
+    """None where reports do not support values, as of a number."""
+
+
+@dataclass(frozen=True, slots=True)
+class SupportRates:
+    """How often a report supports the true value (p), and any other (q)."""
+
+    p: str
+    q: str
+    p_about: str
+    q_about: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +79,8 @@ class PrivacyLabel:
     learned: dict[str, str]
     """Who -> what they can learn."""
     exact: Exact
+    numeric: bool
+    """Whether the values are numbers, which people call so."""
 
 
 @lru_cache(maxsize=1024)
@@ -105,6 +114,7 @@ def label_of(metric: Metric, cap: float | None = None) -> PrivacyLabel:
         beliefs=tuple((before, _after(before, given.report)) for before in _BELIEFS),
         learned=learned_by(remembers=given.memory is not None),
         exact=_exact(metric),
+        numeric=given.numeric,
     )
 
 
@@ -120,18 +130,14 @@ def _after(before: int, bound: Bound) -> str:
 
 def _exact(metric: Metric) -> Exact:
     mechanism = metric.scheme.mechanism
-    oracle = mechanism if isinstance(mechanism, FrequencyOracle) else None
+    support = None
+    if isinstance(mechanism, FrequencyOracle):
+        p, q = mechanism.p, mechanism.q
+        support = SupportRates(str(p), str(q), f"{float(p):.{_DIGITS}f}", f"{float(q):.{_DIGITS}f}")
     return Exact(
         mechanism=mechanism_words(mechanism.name),
         odds=str(mechanism.odds),
         epsilon=repr(mechanism.epsilon),
-        odds_about=_decimal(mechanism.odds),
-        p=str(oracle.p) if oracle else None,
-        q=str(oracle.q) if oracle else None,
-        p_about=_decimal(oracle.p) if oracle else None,
-        q_about=_decimal(oracle.q) if oracle else None,
+        odds_about=f"{float(mechanism.odds):.{_DIGITS}f}",
+        support=support,
     )
-
-
-def _decimal(number: Fraction) -> str:
-    return f"{float(number):.{_DIGITS}f}"

@@ -1,4 +1,4 @@
-"""Simulated populations: how many devices have each value, for `deniable simulate`."""
+"""Simulated populations for `deniable simulate`: how many devices have each value or number."""
 
 from __future__ import annotations
 
@@ -6,14 +6,97 @@ import csv
 import math
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from statistics import NormalDist
 
 import numpy as np
 
 from deniable.errors import ValueListError
 from deniable_estimator.statistics.intervals import FloatArray
 
-__all__ = ["read_shares", "zipf_shares"]
+__all__ = [
+    "Crowd",
+    "lognormal_crowd",
+    "normal_crowd",
+    "read_numbers",
+    "read_shares",
+    "zipf_shares",
+]
+
+_STEPS = 10_000
+"""How many numbers, all equally frequent, stand for a continuous distribution."""
+
+
+@dataclass(frozen=True, eq=False)
+class Crowd:
+    """Which numbers devices have; arrays have shape (k,)."""
+
+    numbers: FloatArray
+    """In rising order."""
+    weights: FloatArray
+    """How many devices have each, or in which proportion."""
+
+    @classmethod
+    def of(cls, numbers: FloatArray, weights: FloatArray | None = None) -> Crowd:
+        """The crowd of these numbers in any order; without weights, of one device each."""
+        order = np.argsort(numbers, kind="stable")
+        some = np.ones(len(numbers)) if weights is None else weights
+        return cls(np.asarray(numbers, np.float64)[order], np.asarray(some, np.float64)[order])
+
+    def quantile(self, p: float) -> float:
+        """The smallest number with at least the share p at or below it."""
+        reached = np.cumsum(self.weights)
+        return float(self.numbers[np.searchsorted(reached, p * reached[-1] * (1 - 1e-12))])
+
+    def mean(self) -> float:
+        return float(self.numbers @ self.weights / self.weights.sum())
+
+    def geometric_mean(self) -> float:
+        """NaN if a number is not above 0."""
+        if self.numbers[self.weights > 0].min() <= 0:
+            return math.nan
+        logs = np.log(self.numbers, where=self.weights > 0, out=np.zeros(len(self.numbers)))
+        return math.exp(float(logs @ self.weights / self.weights.sum()))
+
+    def share_below(self, limit: float) -> float:
+        return float(self.weights[self.numbers < limit].sum() / self.weights.sum())
+
+    def series(self, name: str) -> float:
+        """What an estimate's series of this name estimates: "mean", "geometric mean" or "p95"."""
+        if name == "mean":
+            return self.mean()
+        return self.geometric_mean() if name == "geometric mean" else self.quantile(_part(name))
+
+
+def normal_crowd(mean: float, deviation: float) -> Crowd:
+    """Numbers that are normally distributed."""
+    return Crowd.of(mean + deviation * _normal_scores())
+
+
+def lognormal_crowd(median: float, sigma: float) -> Crowd:
+    """Numbers whose logarithms are, around that of `median`, with the deviation `sigma`."""
+    return Crowd.of(median * np.exp(sigma * _normal_scores()))
+
+
+def read_numbers(path: str | Path) -> Crowd:
+    """The crowd of a file that has a number on each line, or a number and its weight: `2.5,30`.
+
+    Raises:
+        ValueListError: the file cannot be read, or a line is no finite number with a weight of at
+            least 0; the error names the line.
+    """
+    source = str(path)
+    numbers, weights = [], []
+    reader = csv.reader(_text(source).splitlines())
+    for fields in reader:
+        if fields:
+            number, weight = _number_line(source, reader.line_num, fields)
+            numbers.append(number)
+            weights.append(weight)
+    if not math.fsum(weights) > 0:
+        raise ValueListError(source, None, "gives no number a weight above 0")
+    return Crowd.of(np.array(numbers), np.array(weights))
 
 
 def zipf_shares(size: int, exponent: float) -> FloatArray:
@@ -33,12 +116,7 @@ def read_shares(path: str | Path, values: Sequence[str]) -> FloatArray:
             with a weight of at least 0; the error names the line.
     """
     source = str(path)
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise ValueListError(source, None, f"cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError:
-        raise ValueListError(source, None, "is not UTF-8 text; save it in that encoding") from None
+    text = _text(source)
     weights = dict.fromkeys(values, 0.0)
     given: set[str] = set()
     reader = csv.reader(text.splitlines())
@@ -56,6 +134,37 @@ def read_shares(path: str | Path, values: Sequence[str]) -> FloatArray:
     if not total > 0:
         raise ValueListError(source, None, "gives no value a weight above 0; write value,weight")
     return np.array(list(weights.values())) / total
+
+
+def _normal_scores() -> FloatArray:
+    """Quantiles of the standard normal distribution, evenly spaced in probability."""
+    normal = NormalDist()
+    return np.array([normal.inv_cdf((each + 0.5) / _STEPS) for each in range(_STEPS)])
+
+
+def _part(name: str) -> float:
+    """The share that "p95" names."""
+    return float(name.removeprefix("p")) / 100
+
+
+def _text(source: str) -> str:
+    try:
+        return Path(source).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise ValueListError(source, None, f"cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError:
+        raise ValueListError(source, None, "is not UTF-8 text; save it in that encoding") from None
+
+
+def _number_line(source: str, line: int, fields: list[str]) -> tuple[float, float]:
+    try:
+        number, weight = float(fields[0]), float(fields[1]) if len(fields) > 1 else 1.0
+    except ValueError:
+        number = weight = math.nan
+    if len(fields) > 2 or not (math.isfinite(number) and math.isfinite(weight) and weight >= 0):
+        message = "is no finite number, alone or with a weight of at least 0, like 2.5,30"
+        raise ValueListError(source, line, message)
+    return number, weight
 
 
 def _line(source: str, number: int, fields: list[str]) -> tuple[str, float]:

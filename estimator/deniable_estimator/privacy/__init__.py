@@ -21,6 +21,7 @@ from typing import Any
 
 from deniable import Metric, Registry
 from deniable.mechanisms import Memoizing
+from deniable.mechanisms.numeric import Numeric
 from deniable_estimator.analyses import memory_of
 from deniable_estimator.messages import message
 from deniable_estimator.privacy.change_pattern import reports_that_show
@@ -158,6 +159,8 @@ class Guarantee:
     """One device in its lifetime; None if only the metric's expiry ends the reports."""
     lifetime: Bound | None
     memory: MemoGuarantee | None
+    numeric: bool = False
+    """Whether the values are numbers, which people call so."""
 
     def to_dict(self) -> dict[str, Any]:
         """The guarantee for JSON, under its fields' names, with who learns what."""
@@ -247,6 +250,7 @@ def guarantee(metric: Metric, cap: float | None = None, household: int = 1) -> G
         lifetime_reports=reports,
         lifetime=None if reports is None else Bound.of(household * reports * cost),
         memory=memory,
+        numeric=isinstance(mechanism, Numeric),
     )
 
 

@@ -1,13 +1,14 @@
 """Which windows of a metric look dishonest, or unlike the windows before them.
 
 Each window has the figures of its own tally (`deniable_estimator.analyses.anomalies`), and two that
-compare it with up to 28 windows before it: *jump*, the share of the value that moved furthest
-(*shift*, if it is another number), and *reports*, whether there are more of them. With m windows
-before, mean y, variance s**2, and a new one x ::
+compare it with up to 28 windows before it: *jump*, the share of the value that moved furthest (of
+numbers *shift*, the quantile or mean that did), and *reports*, whether there are more of them. With
+m windows before, mean y, variance s**2, and a new one x ::
 
     t = (x - y) / sqrt(V + V/m + D),  V = max(s**2, noise of those before)
 
-D being by how much the new one is noisier. Under Student's distribution with m - 1 degrees of
+D being by how much the new one is noisier. A quantile whose interval has no limit is not compared,
+and does not count among the m. Under Student's distribution with m - 1 degrees of
 freedom this is calibrated if windows vary as they did, so a jump is a reason to look, and no
 proof of fakes: a launch is one too.
 
@@ -69,10 +70,11 @@ class Look:
     """Empty where shares are not looked at, as of strings that nobody has named."""
     share: FloatArray
     variance: FloatArray
+    """NaN where nothing is known, as of a quantile whose interval has no limit on a side."""
     figures: tuple[Figure, ...]
     """Those of its own tally."""
     moved: str = "jump"
-    """The figure of a series that moved: "shift" for what is no share."""
+    """The figure of the value that moved furthest; "shift" of numbers that are no shares."""
 
     @classmethod
     def of(cls, label: str, estimate: Answer) -> Self:
@@ -207,9 +209,9 @@ def _moves(looks: Sequence[Look]) -> Iterator[tuple[int, Figure]]:
     """The figures of windows that have enough before them, with their places."""
     n = np.array([each.n for each in looks], np.float64)
     # A count of n reports is known to 1 / sqrt(n) of itself, were it drawn by chance.
-    crowd, usual_log = _scores(np.log(n)[:, None], 1 / n[:, None])
+    crowd, usual_log, _ = _scores(np.log(n)[:, None], 1 / n[:, None])
     usual = np.exp(usual_log[:, 0])
-    moved, before = _scores(
+    moved, before, windows = _scores(
         np.array([each.share for each in looks]), np.array([each.variance for each in looks])
     )
     known = np.isfinite(moved)
@@ -231,7 +233,7 @@ def _moves(looks: Sequence[Look]) -> Iterator[tuple[int, Figure]]:
         if not family or n[place] < _HALF * usual[place]:
             continue
         at = int(furthest[place])
-        p = student_tails(float(moved[place, at]), freedom)
+        p = student_tails(float(moved[place, at]), int(windows[place, at]) - 1)
         yield (
             place,
             Figure(
@@ -245,28 +247,35 @@ def _moves(looks: Sequence[Look]) -> Iterator[tuple[int, Figure]]:
         )
 
 
-def _scores(x: NDArray[Any], noise: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
-    """Student's t of each row against the rows before it (see above), and their mean.
+def _scores(
+    x: NDArray[Any], noise: NDArray[Any]
+) -> tuple[FloatArray, FloatArray, NDArray[np.int64]]:
+    """Student's t of each row against the rows before it (see above), their mean, and how many
+    they are.
 
-    All have shape (windows, d). NaN where fewer than `LEAST_HISTORY` rows lie before.
+    All have shape (windows, d). NaN where a number or its noise is not known, and t where fewer
+    than `LEAST_HISTORY` known ones lie before.
     """
     last = np.arange(len(x))
     first = np.maximum(last - LONGEST_HISTORY, 0)
-    m = np.maximum(last - first, 1)[:, None]
+    known = np.isfinite(x) & np.isfinite(noise)
 
-    def before(column: FloatArray) -> FloatArray:
-        """The sums over the rows before each."""
-        sums = np.vstack([np.zeros(column.shape[1]), np.cumsum(column, axis=0)])
+    def before(column: NDArray[Any]) -> FloatArray:
+        """The sums of what is known in the rows before each."""
+        kept = np.where(known, column, 0.0)
+        sums = np.vstack([np.zeros(column.shape[1]), np.cumsum(kept, axis=0)])
         found: FloatArray = sums[last] - sums[first]
         return found
 
+    count = before(known).astype(np.int64)
+    m = np.maximum(count, 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         # About the middle, as squares of large numbers would lose digits.
-        middle = x.mean(axis=0)
+        middle = np.where(known, x, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
         mean = before(x - middle) / m
         spread = (before((x - middle) ** 2) - m * mean**2) / (m - 1)
         usual = before(noise) / m
         variance = np.maximum(spread, usual) * (1 + 1 / m) + np.maximum(noise - usual, 0.0)
         t: FloatArray = (x - middle - mean) / np.sqrt(variance)
-    t[:LEAST_HISTORY] = np.nan
-    return t, mean + middle
+    t[(count < LEAST_HISTORY) | ~known] = np.nan
+    return t, mean + middle, count

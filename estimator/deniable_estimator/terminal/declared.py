@@ -1,4 +1,4 @@
-"""`deniable plan`, `simulate` and `privacy`: what can be computed before the first report.
+"""`deniable plan` and `privacy`: what can be computed before the first report.
 
 Exit codes: 0 for a result, 1 for an error, 2 for a wrong call.
 """
@@ -13,27 +13,35 @@ import click
 
 from deniable_collector.numeric import Real
 from deniable_estimator.terminal.options import (
-    adjust_option,
     as_json,
-    candidates_option,
     fakes_option,
-    level_option,
-    progress,
-    read_candidates,
     registry_option,
     reported,
 )
 
 # numpy and rich take longer to import than `deniable --help` should.
 
-__all__ = ["plan", "privacy", "simulate"]
+__all__ = ["plan", "privacy"]
 
 # One device in a billion; below that, the numbers of a plan overflow.
 _part = Real(1e-9, 1)
 
 
 @click.command()
-@click.option("--size", required=True, type=click.IntRange(2, 10**9), help="How many values.")
+@click.option("--size", type=click.IntRange(2, 10**9), help="How many values.")
+@click.option("--number", is_flag=True, help="Plan a number in place of values.")
+@click.option("--low", type=Real(), help="With --number: the smallest number to tell apart.")
+@click.option("--high", type=Real(), help="With --number: the largest one.")
+@click.option(
+    "--ask",
+    type=click.Choice(["mean", "distribution", "both"]),
+    help="With --number: what is asked of it.",
+)
+@click.option(
+    "--scale", type=click.Choice(["linear", "log"]), help="With --number; by default linear."
+)
+@click.option("--integer", is_flag=True, help="With --number: numbers are whole.")
+@click.option("--unit", help="With --number: its unit.")
 @click.option(
     "--epsilon",
     required=True,
@@ -48,10 +56,9 @@ _part = Real(1e-9, 1)
 )
 @click.option(
     "--half-width",
-    default=0.01,
-    show_default=True,
-    type=_part,
-    help="The desired half width of the 95 % interval.",
+    type=Real(1e-9),
+    help="The desired half width of the 95 % interval: of the share (0.01 if not given), or of the "
+    "mean, in its unit (a hundredth of the range) or, on a log scale, as a part of it (0.05).",
 )
 @click.option(
     "--sample-rate",
@@ -75,11 +82,18 @@ _part = Real(1e-9, 1)
 @as_json
 @reported
 def plan(
-    size: int,
+    size: int | None,
+    number: bool,
+    low: float | None,
+    high: float | None,
+    ask: str | None,
+    scale: Literal["linear", "log"] | None,
+    integer: bool,
+    unit: str | None,
     epsilon: float,
     devices: int,
     share: float | None,
-    half_width: float,
+    half_width: float | None,
     sample_rate: float,
     lifetime_epsilon: float | None,
     memoize: bool,
@@ -87,18 +101,49 @@ def plan(
     fakes: float,
     form: str | None,
 ) -> None:
-    """Compute what a metric can detect, before it is declared."""
-    from deniable_estimator.planning import plan as planning
-
+    """Compute what a metric can detect, before it is declared: --size for values, --number for a
+    number."""
+    of_numbers = {
+        "--low": low,
+        "--high": high,
+        "--ask": ask,
+        "--scale": scale,
+        "--unit": unit,
+        "--integer": integer or None,
+    }
+    given = [name for name, value in of_numbers.items() if value is not None]
+    if number:
+        _check_number(size, share, memoize, [name for name in _NEEDED if name not in given])
+        _plan_number(
+            *(low, high, ask, epsilon, devices),
+            form,
+            scale=scale or "linear",
+            integer=integer,
+            unit=unit,
+            mechanism=mechanism,
+            half_width=half_width,
+            sample_rate=sample_rate,
+            lifetime_epsilon=lifetime_epsilon,
+            fakes=fakes,
+        )
+        return
+    if size is None:
+        raise click.UsageError("say --size for values, or --number for a number")
+    if given:
+        raise click.UsageError(f"{', '.join(given)}: only with --number, in place of --size")
+    if half_width is not None and half_width > 1:
+        raise click.UsageError("--half-width of a share is a part of 1")
     if memoize and lifetime_epsilon is None:
         raise click.UsageError("--memoize needs --lifetime-epsilon: it limits what a memo reveals")
+    from deniable_estimator.planning import plan as planning
+
     made = planning.plan(
         size,
         epsilon,
         devices,
         mechanism=mechanism,
         share=share,
-        half_width=half_width,
+        half_width=0.01 if half_width is None else half_width,
         sample_rate=sample_rate,
         lifetime_epsilon=lifetime_epsilon,
         memoize=memoize,
@@ -114,78 +159,35 @@ def plan(
     Console().print(plan_view(made))
 
 
-@click.command()
-@click.argument("metric")
-@registry_option
-@click.option(
-    "--devices", required=True, type=click.IntRange(1, 10**12), help="How many devices run the app."
-)
-@click.option(
-    "--zipf",
-    default=1.0,
-    show_default=True,
-    type=Real(0, 100),
-    help="The values' shares are proportional to 1 / rank**ZIPF.",
-)
-@click.option(
-    "--shares",
-    type=click.Path(path_type=Path),
-    help="A CSV file of value,weight lines, instead of --zipf.",
-)
-@candidates_option
-@click.option("--seed", type=click.IntRange(0), help="Draw the same population every time.")
-@level_option
-@adjust_option
-@as_json
-@reported
-def simulate(
-    metric: str,
-    registry: Path,
-    devices: int,
-    zipf: float,
-    shares: Path | None,
-    candidates: Path | None,
-    seed: int | None,
-    level: float,
-    adjust: Literal["storey", "bonferroni"],
-    form: str | None,
-) -> None:
-    """Draw one window's tally of METRIC from a simulated population, and estimate it.
+_NEEDED = ("--low", "--high", "--ask")
 
-    The tally is drawn from its exact distribution, so 1,000,000,000 devices take seconds.
-    """
-    import numpy as np
 
-    from deniable import Registry
-    from deniable_estimator.analyses.sampling import sample_tally
-    from deniable_estimator.answers.shares import estimate as estimated
-    from deniable_estimator.planning.population import read_shares, zipf_shares
-    from deniable_estimator.questions.reading import find_metric
+def _check_number(size: int | None, share: float | None, memoize: bool, lacking: list[str]) -> None:
+    """Refuse what has no meaning for a number, and what it lacks."""
+    if size is not None:
+        raise click.UsageError("--size is for values and --number for a number: give one of them")
+    if share is not None:
+        raise click.UsageError("--share is for values: leave it out with --number")
+    if memoize:
+        raise click.UsageError("a number has no memos: leave --memoize out with --number")
+    if lacking:
+        raise click.UsageError(f"--number needs {', '.join(lacking)}")
 
-    declared = find_metric(Registry.load(registry), metric)
-    if candidates and declared.values:
-        raise click.UsageError(f"{metric!r} lists its values: leave --candidates out")
-    asked = read_candidates(declared, candidates)
-    values = asked or declared.values
-    spread = read_shares(shares, values) if shares else zipf_shares(len(values), zipf)
-    rng = np.random.default_rng(seed)
-    with progress(f"Simulating {devices:,} devices"):
-        counts = rng.multinomial(devices, spread)
-        reporting = rng.binomial(counts, declared.sample_rate)
-        tally = sample_tally(declared.scheme, reporting, rng, values=asked, metric=metric)
-        answer = estimated(tally, declared.scheme, asked, level=level, adjust=adjust)
-    truth = counts / devices
+
+def _plan_number(*question: Any, **options: Any) -> None:
+    """Print the plan of a number; the last of `question` is the form."""
+    from deniable_estimator.planning.numbers import plan_number
+
+    *numbers, form = question
+    made = plan_number(*numbers, **options)
     if form == "json":
-        report: dict[str, Any] = {"devices": devices, **answer.to_dict()}
-        for row, share in zip(report["values"], truth.tolist(), strict=True):
-            row["truth"] = share
-        click.echo(json.dumps(report, ensure_ascii=False))
+        click.echo(json.dumps(made.to_dict(), ensure_ascii=False))
         return
     from rich.console import Console
 
-    from deniable_estimator.terminal.tables import estimate_view
+    from deniable_estimator.terminal.number_plan import number_plan_view
 
-    Console().print(estimate_view(answer, truth))
+    Console().print(number_plan_view(made))
 
 
 @click.command()

@@ -149,7 +149,8 @@ def read_candidates(metric: Metric, path: Path | None) -> list[str] | None:
     """The strings to look for, one on each line of that file; None for a metric with a list.
 
     Raises:
-        click.UsageError: the metric takes any string, and no file says which to look for.
+        click.UsageError: the metric takes any string, and no file says which to look for; or it is
+            a number, and there is a file.
         ValueListError: the file cannot be read, or has a mistake.
     """
     if path is None:
@@ -158,6 +159,10 @@ def read_candidates(metric: Metric, path: Path | None) -> list[str] | None:
                 f"{metric.name!r} takes any string: name those to look for with --candidates FILE"
             )
         return None
+    if not metric.values and not metric.needs_candidates:
+        raise click.UsageError(
+            f"{metric.name!r} is a number, which has no candidates: leave --candidates out"
+        )
     from deniable.value_list import read_values
 
     with progress("Reading the candidates"):

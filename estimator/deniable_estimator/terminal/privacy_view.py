@@ -103,17 +103,18 @@ def _lines(guarantee: Guarantee) -> Iterator[tuple[str, Bound]]:
 
 
 def _words(guarantee: Guarantee) -> Iterator[str]:
+    values = "numbers" if guarantee.numeric else "values"
     yield (
         "Whoever sees one report, and knows everything else, can change their odds between any two "
-        f"values by a factor of at most {factor(guarantee.report)}: a 50/50 guess then is right at "
-        f"most {chance(guarantee.report)} times in 100."
+        f"{values} by a factor of at most {factor(guarantee.report)}: a 50/50 guess then is right "
+        f"at most {chance(guarantee.report)} times in 100."
     )
     memory = guarantee.memory
     if memory is None:
         yield (
-            "Every report has new noise. The epsilons of all reports add up, whatever the values "
-            "were and whenever they changed. When lifetime_epsilon is spent, the device stops for "
-            f"good. {pace(guarantee)}"
+            "Every report has new noise. The epsilons of all reports add up, whatever the "
+            f"{values} were and whenever they changed. When lifetime_epsilon is spent, the device "
+            f"stops for good. {pace(guarantee)}"
         )
         return
     yield (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal, NoReturn
 
 import click
 
+from deniable_collector.numeric import Real
 from deniable_estimator.terminal.options import (
     adjust_option,
     alarm_option,
@@ -58,6 +59,15 @@ ALARM = 4
 @registry_option
 @store_option
 @candidates_option
+@click.option(
+    "--below",
+    "limits",
+    multiple=True,
+    type=Real(),
+    metavar="LIMIT",
+    help="Of the distribution of a number: show the share below this limit too, in the metric's "
+    "unit; may be given several times.",
+)
 @level_option
 @adjust_option
 @fakes_option
@@ -73,19 +83,22 @@ def estimate(
     registry: Path,
     store: str | None,
     candidates: Path | None,
+    limits: tuple[float, ...],
     level: float,
     adjust: Literal["storey", "bonferroni"],
     fakes: float,
     alarm_level: float,
     form: str | None,
 ) -> None:
-    """Estimate how devices are spread over the values of METRIC.
+    """Estimate how devices are spread over the values of METRIC, or over its numbers.
 
     Every window that touches the range counts; without --from and --to, all of them.
     """
     from deniable import Registry
     from deniable_estimator.questions.reading import find_metric, read
 
+    if limits and form == "csv":
+        raise click.UsageError("--csv has the share below every edge: use --json for --below")
     declared = Registry.load(registry)
     asked = read_candidates(find_metric(declared, metric), candidates)
     with _opened(store) as tallies, progress("Estimating"):
@@ -100,7 +113,7 @@ def estimate(
             level=level,
             adjust=adjust,
         )
-    _print(replace(answer, fakes=fakes, alarm_level=alarm_level), form)
+    _print(replace(answer, fakes=fakes, alarm_level=alarm_level), form, limits)
     if answer.n == 0:
         _no_data(metric)
 
@@ -117,7 +130,8 @@ def estimate(
 )
 @click.option(
     "--value",
-    help='The value to show; by default "true", or the largest in the newest period.',
+    help='The value to show, or the series of a number, like "p95"; by default "true", the '
+    "largest in the newest period, the median or the mean.",
 )
 @registry_option
 @store_option
@@ -251,14 +265,16 @@ def _no_data(metric: str) -> NoReturn:
     sys.exit(NO_DATA)
 
 
-def _print(answer: Answer, form: str | None) -> None:
+def _print(answer: Answer, form: str | None, limits: Sequence[float]) -> None:
+    from deniable_estimator.terminal.numbers import check_limits, estimate_view, shares_below
+
+    check_limits(answer, limits)
     if form == "json":
-        click.echo(json.dumps(answer.to_dict(), ensure_ascii=False))
+        more = {"shares_below": shares_below(answer, limits)} if limits else {}
+        click.echo(json.dumps({**answer.to_dict(), **more}, ensure_ascii=False))
     elif form == "csv":
         click.echo(answer.to_csv(), nl=False)
     else:
         from rich.console import Console
 
-        from deniable_estimator.terminal.tables import estimate_view
-
-        Console().print(estimate_view(answer))
+        Console().print(estimate_view(answer, limits=limits))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import singledispatch
 from typing import Any
@@ -15,6 +16,7 @@ from rich.text import Text
 from deniable.forecast import LEVEL, POWER
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.shares import Shares
+from deniable_estimator.answers.units import Unit
 from deniable_estimator.planning.plan import Plan
 from deniable_estimator.questions.history import History
 from deniable_estimator.statistics.intervals import FloatArray
@@ -25,6 +27,7 @@ __all__ = [
     "estimate_view",
     "heading",
     "history_view",
+    "interval",
     "picture",
     "plan_view",
 ]
@@ -38,13 +41,17 @@ _REPLACED = "\N{REPLACEMENT CHARACTER}"
 
 
 @singledispatch
-def estimate_view(answer: Answer, truth: Any = None) -> RenderableType:
-    """An answer as its kind is shown; `truth` is what is known of a simulated crowd."""
+def estimate_view(answer: Answer, truth: Any = None, limits: Any = ()) -> RenderableType:
+    """An answer as its kind is shown.
+
+    `truth` is what is known of a simulated crowd. Of a number, `limits` are those below which
+    shares are shown (`deniable_estimator.terminal.numbers`).
+    """
     raise NotImplementedError(answer.kind)
 
 
 @estimate_view.register
-def _(estimate: Shares, truth: FloatArray | None = None) -> RenderableType:
+def _(estimate: Shares, truth: FloatArray | None = None, limits: Any = ()) -> RenderableType:
     """The largest shares first and ghosts last; with `truth`, shape (d,), beside them."""
     parts: list[RenderableType] = [heading(estimate)]
     if estimate.n:
@@ -82,7 +89,7 @@ def alarms(estimate: Answer) -> Iterator[Text]:
         yield Text(
             "Honest devices do not report like this. See which windows it comes from with "
             f"`deniable anomalies {estimate.metric}` and leave them out; do not correct "
-            "the shares.",
+            f"the {estimate.unit.heading[0]}s.",
             style="red",
         )
 
@@ -159,6 +166,17 @@ def _table(estimate: Shares, shown: NDArray[np.intp], truth: FloatArray | None) 
         table.caption = "* moved by more than its standard error"
         table.caption_justify = "left"
     return table
+
+
+def interval(unit: Unit, low: float, high: float, spread: float) -> str:
+    """The ends of an interval in words, which may have no limit on a side."""
+    if math.isfinite(low) and math.isfinite(high):
+        return f"{unit.text(low, spread)} .. {unit.text(high, spread)}"
+    if math.isfinite(low):
+        return f"at least {unit.text(low, spread)}"
+    if math.isfinite(high):
+        return f"at most {unit.text(high, spread)}"
+    return "unknown"
 
 
 def picture(low: float, share: float, high: float, top: float) -> Text:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from deniable_estimator.answers.units import half_width
+from deniable_estimator.answers.units import SHARES, Unit, half_width
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.questions.trend import Period, Trend
-from deniable_estimator.terminal.tables import picture
+from deniable_estimator.terminal.tables import interval, picture
 
 __all__ = ["leading_value", "trend_view"]
+
+_FEW = 12
+"""The most series that an error names."""
 
 
 def leading_value(trend: Trend) -> str:
@@ -30,37 +34,58 @@ def leading_value(trend: Trend) -> str:
 
 
 def trend_view(trend: Trend, value: str) -> RenderableType:
-    """The share of one value in every period that has reports.
+    """One series, like the share of a value, in every period that has reports.
 
     Raises:
         EstimateError: no period knows the value.
     """
     shown = [(period, place) for period in trend.reported if (place := _place(period, value)) >= 0]
     if not shown:
-        raise EstimateError(f"{value!r} is not one of the values of {trend.metric}")
+        raise EstimateError(f"{value!r} is not one of the values of {trend.metric}{_known(trend)}")
     title = Text.assemble((trend.metric, "bold"), "  ", value, f"  ·  by {trend.by}")
     table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
     table.add_column("period", no_wrap=True)
     unit, (what, measure) = trend.unit, trend.unit.heading
     for name in ("reports", f"{what}\n{measure}", f"{trend.level * 100:g} % interval\n{measure}"):
         table.add_column(name, justify="right", no_wrap=True)
-    ends = [float(each.estimate.series.high[place]) for each, place in shown if each.estimate]
-    top = max((end for end in ends if math.isfinite(end)), default=1.0)
-    table.add_column(f"\n0{unit.text(top, top):>19}", no_wrap=True)
+    base, top = _axis(shown, unit)
+    least = "0" if base == 0 else unit.text(base, top - base)
+    most = unit.text(top, top - base)
+    table.add_column(f"\n{least}{most:>{20 - len(least)}}", no_wrap=True)
     change = "since a week before" if trend.by == "day" else "since the one before"
     table.add_column(f"change {change}", overflow="fold")
     for period, place in shown:
-        table.add_row(*_cells(period, place, value, top))
+        table.add_row(*_cells(period, place, value, (base, top)))
     notes = [Text(f"Note: {note}.", style="yellow") for note in trend.notes]
     return Group(title, table, *notes)
 
 
-def _cells(period: Period, place: int, value: str, top: float) -> list[Text]:
+def _known(trend: Trend) -> str:
+    """The series of a trend as advice, if they are few."""
+    newest = next((each.estimate for each in reversed(trend.reported)), None)
+    names = newest.series.names if newest else ()
+    return f": choose one of {', '.join(names)}" if 0 < len(names) <= _FEW else ""
+
+
+def _axis(shown: Sequence[tuple[Period, int]], unit: Unit) -> tuple[float, float]:
+    """Where the bars of a series begin and end: from zero, or from below it if need be."""
+    series = [(each.estimate.series, place) for each, place in shown if each.estimate]
+    highs = [float(each.high[place]) for each, place in series]
+    top = max((each for each in highs if math.isfinite(each)), default=math.nan)
+    if math.isfinite(top) and unit is SHARES:
+        return 0.0, top
+    numbers = [float(column[at]) for each, at in series for column in (each.value, each.low)]
+    known = [each for each in (*numbers, top) if math.isfinite(each)]
+    return min(0.0, *known, 0.0), max((*known, 0.0), default=0.0) or 1.0
+
+
+def _cells(period: Period, place: int, value: str, axis: tuple[float, float]) -> list[Text]:
     answer, change = period.estimate, period.change
     assert answer is not None
     series, unit = answer.series, answer.unit
     share, low, high = (float(column[place]) for column in (series.value, series.low, series.high))
     spread = half_width(share, low, high)
+    base, top = axis
     told = Text()
     if change is not None and value in change.values:
         index = change.values.index(value)
@@ -69,8 +94,10 @@ def _cells(period: Period, place: int, value: str, top: float) -> list[Text]:
         Text(period.label + (" (partial)" if period.partial else "")),
         Text(f"{period.n:,}"),
         Text(unit.text(share, spread)),
-        Text(f"{unit.text(low, spread)} .. {unit.text(high, spread)}"),
-        picture(low, share, high, max(top, 1e-12)) if math.isfinite(share) else Text(),
+        Text(interval(unit, low, high, spread)),
+        picture(low - base, share - base, high - base, max(top - base, 1e-12))
+        if math.isfinite(share)
+        else Text(),
         told,
     ]
 

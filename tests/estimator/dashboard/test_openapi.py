@@ -49,6 +49,7 @@ PARAMETERS = {
     "/api/v1/metrics/{name}/privacy": parameters.PrivacyParameters,
     "/api/v1/privacy": parameters.PrivacyParameters,
     "/api/v1/plan": parameters.PlanParameters,
+    "/api/v1/plan/number": parameters.NumberPlanParameters,
 }
 
 

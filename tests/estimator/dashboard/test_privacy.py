@@ -114,8 +114,36 @@ def test_the_exact_numbers_are_those_in_force() -> None:
     metric = declared(1.0, 8.0)
     mechanism, exact = metric.scheme.mechanism, privacy_label(metric).exact
     assert Fraction(exact.odds) == mechanism.odds
-    assert (Fraction(exact.p), Fraction(exact.q)) == (mechanism.p, mechanism.q)
+    assert exact.support is not None
+    assert (Fraction(exact.support.p), Fraction(exact.support.q)) == (mechanism.p, mechanism.q)
     assert float(exact.epsilon) == mechanism.epsilon
+
+
+@pytest.mark.parametrize("ask", ["mean", "distribution"])
+def test_a_number_has_neither_p_nor_q(ask: str) -> None:
+    """The label of a number has odds and epsilon, and speaks of numbers."""
+    metric = Registry.parse(
+        f"""
+        schema = 1
+        app = "example"
+        [metrics.m]
+        type = "number"
+        description = "How many?"
+        owner = "me"
+        expires = 2027-06-30
+        low = 0
+        high = 10
+        ask = "{ask}"
+        epsilon = 1.0
+        lifetime_epsilon = 8.0
+        """
+    )["m"]
+    label = privacy_label(metric)
+    assert label.numeric
+    assert label.exact.support is None
+    assert Fraction(label.exact.odds) == metric.scheme.mechanism.odds
+    assert label.lifetime_reports == 8
+    assert not privacy_label(declared(1.0, 8.0)).numeric
 
 
 def test_a_year_lies_between_a_report_and_a_lifetime() -> None:

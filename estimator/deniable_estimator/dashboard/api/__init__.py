@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -28,6 +29,7 @@ from deniable_estimator.dashboard.api.parameters import (
     DeclaredParameters,
     EstimateParameters,
     ListParameters,
+    NumberPlanParameters,
     PlanParameters,
     PrivacyParameters,
     TrendParameters,
@@ -45,6 +47,7 @@ from deniable_estimator.dashboard.calculations import (
     compared,
     comparison_text,
     estimate_text,
+    number_plan_text,
     plan_text,
     to_json,
     trend_text,
@@ -270,6 +273,26 @@ def plan() -> ResponseReturnValue:
     """What a metric can detect, before it is declared."""
     require("plan")
     asked = read_parameters(PlanParameters, request.args)
+    return _planned(asked, asked.size, plan_text)
+
+
+@api.get("/plan/number")
+def plan_number() -> ResponseReturnValue:
+    """What can be seen of a number, before it is declared."""
+    require("plan")
+    return _planned(read_parameters(NumberPlanParameters, request.args), 1, number_plan_text)
+
+
+@api.route("/<path:unknown>")
+def nowhere(unknown: str) -> ResponseReturnValue:
+    """The response for unknown addresses."""
+    raise NotFound("There is no such address. /api/v1/openapi.json lists all there are.")
+
+
+def _planned(
+    asked: PlanParameters | NumberPlanParameters, size: int, text_of: Callable[..., str]
+) -> ResponseReturnValue:
+    """The response with a plan, which `text_of` writes from the parameters."""
     form = form_of(asked.format, "json")
     tag = etag(form, asked)
     if same := unchanged(tag):
@@ -277,12 +300,5 @@ def plan() -> ResponseReturnValue:
     numbers = {
         name: number for name, number in msgspec.structs.asdict(asked).items() if name != "format"
     }
-    source = current_source()
-    text = source.written(asked.size, ("plan", tag), plan_text, numbers)
+    text = current_source().written(size, ("plan", tag), text_of, numbers)
     return represent(form, text, tag=tag)
-
-
-@api.route("/<path:unknown>")
-def nowhere(unknown: str) -> ResponseReturnValue:
-    """The response for unknown addresses."""
-    raise NotFound("There is no such address. /api/v1/openapi.json lists all there are.")

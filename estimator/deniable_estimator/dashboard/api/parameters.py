@@ -22,6 +22,7 @@ __all__ = [
     "DeclaredParameters",
     "EstimateParameters",
     "ListParameters",
+    "NumberPlanParameters",
     "PlanParameters",
     "PrivacyParameters",
     "TrendParameters",
@@ -31,6 +32,7 @@ __all__ = [
 _T = TypeVar("_T", bound=Struct)
 
 _Level = Annotated[float, Meta(ge=0.5, le=0.9999)]
+_End = Annotated[float, Meta(ge=-1e15, le=1e15)]
 _Household = Annotated[int, Meta(ge=1, le=10**6)]
 # Less than a device in a billion: below that, nothing that a plan says is a number any more.
 _Proportion = Annotated[float, Meta(ge=1e-9, le=1)]
@@ -122,6 +124,23 @@ class PlanParameters(Common, frozen=True, kw_only=True):
     sample_rate: _Proportion = 1.0
     lifetime_epsilon: Annotated[float, Meta(ge=0.001, le=10_000)] | None = None
     memoize: bool = False
+    mechanism: str = AUTO
+
+
+class NumberPlanParameters(Common, frozen=True, kw_only=True):
+    """Of the plan of a number."""
+
+    low: _End
+    high: _End
+    ask: Literal["mean", "distribution", "both"]
+    epsilon: Annotated[float, Meta(ge=0.001, le=MAX_EPSILON)]
+    devices: Annotated[int, Meta(ge=1, le=10**12)]
+    scale: Literal["linear", "log"] = "linear"
+    integer: bool = False
+    unit: Annotated[str, Meta(max_length=20)] | None = None
+    half_width: Annotated[float, Meta(ge=1e-9, le=1e15)] | None = None
+    sample_rate: _Proportion = 1.0
+    lifetime_epsilon: Annotated[float, Meta(ge=0.001, le=10_000)] | None = None
     mechanism: str = AUTO
 
 

@@ -1,0 +1,231 @@
+"""`deniable simulate`: one window of a made-up crowd, with the truth beside what is estimated.
+
+Exit codes: 0 for a result, 1 for an error, 2 for a wrong call.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from deniable.mechanisms.numeric import Numeric
+from deniable_collector.numeric import Real
+from deniable_estimator.terminal.options import (
+    adjust_option,
+    as_json,
+    candidates_option,
+    level_option,
+    progress,
+    read_candidates,
+    registry_option,
+    reported,
+)
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+    from deniable import Metric
+    from deniable_estimator.planning.population import Crowd
+
+# numpy and rich take longer to import than `deniable --help` should.
+
+__all__ = ["simulate"]
+
+
+def _two(_: click.Context, option: click.Parameter, text: str | None) -> tuple[float, float] | None:
+    """The two numbers of an option like `--normal MEAN,SD`, the second of which is above 0."""
+    if text is None:
+        return None
+    try:
+        first, second = (float(each) for each in text.split(","))
+    except ValueError:
+        raise click.BadParameter("write two numbers, like 12,3", param=option) from None
+    if not (math.isfinite(first) and 0 < second < math.inf):
+        raise click.BadParameter("let both be finite, and the second above 0", param=option)
+    return first, second
+
+
+@click.command()
+@click.argument("metric")
+@registry_option
+@click.option(
+    "--devices", required=True, type=click.IntRange(1, 10**12), help="How many devices run the app."
+)
+@click.option(
+    "--zipf",
+    type=Real(0, 100),
+    help="The values' shares are proportional to 1 / rank**ZIPF; 1 if not given.",
+)
+@click.option(
+    "--shares",
+    type=click.Path(path_type=Path),
+    help="A CSV file of value,weight lines, instead of --zipf.",
+)
+@click.option(
+    "--normal",
+    callback=_two,
+    metavar="MEAN,SD",
+    help="Of a number: it is normally distributed, with this mean and standard deviation.",
+)
+@click.option(
+    "--lognormal",
+    callback=_two,
+    metavar="MEDIAN,SIGMA",
+    help="Of a number: its logarithm is, with this standard deviation.",
+)
+@click.option(
+    "--numbers",
+    type=click.Path(path_type=Path),
+    help="Of a number: a file that has one on each line, or number,weight.",
+)
+@candidates_option
+@click.option("--seed", type=click.IntRange(0), help="Draw the same population every time.")
+@level_option
+@adjust_option
+@as_json
+@reported
+def simulate(
+    metric: str,
+    registry: Path,
+    devices: int,
+    zipf: float | None,
+    shares: Path | None,
+    normal: tuple[float, float] | None,
+    lognormal: tuple[float, float] | None,
+    numbers: Path | None,
+    candidates: Path | None,
+    seed: int | None,
+    level: float,
+    adjust: Literal["storey", "bonferroni"],
+    form: str | None,
+) -> None:
+    """Draw one window's tally of METRIC from a simulated population, and estimate it.
+
+    The tally is drawn from its exact distribution, so 1,000,000,000 devices take seconds.
+    """
+    import numpy as np
+
+    from deniable import Registry
+    from deniable_estimator.questions.reading import find_metric
+
+    declared = find_metric(Registry.load(registry), metric)
+    rng = np.random.default_rng(seed)
+    spreads = {"--normal": normal, "--lognormal": lognormal, "--numbers": numbers}
+    if isinstance(declared.scheme.mechanism, Numeric):
+        read_candidates(declared, candidates)  # a number has none
+        if zipf is not None or shares is not None:
+            raise click.UsageError(
+                f"{metric!r} is a number: leave --zipf and --shares out, and say how its numbers "
+                f"are spread, by {', '.join(spreads)}"
+            )
+        if sum(each is not None for each in spreads.values()) != 1:
+            raise click.UsageError(
+                f"say how the numbers of {metric!r} are spread, by one of {', '.join(spreads)}"
+            )
+        population = _population(normal, lognormal, numbers)
+        _simulate_numbers(declared, devices, population, rng, level, form)
+        return
+    if any(each is not None for each in spreads.values()):
+        raise click.UsageError(f"{metric!r} is not a number: leave {', '.join(spreads)} out")
+    if candidates and declared.values:
+        raise click.UsageError(f"{metric!r} lists its values: leave --candidates out")
+    asked = read_candidates(declared, candidates)
+    _simulate_values(declared, devices, zipf, shares, asked, rng, level, adjust, form)
+
+
+def _simulate_values(
+    declared: Metric,
+    devices: int,
+    zipf: float | None,
+    shares: Path | None,
+    asked: list[str] | None,
+    rng: Generator,
+    level: float,
+    adjust: Literal["storey", "bonferroni"],
+    form: str | None,
+) -> None:
+    from deniable_estimator.analyses.sampling import sample_tally
+    from deniable_estimator.answers.shares import estimate as estimated
+    from deniable_estimator.planning.population import read_shares, zipf_shares
+
+    values = asked or declared.values
+    exponent = 1.0 if zipf is None else zipf
+    spread = read_shares(shares, values) if shares else zipf_shares(len(values), exponent)
+    with progress(f"Simulating {devices:,} devices"):
+        counts = rng.multinomial(devices, spread)
+        reporting = rng.binomial(counts, declared.sample_rate)
+        tally = sample_tally(declared.scheme, reporting, rng, values=asked, metric=declared.name)
+        answer = estimated(tally, declared.scheme, asked, level=level, adjust=adjust)
+    truth = counts / devices
+    if form == "json":
+        report: dict[str, Any] = {"devices": devices, **answer.to_dict()}
+        for row, share in zip(report["values"], truth.tolist(), strict=True):
+            row["truth"] = share
+        click.echo(json.dumps(report, ensure_ascii=False))
+        return
+    from rich.console import Console
+
+    from deniable_estimator.terminal.tables import estimate_view
+
+    Console().print(estimate_view(answer, truth))
+
+
+def _simulate_numbers(
+    declared: Metric,
+    devices: int,
+    population: Crowd,
+    rng: Generator,
+    level: float,
+    form: str | None,
+) -> None:
+    import numpy as np
+
+    from deniable_estimator.analyses.sampling import sample_numbers
+    from deniable_estimator.answers import answer_of
+    from deniable_estimator.planning.population import Crowd
+
+    mechanism, name = declared.scheme.mechanism, declared.name
+    assert isinstance(mechanism, Numeric)
+    numbers = population.numbers
+    if mechanism.range.integer:
+        numbers = np.rint(numbers)
+    with progress(f"Simulating {devices:,} devices"):
+        counts = rng.multinomial(devices, population.weights / population.weights.sum())
+        reporting = rng.binomial(counts, declared.sample_rate)
+        tally = sample_numbers(declared.scheme, numbers, reporting, rng, metric=name)
+        answer = answer_of(tally, declared.scheme, level=level, unit=declared.type.unit)
+    truth = Crowd.of(numbers, counts.astype(np.float64))
+    if form == "json":
+        report: dict[str, Any] = {"devices": devices, **answer.to_dict()}
+        for row in report["series"]:
+            number = truth.series(row["series"])
+            row["truth"] = number if math.isfinite(number) else None
+        click.echo(json.dumps(report, ensure_ascii=False))
+        return
+    from rich.console import Console
+
+    from deniable_estimator.terminal.numbers import estimate_view
+
+    Console().print(estimate_view(answer, truth))
+
+
+def _population(
+    normal: tuple[float, float] | None,
+    lognormal: tuple[float, float] | None,
+    numbers: Path | None,
+) -> Crowd:
+    """How the numbers are spread; one of the three is given."""
+    from deniable_estimator.planning.population import lognormal_crowd, normal_crowd, read_numbers
+
+    if normal is not None:
+        return normal_crowd(*normal)
+    if lognormal is not None:
+        if lognormal[0] <= 0:
+            raise click.UsageError("--lognormal needs a median above 0")
+        return lognormal_crowd(*lognormal)
+    assert numbers is not None
+    return read_numbers(numbers)
