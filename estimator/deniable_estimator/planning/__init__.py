@@ -1,0 +1,1 @@
+"""What a metric will detect, before it is declared, and the crowds that simulation draws."""

@@ -1,0 +1,1 @@
+"""What is asked of a store: estimates, comparisons, trends, the history of windows."""

@@ -1,0 +1,1 @@
+"""Intervals, tails, significance of lists, normalization, and who may have reported twice."""
