@@ -13,7 +13,11 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy import stats
+
+from deniable_demo.population import PERCENTILES, Percentiles
 
 DEVICES = 600
 
@@ -124,6 +128,18 @@ def test_the_staying_demo_shows_itself_and_leaves_nothing(
     assert demo.wait(timeout=40) == 0
     assert left_below(environ["TMPDIR"]) == []
     assert list(Path(environ["TMPDIR"]).iterdir()) == []
+
+
+@pytest.mark.parametrize("each", PERCENTILES, ids=lambda each: each.metric)
+def test_numbers_have_the_published_percentiles(each: Percentiles) -> None:
+    """Of 40,000 numbers, as many lie below each published percentile as it says, and some lie
+    beyond the outermost. Alpha 1e-4 for all of them together, by binomial tails; seed 1."""
+    drawn = np.array(each.draw(40_000, np.random.default_rng(1)), np.float64)
+    for percent, number in each.at.items():
+        p = stats.binomtest(int((drawn < number).sum()), len(drawn), percent / 100).pvalue
+        assert p > 1e-4 / len(each.at)
+    assert drawn.min() < min(each.at.values()) / 2
+    assert drawn.max() > 2 * max(each.at.values())
 
 
 def test_json_needs_an_end(command: list[str]) -> None:
