@@ -50,8 +50,8 @@ def test_once_prints_numbers_that_hold(command: list[str], environ: dict[str, st
 
     Alpha 2e-4 for all 30 comparisons together: 29 shares and a geometric mean, each within 5
     standard errors of the truth (two-sided normal tail 6e-7, times ten for the discreteness of
-    600 reports). The randomness is the operating system's, so there is no seed. Quantiles have a
-    truth and their interval; 600 reports leave those of p99 open.
+    600 reports). The randomness is the operating system's, so there is no seed. Of quantiles, whose
+    intervals 600 reports leave open as often as not, the truth alone is looked at.
     """
     done = subprocess.run(
         [*command, "demo", "--once", "--json", "--devices", str(DEVICES)],
@@ -82,8 +82,9 @@ def test_once_prints_numbers_that_hold(command: list[str], environ: dict[str, st
                 "p95",
                 "p99",
             ]
-            assert metric["values"][3]["high"] is None
-            assert 500 < metric["values"][0]["truth"] < 5_000
+            truths = [value["truth"] for value in metric["values"][:4]]
+            assert truths == sorted(truths)
+            assert 500 < truths[0] < 5_000
         for value in metric["values"]:
             assert set(value) == {"value", "truth", "estimate", "std_error", "low", "high"}
             if value["value"].startswith("p9") or value["value"] == "p50":
