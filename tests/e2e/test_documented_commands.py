@@ -23,10 +23,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from deniable import Registry
+from deniable import Metric, Registry
 from deniable_collector.stores import open_store
 from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
-from deniable_estimator.analyses.sampling import sample_tally
+from deniable_collector.tally import Tally
+from deniable_estimator.analyses.sampling import sample_numbers, sample_tally
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -104,6 +105,18 @@ expires = 2027-06-30
 epsilon = 1.0
 lifetime_epsilon = 8.0
 values = ["cart", "address", "payment", "done"]
+[metrics.startup_time]
+type = "number"
+description = "How long the app took to start."
+owner = "growth@acme.example"
+expires = 2027-06-30
+low = 0.05
+high = 20
+unit = "s"
+scale = "log"
+ask = "distribution"
+epsilon = 2.0
+lifetime_epsilon = 8.0
 """
 HOSTS = "a.example\nb.example\nc.example\n"
 
@@ -248,13 +261,8 @@ def report(folder: Path) -> None:
     registry = Registry.load(folder / "metrics.toml")
     with contextlib.closing(open_store(f"sqlite:///{folder}/deniable.db")) as store:
         for metric in registry:
-            values = HOSTS.split() if metric.needs_candidates else list(metric.values)
             for day in ("2026-11-03", "2026-11-04", "2026-11-20"):
-                counts = rng.multinomial(2_000, [1 / len(values)] * len(values))
-                named = values if metric.needs_candidates else None
-                tally = sample_tally(
-                    metric.scheme, counts, rng, values=named, metric=metric.name, window=day
-                )
+                tally = drawn(metric, day, rng)
                 increments = {
                     TallyRowKey(TallyKey(metric.name, tally.scheme, day), number): Increment(
                         len(row.cells), row.reports, list(range(len(row.cells))), row.cells.tolist()
@@ -264,6 +272,18 @@ def report(folder: Path) -> None:
                 store.fold(Commit((secrets.token_hex(16),), increments), time.time())
     with contextlib.closing(open_store(f"sqlite:///{folder}/other.db")) as store:
         store.publish({metric.name: [metric.scheme] for metric in registry})
+
+
+def drawn(metric: Metric, day: str, rng: np.random.Generator) -> Tally:
+    """One day of 2,000 devices, spread evenly over the values, or over some numbers."""
+    about: dict[str, Any] = {"metric": metric.name, "window": day}
+    if metric.type.name == "number":
+        numbers = np.linspace(0.2, 5, 20)
+        return sample_numbers(metric.scheme, numbers, np.full(20, 100), rng, **about)
+    values = HOSTS.split() if metric.needs_candidates else list(metric.values)
+    counts = rng.multinomial(2_000, [1 / len(values)] * len(values))
+    named = values if metric.needs_candidates else None
+    return sample_tally(metric.scheme, counts, rng, values=named, **about)
 
 
 ONCE = [line for line in of("deniable") if line.command.split()[1] not in ("collect", "dashboard")]

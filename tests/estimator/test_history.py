@@ -330,3 +330,37 @@ def test_what_is_not_shown_is_a_measure_and_no_alarm() -> None:
     alone = inspect("m", looks, shown=shown, whole=whole)
     assert [each.p_adjusted for each in alone.whole.figures] == [pytest.approx(9e-5)]
     assert inspect("m", looks).anomalous[0].label == "09"
+
+
+def test_windows_where_a_series_is_unknown_do_not_count_for_it() -> None:
+    """A series is compared with the windows in which it was known, as if there were no others, and
+    not at all where it is not. Seed 11."""
+    rng = np.random.default_rng(11)
+    shares = rng.normal(10, 1, (14, 2))
+    variance = np.full((14, 2), 0.25)
+    gaps = [3, 9]
+    variance[gaps, 1] = np.nan
+
+    def figures_of(rows: list[int], columns: list[int]) -> dict[str, tuple[str | None, float]]:
+        looks = [
+            Look(
+                *(f"{row:02}", 5000, "s", tuple("ab"[column] for column in columns)),
+                *(shares[row, columns], variance[row, columns], (), "shift"),
+            )
+            for row in rows
+        ]
+        return {
+            window.label: (figure.value, figure.p_value)
+            for window in inspect("m", looks).windows
+            for figure in window.verdict.figures
+            if figure.name == "shift"
+        }
+
+    every = list(range(14))
+    known = [row for row in every if row not in gaps]
+    alone = figures_of(every, [1])
+    assert alone == figures_of(known, [1])
+    assert len(alone) == len(known) - LEAST_HISTORY
+    both, first = figures_of(every, [0, 1]), figures_of(every, [0])
+    assert both["09"] == first["09"]
+    assert set(both) == set(first)

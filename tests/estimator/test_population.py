@@ -1,13 +1,22 @@
-"""Simulated populations: Zipf shares and files of weights."""
+"""Simulated populations: Zipf shares, crowds of numbers, and their files."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from deniable.errors import ValueListError
-from deniable_estimator.planning.population import read_shares, zipf_shares
+from deniable_estimator.planning.population import (
+    Crowd,
+    lognormal_crowd,
+    normal_crowd,
+    read_numbers,
+    read_shares,
+    zipf_shares,
+)
 
 VALUES = ("a", "b, c", "d")
 
@@ -56,3 +65,57 @@ def test_no_file(tmp_path: Path) -> None:
     """A file that is not there is refused with the reason."""
     with pytest.raises(ValueListError, match="cannot be read"):
         read_shares(tmp_path / "none.csv", VALUES)
+
+
+def test_a_crowd_knows_its_truth() -> None:
+    """Quantiles are the smallest numbers that enough devices do not exceed; means are weighted."""
+    crowd = Crowd.of(np.array([4.0, 1.0, 2.0]), np.array([1.0, 2.0, 1.0]))
+    assert [crowd.quantile(p) for p in (0.25, 0.5, 0.51, 0.75, 0.76, 0.99)] == [1, 1, 2, 2, 4, 4]
+    assert crowd.mean() == crowd.series("mean") == 2
+    assert crowd.geometric_mean() == crowd.series("geometric mean") == pytest.approx(8**0.25)
+    assert crowd.series("p95") == 4
+    assert (crowd.share_below(2), crowd.share_below(2.1)) == (0.5, 0.75)
+    tenths = Crowd.of(np.arange(10.0))
+    assert [tenths.quantile(p / 10) for p in range(1, 10)] == list(range(9))
+    assert math.isnan(tenths.geometric_mean())
+
+
+def test_continuous_crowds() -> None:
+    """Mean, median, deviation and tails are those of the distributions."""
+    normal, logs = normal_crowd(10, 2), lognormal_crowd(0.4, 1.5)
+    assert normal.mean() == pytest.approx(10)
+    assert normal.quantile(0.975) == pytest.approx(10 + 2 * 1.96, abs=0.01)
+    assert np.std(normal.numbers) == pytest.approx(2, rel=0.001)
+    assert logs.geometric_mean() == pytest.approx(0.4)
+    assert logs.quantile(0.99) == pytest.approx(0.4 * math.exp(1.5 * 2.326), rel=0.02)
+
+
+def test_numbers_file(tmp_path: Path) -> None:
+    """A line is a number, or a number and its weight; without one it is 1."""
+    file = tmp_path / "numbers.csv"
+    file.write_text("3\n\n-1e2,2.5\n0.5,0\n")
+    crowd = read_numbers(file)
+    assert crowd.numbers.tolist() == [-100, 0.5, 3]
+    assert crowd.weights.tolist() == [2.5, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "message"),
+    [
+        (b"1\nmany\n", 2, "no finite number"),
+        (b"1,2,3\n", 1, "no finite number"),
+        (b"inf\n", 1, "no finite number"),
+        (b"1,-1\n", 1, "at least 0"),
+        (b"1,0\n", None, "a weight above 0"),
+        (b"", None, "a weight above 0"),
+    ],
+)
+def test_mistakes_in_a_numbers_file(
+    content: bytes, line: int | None, message: str, tmp_path: Path
+) -> None:
+    """Every mistake is refused with its line."""
+    file = tmp_path / "numbers.csv"
+    file.write_bytes(content)
+    with pytest.raises(ValueListError, match=message) as caught:
+        read_numbers(file)
+    assert caught.value.line == line

@@ -13,9 +13,10 @@ import pytest
 from scipy import stats
 
 from deniable import Scheme
-from deniable.mechanisms import Report, SubsetSelection
+from deniable.mechanisms import NumberRange, Report, SlidingWindow, SubsetSelection
 from deniable_estimator.analyses import ANALYSES, subset_selection
-from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.analyses.sampling import sample_numbers, sample_tally
+from deniable_estimator.analyses.sliding_window import SlidingWindowAnalysis
 from deniable_estimator.errors import EstimateError
 
 DRAWS = 6000
@@ -166,3 +167,24 @@ def test_wrong_questions(
     monkeypatch.delitem(ANALYSES, SubsetSelection)
     with pytest.raises(EstimateError, match="cannot be simulated"):
         sample_tally(scheme, np.ones(3, int), rng)
+
+
+def test_numbers_are_drawn_as_their_positions() -> None:
+    """A tally of numbers has one report of each device, whose columns are drawn as they are for the
+    positions of the numbers, in any order; numbers outside of the range count as its ends."""
+    window = SlidingWindow.design(NumberRange("0", "10"), 1.0)
+    scheme = Scheme("number", window, ())
+    numbers, counts = np.array([11.0, 2.5, -3.0, 2.5]), np.array([3, 1000, 2, 500])
+    tally = sample_numbers(scheme, numbers, counts, np.random.default_rng(1))
+    assert tally.reports == tally.rows[0].cells.sum() == counts.sum()
+    positions = np.array([-1, window.range.position(2.5), 1 << 30])
+    (row,) = SlidingWindowAnalysis(window).sample_rows(
+        positions, np.array([2, 1500, 3]), np.random.default_rng(1)
+    )
+    assert tally.rows[0].cells.tolist() == row.cells.tolist()
+
+
+def test_values_are_not_numbers() -> None:
+    """A scheme of values is refused."""
+    with pytest.raises(EstimateError, match="no mechanism for numbers"):
+        sample_numbers(_scheme(1), np.ones(1), np.ones(1, np.int64), np.random.default_rng(1))

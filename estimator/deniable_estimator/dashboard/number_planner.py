@@ -182,7 +182,9 @@ def _facts(made: NumberPlan) -> Iterator[tuple[str, str, str]]:
     )
     yield (
         message("For ±{width}", width=_width(made, mean.desired)),
-        message("{devices:,} devices", devices=mean.devices),
+        message("no number of devices")
+        if mean.devices is None
+        else message("{devices:,} devices", devices=mean.devices),
         message("in the 95% interval of the mean"),
     )
     if made.share_half_width is not None:

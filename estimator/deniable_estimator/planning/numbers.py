@@ -1,9 +1,10 @@
 """What a crowd will see of a number, and what that costs, before the metric is declared.
 
 The mean's half width is for the number that is hidden worst, and numbers spread evenly over the
-range. Quantiles are planned by the average noise over all edges, in quantiles of the truth: an
-interval of p95 that reaches from p90 to p99 is said so, since nothing is known of the numbers
-themselves (`deniable_estimator.analyses.numbers.planning` has the formulas).
+range. From a distribution it also has what the widths of the cells leave open, which more devices
+do not reduce. Quantiles are planned by the average noise over all edges, and in quantiles of the
+truth, since nothing is known of the numbers: the interval of p95 may reach from p90 to p99
+(`deniable_estimator.analyses.numbers.planning` has the formulas).
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from statistics import NormalDist
 from typing import Any
 
 from deniable import SchemeError
@@ -20,6 +20,12 @@ from deniable.mechanisms.number_range import NumberRange, Scale, number_text
 from deniable.number_forecast import QUANTILES, mean_variance
 from deniable.types.number import CELL_CHOICES, QUESTIONS, Number
 from deniable_estimator.analyses import analysis_of
+from deniable_estimator.analyses.numbers.mean import (
+    EVEN_SPREAD,
+    MeanEstimate,
+    cell_points,
+    tree_share_of_both,
+)
 from deniable_estimator.analyses.numbers.planning import (
     TreeVariances,
     mean_half_width,
@@ -54,10 +60,12 @@ class MeanPlan:
     std_error: float
     half_width: float
     """Of the 95 % interval."""
+    rounding: float
+    """The part of it that the cells of a distribution leave open, with any number of devices."""
     desired: float
     """The half width that was asked for."""
-    devices: int
-    """How many devices it takes."""
+    devices: int | None
+    """How many devices it takes; None if it is not above `rounding`."""
     fakes_gain: float
     """The most that the fakes add to a mean in the middle of the range."""
 
@@ -158,8 +166,11 @@ def plan_number(
     if isinstance(chosen, HierarchicalHistogram):
         variances = tree_variances(chosen)
         noise, fakes_share = variances.mean, cdf_attack(chosen, fakes).gain
+        rounding = cell_points(chosen)[1]
+        if chosen.mean is not None:
+            rounding *= tree_share_of_both(chosen)
     else:
-        variances, noise, fakes_share = None, mean_variance(chosen), None
+        variances, noise, fakes_share, rounding = None, mean_variance(chosen), None, 0.0
     quantiles = _quantiles(variances, reports, sample_rate) if variances else ()
     lifetime = None
     if lifetime_epsilon is not None:
@@ -181,7 +192,7 @@ def plan_number(
         reason="named by you" if mechanism != AUTO else kind.explain(_SALT, epsilon, None),
         report_bytes=max(row.report_bytes for row in chosen.rows),
         tally_cells=sum(row.width for row in chosen.rows),
-        mean=_mean(chosen, noise, reports, sample_rate, half_width, fakes),
+        mean=_mean(chosen, noise, rounding, reports, sample_rate, half_width, fakes),
         quantiles=quantiles,
         share_half_width=None
         if variances is None
@@ -198,6 +209,7 @@ def plan_number(
 def _mean(
     chosen: SlidingWindow | HierarchicalHistogram,
     noise: float,
+    rounding: float,
     reports: float,
     sample_rate: float,
     desired: float | None,
@@ -214,17 +226,39 @@ def _mean(
 
     if desired is None:
         desired = _GOOD_FACTOR if log else extent / _GOOD
-    width = (math.log1p(desired) if log else desired) / half
+    needed = _reports(noise, rounding, (math.log1p(desired) if log else desired) / half)
     analysis = analysis_of(chosen)
     assert isinstance(analysis, NumberAnalysis)
-    reach = mean_half_width(noise, reports, LEVEL)
     return MeanPlan(
-        std_error=told(reach / NormalDist().inv_cdf((1 + LEVEL) / 2)),
-        half_width=told(reach),
+        std_error=told(math.sqrt((noise + EVEN_SPREAD) / reports)),
+        half_width=told(_half_width(noise, rounding, reports)),
+        rounding=told(rounding),
         desired=desired,
-        devices=math.ceil(reports_for_mean(noise, width, LEVEL) / sample_rate),
+        devices=None if needed is None else math.ceil(needed / sample_rate),
         fakes_gain=told(analysis.attack(0.0, fakes).gain),
     )
+
+
+def _half_width(noise: float, rounding: float, reports: float) -> float:
+    """That of the interval of a mean, between -1 and 1."""
+    variance = (noise + EVEN_SPREAD) / reports
+    return MeanEstimate(0.0, variance, 1, rounding=rounding).interval(LEVEL)[1]
+
+
+def _reports(noise: float, rounding: float, half_width: float) -> int | None:
+    """With how many reports the interval is this narrow; None if never."""
+    if half_width <= rounding:
+        return None
+    low = high = reports_for_mean(noise, half_width, LEVEL)
+    while _half_width(noise, rounding, high) > half_width:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _half_width(noise, rounding, middle) > half_width:
+            low = middle
+        else:
+            high = middle
+    return high
 
 
 def _quantiles(

@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from deniable.mechanisms.number_range import number_text
 from deniable_estimator.answers.units import SHARES, NumberUnit
 from deniable_estimator.planning.numbers import NumberPlan, QuantilePlan
 
@@ -57,7 +58,7 @@ def _lines(plan: NumberPlan) -> Iterator[tuple[str, str]]:
 
     name = "geometric mean" if log else "mean"
     whole = " (whole numbers)" if plan.integer else ""
-    ends = " to ".join(unit.text(each, 0.0) for each in (plan.low, plan.high))
+    ends = " to ".join(number_text(float(each)) for each in (plan.low, plan.high))
     yield "range", f"{ends} {plan.unit or ''}".rstrip() + f", {plan.scale} scale{whole}"
     yield "mechanism", plan.mechanism
     yield "why", plan.reason
@@ -67,7 +68,13 @@ def _lines(plan: NumberPlan) -> Iterator[tuple[str, str]]:
     out_of = f", out of {plan.devices:,} devices" if plan.sample_rate < 1 else ""
     yield "reports", f"{plan.reports:,.0f} a window{out_of}"
     yield name, f"±{width(mean.half_width)} (95 % interval), standard error {width(mean.std_error)}"
-    yield f"for ±{width(mean.desired)}", f"{mean.devices:,} devices"
+    if mean.devices is None:
+        devices = (
+            f"no number of devices: the width of the cells alone leaves ±{width(mean.rounding)}"
+        )
+    else:
+        devices = f"{mean.devices:,} devices"
+    yield f"for ±{width(mean.desired)}", devices
     if plan.share_half_width is not None:
         half = SHARES.text(plan.share_half_width, plan.share_half_width)
         yield "share below a limit", f"±{half} points (95 % interval), on average over the range"

@@ -14,6 +14,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from deniable.mechanisms.number_range import number_text
 from deniable_estimator.analyses.numbers.distribution import RangeShare
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.distribution import CellShares, Distribution
@@ -94,9 +95,13 @@ def shares_below(answer: Answer, limits: Sequence[float]) -> list[dict[str, floa
 
 def outside_words(answer: Distribution) -> tuple[str, str]:
     """What lies outside of the range: "below 0.1 s" and "10 s or more"."""
-    unit, numbers = answer.unit, answer.range
-    low, high = (unit.full(each, 0.0) for each in (numbers.start, float(numbers.high)))
-    return f"below {low}", f"above {high}" if numbers.integer else f"{high} or more"
+    low, high = (_declared(answer, float(each)) for each in (answer.range.low, answer.range.high))
+    return f"below {low}", f"above {high}" if answer.range.integer else f"{high} or more"
+
+
+def _declared(answer: Distribution, number: float) -> str:
+    """A number that somebody has written, as it stands."""
+    return f"{number_text(number)} {answer.name or ''}".rstrip()
 
 
 def _series(
@@ -129,8 +134,7 @@ def _shares(answer: Distribution, limits: Sequence[float], truth: Crowd | None) 
     rows: list[tuple[str, RangeShare, float]] = []
     for limit in limits:
         share = truth.share_below(limit) if truth else 0.0
-        words = f"below {answer.unit.full(limit, 0.0)}"
-        rows.append((words, answer.share_below(limit), share))
+        rows.append((f"below {_declared(answer, limit)}", answer.share_below(limit), share))
     if truth is None:
         rows += [(below, answer.below, 0.0), (above, answer.above, 0.0)]
     else:

@@ -75,8 +75,8 @@ def _axis(shown: Sequence[tuple[Period, int]], unit: Unit) -> tuple[float, float
     if math.isfinite(top) and unit is SHARES:
         return 0.0, top
     numbers = [float(column[at]) for each, at in series for column in (each.value, each.low)]
-    known = [each for each in (*numbers, top) if math.isfinite(each)]
-    return min(0.0, *known, 0.0), max((*known, 0.0), default=0.0) or 1.0
+    known = [0.0, *(each for each in (*numbers, top) if math.isfinite(each))]
+    return min(known), max(known) if max(known) > min(known) else min(known) + 1
 
 
 def _cells(period: Period, place: int, value: str, axis: tuple[float, float]) -> list[Text]:

@@ -1,0 +1,176 @@
+"""Plans of numbers, against the mechanisms in force and simulated crowds."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from deniable import Registry, SchemeError
+from deniable_estimator.analyses.sampling import sample_numbers
+from deniable_estimator.answers import answer_of
+from deniable_estimator.answers.distribution import Distribution
+from deniable_estimator.planning.numbers import ASKS, QuantilePlan, plan_number
+
+REGISTRY = """
+schema = 1
+app = "example"
+[metrics.m]
+type = "number"
+description = "How many?"
+owner = "me"
+expires = 2027-06-30
+low = 1
+high = 1000
+scale = "{scale}"
+ask = {ask}
+epsilon = 1.0
+lifetime_epsilon = 8.0
+"""
+
+ASKED = {
+    "mean": '"mean"',
+    "distribution": '"distribution"',
+    "both": '["mean", "distribution"]',
+}
+
+
+@pytest.mark.parametrize("ask", ASKS)
+def test_the_plan_is_of_the_mechanism_that_the_registry_has(ask: str) -> None:
+    """Mechanism, exact epsilon, bytes and cells are those of the metric once it is declared."""
+    metric = Registry.parse(REGISTRY.format(scale="linear", ask=ASKED[ask]))["m"]
+    mechanism = metric.scheme.mechanism
+    made = plan_number(1, 1000, ask, 1.0, 50_000)
+    assert (made.mechanism, made.epsilon) == (mechanism.name, mechanism.epsilon)
+    assert made.epsilon <= 1
+    assert made.report_bytes == max(row.report_bytes for row in mechanism.rows)
+    assert made.tally_cells == sum(row.width for row in mechanism.rows)
+    assert bool(made.quantiles) == (ask != "mean") == (made.share_half_width is not None)
+
+
+@pytest.mark.parametrize("scale", ["linear", "log"])
+@pytest.mark.parametrize("ask", ASKS)
+def test_widths_are_those_of_a_crowd_spread_evenly(ask: str, scale: str) -> None:
+    """The planned width of the mean is within 5 % that of the interval of a simulated crowd that
+    lies evenly on the scale, for which it is made. Seed 1."""
+    metric = Registry.parse(REGISTRY.format(scale=scale, ask=ASKED[ask]))["m"]
+    places = (np.arange(5000) + 0.5) / 5000
+    numbers = 1000**places if scale == "log" else 1 + 999 * places
+    made = plan_number(1, 1000, ask, 1.0, 500_000, scale=scale)
+    counts = np.full(5000, 100)
+    tally = sample_numbers(metric.scheme, numbers, counts, np.random.default_rng(1))
+    series = answer_of(tally, metric.scheme).series
+    low, high = float(series.low[-1]), float(series.high[-1])
+    width = math.sqrt(high / low) - 1 if scale == "log" else (high - low) / 2
+    assert made.mean.half_width == pytest.approx(width, rel=0.05)
+
+
+@pytest.mark.parametrize("ask", ASKS)
+@pytest.mark.parametrize(("scale", "desired"), [("linear", 10.0), ("log", 0.05)])
+def test_the_devices_for_a_width_have_it(ask: str, scale: str, desired: float) -> None:
+    """With as many devices as the plan says, the width is the desired one, and not with a hundredth
+    less; at a quarter of the sample rate it takes four times as many."""
+    made = plan_number(1, 1000, ask, 1.0, 1000, scale=scale, half_width=desired)
+    assert made.mean.desired == desired
+    devices = made.mean.devices
+    assert devices is not None
+
+    def width(count: int) -> float:
+        return plan_number(1, 1000, ask, 1.0, count, scale=scale).mean.half_width
+
+    assert width(devices) <= desired < width(devices * 99 // 100)
+    rare = plan_number(1, 1000, ask, 1.0, 1000, scale=scale, half_width=desired, sample_rate=0.25)
+    assert rare.mean.devices == pytest.approx(4 * devices, abs=4)
+
+
+def test_cells_limit_the_mean_of_a_distribution() -> None:
+    """What the cells leave open is part of every width, and no crowd gets below it; a mean by
+    itself has no such part."""
+    made = plan_number(0, 100, "distribution", 1.0, 10**12, half_width=0.1)
+    assert 0.1 < made.mean.rounding < 0.5
+    assert made.mean.rounding <= made.mean.half_width < made.mean.rounding * 1.1
+    assert made.mean.devices is None
+    assert plan_number(0, 100, "mean", 1.0, 10**12, half_width=0.1).mean.rounding == 0
+
+
+def test_quantiles_are_promised_from_enough_devices() -> None:
+    """From `devices_to_promise` on a quantile is promised, from a quarter of it on it has both
+    limits, and just below it has not."""
+    made = plan_number(0, 10, "distribution", 1.0, 100_000)
+    assert [each.p for each in made.quantiles] == [0.5, 0.9, 0.95, 0.99]
+    assert [each.promised for each in made.quantiles] == [True, True, False, False]
+
+    def at(devices: int, place: int) -> QuantilePlan:
+        return plan_number(0, 10, "distribution", 1.0, devices).quantiles[place]
+
+    for place, each in enumerate(made.quantiles):
+        assert at(each.devices_to_promise, place).promised
+        assert not at(each.devices_to_promise - 1, place).promised
+        assert at(each.devices_for_limits, place).high is not None
+        assert at(each.devices_for_limits * 99 // 100, place).high is None
+
+
+def test_a_promised_quantile_has_limits_in_a_crowd() -> None:
+    """With as many devices as a promise takes, p95 of a simulated crowd has both limits, and its
+    interval lies between the quantiles that the plan says, give or take as much again. Seed 2."""
+    metric = Registry.parse(REGISTRY.format(scale="linear", ask='"distribution"'))["m"]
+    planned = plan_number(1, 1000, "distribution", 1.0, 100).quantiles[2]
+    numbers = 1 + 999 * (np.arange(5000) + 0.5) / 5000
+    counts = np.full(5000, math.ceil(planned.devices_to_promise / 5000))
+    tally = sample_numbers(metric.scheme, numbers, counts, np.random.default_rng(2))
+    answer = answer_of(tally, metric.scheme)
+    assert isinstance(answer, Distribution)
+    place = answer.series.place("p95")
+    low, high = float(answer.series.low[place]), float(answer.series.high[place])
+    assert 901 < low < 951 < high < 1000
+
+
+def test_few_devices_have_no_usable_signal() -> None:
+    """A crowd that cannot tell the mean from the range, or bound the median, is called so."""
+    for ask in ASKS:
+        assert not plan_number(0, 10, ask, 0.5, 20).usable
+        assert plan_number(0, 10, ask, 0.5, 20_000).usable
+
+
+def test_fakes_and_lifetime() -> None:
+    """Fakes move the mean in proportion to their number, and a budget lasts for whole reports."""
+    one = plan_number(0, 10, "mean", 1.0, 1000, fakes=0.01, lifetime_epsilon=8.0, sample_rate=0.5)
+    two = plan_number(0, 10, "mean", 1.0, 1000, fakes=0.02)
+    assert two.mean.fakes_gain == pytest.approx(2 * one.mean.fakes_gain)
+    assert one.lifetime is not None
+    assert (one.lifetime.reports, one.lifetime.windows) == (8, 16)
+    assert two.lifetime is None
+    assert one.fakes_share is None
+    assert 0.1 < (plan_number(0, 10, "both", 1.0, 1000).fakes_share or 0) < 1
+
+
+@pytest.mark.parametrize("devices", [1, 10**12])
+@pytest.mark.parametrize("epsilon", [0.01, 10.0])
+def test_every_plan_is_json(devices: int, epsilon: float) -> None:
+    """Also the smallest crowd and the largest have finite numbers, on both scales."""
+    for scale in ("linear", "log"):
+        for ask in ASKS:
+            made = plan_number(
+                *(1e-6, 1e6, ask, epsilon, devices),
+                scale=scale,
+                sample_rate=1e-9,
+            )
+            document = json.loads(json.dumps(made.to_dict(), allow_nan=False))
+            assert document["kind"] == "number"
+            assert len(document["quantiles"]) == (0 if ask == "mean" else 4)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ask", "scale", "words"),
+    [
+        (3, 2, "mean", "linear", "must be below"),
+        (0, 2, "mean", "log", "above 0"),
+        (0, 2, "mode", "linear", "ask must be one of"),
+    ],
+)
+def test_impossible_plans(low: float, high: float, ask: str, scale: str, words: str) -> None:
+    """What no registry could declare is refused in words."""
+    with pytest.raises(SchemeError, match=words):
+        plan_number(low, high, ask, 1.0, 1000, scale=scale)

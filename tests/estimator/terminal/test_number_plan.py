@@ -1,0 +1,86 @@
+"""`deniable plan --number`: what it shows, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner, Result
+
+from deniable_estimator.terminal import plan
+
+COMMON = ("--epsilon", "1", "--devices", "100000")
+NUMBER = ("--number", "--low", "0.001", "--high", "100")
+
+
+def planned(*arguments: str) -> Result:
+    return CliRunner().invoke(plan, [*COMMON, *arguments], env={"COLUMNS": "120"})
+
+
+def test_a_distribution_is_planned() -> None:
+    """The table has the mean, what each quantile needs, and which cannot be promised."""
+    result = planned(*NUMBER, "--ask", "distribution", "--scale", "log", "--unit", "s")
+    assert result.exit_code == 0, result.output
+    words = " ".join(result.output.split())
+    assert "0.001 to 100 s, log scale" in words
+    assert "geometric mean ±17." in words
+    assert "p50 between p46.9 and p53.1" in words
+    assert "p99 from p95.9 on, with no upper limit" in words
+    assert "p95 cannot be promised below 149,772 devices." in words
+    assert "p90 cannot" not in words
+    assert "Usable: the median has both limits." in words
+
+
+def test_a_mean_is_planned() -> None:
+    """A mean has its width in the unit and no quantiles; bounds may be below zero."""
+    arguments = ("--number", "--low", "-20", "--high", "30", "--ask", "mean", "--unit", "degrees")
+    words = " ".join(planned(*arguments, "--half-width", "0.5").output.split())
+    assert "-20 to 30 degrees, linear scale" in words
+    assert "mean ±0.32 degrees (95 % interval)" in words
+    assert "for ±0.50 degrees 41,733 devices" in words
+    assert "quantile" not in words
+    assert "No usable signal" in planned(*arguments, "--devices", "5").output
+
+
+def test_cells_are_said_to_limit_a_mean() -> None:
+    """A width below what the cells leave open takes no number of devices, and the table says so."""
+    told = planned(*NUMBER, "--ask", "distribution", "--half-width", "0.01").output
+    assert "no number of devices: the width of the cells alone leaves ±" in " ".join(told.split())
+
+
+def test_the_plan_as_json() -> None:
+    """The same numbers for programs, with null where there is no limit."""
+    document = json.loads(planned(*NUMBER, "--ask", "both", "--scale", "log", "--json").stdout)
+    assert (document["kind"], document["scale"], document["ask"]) == ("number", "log", "both")
+    assert [each["p"] for each in document["quantiles"]] == [0.5, 0.9, 0.95, 0.99]
+    assert document["quantiles"][3]["high"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        ((), 2, "say --size for values, or --number for a number"),
+        ((*NUMBER, "--ask", "mean", "--size", "5"), 2, "give one of them"),
+        (("--size", "5", "--low", "1"), 2, "--low: only with --number"),
+        (("--size", "5", "--integer"), 2, "--integer: only with --number"),
+        (("--size", "5", "--half-width", "2"), 2, "part of 1"),
+        (NUMBER, 2, "--number needs --ask"),
+        (("--number",), 2, "--number needs --low, --high, --ask"),
+        ((*NUMBER, "--ask", "mean", "--share", "0.1"), 2, "--share is for values"),
+        ((*NUMBER, "--ask", "mean", "--memoize"), 2, "a number has no memos"),
+        ((*NUMBER, "--ask", "mean", "--mechanism", "magic"), 1, "magic"),
+        (
+            ("--number", "--low", "0", "--high", "1", "--ask", "mean", "--scale", "log"),
+            1,
+            "above 0",
+        ),
+        (("--number", "--low", "2", "--high", "1", "--ask", "mean"), 1, "must be below"),
+        (("--number", "--low", "inf", "--high", "1", "--ask", "mean"), 2, "--low"),
+    ],
+)
+def test_mistakes(arguments: tuple[str, ...], code: int, words: str) -> None:
+    """What cannot be planned is refused in words, without a traceback."""
+    result = planned(*arguments)
+    assert result.exit_code == code
+    assert words in " ".join(result.stderr.split())
+    assert "Traceback" not in result.output
