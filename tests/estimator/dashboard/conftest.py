@@ -12,14 +12,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import NormalDist
 
+import numpy as np
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
 from deniable import Registry
+from deniable.types.number import Number
 from deniable_collector.stores import Store, open_store
 from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_estimator.analyses import analysis_of
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.settings import DashboardSettings
 
@@ -72,6 +76,96 @@ epsilon = 1.0
 lifetime_epsilon = 1.0
 expires = 2026-11-01
 """
+
+
+NUMBERS = """
+schema = 1
+app = "example"
+[defaults]
+owner = "growth@acme.example"
+expires = 2027-06-30
+
+[metrics.load]
+epsilon = 2.0
+lifetime_epsilon = 8.0
+type = "number"
+description = "How long does a page take?"
+low = 0.01
+high = 100
+unit = "s"
+scale = "log"
+ask = "distribution"
+
+[metrics.tabs]
+epsilon = 2.0
+lifetime_epsilon = 8.0
+type = "number"
+description = "How many tabs are open?"
+low = 0
+high = 50
+unit = "tabs"
+integer = true
+ask = "mean"
+
+[metrics.wait]
+epsilon = 2.0
+lifetime_epsilon = 8.0
+type = "number"
+description = "How long does a search take?"
+low = 0.1
+high = 10
+unit = "s"
+scale = "log"
+ask = "mean"
+
+[metrics.plugins]
+epsilon = 2.0
+lifetime_epsilon = 8.0
+type = "number"
+description = "How many plugins are loaded?"
+low = 0
+high = 40
+integer = true
+ask = "distribution"
+
+[metrics.narrow]
+epsilon = 2.0
+lifetime_epsilon = 8.0
+type = "number"
+description = "How much memory is used?"
+low = 0
+high = 4
+unit = "GB"
+ask = ["mean", "distribution"]
+
+[metrics.dark_mode]
+epsilon = 2.0
+lifetime_epsilon = 8.0
+type = "boolean"
+description = "Is dark mode on?"
+"""
+"""Numbers of each kind, and a metric that is none."""
+
+
+def fill_numbers(
+    store: Store, registry: Registry, name: str, values: Sequence[float], day: str = YESTERDAY
+) -> None:
+    """Store the tally that devices with these numbers make, drawn from a seed of its own."""
+    metric = registry[name]
+    assert isinstance(metric.type, Number)
+    distinct, counts = np.unique(values, return_counts=True)
+    items = np.array([metric.type.range.position(value) for value in distinct.tolist()])
+    rng = np.random.default_rng([7, *map(ord, name + day)])
+    increments = {}
+    rows = analysis_of(metric.scheme.mechanism).sample_rows(items, counts, rng)
+    for number, row in enumerate(rows):
+        if row.reports:
+            used = np.flatnonzero(row.cells)
+            key = TallyRowKey(TallyKey(name, metric.scheme.fingerprint, day), number)
+            increments[key] = Increment(
+                len(row.cells), row.reports, used.tolist(), row.cells[used].tolist()
+            )
+    store.fold(Commit((secrets.token_hex(16),), increments), NOW)
 
 
 def fill(
@@ -186,4 +280,42 @@ def empty_browser(empty_store: Store, registry: Registry) -> FlaskClient:
     app = create_app(settings, store=empty_store, registry=registry, clock=lambda: NOW)
     client = app.test_client()
     client.post("/login", data={"token": TOKEN})
+    return client
+
+
+@pytest.fixture
+def numbers() -> Registry:
+    return Registry.parse(NUMBERS)
+
+
+@pytest.fixture
+def number_store(tmp_path: Path, numbers: Registry) -> Iterator[Store]:
+    """Two days of numbers whose distributions are known: the lognormal quantiles at k / n, and the
+    same counts over whole numbers."""
+    store = open_store(f"sqlite:///{tmp_path}/numbers.db")
+    store.publish({metric.name: [metric.scheme] for metric in numbers})
+    middle = np.repeat((np.arange(2_000) + 0.5) / 2_000, 20)
+    normal = np.repeat([NormalDist().inv_cdf(each) for each in middle[::20]], 20)
+    for day, factor in (("2026-11-13", 1.0), (YESTERDAY, 2.0)):
+        fill_numbers(store, numbers, "load", (factor * np.exp(normal)).tolist(), day)
+        fill_numbers(store, numbers, "tabs", (3 * factor + np.arange(40_000) % 5).tolist(), day)
+        fill_numbers(store, numbers, "wait", np.exp(normal / 2).tolist(), day)
+        fill_numbers(store, numbers, "plugins", (np.arange(40_000) % 7).tolist(), day)
+        fill_numbers(store, numbers, "narrow", (6 * middle).tolist(), day)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def number_app(number_store: Store, numbers: Registry) -> Flask:
+    settings = DashboardSettings(dashboard_token=TOKEN)
+    return create_app(settings, store=number_store, registry=numbers, clock=lambda: NOW)
+
+
+@pytest.fixture
+def number_reader(number_app: Flask) -> FlaskClient:
+    """A browser that has signed in to a dashboard of numbers."""
+    client = number_app.test_client()
+    client.environ_base["HTTP_ACCEPT"] = "text/html"
+    assert client.post("/login", data={"token": TOKEN}).status_code == 303
     return client

@@ -43,7 +43,7 @@ from deniable_estimator.dashboard.words import mechanism_words
 from deniable_estimator.dashboard.workers import TooHeavy, WorkersClosed
 from deniable_estimator.messages import Message, message, translated
 
-from .conftest import NOW, TOKEN, fill
+from .conftest import NOW, TOKEN, YESTERDAY, fill, fill_numbers
 
 CHINESE = LANGUAGES["zh-Hans"]
 
@@ -53,6 +53,8 @@ NAMES = frozenset(
         *("epsilon", "sample_rate", "DENIABLE_CANDIDATES_DIR", "DENIABLE_STORE"),
         *("DENIABLE_DASHBOARD_MEMORY", "DENIABLE_DASHBOARD_SECONDS"),
         *("RAPPOR", "basic", "one-time", "Hadamard", "Count", "Mean", "Sketch", "odds"),
+        # What a registry may say.
+        *("scale", "log"),
         # What an address may say.
         *("share", "declared", "day", "week", "month"),
     )
@@ -125,6 +127,48 @@ lifetime_epsilon = 8.0
 type = "category"
 description = "问题八"
 values = ["甲", "乙", "丙", "丁", "戊", "己", "庚", "辛"]
+
+[metrics.n1]
+epsilon = 2.0
+lifetime_epsilon = 8.0
+type = "number"
+description = "问题九"
+low = 0.01
+high = 1
+unit = "秒"
+scale = "log"
+ask = "distribution"
+
+[metrics.n2]
+epsilon = 2.0
+lifetime_epsilon = 8.0
+type = "number"
+description = "问题十"
+low = 0
+high = 50
+unit = "个"
+integer = true
+ask = "mean"
+
+[metrics.n3]
+epsilon = 2.0
+lifetime_epsilon = 8.0
+type = "number"
+description = "问题十一"
+low = 1
+high = 100
+scale = "log"
+ask = "mean"
+
+[metrics.n4]
+epsilon = 2.0
+lifetime_epsilon = 8.0
+type = "number"
+description = "问题十二"
+low = 0
+high = 20
+integer = true
+ask = ["mean", "distribution"]
 """
 
 PAGES = [
@@ -143,6 +187,19 @@ PAGES = [
     "/metric/m6",
     "/metric/m7",
     "/metric/m8",
+    "/metric/n1",
+    "/metric/n1?limit=0.5&value=p95&by=week",
+    "/metric/n1?limit=0.4321&value=geometric%20mean",
+    "/metric/n1?limit=%E4%B8%80",
+    "/metric/n1?limit=7",
+    "/metric/n1?from=2026-11-18&to=2026-11-18",
+    "/metric/n1?from=2020-01-01&to=2020-01-02",
+    "/metric/n1/compare?from=2026-11-20&to=2026-11-20&before_from=2026-11-19&before_to=2026-11-19",
+    "/metric/n2",
+    "/metric/n2/compare?from=2026-11-20&to=2026-11-20&before_from=2026-11-19&before_to=2026-11-19",
+    "/metric/n2?limit=3",
+    "/metric/n3",
+    "/metric/n4?limit=2.5",
     "/metric/m1/compare",
     "/metric/m1/compare?from=2026-11-20&to=2026-11-20&before_from=2026-11-19&before_to=2026-11-19",
     "/metric/m2/compare?from=2026-11-20&to=2026-11-20&before_from=2026-11-19&before_to=2026-11-19",
@@ -196,7 +253,7 @@ def english(page: str) -> list[str]:
     found = []
     for said in words.said:
         told = re.sub(r"`[^`]*`|“[^”]*”", "", said)
-        told = re.sub(r"\bm\d(\.txt)?\b|(2026-)?W\d+|\d+e[-+]?\d+|\d[kMB]\b", "", told)
+        told = re.sub(r"\b[mn]\d(\.txt)?\b|\bp\d\d\b|(2026-)?W\d+|\d+e[-+]?\d+|\d[kMB]\b", "", told)
         for word in re.findall(r"[A-Za-z][\w-]+", told):
             if word not in NAMES and word not in ("true", "false"):
                 found.append(said.strip())
@@ -217,6 +274,12 @@ def rich(tmp_path: Path) -> Iterator[Flask]:
     fill(store, registry, "m3", [0.2, 0.8], 20, "2026-W44")
     fill(store, registry, "m4", [0.2, 0.8], 20_000, "2026-10")
     fill(store, registry, "m8", [0.5, 0.5, 0.5, 0.5, 0.5, 0.5, -0.2, -0.2], 20_000)
+    fill_numbers(store, registry, "n1", [0.1, 0.2], "2026-11-18")
+    for day, factor in (("2026-11-19", 1), (YESTERDAY, 2)):
+        fill_numbers(store, registry, "n1", [0.05 * factor, 0.1, 0.2, 3] * 5_000, day)
+        fill_numbers(store, registry, "n2", [3 * factor, 5, 7, 9] * 5_000, day)
+        fill_numbers(store, registry, "n3", [2 * factor, 5, 7, 9] * 5_000, day)
+        fill_numbers(store, registry, "n4", [2 * factor, 3, 3, 4] * 5_000, day)
     (tmp_path / "m5.txt").write_text("北京\n上海\n", encoding="utf-8")
     settings = DashboardSettings(
         dashboard_token=TOKEN,

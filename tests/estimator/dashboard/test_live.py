@@ -22,10 +22,21 @@ from deniable import Registry
 from deniable_collector.stores import open_store
 from deniable_estimator.dashboard.access.token_command import token as token_command
 
-from .conftest import REGISTRY, fill, running_dashboard
+from .conftest import REGISTRY, fill, fill_numbers, running_dashboard
 
 DOCS = Path(__file__).parents[3] / "docs"
 PEOPLE = "c0Yt8nRkV2-hWq5JxZ_e7mDsLbG4uTpA"
+PAGE_LOAD = """
+[metrics.page_load]
+type = "number"
+description = "How long does a page take?"
+low = 0
+high = 10
+unit = "s"
+ask = "distribution"
+epsilon = 2.0
+lifetime_epsilon = 8.0
+"""
 GRAFANA: dict[str, Any] = json.loads((DOCS / "grafana" / "deniable.json").read_text())
 
 
@@ -48,7 +59,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     """`deniable dashboard` under gunicorn over a SQLite store, on a free port; 20,000 devices
     have reported on each of two days of last week, and on one of last month."""
     folder = tmp_path_factory.mktemp("live")
-    (folder / "metrics.toml").write_text(REGISTRY.replace("2027", "2099"))
+    (folder / "metrics.toml").write_text((REGISTRY + PAGE_LOAD).replace("2027", "2099"))
     registry = Registry.load(folder / "metrics.toml")
     url = f"sqlite:///{folder}/tallies.db"
     store = open_store(url)
@@ -57,6 +68,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     for ago, share in ((40, 0.15), (3, 0.25), (2, 0.35)):
         day = (today - timedelta(days=ago)).isoformat()
         fill(store, registry, "browser", [share, 0.99 - share, 0.01, 0.0], 20_000, day)
+    fill_numbers(store, registry, "page_load", [0.5 + each % 5 for each in range(20_000)], day)
     store.close()
     options = ["new", "--name", "grafana", "--scope", "read:metrics", "--scope", "read:estimates"]
     made = json.loads(CliRunner().invoke(token_command, [*options, "--json"]).stdout)
@@ -125,6 +137,8 @@ def variables(live: Live) -> dict[str, str]:
         "deniable": live.address,
         "metric": "browser",
         "value": "chrome",
+        "number": "page_load",
+        "series": "p50",
         "__from:date:YYYY-MM-DD": (today - timedelta(days=29)).isoformat(),
         "__to:date:YYYY-MM-DD": today.isoformat(),
     }
@@ -145,7 +159,7 @@ def test_grafana_can_draw_each_panel(
 def test_grafana_shows_what_was_counted(live: Live, variables: dict[str, str]) -> None:
     """The numbers in the panels are those of the crowd: its size, its shares, its trend."""
     tables = [cells(panel["targets"][0], live, variables) for panel in GRAFANA["panels"]]
-    listed, shares, reports, changes, trend = tables
+    listed, shares, reports, changes, trend, medians = tables
     assert {row["Metric"]: row["Reports"] for row in listed}["browser"] == 40_000
     assert [row["Value"] for row in shares[:2]] == ["chrome", "firefox"]
     assert shares[0]["Share"] == pytest.approx(0.69, abs=0.001)
@@ -153,6 +167,9 @@ def test_grafana_shows_what_was_counted(live: Live, variables: dict[str, str]) -
     assert reports == [{"Reports": 40_000}]
     assert {row["Value"]: row["More than noise"] for row in changes}["chrome"] is True
     assert [row["Share"] for row in trend] == pytest.approx([0.74, 0.64], abs=0.001)
+    # Half of the numbers are below 2.5; six standard errors of the median are 0.5.
+    assert [row["Estimate"] for row in medians] == pytest.approx([2.5], abs=0.5)
+    assert medians[0]["Low"] < medians[0]["High"]
 
 
 def test_grafana_offers_the_choices(live: Live, variables: dict[str, str]) -> None:
@@ -162,7 +179,7 @@ def test_grafana_offers_the_choices(live: Live, variables: dict[str, str]) -> No
         for each in GRAFANA["templating"]["list"]
         if each["type"] == "query" and (query := each["query"]["infinityQuery"])
     }
-    assert offered["metric"] == ["browser", "dark_mode", "silent", "old"]
+    assert offered["metric"] == ["browser", "dark_mode", "silent", "old", "page_load"]
     assert offered["value"][0] == "chrome"
 
 
@@ -207,7 +224,7 @@ def test_the_examples_of_the_documentation_work(live: Live) -> None:
     assert len(addresses) >= 5
     people = Live(live.address, PEOPLE)
     for path in addresses:
-        known = re.sub(r"/metrics/\w+", "/metrics/browser", path)
+        known = re.sub(r"/metrics/(?!page_load)\w+", "/metrics/browser", path)
         kind, body = people.get(live.address + known)
         assert kind in ("application/json", "text/csv")
         assert body

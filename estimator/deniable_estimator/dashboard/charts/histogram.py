@@ -22,8 +22,8 @@ from deniable_estimator.answers.units import SHARES
 from deniable_estimator.dashboard.charts import Tick, nice_step
 from deniable_estimator.dashboard.charts.number_scale import (
     STRIP,
-    Mark,
     NumberAxis,
+    NumberMark,
     described,
     end_text,
     marks_of,
@@ -43,6 +43,7 @@ _POINTS = 256
 """The curve is drawn through so many edges at most."""
 
 _CELL = sentence("{low} to {high}: {share}")
+_ONE = sentence("{number}: {share}")
 _BELOW = sentence("below {low}: {share}")
 _ABOVE = sentence("{high} or above: {share}")
 
@@ -75,7 +76,7 @@ class Histogram:
     ticks: tuple[Tick, ...]
     outside: tuple[str, str]
     """What the strips at both ends are called."""
-    marks: tuple[Mark, ...]
+    marks: tuple[NumberMark, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ def histogram_chart(
     answer: Distribution, *, height: int, name: str, limit: int = MOST_BARS
 ) -> Histogram:
     """The histogram of a distribution, of at most so many bars, with the marks of its series."""
-    axis, unit = NumberAxis.of(answer.range), answer.unit
+    axis = NumberAxis.of(answer.range)
     cells = answer.cells
     groups = _groups(len(cells.shares) - 2, limit)
     shares = np.add.reduceat(cells.shares[1:-1], groups)
@@ -123,12 +124,7 @@ def histogram_chart(
             left,
             width,
             share,
-            message(
-                _CELL,
-                low=unit.short(start, _digits(answer.range, start)),
-                high=unit.short(end, _digits(answer.range, end)),
-                share=percent(real, 0.01),
-            ),
+            _cell_text(answer, start, end, real),
         )
         for left, width, share, start, end, real in zip(
             *(each.tolist() for each in (at[:-1], widths, drawn, starts, ends, shares)), strict=True
@@ -192,6 +188,18 @@ def _top(highest: float) -> tuple[float, float]:
     """The top of an axis of shares, and the distance of its gridlines."""
     step = nice_step(max(highest, 1e-6) / _LEVELS)
     return step * math.ceil(highest / step - 1e-9) or step, step
+
+
+def _cell_text(answer: Distribution, start: float, end: float, share: float) -> str:
+    """The tooltip of a bar; whole numbers are told up to the last one in it."""
+    unit, numbers, told = answer.unit, answer.range, percent(share, 0.01)
+    if not numbers.integer:
+        low, high = (unit.short(each, _digits(numbers, each)) for each in (start, end))
+        return message(_CELL, low=low, high=high, share=told)
+    first, last = round(start), round(end) - 1
+    if first == last:
+        return message(_ONE, number=unit.exact(first), share=told)
+    return message(_CELL, low=unit.exact(first), high=unit.exact(last), share=told)
 
 
 def _digits(numbers: NumberRange, number: float) -> float:

@@ -20,8 +20,8 @@ from deniable_estimator.messages import joined, message, sentence
 
 __all__ = [
     "STRIP",
-    "Mark",
     "NumberAxis",
+    "NumberMark",
     "ScaleChart",
     "described",
     "end_text",
@@ -68,10 +68,13 @@ class NumberAxis(NamedTuple):
 
     def across(self, number: float) -> float:
         """Where a number lies; outside of the range it is in the middle of a strip."""
-        if number < self.low:
+        # The logarithm of an end may be off by the last digit.
+        slack = 1e-9 * (self.low if self.log else self.high - self.low)
+        if number < self.low - slack:
             return round(self.start / 2, 2)
-        if number > self.high:
+        if number > self.high + max(slack, 1e-9 * abs(self.high)):
             return round((100 + self.end) / 2, 2)
+        number = min(max(number, self.low), self.high)
         if self.log:
             part = math.log(number / self.low) / math.log(self.high / self.low)
         else:
@@ -107,7 +110,7 @@ class NumberAxis(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class NumberMark:
     """A number with its interval, in percent across."""
 
     name: str
@@ -136,7 +139,7 @@ class ScaleChart:
     ticks: tuple[Tick, ...]
     outside: tuple[str, str]
     """The ends of the scale."""
-    mark: Mark
+    mark: NumberMark
 
 
 def scale_chart(answer: Mean, *, name: str) -> ScaleChart:
@@ -168,7 +171,7 @@ def end_text(end: float) -> str:
     return _BARE.exact(float(f"{end:.5g}"))
 
 
-def marks_of(answer: Answer, axis: NumberAxis) -> tuple[Mark, ...]:
+def marks_of(answer: Answer, axis: NumberAxis) -> tuple[NumberMark, ...]:
     """The series of an answer, in their order."""
     series, unit, marks = answer.series, answer.unit, []
     for place, name in enumerate(series.names):
@@ -179,7 +182,7 @@ def marks_of(answer: Answer, axis: NumberAxis) -> tuple[Mark, ...]:
         open_low, open_high = not math.isfinite(low), not math.isfinite(high)
         told = math.isfinite(number) and not open_high and not open_low
         marks.append(
-            Mark(
+            NumberMark(
                 name=unit.label(name),
                 text=text,
                 at=axis.at(number) if told else None,
@@ -192,7 +195,7 @@ def marks_of(answer: Answer, axis: NumberAxis) -> tuple[Mark, ...]:
     return tuple(marks)
 
 
-def described(answer: Answer, marks: Sequence[Mark]) -> str:
+def described(answer: Answer, marks: Sequence[NumberMark]) -> str:
     """A description of the picture for screen readers."""
     parts = (
         message(

@@ -1,0 +1,201 @@
+"""The geometry of numbers: bars whose areas are shares, marks with and without limits, axes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from datetime import date
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from deniable import Registry
+from deniable.mechanisms.number_range import NumberRange
+from deniable_collector.stores import Store
+from deniable_estimator.answers.distribution import Distribution
+from deniable_estimator.answers.mean import Mean
+from deniable_estimator.dashboard.charts.histogram import (
+    MOST_BARS,
+    Histogram,
+    curve_chart,
+    histogram_chart,
+)
+from deniable_estimator.dashboard.charts.number_scale import (
+    STRIP,
+    NumberAxis,
+    scale_chart,
+)
+from deniable_estimator.questions.reading import read
+
+from .conftest import NUMBERS, fill_numbers
+
+HEIGHT = 200
+
+
+@pytest.fixture
+def answer(number_store: Store, numbers: Registry) -> Callable[[str], Distribution]:
+    def find(name: str) -> Distribution:
+        found = read(number_store, numbers, name)
+        assert isinstance(found, Distribution)
+        return found
+
+    return find
+
+
+def chart_of(answer: Distribution) -> Histogram:
+    return histogram_chart(answer, height=HEIGHT, name="chart")
+
+
+@pytest.mark.parametrize("name", ["load", "plugins", "narrow"])
+def test_bars_tile_the_plot_between_the_strips(
+    answer: Callable[[str], Distribution], name: str
+) -> None:
+    """Bars follow each other without gap or overlap, at most 64 of them, and what lies outside of
+    the range has a strip at each end."""
+    chart = chart_of(answer(name))
+    below, *bars, above = chart.columns
+    assert (below.start, below.width, below.outside) == (0, STRIP, True)
+    assert (above.start, above.width, above.outside) == (100 - STRIP, STRIP, True)
+    assert 2 <= len(bars) <= MOST_BARS
+    assert not any(bar.outside for bar in bars)
+    for one, two in pairwise(bars):
+        assert one.start + one.width == pytest.approx(two.start, abs=0.02)
+    assert below.width < bars[0].start
+    assert bars[-1].start + bars[-1].width < above.start
+    assert all(0 <= bar.height <= HEIGHT for bar in chart.columns)
+
+
+@pytest.mark.parametrize("cells", [64, 256, 1024])
+def test_the_area_of_bars_is_their_share(
+    number_store: Store, numbers: Registry, cells: int
+) -> None:
+    """However many cells there are, as many bars are drawn as fit, and the area of a bar is in
+    proportion to the share of its cells."""
+    text = NUMBERS.replace('ask = "distribution"\n', f'ask = "distribution"\ncells = {cells}\n')
+    registry = Registry.parse(text)
+    number_store.publish({"load": [registry["load"].scheme]})
+    fill_numbers(number_store, registry, "load", [0.5, 0.6, 2.0, 8.0] * 5_000, "2026-11-19")
+    day = date(2026, 11, 19)
+    found = read(number_store, registry, "load", day, day)
+    assert isinstance(found, Distribution)
+    chart = chart_of(found)
+    inner = chart.columns[1:-1]
+    assert 32 <= len(inner) <= MOST_BARS
+    area = np.array([bar.width * bar.height for bar in inner])
+    every = math.ceil((len(found.cells.shares) - 2) / len(inner))
+    shares = np.add.reduceat(found.cells.shares[1:-1], np.arange(0, cells - 2, every))
+    assert area / area.sum() == pytest.approx(shares / shares.sum(), abs=2e-3)
+
+
+def test_a_share_outside_is_as_high_as_a_bar_with_it(
+    answer: Callable[[str], Distribution],
+) -> None:
+    """A third of the memory is above the range: its strip is that high on the same scale."""
+    found = answer("narrow")
+    chart = chart_of(found)
+    top = max(column.height for column in chart.columns)
+    assert chart.columns[-1].height == top
+    level = chart.levels[0]
+    step = float(level.text.rstrip("%")) / 100
+    per_pixel = step / (HEIGHT - level.at)
+    assert chart.columns[-1].height * per_pixel == pytest.approx(
+        float(found.cells.shares[-1]), rel=0.01
+    )
+
+
+def test_marks_lie_where_the_quantiles_are(answer: Callable[[str], Distribution]) -> None:
+    """Each series is marked at its place on the axis of the bars, its interval around it."""
+    found = answer("load")
+    chart = chart_of(found)
+    axis = NumberAxis.of(found.range)
+    assert [mark.name for mark in chart.marks] == ["p50", "p90", "p95", "p99", "geometric mean"]
+    for place, mark in enumerate(chart.marks):
+        if mark.at is None:
+            continue
+        assert mark.at == axis.across(float(found.series.value[place]))
+        assert mark.low <= mark.at <= mark.high
+    assert chart.marks[0].at == pytest.approx(axis.across(math.sqrt(2)), abs=3)
+
+
+def test_an_open_end_is_told_as_at_least(answer: Callable[[str], Distribution]) -> None:
+    """Where a third lies above the range, p90 has no upper limit: no dot, an interval up to the
+    edge, and "at least"."""
+    mark = chart_of(answer("narrow")).marks[1]
+    assert (mark.at, mark.high, mark.open_high, mark.open_low) == (None, 100.0, True, False)
+    assert mark.known
+    assert mark.text.estimate.startswith("at least ")
+    assert mark.text.estimate.endswith(" GB")
+    assert mark.text.high == "no upper limit"
+
+
+def test_whole_numbers_are_marked_inside_of_their_bars(
+    answer: Callable[[str], Distribution],
+) -> None:
+    """The median of 0 to 6 is 3, whose bar reaches from 3 to 4: its mark is in the middle."""
+    found = answer("plugins")
+    chart = chart_of(found)
+    mark, axis = chart.marks[0], NumberAxis.of(found.range)
+    assert mark.text.estimate == "3"
+    assert mark.at == axis.across(3.5)
+    bar = chart.columns[1 + 3]
+    assert bar.start < mark.at < bar.start + bar.width
+    assert bar.text.startswith("3: ")
+
+
+def test_the_curve_rises_inside_of_its_band(answer: Callable[[str], Distribution]) -> None:
+    """The line never falls; at each point it lies between the ends of the band."""
+    found = answer("load")
+    chart = curve_chart(found, height=160, name="below", limit=2.0)
+
+    def heights(path: str) -> list[float]:
+        return [float(each.split(" ")[1]) for each in path.strip("MZ").split("L")]
+
+    line = heights(chart.line)
+    band = heights(chart.band)
+    upper, lower = band[: len(line)], band[len(line) :][::-1]
+    assert all(one >= two for one, two in pairwise(line))
+    assert all(high <= at <= low for high, at, low in zip(upper, line, lower, strict=True)), (
+        "down, smaller is higher"
+    )
+    assert chart.limit == NumberAxis.of(found.range).across(2.0)
+    assert [level.text for level in chart.levels] == ["0%", "25%", "50%", "75%", "100%"]
+
+
+def test_a_logarithmic_axis_has_equal_factors_at_equal_distances() -> None:
+    """Each power of ten is as wide as the next, and the ticks are powers of ten."""
+    axis = NumberAxis.of(NumberRange("0.001", "1e6", "log"))
+    at = [axis.across(10.0**power) for power in range(-3, 7)]
+    assert np.diff(at) == pytest.approx([at[1] - at[0]] * 9, abs=0.02)
+    assert (axis.across(0.0001), axis.across(1e7)) == pytest.approx((3.75, 96.25))
+    texts = [tick.text for tick in axis.ticks()]
+    assert texts == ["0.1", "10", "1,000"]
+
+
+def test_ticks_are_round_and_leave_room_at_the_ends() -> None:
+    """Linear axes have steps of 1, 2 or 5; narrow logarithmic ones also 2 and 5 times powers of
+    ten; no tick is where the ends are told."""
+    linear = NumberAxis.of(NumberRange("0", "50"))
+    assert [tick.text for tick in linear.ticks()] == ["20", "30"]
+    narrow = NumberAxis.of(NumberRange("0.5", "20", "log"))
+    assert [tick.text for tick in narrow.ticks()] == ["2", "5"]
+    long = NumberAxis.of(NumberRange("0", "5e9"))
+    assert [tick.text for tick in long.ticks()] == ["2e9", "3e9"]
+    for axis in (linear, narrow, long):
+        assert all(20 < tick.at < 80 for tick in axis.ticks())
+
+
+def test_a_mean_beyond_its_range_stretches_the_scale(
+    number_store: Store, numbers: Registry
+) -> None:
+    """The unbiased mean of few devices may lie outside; the scale then holds its interval too."""
+    fill_numbers(number_store, numbers, "tabs", [50.0] * 40, "2026-11-01")
+    found = read(number_store, numbers, "tabs", last=date(2026, 11, 5))
+    assert isinstance(found, Mean)
+    chart = scale_chart(found, name="tabs")
+    assert (chart.mark.low >= 0, chart.mark.high <= 100) == (True, True)
+    assert float(found.series.high[0]) > 50, "or the test shows nothing"
+    assert chart.mark.high == 100.0
+    whole = read(number_store, numbers, "tabs", first=date(2026, 11, 10))
+    assert isinstance(whole, Mean)
+    assert scale_chart(whole, name="tabs").outside == ("0", "50")
