@@ -74,6 +74,14 @@ def compare(before: Registry, after: Registry) -> Iterator[Problem]:
             meaning = metric.type.reread(earlier.type)
             if meaning is not None:
                 yield _note(after, metric, meaning)
+            if metric.aggregate != earlier.aggregate:
+                yield _note(
+                    after,
+                    metric,
+                    f"had the aggregate {earlier.aggregate} and has {metric.aggregate}: the scheme "
+                    "is the same, so that reports of both are added up. If they are other "
+                    "numbers to you, declare a new metric",
+                )
 
 
 def _cost(old: Metric, new: Metric) -> str | None:
@@ -84,7 +92,7 @@ def _cost(old: Metric, new: Metric) -> str | None:
     if not isinstance(kept, Memoizing) and not isinstance(drawn, Memoizing):
         return (
             "is a new scheme: devices continue with the ledger that they have, and estimates "
-            "combine both schemes"
+            f"{new.type.combines(old.type)}"
         )
     if isinstance(kept, Memoizing) and not isinstance(drawn, Memoizing):
         return (

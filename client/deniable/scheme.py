@@ -97,7 +97,9 @@ class Scheme:
             parameters, values = definition["parameters"], definition["values"]
         except KeyError as error:
             raise SchemeError(f"the scheme's definition lacks {error}") from None
-        if kind not in TYPES:
+        if not isinstance(name, str) or not isinstance(parameters, Mapping):
+            raise SchemeError("the scheme's mechanism must be a text, and its parameters a table")
+        if not isinstance(kind, str) or kind not in TYPES:
             raise SchemeError(f"this version of deniable knows no type {kind!r}: upgrade it")
         mechanism = rebuild(name, parameters)
         if isinstance(mechanism, FrequencyOracle):

@@ -188,7 +188,9 @@ def _number_text(numbers: NumberRange, position: int, *, ends: bool = False) -> 
     if numbers.integer:
         return str(math.ceil(value) - ends)
     if numbers.scale == "log":
-        return f"{value:.4g}"
+        # A narrow range needs more digits to tell its numbers apart.
+        digits = 4 - min(0, math.floor(math.log10(numbers.end / numbers.start - 1)))
+        return f"{value:.{min(digits, 15)}g}"
     digits = 3 - math.floor(math.log10(numbers.span))
     return number_text(round(value, digits))
 

@@ -323,6 +323,41 @@ def test_lint_tells_what_an_edit_of_a_number_costs(run: Callable[..., Any], tmp_
     assert "had the unit none and has 'MB'" in run(lint, after, "--since", before).stderr
 
 
+@pytest.mark.parametrize(
+    ("was", "becomes", "told"),
+    [
+        ('ask = "distribution"', 'ask = "mean"', "cannot combine a mean with a distribution"),
+        ("high = 100", "high = 200", "over days of both tell those of the larger part"),
+        ('scale = "log"', 'scale = "linear"', "cannot combine another scale"),
+        ("epsilon = 1.0", "epsilon = 0.5", "combine both schemes"),
+        ('aggregate = "last"', 'aggregate = "sum"', "had the aggregate last and has sum"),
+    ],
+)
+def test_lint_tells_whether_estimates_go_on(
+    run: Callable[..., Any], tmp_path: Path, was: str, becomes: str, told: str
+) -> None:
+    """An edit of a number says what estimates over days before and after it will do."""
+    text = """schema = 1
+app = "example"
+[metrics.startup]
+type = "number"
+description = "How long does it take?"
+owner = "me"
+expires = 2099-01-01
+low = 1
+high = 100
+scale = "log"
+aggregate = "last"
+ask = "distribution"
+epsilon = 1.0
+lifetime_epsilon = 8.0
+"""
+    before, after = tmp_path / "before.toml", tmp_path / "after.toml"
+    before.write_text(text)
+    after.write_text(text.replace(was, becomes))
+    assert told in run(lint, after, "--since", before).stderr
+
+
 def test_lint_without_a_file_says_so(run: Callable[..., Any], tmp_path: Path) -> None:
     """A file that is not there is a problem like others."""
     result = run(lint, tmp_path / "none.toml")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -82,3 +84,14 @@ def test_low_scores_never_exaggerate() -> None:
         )
         low = low_scores(share, noise) < -1
         assert stats.binom.pmf(counts[low], 1000, q).sum() < stats.norm.cdf(-1) * 1.02
+
+
+@pytest.mark.parametrize("trials", [10**10, 1 << 40])
+@pytest.mark.parametrize("p", [0.01, 0.5])
+@pytest.mark.parametrize("z", [-3, 0, 2, 5, 10, 20])
+def test_huge_binomials(trials: int, p: float, z: int) -> None:
+    """Counts whose sum would have millions of terms have the same tail, without the sum."""
+    count = round(trials * p + z * math.sqrt(trials * p * (1 - p)))
+    assert binomial_tail(count, trials, p) == pytest.approx(
+        stats.binom.sf(count - 1, trials, p), rel=1e-4
+    )

@@ -145,6 +145,8 @@ class HierarchicalHistogram(Numeric):
         orders = check_integers(cls.name, rest, "orders", 0, MAX_COLUMNS)
         dimensions = check_integers(cls.name, rest, "dimensions", 1, MAX_COLUMNS.bit_length())
         thresholds = check_integers(cls.name, rest, "thresholds", 1, ONE - 1)
+        if len(orders) not in _WEIGHTS:
+            raise SchemeError(f"{cls.name}: there must be from 1 to {len(_WEIGHTS)} levels")
         if not len(orders) == len(dimensions) == len(thresholds) == len(weights):
             raise SchemeError(f"{cls.name}: orders, dimensions, thresholds and weights differ")
         window = _window(range, {key: rest[key] for key in rest if key not in _LISTS})

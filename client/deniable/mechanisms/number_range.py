@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias
 
 from deniable.errors import SchemeError
 
-__all__ = ["BELOW", "TOP", "NumberRange", "Scale", "number_text"]
+__all__ = ["BELOW", "LARGEST", "SMALLEST", "TOP", "NumberRange", "Scale", "number_text"]
 
 Scale: TypeAlias = Literal["linear", "log"]
 
@@ -26,6 +26,9 @@ TOP = 1 << 30
 
 BELOW = -1
 """The position of every number below `low`."""
+
+LARGEST, SMALLEST = 1e100, 1e-100
+"""Bounds beyond these, and narrower ranges, are refused: squares of such numbers are no floats."""
 
 _NUDGE = 2.0**-12
 """In ranges from 1 to 1.1 or wider, logarithms err by less than 2**-16 steps."""
@@ -78,16 +81,23 @@ class NumberRange:
                 raise SchemeError("the bounds of whole numbers must be whole, and below 2**53")
         if not low < high:
             raise SchemeError(f"low {self.low} must be below high {self.high}")
-        if math.isinf(high - low):
-            raise SchemeError("high minus low is beyond the largest number of 64 bits")
+        if max(abs(low), abs(high)) > LARGEST:
+            raise SchemeError(f"bounds must lie within {LARGEST:g} of zero: take another unit")
+        # Whole numbers are told apart however far from zero they lie.
+        least = max(SMALLEST, 0.0 if self.integer else max(abs(low), abs(high)) * 2.0**-40)
+        if high - low < least:
+            raise SchemeError(
+                f"high minus low must be at least {SMALLEST:g}, and at least 1e-12 of the larger "
+                "bound: take another unit, or record what is above low"
+            )
         if self.scale == "log":
             if low <= 0:
                 raise SchemeError(
                     f"low is {self.low}, and a logarithm needs numbers above 0: raise low, or "
                     'take scale = "linear"'
                 )
-            if math.isinf(high / low):
-                raise SchemeError("high is more than 1e308 times low: narrow the range")
+            if low < SMALLEST:
+                raise SchemeError(f"low must be at least {SMALLEST:g}: take another unit")
 
     @cached_property
     def start(self) -> float:

@@ -132,6 +132,11 @@ class MetricType(ABC):
         """Why `auto` takes what it takes, as the beginning of a sentence; `memo_epsilon` is None
         without memory."""
 
+    def combines(self, before: MetricType) -> str:
+        """What estimates do with the reports of a scheme of this metric before an edit, as the
+        end of a sentence."""
+        return "combine both schemes"
+
     def reread(self, before: MetricType) -> str | None:
         """What an edit of the type changes in the meaning of its values although the scheme stays,
         so that values of both are added up; None if nothing."""

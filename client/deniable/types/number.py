@@ -220,6 +220,26 @@ class Number(MetricType):
             "devices reports for the mean, by a sliding window",
         )
 
+    def combines(self, before: MetricType) -> str:
+        if not isinstance(before, Number):
+            return "cannot combine what are no numbers with numbers: declare a new metric"
+        if ("distribution" in self.ask) != ("distribution" in before.ask):
+            return (
+                "cannot combine a mean with a distribution: ask for days before or after the "
+                "change, or declare a new metric"
+            )
+        if self.range.scale != before.range.scale:
+            return (
+                "cannot combine another scale: ask for days before or after the change, or "
+                "declare a new metric"
+            )
+        if "distribution" in self.ask and (self.range, self.cells) != (before.range, before.cells):
+            return (
+                "over days of both tell those of the larger part, as their cells differ: ask for "
+                "days before or after the change"
+            )
+        return "combine both schemes"
+
     def reread(self, before: MetricType) -> str | None:
         if not isinstance(before, Number) or before.unit == self.unit:
             return None

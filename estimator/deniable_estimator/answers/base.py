@@ -181,7 +181,7 @@ class Answer(Basis, ABC):
         `warnings`, `poisoning` (`fakes`, and what they add to any one series at most),
         `anomalies` (as `Verdict.to_dict`), and those of its kind.
         """
-        budget = None if math.isnan(self.budget) else self.budget
+        budget = self.budget if math.isfinite(self.budget) else None
         return {
             "metric": self.metric,
             "kind": self.kind,

@@ -106,7 +106,7 @@ class MeanInUnits:
         """A place on the scale in the unit."""
         if not self.log:
             return x
-        return math.exp(x) if x < 700 else math.inf
+        return math.exp(x) if x < 709 else math.inf
 
     @staticmethod
     def pooled(

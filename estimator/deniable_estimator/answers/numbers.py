@@ -108,8 +108,9 @@ def number_change(
     now = new.value[two], new.low[two], new.high[two]
     with np.errstate(invalid="ignore"):
         low, high = interval_of_difference(was, now)
+        wide = high - low
     z = NormalDist().inv_cdf((1 + after.level) / 2)
-    half = np.where(np.isfinite(high - low), (high - low) / 2, np.nan)
+    half = np.where(np.isfinite(wide), wide / 2, np.nan)
     family = max(1, len(names)) if together else 1
     if p_values is None:
         widened = NormalDist().inv_cdf(1 - (1 - after.level) / family / 2) / z

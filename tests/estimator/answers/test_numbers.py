@@ -297,3 +297,22 @@ def test_fakes_move_a_mean_by_what_is_said() -> None:
     poisoned = answer_of(tally, metric.scheme)
     moved = poisoned.series.value[0] - honest.series.value[0]
     assert moved == pytest.approx(honest.budget)
+
+
+def test_a_crowd_below_the_range_has_its_quantiles_inside_their_intervals() -> None:
+    """Whole numbers that all lie below `low` are told as `low`, within the interval (seed 13)."""
+    text = REGISTRY.format(
+        low=0, high=40, scale="linear", ask='"distribution"', epsilon=2.0
+    ).replace('unit = "ms"', "integer = true")
+    metric = Registry.parse(text)["number"]
+    answer = told(metric, np.full(20_000, -5.0), np.random.default_rng(13))
+    for name, (value, low, high) in series(answer).items():
+        assert low <= value <= high, name
+
+
+def test_what_has_no_limit_is_null() -> None:
+    """A mean that fakes could move without limit has no budget in JSON."""
+    metric = declared(low=1e-6, high=1e9, scale="log", epsilon=0.01)
+    for seed in range(20):
+        answer = told(metric, np.full(40, 1.0), np.random.default_rng(seed))
+        json.dumps(answer.to_dict(), allow_nan=False)

@@ -81,8 +81,11 @@ class Quantile(NamedTuple):
         # An edge at a whole number is up to one position below it.
         step = float(numbers.span) / (1 << 29)
         low = None if self.low is None else float(math.ceil(numbers.value(self.low) - step))
-        high = None if self.high is None else math.ceil(numbers.value(self.high) - step) - 1.0
-        return float(math.floor(numbers.value(self.point) + step)), low, high
+        point = float(math.floor(numbers.value(self.point) + step))
+        if self.high is None:
+            return point, low, None
+        # What lies below `low` is told as `low`, so the interval reaches to there.
+        return point, low, max(point, math.ceil(numbers.value(self.high) - step) - 1.0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -108,7 +108,7 @@ class TreeEstimate:
         """Bounds of the variances over devices of W at a device's number, shape (f,)."""
         value, _ = self.fresh(weights)
         squares, noise = self.fresh(weights**2)
-        reach = _CAUTION * np.sqrt(np.diag(noise))
+        reach = _CAUTION * np.sqrt(np.maximum(np.diag(noise), 0.0))
         return np.clip(squares + reach - value**2, 0.0, np.square(np.ptp(weights, axis=1)) / 4)
 
     def share(self, start: float, end: float) -> tuple[float, float]:
