@@ -22,6 +22,7 @@ from deniable.mechanisms import (
     HadamardResponse,
     Hashed,
     HashedProjectiveGeometry,
+    HierarchicalHistogram,
     Mechanism,
     MemoizedLocalHashing,
     MemoizedSubsetSelection,
@@ -31,6 +32,7 @@ from deniable.mechanisms import (
     Rappor,
     Report,
     Rounds,
+    SlidingWindow,
     SubsetSelection,
     UnaryEncoding,
 )
@@ -210,7 +212,7 @@ def test_decoders_agree_with_the_definition(
 def test_every_sampler_is_tested() -> None:
     """Each mechanism that can be simulated is a case above, or has a test file of its own."""
     kinds = {type(mechanism) for mechanism, _, _ in CASES.values()}
-    assert kinds | {SubsetSelection} == set(ANALYSES)
+    assert kinds | {SubsetSelection, SlidingWindow, HierarchicalHistogram} == set(ANALYSES)
 
 
 @pytest.mark.parametrize(
