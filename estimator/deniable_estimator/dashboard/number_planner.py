@@ -67,7 +67,7 @@ class NumberPlanResult:
 
 
 @dataclass(frozen=True, slots=True)
-class _NumberChoices:
+class _AskedNumber:
     """What is chosen in the form beside its numbers."""
 
     ask: str
@@ -80,7 +80,7 @@ def number_planner_page() -> ResponseReturnValue:
     """The form and, if it is filled in as it can be, the results."""
     specs = (*_RANGE, *FIELDS[1:])
     fields, numbers = read_fields(request.args, specs)
-    outcome, mistake, question = None, None, _NumberChoices("distribution", "linear", None)
+    outcome, mistake, question = None, None, _AskedNumber("distribution", "linear", None)
     try:
         check_names(request.args, (*(field.name for field in fields), "ask", "scale", "unit"))
         question = _question(request.args)
@@ -107,7 +107,7 @@ def number_planner_page() -> ResponseReturnValue:
     return page, 200 if outcome is not None else 400
 
 
-def _question(arguments: Mapping[str, str]) -> _NumberChoices:
+def _question(arguments: Mapping[str, str]) -> _AskedNumber:
     """What is chosen.
 
     Raises:
@@ -121,10 +121,10 @@ def _question(arguments: Mapping[str, str]) -> _NumberChoices:
         raise RangeError(message("Choose a scale."), "scale")
     if len(unit) > _LONGEST_UNIT or not unit.isprintable():
         raise RangeError(message("Let the unit be short."), "unit")
-    return _NumberChoices(ask, "log" if scale == "log" else "linear", unit or None)
+    return _AskedNumber(ask, "log" if scale == "log" else "linear", unit or None)
 
 
-def _outcome(numbers: Mapping[str, float], question: _NumberChoices) -> NumberPlanResult:
+def _outcome(numbers: Mapping[str, float], question: _AskedNumber) -> NumberPlanResult:
     made = plan_number(
         numbers["low"],
         numbers["high"],

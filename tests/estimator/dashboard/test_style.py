@@ -140,6 +140,9 @@ def test_lengths_follow_the_text() -> None:
 def test_pictures_have_the_colours_of_the_pages() -> None:
     """A chart that is saved as a file has the light theme's colours, and so its contrasts."""
     light = set(re.findall(r"#[0-9a-f]{6}\b", RULES.split("@media")[0]))
-    for name in ("picture.svg", "picture_trend.svg"):
-        drawing = (FOLDER / "templates" / name).read_text(encoding="utf-8")
+    pictures = sorted((FOLDER / "templates").rglob("*picture*.svg"))
+    pictures += sorted((FOLDER / "templates" / "kinds").glob("*.svg"))
+    assert len(pictures) >= 5
+    for path in pictures:
+        drawing = path.read_text(encoding="utf-8")
         assert set(re.findall(r"#[0-9a-f]{6}\b", drawing)) <= light
