@@ -42,6 +42,8 @@ PAGES = (
     f"/metric/dark_mode?from={FLOOD}&without={FLOOD}",
     "/plan",
     "/plan?size=one",
+    "/plan/number",
+    "/plan/number?low=one",
     "/metric/browsr",
 )
 """Overview, metrics with a trend and with an alarm, comparisons, the planner, and pages about

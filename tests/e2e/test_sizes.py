@@ -22,6 +22,7 @@ PAGES = (
     "/metric/browser/compare",
     "/metric/page_load/compare",
     "/plan",
+    "/plan/number",
 )
 
 SIZES = """

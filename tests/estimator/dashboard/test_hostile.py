@@ -45,6 +45,7 @@ PAGES = [
     "/metric/hostile?from=%3Cscript%3E",
     "/metric/hostile?by=%22%3E%3Cscript%3E",
     "/plan?size=%22%3E%3Cscript%3Ealert(5)%3C/script%3E",
+    "/plan/number?unit=%22%3E%3Cscript%3Ealert(5)%3C/script%3E",
     "/login?next=/%22%3E%3Cscript%3E",
 ]
 HARMFUL = {"script", "img", "iframe", "object", "embed", "b", "i"}

@@ -142,6 +142,7 @@ def test_anomalies_of_a_mean(call: Call, report: Report) -> None:
     assert figure["expected"] == pytest.approx(-5, abs=1)
     told = " ".join(call(anomalies, "outside").output.split())
     assert f"mean is {figure['observed']:.4g}" in told
+    assert "Do not correct the estimates." in told
 
 
 def test_quantiles_without_a_limit_are_not_compared(call: Call, report: Report) -> None:
