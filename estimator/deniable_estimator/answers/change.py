@@ -57,7 +57,7 @@ class Comparison:
         if not math.isfinite(difference):
             return message("the change is unknown: one of the two has no reports")
         if math.isinf(low) and math.isinf(high):
-            return message("the change is unknown: too few devices have reported")
+            return message("the change is unknown: its interval has no limit")
         unit, spread = self.after.unit, half_width(difference, low, high)
         level = self.level * 100
         ends = {"level": level, "low": self.ends(place)[0], "high": self.ends(place)[1]}

@@ -341,7 +341,11 @@ def _caveats(answer: Distribution) -> tuple[str, ...]:
     warnings = list(number_caveats(answer))
     if not answer.n:
         return tuple(warnings)
+    # Where each whole number has a cell of its own, no range would tell more.
+    finest = answer.range.integer and answer.range.span <= answer.found.cells - 2
     for finding in range_findings(answer.found):
+        if finest and finding.code == "too_wide":
+            continue
         template = _RANGE[finding.code]
         warnings.insert(
             0,

@@ -87,6 +87,7 @@ def test_whole_numbers_are_told_without_decimals(number_reader: FlaskClient) -> 
     """Half of the devices have 3 plugins or fewer."""
     page = number_reader.get("/metric/plugins").text
     assert headline(page).startswith("Half of the devices are at 3 or below (95% interval 3 to 3)")
+    assert "neighbouring cells" not in page, "each number has a cell of its own: none is finer"
 
 
 @pytest.mark.parametrize("limit", ["1", "2.5", "5e1", " 2.5 ", "0.01", "100"])

@@ -1,0 +1,85 @@
+"""Numbers as text: digits by their uncertainty, open ends in words, the unit once."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from deniable_estimator.answers.units import SHARES, NumberUnit, half_width
+
+SECONDS = NumberUnit("s")
+BARE = NumberUnit()
+
+
+@pytest.mark.parametrize(
+    ("number", "spread", "text"),
+    [
+        (0.3569, 0.033, "0.357 s"),
+        (2.2113, 0.78, "2.21 s"),
+        (1234.5, 200.0, "1,230 s"),
+        (-1.5, 0.2, "−1.50 s"),
+        (3.0, 0.5, "3 s"),
+        (3.0, 0.0, "3 s"),
+        (400.0, 12.0, "400 s"),
+        (math.inf, 1.0, "no upper limit"),
+        (-math.inf, 1.0, "no lower limit"),
+        (math.nan, 1.0, "unknown"),
+    ],
+)
+def test_a_number_has_the_digits_of_its_uncertainty(
+    number: float, spread: float, text: str
+) -> None:
+    """Down to a tenth of the half width, whole numbers among whole ends without decimals, and
+    what is not finite in words without a unit."""
+    assert SECONDS.short(number, spread) == text
+
+
+def test_an_interval_has_its_unit_once() -> None:
+    """Where an end has no limit the other one keeps the unit; without any limit nothing is
+    known."""
+    assert SECONDS.interval(0.316, 0.362, 0.023) == "0.316 to 0.362 s"
+    assert SECONDS.interval(1.62, math.inf, 0.42) == "1.62 s to no upper limit"
+    assert SECONDS.interval(-math.inf, math.inf, 1.0) == "unknown"
+    assert SHARES.interval(0.1, 0.2, 0.05) == "10.0% to 20.0%"
+    assert SHARES.interval(-math.inf, math.inf, 1.0) == "unknown"
+
+
+def test_what_somebody_wrote_stays_as_it_is() -> None:
+    """A limit or a bound has the digits that it was given, and thousands separators."""
+    assert SECONDS.exact(2.5) == "2.5 s"
+    assert SECONDS.exact(0.001) == "0.001 s"
+    assert BARE.exact(1_000_000.0) == "1,000,000"
+    assert BARE.exact(-40.0) == "−40"
+
+
+@pytest.mark.parametrize(
+    ("level", "step", "text"),
+    [
+        (0.5, 0.5, "0.5 s"),
+        (20.0, 10.0, "20 s"),
+        (10_000.0, 10_000.0, "10,000 s"),
+        (2_000_000.0, 1e6, "2e6 s"),
+        (2_500_000.0, 5e5, "2.5e6 s"),
+        (0.0001, 0.0001, "1e-4 s".replace("-", "−")),
+        (0.0, 1e6, "0 s"),
+    ],
+)
+def test_long_numbers_of_an_axis_are_powers_of_ten(level: float, step: float, text: str) -> None:
+    """An axis has room for about eight characters."""
+    assert SECONDS.tick(level, step) == text
+
+
+def test_series_have_names_in_words() -> None:
+    """Those of numbers can be translated; values of shares are nobody's words but the app's."""
+    assert BARE.label("geometric mean") == "geometric mean"
+    assert hasattr(BARE.label("mean"), "template")
+    assert BARE.label("p95") == "p95"
+    assert type(SHARES.label("mean")) is str
+
+
+def test_an_open_side_is_as_wide_as_the_other() -> None:
+    """Digits come from what is known."""
+    assert half_width(2.0, 1.5, 2.5) == 0.5
+    assert half_width(2.0, 1.5, math.inf) == 0.5
+    assert half_width(2.0, -math.inf, math.inf) == 2.0
