@@ -63,7 +63,7 @@ def answer_of(
 
 
 def combine(answers: Sequence[Answer]) -> Answer:
-    """One answer from those of several schemes of one metric, at the same level.
+    """A single answer from those of several schemes of one metric, at the same level.
 
     Raises:
         EstimateError: there are none, or they answer different questions.

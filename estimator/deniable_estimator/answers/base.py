@@ -148,7 +148,7 @@ class Answer(Basis, ABC):
     @classmethod
     @abstractmethod
     def combine(cls, answers: Sequence[Self]) -> Self:
-        """One answer from several of the same metric and level, each of another scheme.
+        """A single answer from several of the same metric and level, each of another scheme.
 
         Raises:
             EstimateError: they cannot be combined.
