@@ -14,7 +14,8 @@ from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.number_range import TOP
 from deniable.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.numbers.honesty import LEAST_REPORTS, tree_figures, window_figures
+from deniable_estimator.analyses.anomalies import LEAST_REPORTS
+from deniable_estimator.analyses.numbers.honesty import tree_figures, window_figures
 from deniable_estimator.analyses.numbers.sampling import sample_rows, sample_window
 
 MakeTree: TypeAlias = Callable[..., HierarchicalHistogram]

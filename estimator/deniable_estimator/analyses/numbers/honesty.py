@@ -40,11 +40,12 @@ import numpy as np
 from deniable.mechanisms import ProjectiveGeometry
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.level import Level
-from deniable.mechanisms.projective_geometry import points
 from deniable.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow
+from deniable_estimator.analyses.anomalies import LEAST_REPORTS
 from deniable_estimator.analyses.numbers.mean import window_channel, window_mean
 from deniable_estimator.analyses.numbers.scores import ARITY, ownership, row_shares
+from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.tails import (
     binomial_tail,
@@ -53,13 +54,10 @@ from deniable_estimator.statistics.tails import (
     poisson_tail,
 )
 
-__all__ = ["LEAST_REPORTS", "Found", "tree_figures", "window_figures"]
+__all__ = ["Found", "tree_figures", "window_figures"]
 
 Found: TypeAlias = tuple[str, float, float, float]
 """(name, observed, expected, p-value)."""
-
-LEAST_REPORTS = 1000
-"""With fewer reports p-values would be inexact, and fakes could not be distinguished from noise."""
 
 _CROWDED = 10.0
 """Reports that each group must have on average for their number to be judged."""
@@ -165,14 +163,10 @@ def _low(level: Level, row: TallyRow, support: FloatArray) -> Found:
 
 
 def _together(level: Level) -> float:
-    """By how much nodes that move together inflate the variance of a count of nodes: a report of
-    one supports the others on a line with it together."""
-    oracle = level.oracle
-    if not isinstance(oracle, ProjectiveGeometry):
-        return 1.0
-    both = float(oracle.p) * points(level.order, level.dimension - 2) / level.owned
-    q = float(oracle.q)
-    return 1 + (level.order - 1) * max(0.0, (both - q**2) / (q * (1 - q)))
+    """By how much nodes that move together inflate the variance of a count of nodes."""
+    if isinstance(level.oracle, ProjectiveGeometry):
+        return ProjectiveGeometryAnalysis(level.oracle).together()
+    return 1.0
 
 
 def _repeated(tree: _Rows) -> Found:
