@@ -102,6 +102,8 @@ class Scheme:
         if not isinstance(kind, str) or kind not in TYPES:
             raise SchemeError(f"this version of deniable knows no type {kind!r}: upgrade it")
         mechanism = rebuild(name, parameters)
+        if not TYPES[kind].suits(mechanism):
+            raise SchemeError(f"a {kind} is not reported through {name}")
         if isinstance(mechanism, FrequencyOracle):
             _check_values(values or (), mechanism.size)
         return cls(kind, mechanism, tuple(values or ()))

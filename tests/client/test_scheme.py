@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from deniable import Scheme, SchemeError
-from deniable.mechanisms import SubsetSelection
+from deniable.mechanisms import NumberRange, SlidingWindow, SubsetSelection
 
 VECTORS = json.loads(
     (Path(__file__).parents[2] / "client" / "vectors" / "scheme.json").read_text(encoding="utf-8")
@@ -44,3 +44,23 @@ def test_every_part_changes_the_fingerprint() -> None:
         Scheme("category", SubsetSelection.design(3, 1.0, k=2), ("a", "b", "c")),
     ]
     assert len({scheme.fingerprint for scheme in schemes}) == len(schemes)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"type": "category"},
+        {"type": "string", "values": None},
+        {"type": ["number"]},
+        {"mechanism": ["sliding_window"]},
+        {"parameters": None},
+    ],
+)
+def test_a_definition_that_does_not_fit_is_refused(change: dict[str, Any]) -> None:
+    """A type whose values cannot be reported through the mechanism, and entries of another kind,
+    are no scheme."""
+    mechanism = SlidingWindow.design(NumberRange("0", "10"), 1.0)
+    definition = Scheme("number", mechanism, ()).definition()
+    assert Scheme.from_definition(definition).mechanism.parameters() == mechanism.parameters()
+    with pytest.raises(SchemeError):
+        Scheme.from_definition({**definition, **change})

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 from deniable.checks import Check
-from deniable.mechanisms import Mechanism, Memoizing
+from deniable.mechanisms import FrequencyOracle, Mechanism, Memoizing
 from deniable.randomness import Bits, below
 from deniable.told import Told
 
@@ -126,6 +126,11 @@ class MetricType(ABC):
         Raises:
             SchemeError: there is none, or it cannot keep within both.
         """
+
+    @classmethod
+    def suits(cls, mechanism: Mechanism[Any]) -> bool:
+        """Whether values of this type can be reported through the mechanism."""
+        return isinstance(mechanism, FrequencyOracle)
 
     @abstractmethod
     def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> Told:

@@ -28,6 +28,7 @@ from deniable.mechanisms import (
     Mechanism,
     Memoizing,
     NumberRange,
+    Numeric,
     SlidingWindow,
     no_mechanism,
 )
@@ -219,6 +220,10 @@ class Number(MetricType):
             "a hierarchical histogram tells shares of ranges and quantiles without bias; 1 of 4 "
             "devices reports for the mean, by a sliding window",
         )
+
+    @classmethod
+    def suits(cls, mechanism: Mechanism[Any]) -> bool:
+        return isinstance(mechanism, Numeric)
 
     def combines(self, before: MetricType) -> str:
         if not isinstance(before, Number):

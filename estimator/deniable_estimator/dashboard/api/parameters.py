@@ -88,11 +88,6 @@ class EstimateParameters(_Valued, frozen=True, kw_only=True):
     below: float | None = None
     """Of a distribution: also the share of the numbers below this one."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.below is not None and not math.isfinite(self.below):
-            raise ValueError("Expected a finite number - at `$.below`")
-
 
 class TrendParameters(_Valued, frozen=True, kw_only=True):
     """Of a trend."""
@@ -162,6 +157,8 @@ def read_parameters(kind: type[_T], arguments: MultiDict[str, str]) -> _T:
             value = msgspec.convert(texts if several else texts[0], known[name].type, strict=False)
         except msgspec.ValidationError as error:
             raise _mistake(f"{error} - at `{name}`") from None
+        if isinstance(value, float) and not math.isfinite(value):
+            raise _mistake(f"Expected a finite number - at `{name}`")
         found[known[name].name] = value
     for name, each in known.items():
         if each.required and each.name not in found:
