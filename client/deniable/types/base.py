@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 from deniable.checks import Check
-from deniable.mechanisms import FrequencyOracle, Mechanism, Memoizing
+from deniable.mechanisms import Mechanism, Memoizing, Numeric
 from deniable.randomness import Bits, below
 from deniable.told import Told
 
@@ -130,7 +130,7 @@ class MetricType(ABC):
     @classmethod
     def suits(cls, mechanism: Mechanism[Any]) -> bool:
         """Whether values of this type can be reported through the mechanism."""
-        return isinstance(mechanism, FrequencyOracle)
+        return not isinstance(mechanism, Numeric)
 
     @abstractmethod
     def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> Told:
