@@ -181,8 +181,9 @@ class Connection(GuardedConnection):
         exchange.response_complete = True
         if exchange.disconnected or self.transport.is_closing():
             return
-        self.transport.write(wire(response, exchange.keep_alive, self.server_state.default_headers))
-        if not exchange.keep_alive:
+        keep_alive = exchange.keep_alive and not (self._ended and not self.pipeline)
+        self.transport.write(wire(response, keep_alive, self.server_state.default_headers))
+        if not keep_alive:
             self.server_state.total_requests += 1
             self.transport.close()
         elif self.pipeline:

@@ -210,6 +210,18 @@ def test_several_requests_before_a_half_close(tell):
     assert got.count(b"HTTP/1.1 202") == 2
 
 
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_cut_request_behind_one_that_is_answered(tell, number):
+    """The connection ends after the last request that came whole, though another was begun, also
+    where the whole one is being answered as the sender ends."""
+    other = request(body=BATCH.replace(b"a" * 32, b"b" * 32))
+    health = b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"
+    for whole, count in ((health, 0), (request(), 1)):
+        got = tell(whole * number + other[:-5], half=True)
+        assert got.count(b"HTTP/1.1 202") == count * number
+        assert got.count(b'"status": "ok"') == (1 - count) * number
+
+
 def test_nothing_of_it_is_logged(tell):
     """Whatever came, no line was written and no bug was met."""
     tell(request(host=None))

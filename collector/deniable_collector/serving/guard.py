@@ -160,6 +160,7 @@ class GuardedConnection(HttpToolsProtocol):
         self._state = ""
         self._seen: object = None
         self._refused = False
+        self._ended = False
         self._refusal: IntakeError | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -199,10 +200,17 @@ class GuardedConnection(HttpToolsProtocol):
             # It waits for others, and need not begin; they are answered.
             self.pipeline.popleft()
             if not self.pipeline:
+                # The one before it is being answered, and is the last.
+                self._ended = True
                 return True
             last, _ = self.pipeline[0]
         last.keep_alive = False
         return True
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self._ended and not self.pipeline:
+            self.transport.close()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
