@@ -58,7 +58,7 @@ _WEIGHTS: dict[int, tuple[int, ...]] = {
 }
 """The sixteenths of the devices at each level, by the number of levels."""
 
-_MEAN_SHARE = 4
+MEAN_SHARE = 4
 """One of so many devices reports for the mean, if that is asked for as well."""
 
 
@@ -110,7 +110,7 @@ class HierarchicalHistogram(Numeric):
         # A row for each number of 4 or 6 random bits.
         self._draws = [row for row, weight in enumerate(weights) for row in [row] * weight]
         if mean is not None:
-            self._draws = self._draws * (_MEAN_SHARE - 1) + [height] * 16
+            self._draws = self._draws * (MEAN_SHARE - 1) + [height] * 16
         self._draw_bits = len(self._draws).bit_length() - 1
         self.shares = tuple(
             Fraction(self._draws.count(row), len(self._draws)) for row, _ in enumerate(self.rows)

@@ -110,11 +110,6 @@ class Analysis(Generic[AnyMechanism]):
         name = self.mechanism.name
         raise EstimateError(f"tallies of {name} cannot be simulated: simulate its devices")
 
-    def row_shares(self) -> FloatArray:
-        """The part of honest reports that belongs to each row of the tally, shape (rows,)."""
-        rows = len(self.mechanism.rows)
-        return np.full(rows, 1 / rows)
-
     def ones(self) -> Ones | None:
         """How many ones honest bitmaps hold; None where reports are no bitmaps."""
         return None

@@ -11,18 +11,13 @@ from deniable_estimator.analyses.numbers.distribution import DistributionEstimat
 from deniable_estimator.analyses.numbers.honesty import Found, tree_figures
 from deniable_estimator.analyses.numbers.mean import MeanEstimate, both_mean
 from deniable_estimator.analyses.numbers.poisoning import Attack, both_attack
-from deniable_estimator.analyses.numbers.scores import row_shares
 from deniable_estimator.analyses.sliding_window import NumberAnalysis
-from deniable_estimator.statistics.intervals import FloatArray
 
 __all__ = ["HierarchicalHistogramAnalysis"]
 
 
 class HierarchicalHistogramAnalysis(NumberAnalysis[HierarchicalHistogram]):
     """A distribution, and the mean, from the tree and from the mean's own row if there is one."""
-
-    def row_shares(self) -> FloatArray:
-        return row_shares(self.mechanism)
 
     def distribution(self, tally: Tally, level: float, repeats: float) -> DistributionEstimate:
         """The shares below each edge of the cells, and what follows from them."""

@@ -54,6 +54,7 @@ from deniable_estimator.messages import message, sentence
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.participation import Participation, overlap, together
 from deniable_estimator.statistics.significance import Adjustment
+from deniable_estimator.statistics.tails import normal_tails
 
 __all__ = ["CellShares", "Distribution", "estimate_distribution", "series_names"]
 
@@ -243,7 +244,6 @@ class Distribution(Answer):
     def change_from(self, before: Distribution, *, together: bool = True) -> Comparison:
         """Quantiles are tested by the share below the quantile of both periods together, and are
         compared where both have the same cells."""
-        z = NormalDist()
         names, p_values = self.series.names, {}
         if _same_cells(before, self):
             for name, quantile in zip(names, self.quantiles, strict=False):
@@ -254,7 +254,7 @@ class Distribution(Answer):
         slack = self.mean.rounding + before.mean.rounding
         if self.mean.log == before.mean.log:
             score = max(0.0, abs(apart) - slack) / error if error > 0 else 0.0
-            p_values[names[-1]] = 2 * (1 - z.cdf(score)) if math.isfinite(score) else 1.0
+            p_values[names[-1]] = normal_tails(score) if math.isfinite(score) else 1.0
         return number_change(before, self, together=together, p_values=p_values)
 
     def numbers(self) -> dict[str, Any]:

@@ -211,12 +211,12 @@ class Shares(Answer):
         values = tuple(value for value in self.values if value in known)
         # Of two values in a complete list, one mirrors the other.
         family = 1 if self.complete and len(values) == 2 else max(1, len(values))
-        old, new = before.at(values, self.level), self.at(values, self.level)
+        was, now = before.places(values), self.places(values)
+        old, new = before.at(was, self.level), self.at(now, self.level)
         low, high = least, most = interval_of_difference(old, new)
         if together and family > 1:
             level = 1 - (1 - self.level) / family
-            least, most = interval_of_difference(before.at(values, level), self.at(values, level))
-        errors = (each.std_error[each.places(values)] for each in (before, self))
+            least, most = interval_of_difference(before.at(was, level), self.at(now, level))
         return Comparison(
             before=before,
             after=self,
@@ -226,19 +226,18 @@ class Shares(Answer):
             old=old[0],
             new=new[0],
             difference=new[0] - old[0],
-            std_error=np.sqrt(sum(error**2 for error in errors)),
+            std_error=np.sqrt(before.std_error[was] ** 2 + self.std_error[now] ** 2),
             low=low,
             high=high,
             changed=(least > 0) | (most < 0),
         )
 
     def at(
-        self, values: tuple[str, ...], level: float
+        self, places: NDArray[np.intp], level: float
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Share and interval ends of these values, at another level."""
+        """Share and interval ends of the values at these indices, at another level."""
         with np.errstate(invalid="ignore"):
             low, high = score_interval(self.share, self.noise, level)
-        places = self.places(values)
         return self.share[places], low[places], high[places]
 
     def places(self, values: tuple[str, ...]) -> NDArray[np.intp]:

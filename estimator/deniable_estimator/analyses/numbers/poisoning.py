@@ -25,6 +25,7 @@ lie between where the curve reaches p - G and where it reaches p + H.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -111,15 +112,28 @@ def cdf_attack(mechanism: HierarchicalHistogram, fakes: float) -> Attack:
 
     For a crowd spread evenly over all cells, exactly at the edge that moves most.
     """
-    table = scores(mechanism)
     shares, rates = _honest(mechanism, None)
-    total = _of_all(mechanism)
-    gains = [_edge_pulls(table, row, rate) for row, rate in enumerate(rates)]
+    sizes = tuple((shares * _of_all(mechanism)).tolist())
+    columns = tuple(len(each) for each in rates)
+    return _even_attack(scores(mechanism), sizes, columns, fakes)
+
+
+@lru_cache(maxsize=16)
+def _even_attack(
+    table: Scores, sizes: tuple[float, ...], columns: tuple[int, ...], fakes: float
+) -> Attack:
+    """`cdf_attack` of rows of these sizes, whose columns are sent alike.
+
+    It depends on the mechanism alone, and takes longer than all else that a window is asked for.
+    """
+    gains = [
+        _edge_pulls(table, row, np.full(width, 1 / width)) for row, width in enumerate(columns)
+    ]
     moved = []
     for side in range(2):
         pulls = np.array([each[side] for each in gains])
         moved.append(
-            max(_flooded(pulls[:, edge], shares * total, fakes) for edge in range(table.cells - 1))
+            max(_flooded(pulls[:, edge], np.array(sizes), fakes) for edge in range(table.cells - 1))
         )
     return Attack(*moved)
 

@@ -33,6 +33,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from deniable.mechanisms import hierarchical_histogram
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable_estimator.statistics.intervals import FloatArray
 
@@ -40,6 +41,9 @@ __all__ = ["ARITY", "MEAN_SHARE", "Scores", "ownership", "row_shares", "scores"]
 
 ARITY = 4
 """The children of a node."""
+
+MEAN_SHARE = 1 / hierarchical_histogram.MEAN_SHARE
+"""The share of devices that reports in the mean's row."""
 
 _Level = tuple[int, int, int, float, float]
 """order, dimension, columns, p, q."""
@@ -138,14 +142,7 @@ def scores(mechanism: HierarchicalHistogram, live: tuple[bool, ...] | None = Non
 
 def row_shares(mechanism: HierarchicalHistogram) -> FloatArray:
     """The share of devices that reports in each row, the mean's row (if any) last."""
-    shares = np.array(mechanism.weights, np.float64) / sum(mechanism.weights)
-    if mechanism.mean is None:
-        return shares
-    return np.append(shares * (1 - MEAN_SHARE), MEAN_SHARE)
-
-
-MEAN_SHARE = 0.25
-"""The share of devices that reports in the mean's row."""
+    return np.array(mechanism.shares, np.float64)
 
 
 @lru_cache(maxsize=4)
