@@ -19,6 +19,7 @@ __all__ = [
     "one_of",
     "positive",
     "rate",
+    "some_of",
     "tags",
     "text",
     "texts",
@@ -52,6 +53,18 @@ def day(value: Any) -> str | None:
 
 def one_of(choices: tuple[str, ...]) -> Check:
     return lambda value: None if value in choices else f"must be one of {', '.join(choices)}"
+
+
+def some_of(choices: tuple[str, ...]) -> Check:
+    def check(value: Any) -> str | None:
+        named = [value] if isinstance(value, str) else value
+        fine = isinstance(named, list) and all(each in choices for each in named)
+        if fine and 0 < len(named) == len(set(named)):
+            return None
+        quoted = [f'"{each}"' for each in choices]
+        return f"must be {', '.join(quoted)}, or a list of them"
+
+    return check
 
 
 def positive(limit: float) -> Check:

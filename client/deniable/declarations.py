@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any, cast
@@ -141,6 +141,15 @@ class Declarations:
         if settings.get("aggregate", kind.aggregates[0]) not in kind.aggregates:
             choices = ", ".join(kind.aggregates)
             self.report((*path, "aggregate"), f"of a {kind.name} must be one of {choices}")
+        elif (
+            settings.get("answer") == "at_once"
+            and settings.get("aggregate", kind.aggregates[0]) != "first"
+        ):
+            self.report(
+                (*path, "answer"),
+                "is at_once, so the first value of a window is the one that counts: set "
+                'aggregate = "first"',
+            )
         return kind.read(
             Table(
                 settings,
@@ -230,6 +239,7 @@ class Declarations:
         """The metric, if its mechanism can be built; keys that are missing are left empty."""
         optional = (
             "window",
+            "answer",
             "sample_rate",
             "longitudinal",
             "memo_epsilon",
@@ -246,6 +256,7 @@ class Declarations:
             lifetime_epsilon=float(settings["lifetime_epsilon"]),
             aggregate=settings.get("aggregate", metric_type.aggregates[0]),
             tags=tuple(settings.get("tags", ())),
+            platform=_named(settings.get("platform", ())),
             **{key: settings[key] for key in optional if key in settings},
         )
         try:
@@ -257,3 +268,8 @@ class Declarations:
             self.report((*path, where), str(error))
             return None
         return metric
+
+
+def _named(value: str | Sequence[str]) -> tuple[Any, ...]:
+    """One text or several, in the order given."""
+    return (value,) if isinstance(value, str) else tuple(value)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from deniable import windows
-from deniable.checks import Check, count, day, one_of, positive, rate, tags, text
+from deniable.checks import Check, count, day, one_of, positive, rate, some_of, tags, text
 from deniable.mechanisms import MAX_EPSILON, MAX_MEMO_EPSILON
-from deniable.metric import LONGITUDINAL
+from deniable.metric import ANSWERS, LONGITUDINAL, PLATFORMS
 from deniable.types import TYPES
 
 __all__ = [
@@ -34,10 +34,12 @@ COMMON_KEYS: dict[str, Check] = {
     "memo_epsilon": positive(MAX_MEMO_EPSILON),
     "window": one_of(windows.KINDS),
     "aggregate": text,  # checked with the type
+    "answer": one_of(ANSWERS),
     "sample_rate": rate,
     "longitudinal": one_of(LONGITUDINAL),
     "mechanism": text,  # checked when the scheme is built
     "tags": tags,
+    "platform": some_of(PLATFORMS),
     "devices": count,
 }
 """What a metric of any type may hold."""
@@ -45,7 +47,17 @@ COMMON_KEYS: dict[str, Check] = {
 KEYS = COMMON_KEYS | {key: check for each in TYPES.values() for key, check in each.keys.items()}
 
 REQUIRED = ("type", "description", "owner", "expires", "epsilon", "lifetime_epsilon")
-DEFAULTS = ("owner", "expires", "window", "sample_rate", "tags", "devices", "aggregate")
+DEFAULTS = (
+    "owner",
+    "expires",
+    "window",
+    "sample_rate",
+    "tags",
+    "platform",
+    "devices",
+    "aggregate",
+    "answer",
+)
 """The keys of [defaults]. Not the epsilons, which each metric must state."""
 SCHEME_KEYS = (
     "type",

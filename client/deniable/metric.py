@@ -14,9 +14,13 @@ from deniable.scheme import Scheme
 from deniable.types import Aggregate, MetricType, Value
 
 __all__ = [
+    "ANSWERS",
     "LONGITUDINAL",
+    "PLATFORMS",
+    "Answer",
     "Longitudinal",
     "Metric",
+    "Platform",
 ]
 
 Longitudinal: TypeAlias = Literal["fresh", "memoize"]
@@ -25,6 +29,17 @@ LONGITUDINAL: tuple[Longitudinal, ...] = ("fresh", "memoize")
 """How the reports of a device depend on each other: the noise of each is drawn anew, and
 `lifetime_epsilon` ends them; or each is fresh noise on a memo of the value, and
 `lifetime_epsilon` bounds its memos."""
+
+Answer: TypeAlias = Literal["at_close", "at_once"]
+
+ANSWERS: tuple[Answer, ...] = ("at_close", "at_once")
+"""When a device reports: after the window has ended, or as soon as it records the first value of
+the window, for visitors and tools that may not come back."""
+
+Platform: TypeAlias = Literal["python", "web"]
+
+PLATFORMS: tuple[Platform, ...] = ("python", "web")
+"""The SDKs that record a metric. A browser may delete its storage, and the ledger with it."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +57,7 @@ class Metric:
     """What all its reports together can reveal at most; with memory, all reports of one value."""
     window: windows.Kind = "day"
     aggregate: Aggregate = "last"
+    answer: Answer = "at_close"
     sample_rate: float = 1.0
     longitudinal: Longitudinal = "fresh"
     memo_epsilon: float | None = None
@@ -50,6 +66,8 @@ class Metric:
     the metric may change before its devices stop."""
     mechanism: str = AUTO
     tags: tuple[str, ...] = ()
+    platform: tuple[Platform, ...] = ()
+    """Where it is recorded, if the registry says so."""
     devices: int | None = None
     """How many devices are expected to run the app, for `deniable lint`'s forecast."""
 
