@@ -1,0 +1,22 @@
+import tseslint from "typescript-eslint";
+
+export default tseslint.config(
+  { ignores: ["dist/", "build/", "node_modules/"] },
+  {
+    files: ["src/**/*.ts", "test/**/*.ts"],
+    extends: [tseslint.configs.strictTypeChecked],
+    languageOptions: { parserOptions: { projectService: true } },
+    rules: {
+      // Numbers in messages are fine as they are.
+      "@typescript-eslint/restrict-template-expressions": ["error", { allowNumber: true }],
+      // An index that was checked just before is not undefined; the tests show it.
+      "@typescript-eslint/no-non-null-assertion": "off",
+      "@typescript-eslint/no-confusing-void-expression": ["error", { ignoreArrowShorthand: true }],
+    },
+  },
+  {
+    files: ["test/**/*.ts"],
+    // node:test's `test` returns a promise that the runner itself waits for.
+    rules: { "@typescript-eslint/no-floating-promises": "off" },
+  },
+);

@@ -1,0 +1,3 @@
+export { readRegistry, RegistryError } from "../registry.ts";
+export { MetricError } from "../metric.ts";
+export { windowAt } from "../windows.ts";
