@@ -27,10 +27,11 @@ test: $(VENV)/.dev ## All tests
 mutants: $(VENV)-mutants/.made ## Faults put into the core one at a time: do tests notice? MODULE=ledger for one
 	$(VENV)-mutants/bin/python -m tests.mutants $(MODULE) $(MUTANTS)
 
-lint: $(VENV)/.dev ## Style, imports and types
+lint: $(VENV)/.dev ## Style, imports and types, of Python and TypeScript
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	@.ci/web check lint
 
 format: $(VENV)/.dev ## Put the code in its standard form
 	$(BIN)/ruff check --fix .
