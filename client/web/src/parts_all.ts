@@ -1,8 +1,20 @@
+import { cohortLocalHashing, hashedProjectiveGeometry, memoizedLocalHashing } from "./mechanisms/hashed.ts";
+import { memoizedSubsetSelection } from "./mechanisms/memoized_subset_selection.ts";
+import { basicRappor, oneTimeRappor, rappor } from "./mechanisms/rappor.ts";
 import { closedParts } from "./parts_closed.ts";
 import type { Parts } from "./registry.ts";
 
 /** What the full bundle has. */
 export const allParts: Parts = {
   types: { ...closedParts.types },
-  mechanisms: { ...closedParts.mechanisms },
+  mechanisms: {
+    ...closedParts.mechanisms,
+    hashed_projective_geometry: hashedProjectiveGeometry,
+    cohort_local_hashing: cohortLocalHashing,
+    memoized_subset_selection: memoizedSubsetSelection,
+    memoized_local_hashing: memoizedLocalHashing,
+    basic_rappor: basicRappor,
+    rappor,
+    one_time_rappor: oneTimeRappor,
+  },
 };
