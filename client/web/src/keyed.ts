@@ -73,8 +73,8 @@ export function sha512(message: Uint8Array): Uint8Array {
         s[15]!,
         sigma(el, eh, 14, 18, 41),
         (el & s[11]!) ^ (~el & s[13]!),
-        constants[t + 1]!,
-        w[t + 1]!,
+        constants[t + 1],
+        w[t + 1],
       );
       const high =
         s[14]! +

@@ -16,7 +16,7 @@ interface Hashed<C> {
   readonly rows: number;
   readonly channel: C;
   /** Which value of the channel a string stands for in a row. */
-  place(row: number, text: string): number;
+  readonly place: (row: number, text: string) => number;
 }
 
 /** A channel over the hash values of strings, in salted rows. */

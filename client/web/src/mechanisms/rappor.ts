@@ -100,7 +100,7 @@ interface Bloom {
   /** The parameters beside those of the filters. */
   readonly rest: Parameters;
   /** The filter of a string in a cohort, as a bitmap. */
-  filter(cohort: number, text: string): bigint;
+  readonly filter: (cohort: number, text: string) => bigint;
 }
 
 /** Bloom filters of strings: h of k bits, by other hash functions in each cohort. */
