@@ -156,6 +156,29 @@ export function address(origin, options) {
   return `${origin}/?${query}`;
 }
 
+/** What a page's origin has stored; null if nothing. */
+export async function readState(page, app) {
+  const text = await page.evaluate(
+    (name) =>
+      new Promise((resolve, reject) => {
+        const opening = indexedDB.open(name);
+        opening.onupgradeneeded = () => opening.transaction.abort();
+        opening.onerror = () => resolve(null);
+        opening.onsuccess = () => {
+          const reading = opening.result.transaction("state").objectStore("state").get("state");
+          reading.onsuccess = () => {
+            opening.result.close();
+            resolve(reading.result);
+          };
+          reading.onerror = () => reject(reading.error);
+        };
+      }),
+    `deniable:${app}`,
+  );
+  // Before the JSON stand a digit for the version and a checksum.
+  return text && JSON.parse(text.slice(text.indexOf("{")));
+}
+
 /** Collect what pages complain about; browsers' own words about failed requests are none. */
 export function watch(page, complaints) {
   page.on("pageerror", (error) => complaints.push(`${page.url()}: ${error.message}`));

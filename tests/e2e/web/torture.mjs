@@ -10,6 +10,7 @@ import {
   address,
   dice,
   launch,
+  readState,
   servePages,
   startCollector,
   startProxy,
@@ -196,21 +197,19 @@ proxy.mode = "up";
 await killBrowser();
 
 // The last visit of each device: today, and late enough that nothing waits any more.
-const ledgers = [];
+const states = [];
 for (const device of devices) {
   const page = await browser.newPage();
   watch(page, complaints);
   const options = { endpoint: `${proxy.address}/d${device.number}`, spread: 0, records: [] };
-  let state;
+  let state = null;
   for (let minute = 2; minute < 40; minute += 4) {
     await page.goto(address(device.origin, { ...options, shift: minute * 60 }));
-    state = await page.evaluate(async () => {
-      await client.flush(10);
-      return { sent: await client.sent(), status: client.status };
-    });
-    if (state.sent.every((each) => each.status !== "queued")) break;
+    await page.evaluate(() => client.flush(10));
+    state = await readState(page, registry.app);
+    if (!state || state.reports.every((each) => each.status !== "queued")) break;
   }
-  ledgers.push({ device: device.number, ...state });
+  if (state) states.push({ ...state, device: device.number });
   await page.close();
 }
 await browser.close();
@@ -219,5 +218,5 @@ proxy.close();
 pages.close();
 writeFileSync(
   settings.result,
-  JSON.stringify({ happened, complaints, due: [...due], days: DAYS, ledgers, seen: proxy.seen }),
+  JSON.stringify({ happened, complaints, due: [...due], states, seen: proxy.seen }),
 );
