@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -178,3 +177,56 @@ def test_nothing_is_lost_and_nothing_counts_twice(settings: dict[str, Any]) -> N
         assert happened["browsersKilled"] == 4
         for kind in ("closed", "crashed", "left", "reloaded"):
             assert happened[kind], kind
+
+
+def test_tabs_consent_and_storage(settings: dict[str, Any]) -> None:
+    """A report of a tab that lived a second arrives; ten tabs answer once; a choice in one tab
+    holds in the other; without storage, or against the person's wish, nothing leaves."""
+    found = run("scenarios.mjs", settings, seconds=180)
+    today, week = label("day", 0), label("week", 0)
+    at_once = sorted(("browser", "site", "visited"))
+
+    # Nothing left before the tab was closed: the jitter is longer than a second or so.
+    brief = found["oneSecond"]
+    assert brief["arrived"]
+    assert sorted(brief["metrics"]) == at_once
+    assert [each["status"] for each in brief["first"]] == [202]
+    if brief["before"] == 0:
+        assert brief["first"][0]["type"].startswith("text/plain")
+
+    assert all(found["tenTabs"]["flushed"])
+    many = found["states"][1]
+    assert sorted(each["metric"] for each in many["reports"]) == at_once
+    assert {account["name"] for account in many["accounts"] if account["values"]} == {"taps"}
+
+    out = found["optOut"]
+    assert out["one"] == out["other"] == "no_consent"
+    assert out["sent"] == out["before"]
+    assert all(not account["values"] for account in out["state"]["accounts"])
+    assert out["state"]["batches"] == []
+    assert all(each["status"] != "queued" for each in out["state"]["reports"])
+    # The ledger stays.
+    assert sum(len(account["ledger"]) for account in out["state"]["accounts"]) == 3
+
+    deleted = found["deleted"]
+    assert deleted["gone"] == "deleted"
+    assert (deleted["flushed"], deleted["status"]) == (False, "failed")
+
+    assert found["privacyControl"] == {"status": "disabled", "state": None, "sent": 0}
+    assert found["denied"] == {"status": "failed", "sent": 0}
+    assert found["noConsent"] == {"status": "no_consent", "state": None, "sent": 0}
+    assert {each["status"] for each in found["privateWindow"]["state"]["reports"]} == {"sent"}
+
+    assert found["complaints"] == []
+    store = counted(settings)
+    assert {window for _, window in store} <= {today, week}
+    # The devices 0 and 1 and the private window have one report of each; the others may have one.
+    for metric in at_once:
+        assert 3 <= store[metric, today] <= 5
+    answers = {(each["device"], each["id"]) for each in found["seen"] if each["status"] == 202}
+    reports = sum(
+        len(json.loads(body)["reports"])
+        for body in {each["body"] for each in found["seen"] if each["status"] == 202}
+    )
+    assert len(answers) == len({batch for _, batch in answers})
+    assert store.total() == reports
