@@ -56,16 +56,14 @@ export function geometry(size: number, order: number, dimension: number, truth: 
         const first = vector.findIndex(Boolean);
         if (first < 0) continue;
         const scale = inverse(vector[first]!, order);
-        // The points with fewer zeros in front come first.
-        return vector.reduce(
-          (index, each, at) =>
-            at < first
-              ? index + order ** (dimension - 1 - at)
-              : at > first
-                ? index * order + ((each * scale) % order)
-                : index,
-          0,
-        );
+        let before = 0;
+        let index = 0;
+        vector.forEach((each, at) => {
+          // The points with fewer zeros in front come first.
+          if (at < first) before += order ** (dimension - 1 - at);
+          if (at > first) index = index * order + ((each * scale) % order);
+        });
+        return before + index;
       }
     },
   };
