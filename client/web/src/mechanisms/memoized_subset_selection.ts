@@ -10,8 +10,8 @@ import { selection } from "./subset_selection.ts";
 export function memoizedSelection(parameters: Parameters): Memoizing<number> & { size: number; width: number } {
   const [size, k, memo, fresh] = integers(
     parameters,
-    ["size", 2, MAX_CELLS],
-    ["k", 1, MAX_CELLS],
+    ["size", MAX_CELLS, 2],
+    ["k"],
     threshold("memo"),
     threshold("fresh"),
   ) as [number, number, number, number];

@@ -61,7 +61,7 @@ function permanent(bits: Flags, f: number, source: Source): Flags {
 
 /** Half of f is the chance that a bit is flipped for ever. */
 function even(f: number): bigint {
-  if (f % 2) refuse("f must be even");
+  if (f % 2) refuse("f");
   return BigInt(f);
 }
 
@@ -73,7 +73,7 @@ function flagsOf(number: bigint, size: number): Flags {
 /** Two rounds over bitmaps of `size` bits, two of which differ in at most 2 `hashes` bits. */
 function rounds(size: number, hashes: number, parameters: Parameters) {
   const [f, p, q] = integers(parameters, threshold("f"), threshold("p"), threshold("q")) as [number, number, number];
-  if (p >= q) refuse("p must be below q");
+  if (p >= q) refuse("p");
   const [lie, low, high] = [even(f), BigInt(p), BigInt(q)];
   const truth = 2n * ONE - lie;
   const all = 2n * ONE * ONE;
@@ -108,12 +108,12 @@ function bloom(parameters: Parameters): Bloom {
   const [salt, { cohorts: count, k: bits, h: hashes, ...rest }] = salted(parameters);
   const [cohorts, k, h] = integers(
     { cohorts: count, k: bits, h: hashes },
-    ["cohorts", 1, 65536],
-    ["k", 2, MAX_BITS],
-    ["h", 1, 64],
+    ["cohorts", 65536],
+    ["k", MAX_BITS, 2],
+    ["h", 64],
   ) as [number, number, number];
-  if (k < 2 * h) refuse("k must be at least 2 h");
-  if (cohorts * k > MAX_CELLS) refuse(`cohorts times k must be at most ${MAX_CELLS}`);
+  if (k < 2 * h) refuse("h");
+  if (cohorts * k > MAX_CELLS) refuse("cohorts");
   return {
     cohorts,
     k,
@@ -130,7 +130,7 @@ function bloom(parameters: Parameters): Bloom {
 
 /** RAPPOR over a closed list: a bit for each value (Erlingsson, Pihur and Korolova, CCS 2014). */
 export function basicRappor({ size, ...rest }: Parameters): Mechanism {
-  const [bits] = integers({ size }, ["size", 2, MAX_BITS]) as [number];
+  const [bits] = integers({ size }, ["size", MAX_BITS, 2]) as [number];
   return withMemos({
     ...rounds(bits, 1, rest),
     size: bits,

@@ -17,8 +17,8 @@ export function countUpTo(position: number, count: number, level: (place: number
 /** The named list of integers from `lowest` to `highest`. */
 export function list(parameters: Parameters, name: string, lowest: number, highest: number): number[] {
   const values = parameters[name];
-  if (!Array.isArray(values)) refuse(`${name} must be a list of integers`);
-  return values.map((each) => integers({ [name]: each }, [name, lowest, highest])[0]!);
+  if (!Array.isArray(values)) refuse(name);
+  return values.map((each) => integers({ [name]: each }, [name, highest, lowest])[0]!);
 }
 
 export interface Window {
@@ -32,11 +32,11 @@ export interface Window {
  * is a uniform column of the level's window, otherwise one outside of it.
  */
 export function slidingWindow(columns: number, width: number, truth: number, levels: readonly number[]): Window {
-  if (columns % 2) refuse("columns must be even");
-  if (width >= columns) refuse("width must be below columns");
+  if (columns % 2) refuse("columns");
+  if (width >= columns) refuse("width");
   const rising = levels.every((level, at) => (at ? level > levels[at - 1]! : !level));
   if (!rising || levels.length !== columns - width + 1 || levels[levels.length - 1] !== TOP)
-    refuse(`levels must be ${columns - width + 1} integers that increase from 0 to ${TOP}`);
+    refuse("levels");
   return {
     odds: favouring(truth, width, columns),
     draw(position, source) {
@@ -56,8 +56,8 @@ export function slidingWindowMechanism(parameters: Parameters): Mechanism {
   const [{ position }, { levels, ...rest }] = numberRange(parameters);
   const [columns, width, truth] = integers(
     rest,
-    ["columns", 2, 256],
-    ["width", 1, 255],
+    ["columns", 256, 2],
+    ["width", 255],
     threshold("threshold"),
   ) as [number, number, number];
   const { odds, draw } = slidingWindow(columns, width, truth, list({ levels }, "levels", 0, TOP));

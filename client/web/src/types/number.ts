@@ -17,8 +17,8 @@ export const number: Type = {
   closed: false,
   aggregates: ["last", "first", "any", "max", "min", "sum", "count", "mean"],
   normalize(value) {
-    if (typeof value !== "number") refuse(`takes a number, not ${typeof value}`);
-    if (Number.isNaN(value)) refuse("takes numbers, and NaN is none; record a fixed number in its place");
+    if (typeof value !== "number") refuse("takes numbers");
+    if (Number.isNaN(value)) refuse("takes no NaN; record a fixed number in its place");
     return String(limited(value));
   },
   begin: (text, aggregate) => (aggregate === "count" ? "1" : text),

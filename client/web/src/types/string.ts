@@ -9,7 +9,7 @@ export const string: Type = {
   closed: false,
   aggregates: ["last", "first", "any"],
   normalize(value) {
-    if (typeof value !== "string") refuse(`takes a string, not ${typeof value}`);
+    if (typeof value !== "string") refuse("takes text");
     const text = normalForm(value);
     if (/[\p{Cc}\p{Cs}]/u.test(text)) refuse("takes no control characters, nor halves of surrogate pairs");
     // U+FEFF is white space to JavaScript alone.
