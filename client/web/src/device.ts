@@ -4,10 +4,10 @@
 import { coin, type Source } from "./bits.ts";
 import { allows, charge } from "./ledger.ts";
 import type { Metric } from "./metric.ts";
-import { assemble, uniform, withdraw as withdrawReports } from "./outbox.ts";
+import { uniform, withdrawReports } from "./outbox.ts";
 import type { Registry } from "./registry.ts";
-import { accountOf, type Account, type Batch, type State, type StoredReport } from "./state.ts";
-import { windowAt, windowEnd, windowStart } from "./windows.ts";
+import { accountOf, type Account, type State, type StoredReport } from "./state.ts";
+import { windowEnd, windowStart } from "./windows.ts";
 
 /** How many closed windows of a metric are stored; older ones are refused. */
 const KEPT_WINDOWS = 400;
@@ -16,7 +16,8 @@ const KEPT_WINDOWS = 400;
 const UNDECLARED = 86400;
 /** Seconds within which a report that is sealed at once is sent, at a random moment. */
 export const JITTER = 10;
-const KEY_BYTES = 32;
+/** Bytes of the key of a metric's memos. */
+const KEY = 32;
 
 /** One recorded value. It exists only in memory and in the open window. */
 export interface RecordedValue {
@@ -24,6 +25,8 @@ export interface RecordedValue {
   readonly text: string;
   readonly window: string;
 }
+
+const isOpen = (found: unknown) => found === "open" || Array.isArray(found);
 
 /** Keep records in their windows and seal the windows that have ended. Reports of closed windows
  * are sent within `spread` seconds. Returns the reports that were sealed at once. */
@@ -35,19 +38,8 @@ export function write(
   spread: number,
   source: Source,
 ): StoredReport[] {
-  /** Whether a window accepts values. For a new window, `sampleRate` is drawn here. */
-  const isOpen = (account: Account, metric: Metric, window: string): boolean => {
-    const found = account.windows[window];
-    if (found) return found === "open";
-    if (windowEnd(window) <= account.horizon || !allows(state, account, metric, registry)) return false;
-    const heads = coin(Math.floor(metric.sampleRate * 2 ** 53), source);
-    account.windows[window] = heads ? "open" : "passed";
-    prune(account);
-    return heads;
-  };
-
-  /** Close a window for ever: randomize its value, queue the report and charge the ledger, unless
-   * there is none; and delete the value. */
+  /** Close a window for ever, which deletes its value: randomize it, queue the report and charge
+   * the ledger, unless there is none. Returns the report. */
   const seal = (
     account: Account,
     metric: Metric | undefined,
@@ -60,17 +52,17 @@ export function write(
       const ready = readyAt();
       const { name, scheme, longitudinal, expires } = metric;
       if (windowStart(window) < expires) {
-        const key = longitudinal === "memoize" ? keyOf(account, source) : null;
-        const report = metric.report(text, source, key);
+        // Drawn before the metric's first report.
+        const key = longitudinal === "memoize" ? (account.key ?? [...source.bytes(KEY)]) : null;
+        const report = metric.report(text, source, key && Uint8Array.from(key));
         if (report) {
-          if (key) account.key = toHex(key);
+          if (key) account.key = key;
           sealed = { metric: name, scheme, window, ...report, ready, status: "queued" };
           state.reports.push(sealed);
           charge(account, metric);
         }
       }
     }
-    delete account.values[window];
     account.windows[window] = sealed ? "answered" : "unanswered";
     prune(account);
     return sealed;
@@ -82,89 +74,72 @@ export function write(
   const soon = () => (ready ??= now + uniform(source, JITTER));
   for (const { metric, text, window } of records) {
     const account = accountOf(state, metric.name);
-    if (!isOpen(account, metric, window)) continue;
-    const found = account.values[window];
+    const { windows } = account;
+    if (!windows[window]) {
+      if (windowEnd(window) <= account.horizon || !allows(state, account, metric, registry)) continue;
+      // Drawn before any value is stored, and once for each window.
+      windows[window] = coin(Math.floor(metric.sampleRate * 2 ** 53), source) ? "open" : "passed";
+      prune(account);
+    }
+    const found = windows[window]!;
     // A value that waits was recorded while the metric was answered at the close of its windows.
     // It was promised to wait until then, so it does.
-    if (metric.answer === "at_once" && !found) {
-      const sealed = seal(account, metric, window, text, soon);
-      if (sealed) sealedAtOnce.push(sealed);
-    } else if (found) {
+    if (Array.isArray(found)) {
       const [value, records] = found;
-      account.values[window] = [metric.merge(value, text, records + 1, source), records + 1];
-    } else account.values[window] = [metric.begin(text), 1];
+      windows[window] = [metric.merge(value, text, records + 1, source), records + 1];
+    } else if (found === "open") {
+      if (metric.answer === "at_once") {
+        const sealed = seal(account, metric, window, text, soon);
+        if (sealed) sealedAtOnce.push(sealed);
+      } else windows[window] = [metric.begin(text), 1];
+    }
   }
 
   // One delay for all: devices do not all send at midnight.
   const later = now + uniform(source, spread);
-  openWindows(state)
-    .filter(({ ends }) => ends <= now)
-    .sort(
-      (one, other) => one.ends - other.ends || (one.account.name < other.account.name ? -1 : 1),
+  state.accounts
+    .flatMap(({ name, windows }) =>
+      Object.keys(windows)
+        .filter((window) => isOpen(windows[window]) && windowEnd(window) <= now)
+        .map((window): [number, string, string] => [windowEnd(window), name, window]),
     )
-    .forEach(({ account, window, ends }) => {
-      const metric = registry.metrics.get(account.name);
+    // In the order of their ends, then of their names: as texts, which do not change it.
+    .sort()
+    .forEach(([ends, name, window]) => {
+      const account = accountOf(state, name);
+      const metric = registry.metrics.get(name);
+      const found = account.windows[window];
       if (metric || now >= ends + UNDECLARED)
-        seal(account, metric, window, account.values[window]?.[0], () => later);
+        seal(account, metric, window, Array.isArray(found) ? found[0] : undefined, () => later);
     });
   return sealedAtOnce;
 }
 
-/** Put reports that were sealed at once into a batch, in the transaction that sealed them. So its
- * bytes can be sent in the last moment of a page, when no transaction would end any more. */
-export function prepare(
-  state: State,
-  sealed: readonly StoredReport[],
-  source: Source,
-): Batch | undefined {
-  return assemble(state, sealed, sealed[0]?.ready ?? 0, source);
-}
-
-/** Delete the oldest closed windows, and refuse windows of that age from now on. */
+/** Delete the list of closed windows when it is long, and refuse windows up to the last of them
+ * from now on. */
 function prune(account: Account): void {
-  const closed = Object.keys(account.windows)
-    .filter((window) => account.windows[window] !== "open")
-    .map((window) => ({ window, ends: windowEnd(window) }))
-    .sort((one, other) => other.ends - one.ends || (one.window < other.window ? -1 : 1));
-  for (const { window, ends } of closed.slice(KEPT_WINDOWS)) {
-    delete account.windows[window];
-    account.horizon = Math.max(account.horizon, ends);
-  }
+  const { windows } = account;
+  const closed = Object.keys(windows).filter((window) => !isOpen(windows[window]));
+  if (closed.length > KEPT_WINDOWS)
+    for (const window of closed) {
+      delete windows[window];
+      account.horizon = Math.max(account.horizon, windowEnd(window));
+    }
 }
-
-const openWindows = (state: State) =>
-  state.accounts.flatMap((account) =>
-    Object.keys(account.windows)
-      .filter((window) => account.windows[window] === "open")
-      .map((window) => ({ account, window, ends: windowEnd(window) })),
-  );
-
-/** The POSIX time at which the next window ends; Infinity if none is open. */
-export const nextEnd = (state: State, now: number) =>
-  Math.min(...openWindows(state).map(({ ends }) => (ends > now ? ends : Infinity)));
-
-/** The key of a metric's memos, drawn before its first report. */
-const keyOf = ({ key }: Account, source: Source) =>
-  key
-    ? Uint8Array.from(key.match(/../g)!, (byte) => parseInt(byte, 16))
-    : source.bytes(KEY_BYTES).slice();
-
-const toHex = (bytes: Uint8Array) =>
-  Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 
 /** Delete the values of open windows and the reports that were not acknowledged. The ledger, the
  * list of windows and the keys of memos stay, so that agreeing again reveals no more than was
  * declared. */
 export function withdraw(state: State): void {
-  for (const account of state.accounts) account.values = {};
+  for (const { windows } of state.accounts)
+    for (const window in windows) if (isOpen(windows[window])) windows[window] = "open";
   withdrawReports(state);
 }
 
 /** Delete values, all reports, and the keys of memos. Metrics that have reported with memos never
  * do so again. */
-export function erase(state: State, now: number): void {
+export function erase(state: State): void {
   withdraw(state);
   state.reports = [];
   for (const account of state.accounts) delete account.key;
-  state.erased = windowAt("day", now);
 }

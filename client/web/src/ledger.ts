@@ -18,59 +18,38 @@ export function exact(number: number): bigint {
 }
 
 /** What one report may reveal, whatever the device has reported before. */
-const cost = ({ reveals }: Metric) => reveals.fresh ?? reveals.report;
+const cost = ({ reveals: { report, fresh } }: Metric) => fresh ?? report;
 
-/** The exact sum of the epsilons of the reports of these accounts, in units of 2**-1074. */
-export function spent(accounts: readonly Account[], counts = (_: Account, _scheme: string) => true): bigint {
-  let sum = 0n;
-  for (const account of accounts)
-    for (const [scheme, epsilon, reports] of account.ledger)
-      if (counts(account, scheme)) sum += exact(epsilon) * BigInt(reports);
-  return sum;
-}
+/** The exact sum of the epsilons of the reports of an account, in units of 2**-1074; `memos`
+ * takes a scheme's memo in place of the reports from it. */
+export const spent = ({ ledger }: Account, memos?: boolean): bigint =>
+  ledger.reduce(
+    (sum, [, epsilon, reports, memo]) =>
+      sum + (memos && memo !== null ? exact(memo) : exact(epsilon) * BigInt(reports)),
+    0n,
+  );
+
+const entryOf = ({ ledger }: Account, { scheme }: Metric, epsilon: number) =>
+  ledger.find((each) => each[0] === scheme && each[1] === epsilon);
 
 /** Whether one more report stays within the metric's lifetime and the registry's. */
 export function allows(state: State, account: Account, metric: Metric, registry: Registry): boolean {
-  const { lifetimeEpsilon } = registry;
-  return (
-    withinLifetime(account, metric) &&
-    (lifetimeEpsilon === null || spent(state.accounts) + exact(cost(metric)) <= exact(lifetimeEpsilon))
-  );
-}
-
-function withinLifetime(account: Account, metric: Metric): boolean {
-  const { memos } = account;
   const { memo } = metric.reveals;
-  let sum: bigint;
-  if (memo === null) sum = spent([account]) + exact(cost(metric));
-  else {
-    const schemes = Object.keys(memos);
-    if (schemes.length && !account.key) return false;
-    sum = spent([account], (_, scheme) => !(scheme in memos));
-    for (const scheme of schemes) sum += exact(memos[scheme]!);
-    if (!(metric.scheme in memos)) sum += exact(memo);
-  }
-  return sum <= exact(metric.lifetimeEpsilon);
+  const epsilon = cost(metric);
+  const next = memo === null ? epsilon : entryOf(account, metric, epsilon) ? 0 : memo;
+  return (
+    (memo === null || !!account.key || account.ledger.every((each) => each[3] === null)) &&
+    spent(account, memo !== null) + exact(next) <= exact(metric.lifetimeEpsilon) &&
+    (registry.lifetimeEpsilon === null ||
+      state.accounts.reduce((sum, each) => sum + spent(each), exact(epsilon)) <=
+        exact(registry.lifetimeEpsilon))
+  );
 }
 
 /** Count one report of the metric under its scheme, and its memos if it has any. */
 export function charge(account: Account, metric: Metric): void {
   const epsilon = cost(metric);
-  const { scheme } = metric;
-  const entry = account.ledger.find((each) => each[0] === scheme && each[1] === epsilon);
+  const entry = entryOf(account, metric, epsilon);
   if (entry) entry[2]++;
-  else account.ledger.push([scheme, epsilon, 1]);
-  if (metric.reveals.memo !== null) account.memos[scheme] ??= metric.reveals.memo;
-}
-
-/** How many more reports are allowed if no other metric is reported; null if there is no limit. */
-export function left(state: State, account: Account, metric: Metric, registry: Registry): number | null {
-  const rests: bigint[] = [];
-  if (metric.reveals.memo === null) rests.push(exact(metric.lifetimeEpsilon) - spent([account]));
-  else if (!withinLifetime(account, metric)) return 0;
-  if (registry.lifetimeEpsilon !== null)
-    rests.push(exact(registry.lifetimeEpsilon) - spent(state.accounts));
-  if (!rests.length) return null;
-  const rest = rests.reduce((one, other) => (other < one ? other : one));
-  return rest < 0n ? 0 : Number(rest / exact(cost(metric)));
+  else account.ledger.push([metric.scheme, epsilon, 1, metric.reveals.memo]);
 }

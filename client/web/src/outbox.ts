@@ -1,22 +1,20 @@
 // The outbox: reports to send, in batches whose id and bytes never change.
 import type { Source } from "./bits.ts";
 import type { Batch, State, StoredReport } from "./state.ts";
+import type { Outcome } from "./transport.ts";
 import { windowEnd } from "./windows.ts";
 
 /** The most reports in one batch. */
 export const BATCH_REPORTS = 100;
-/** The most reports that may wait; beyond it the oldest are dropped. */
-export const QUEUED_REPORTS = 2000;
-/** How many reports are kept for the owner after they were sent, rejected or dropped. */
-export const HISTORY_REPORTS = 1000;
+/** The most reports that are kept; beyond it the oldest are forgotten, or dropped if they wait. */
+export const KEPT_REPORTS = 2000;
 /** Seconds for which other tabs do not touch a batch that one tab is sending. */
-export const LEASE = 60;
+const LEASE = 60;
 /** Seconds. A time further in the future was written under another clock, and is ignored. */
-export const LONGEST_PAUSE = 86400;
+const LONGEST_PAUSE = 86400;
 /** Seconds after its end for which collectors take the reports of a window. */
 const LATEST = 6 * 86400;
 
-const FIRST_BACKOFF = 1;
 const LONGEST_BACKOFF = 3600;
 /** Seconds after which a report is sent again that the collector could not take yet. */
 const ROLLOUT_PAUSE = 1800;
@@ -24,7 +22,8 @@ const ROLLOUT_PAUSE = 1800;
 /** A random delay below a bound. It moves a time, never a value, so a float is safe. */
 export const uniform = (source: Source, bound: number) => (source.int(53) / 2 ** 53) * bound;
 
-const isQueued = (report: StoredReport) => report.status === "queued";
+const isQueued = ({ status }: StoredReport) => status === "queued";
+const isUnsent = (report: StoredReport) => isQueued(report) && !report.batch;
 
 /** Put up to BATCH_REPORTS waiting reports into a new batch, which nobody sends before `leased`. */
 export function assemble(
@@ -50,21 +49,15 @@ export function assemble(
 
 /** The next batch to send, leased to the caller; undefined if none is due. `urgent` ignores
  * delays and backoff, but neither Retry-After nor the wait of reports that were left out. */
-export function take(state: State, now: number, source: Source, urgent: boolean): Batch | undefined {
-  const horizon = now + LONGEST_PAUSE;
-  const { until, asked } = state.pause;
-  const end = urgent ? asked : until;
-  if (now < end && end <= horizon) return undefined;
-  const isDue = (time: number) => time <= now || time > horizon;
+export function take(state: State, now: number, source: Source, urgent?: boolean): Batch | undefined {
+  const isDue = (time: number) => time <= now || time > now + LONGEST_PAUSE;
+  if (!isDue(urgent ? state.asked : state.until)) return undefined;
   // New reports go before batches that have failed, so that a batch that always fails does not
   // delay the rest.
   const batch =
     assemble(
       state,
-      state.reports.filter(
-        (each) =>
-          isQueued(each) && !each.batch && ((urgent && !each.reason) || isDue(each.ready)),
-      ),
+      state.reports.filter((each) => isUnsent(each) && ((urgent && !each.reason) || isDue(each.ready))),
       now,
       source,
     ) ??
@@ -75,116 +68,72 @@ export function take(state: State, now: number, source: Source, urgent: boolean)
   return batch;
 }
 
-/** Nobody sends these batches before a POSIX time. */
-export function lease(state: State, ids: readonly string[], time: number): void {
-  for (const each of state.batches) if (ids.includes(each.id)) each.leased = time;
-}
-
-const removeBatch = (state: State, id: string | undefined) =>
-  (state.batches = state.batches.filter((each) => each.id !== id));
-
-const begin = (state: State) => (state.pause = { failures: 0, until: 0, asked: 0 });
-
-/** The collector has the batch; `rejected` has the reason of each place that it left out.
- * Returns for each of these the kind of trouble that it is: its reason if it waits. */
-export function acknowledge(
+/** Store the result of an attempt to send a batch. Returns the troubles, by kind. */
+export function settle(
   state: State,
   id: string,
-  rejected: ReadonlyMap<number, string>,
+  { rejected, refused, trouble, retryAfter }: Outcome,
   now: number,
   source: Source,
 ): string[] {
-  const retryAt = now + ROLLOUT_PAUSE + uniform(source, ROLLOUT_PAUSE);
-  const troubles: string[] = [];
-  begin(state);
-  removeBatch(state, id);
+  if (trouble) {
+    // Exponential backoff with full jitter.
+    const backoff = uniform(source, Math.min(LONGEST_BACKOFF, 2 ** state.failures++));
+    state.asked = now + Math.min(retryAfter, LONGEST_PAUSE);
+    state.until = Math.max(state.asked, now + backoff);
+    for (const each of state.batches) if (each.id === id) each.leased = state.until;
+    return [trouble];
+  }
+  state.failures = state.until = state.asked = 0;
+  state.batches = state.batches.filter((each) => each.id !== id);
+  const retryAt = refused ? 0 : now + ROLLOUT_PAUSE + uniform(source, ROLLOUT_PAUSE);
+  const troubles = new Set<string>();
   state.reports
     .filter((each) => each.batch === id)
     .forEach((each, place) => {
-      const reason = rejected.get(place);
-      if (reason === undefined) {
-        if (isQueued(each)) {
-          each.status = "sent";
-          delete each.reason;
+      const reason = refused ?? rejected![place];
+      if (reason) {
+        each.reason = reason;
+        // The collector's registry or clock is behind.
+        const waits =
+          /^(unknown_(metric|scheme)|window_not_closed)$/.test(reason) &&
+          now <= windowEnd(each.window) + LATEST;
+        if (waits) {
           delete each.batch;
-        }
-        return;
+          each.ready = retryAt;
+        } else each.status = "rejected";
+        troubles.add(waits ? reason : "rejected");
+      } else if (isQueued(each)) {
+        each.status = "sent";
+        delete each.reason;
       }
-      each.reason = reason;
-      // The collector's registry or clock is behind.
-      const waits =
-        /^(unknown_metric|unknown_scheme|window_not_closed)$/.test(reason) &&
-        now <= windowEnd(each.window) + LATEST;
-      if (waits) {
-        delete each.batch;
-        each.ready = retryAt;
-      } else each.status = "rejected";
-      troubles.push(waits ? reason : "rejected");
     });
-  return troubles;
-}
-
-/** The collector has refused the batch for good. */
-export function refuse(state: State, id: string, reason: string): void {
-  begin(state);
-  removeBatch(state, id);
-  for (const each of state.reports)
-    if (each.batch === id) {
-      each.status = "rejected";
-      each.reason = reason;
-    }
-}
-
-/** An attempt failed: make none before the backoff ends, and no urgent one within `retryAfter`. */
-export function postpone(state: State, id: string, retryAfter: number, now: number, source: Source): void {
-  const asked = now + Math.min(retryAfter, LONGEST_PAUSE);
-  const { failures } = state.pause;
-  const backoff = uniform(source, Math.min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** failures));
-  const until = Math.max(asked, now + backoff);
-  state.pause = { failures: failures + 1, until, asked };
-  lease(state, [id], until);
+  return [...troubles];
 }
 
 /** How many reports wait to be acknowledged. */
 export const waiting = (state: State) => state.reports.filter(isQueued).length;
 
-/** The POSIX time from which a batch is due; Infinity when nothing waits. */
-export function nextAttempt(state: State): number {
-  const times = [
-    ...state.batches.map((each) => each.leased),
-    ...state.reports.filter((each) => isQueued(each) && !each.batch).map((each) => each.ready),
-  ];
-  return times.length ? Math.max(Math.min(...times), state.pause.until) : Infinity;
-}
-
-/** Keep the outbox and its history within their limits. Returns how many reports were dropped.
- * A batch is dropped as a whole: its bytes are fixed, so it cannot shrink. */
+/** Keep the outbox within its limit. Returns how many waiting reports were dropped, a batch as a
+ * whole: its bytes are fixed, so it cannot shrink. */
 export function trim(state: State): number {
-  let dropped = 0;
-  const surplus = state.reports.filter(isQueued).slice(0, -QUEUED_REPORTS);
-  for (const { batch } of surplus) if (batch) removeBatch(state, batch);
-  for (const each of state.reports)
-    if (isQueued(each) && (surplus.includes(each) || surplus.some(({ batch }) => batch && batch === each.batch))) {
-      each.status = "dropped";
-      each.reason = "outbox_full";
-      dropped++;
+  const before = waiting(state);
+  for (const { batch } of state.reports.splice(0, Math.max(0, state.reports.length - KEPT_REPORTS)))
+    if (batch) {
+      state.batches = state.batches.filter((each) => each.id !== batch);
+      state.reports = state.reports.filter((each) => each.batch !== batch);
     }
-  const history = state.reports.filter((each) => !isQueued(each));
-  const old = new Set(history.slice(0, -HISTORY_REPORTS));
-  state.reports = state.reports.filter((each) => !old.has(each));
-  return dropped;
+  return before - waiting(state);
 }
 
 /** Delete the reports that were not sent. Those of a batch that was not acknowledged yet may have
  * arrived, and stay listed as `unanswered`. */
-export function withdraw(state: State): void {
+export function withdrawReports(state: State): void {
   state.batches = [];
-  state.reports = state.reports.filter((each) => {
-    const queued = isQueued(each);
-    if (queued && each.batch) {
+  state.reports = state.reports.filter((each) => !isUnsent(each));
+  for (const each of state.reports)
+    if (isQueued(each)) {
       each.status = "unanswered";
       delete each.reason;
     }
-    return !queued || each.batch;
-  });
 }
