@@ -1,3 +1,8 @@
+/**
+ * Random bits, and exact draws from them. No float is ever compared with a random number: rounding
+ * leaks the value in its low bits (Mironov, CCS 2012).
+ */
+
 /** A stream of random bytes, read as uniform integers. */
 export interface Source {
   /** The next bytes of the stream. */
@@ -8,7 +13,8 @@ export interface Source {
   int(count: number): number;
 }
 
-const HEX = Array.from({ length: 256 }, (_, byte) => (byte + 256).toString(16).slice(1));
+/** One flag for each position: 1 if it is in the set. */
+export type Flags = Uint8Array;
 
 /** A source over a function that gives the next bytes. */
 export function sourceOf(bytes: (count: number) => Uint8Array): Source {
@@ -16,12 +22,12 @@ export function sourceOf(bytes: (count: number) => Uint8Array): Source {
     bytes,
     bits(count) {
       let hex = "";
-      for (const byte of bytes((count + 7) >> 3)) hex = HEX[byte]! + hex;
+      for (const byte of bytes((count + 7) >> 3)) hex = (byte + 256).toString(16).slice(1) + hex;
       return BigInt("0x0" + hex) >> BigInt(-count & 7);
     },
     int(count) {
       let value = 0;
-      let scale = 2 ** -(-count & 7);
+      let scale = 1 / (1 << (-count & 7));
       for (const byte of bytes((count + 7) >> 3)) {
         value += Math.floor(byte * scale);
         scale *= 256;
@@ -31,17 +37,20 @@ export function sourceOf(bytes: (count: number) => Uint8Array): Source {
   };
 }
 
-/** A source that gives these bytes, for tests. It throws when they are used up. */
-export function byteSource(stream: Uint8Array): Source {
+/** A source that gives these bytes and then throws, and says how many it has given; for tests. */
+export function byteSource(stream: Uint8Array): Source & { used(): number } {
   let used = 0;
-  return sourceOf((count) => {
+  const source = sourceOf((count) => {
     if (used + count > stream.length) throw new RangeError("the stream of random bytes is used up");
-    return stream.subarray(used, (used += count));
+    return stream.slice(used, (used += count));
   });
+  return { ...source, used: () => used };
 }
 
-/** More than this at once is refused by `getRandomValues`. */
-const BLOCK = 65536;
+/** `getRandomValues` gives at most so many bytes at once. */
+const MOST = 65536;
+
+const POOL = 512;
 
 /** The browser's cryptographic random numbers, the only source of new randomness. */
 export function systemSource(): Source {
@@ -49,19 +58,23 @@ export function systemSource(): Source {
   let used = 0;
   return sourceOf((count) => {
     if (used + count > pool.length) {
-      pool = new Uint8Array(Math.max(count, 512));
-      for (let at = 0; at < pool.length; at += BLOCK)
-        crypto.getRandomValues(pool.subarray(at, at + BLOCK));
-      used = 0;
+      pool = new Uint8Array(Math.max(count, POOL));
+      for (let at = (used = 0); at < pool.length; at += MOST)
+        crypto.getRandomValues(pool.subarray(at, at + MOST));
     }
     return pool.subarray(used, (used += count));
   });
 }
 
+/** How many bits a number below 2**32 has. */
+export function bitLength(number: number): number {
+  return 32 - Math.clz32(number);
+}
+
 /** A uniform integer in [0, bound), by rejection, which is exact; `bound` is from 1 to 2**32. */
 export function below(bound: number, source: Source): number {
   for (;;) {
-    const drawn = source.int(32 - Math.clz32(bound - 1));
+    const drawn = source.int(bitLength(bound - 1));
     if (drawn < bound) return drawn;
   }
 }
