@@ -114,6 +114,7 @@ export function start<D extends CompiledRegistry>(metrics: D, options: Options, 
   let failed = false;
   /** How many deletions were asked for and are not stored yet. */
   let deletions = 0;
+  let forgotten: Promise<unknown> | undefined;
   let records: RecordedValue[] = [];
   /** Batches that are stored, and that the last moment of this page may send. */
   let prepared: Batch[] = [];
@@ -179,9 +180,11 @@ export function start<D extends CompiledRegistry>(metrics: D, options: Options, 
   };
 
   /** A transaction that does nothing unless reporting is on, also in the other tabs. */
-  const change = async <T>(work: (state: State) => T, create?: boolean): Promise<T | undefined> =>
-    isOn() ?
-    transact((state) => {
+  const change = async <T>(work: (state: State) => T, create?: boolean): Promise<T | undefined> => {
+    if (!isOn()) return undefined;
+    let found = false;
+    const result = await transact((state) => {
+      found = true;
       if (!isOn()) return undefined;
       withdrawals ??= state.withdrawals;
       if (withdrawals !== state.withdrawals) {
@@ -193,13 +196,17 @@ export function start<D extends CompiledRegistry>(metrics: D, options: Options, 
       const result = work(state);
       left = waiting(state);
       return result;
-    }, create) : undefined;
+    }, create);
+    // Nothing is stored, so nobody has opted out.
+    if (!found && isOn()) withdrawals ??= 0;
+    return result;
+  };
 
   /** Delete from memory and from the store. */
   const forget = async (work: (state: State) => void, create?: boolean): Promise<void> => {
     discard();
     deletions++;
-    await transact(work, create);
+    await (forgotten = transact(work, create));
     deletions--;
     wake(0);
   };
@@ -224,6 +231,8 @@ export function start<D extends CompiledRegistry>(metrics: D, options: Options, 
 
   /** Write all records, and seal the windows that have ended. */
   const save = async (): Promise<void> => {
+    await forgotten;
+    if (!isOn()) return;
     const written = records;
     records = [];
     const batch = await change((state) => {
@@ -277,6 +286,7 @@ export function start<D extends CompiledRegistry>(metrics: D, options: Options, 
   try {
     if (typeof options.consent !== "boolean") throw new TypeError("consent must be true or false");
     if (!(spread >= 0 && spread <= LONGEST_SPREAD)) throw new TypeError("spread must be from 0 to 86400 seconds");
+    if (ingestKey && !/^[\w.~+/-]{16,256}=*$/.test(ingestKey)) throw new TypeError("ingestKey must have 16 to 256 letters, digits and -._~+/");
     if (endpoint !== undefined) url = reportsUrl(endpoint);
     // All such pages share one storage, or have none.
     if (globalThis.location?.protocol === "file:") throw new TypeError("a page under file: cannot report: serve it over https");
@@ -301,7 +311,8 @@ export function start<D extends CompiledRegistry>(metrics: D, options: Options, 
         const text = metric.normalize(value);
         const now = clock();
         if (now >= metric.expires) note("expired");
-        else if (isOn()) {
+        // While a deletion is being stored, records wait in memory.
+        else if (isOn() || (consent && deletions)) {
           if (metric.standsIn(text, value)) {
             note("other");
             if (development) console.warn(`metric ${name}: a value that is not declared counts as ${text}`);
