@@ -24,9 +24,9 @@ export function geometry(size: number, order: number, dimension: number, truth: 
   const messages = points(order, dimension);
   let divisor = 2;
   while (order % divisor && divisor * divisor <= order) divisor++;
-  if (order !== 2 && order % divisor === 0) refuse("q must be a prime");
-  if (messages > MAX_CELLS) refuse(`q and t make more than ${MAX_CELLS} points`);
-  if (size > messages) refuse(`size must be at most ${messages}`);
+  if (order !== 2 && order % divisor === 0) refuse("q");
+  if (messages > MAX_CELLS) refuse("t");
+  if (size > messages) refuse("size");
 
   const digits = (number: number, count: number): number[] => {
     const found = [];
@@ -39,6 +39,7 @@ export function geometry(size: number, order: number, dimension: number, truth: 
 
   return {
     size,
+    width: messages,
     odds: favouring(truth, points(order, dimension - 1), messages),
     draw(place, source) {
       // The value's vector without its leading 1, which is coordinate number `lead`.
@@ -72,9 +73,9 @@ export function geometry(size: number, order: number, dimension: number, truth: 
 export function geometryChannel(parameters: Parameters): Channel {
   const [size, order, dimension, truth] = integers(
     parameters,
-    ["size", 2, MAX_CELLS],
-    ["q", 2, MAX_CELLS],
-    ["t", 2, 24],
+    ["size", MAX_CELLS, 2],
+    ["q", MAX_CELLS, 2],
+    ["t", 24, 2],
     threshold("threshold"),
   ) as [number, number, number, number];
   return geometry(size, order, dimension, truth);

@@ -18,7 +18,7 @@ export const boolean: Type = {
   ...closed,
   aggregates: ["last", "first", "any", "max"],
   normalize(value) {
-    if (typeof value !== "boolean") refuse(`takes true or false, not ${typeof value}`);
+    if (typeof value !== "boolean") refuse("takes true or false");
     return String(value);
   },
   merge: (value, text, _, aggregate) => (aggregate === "max" && text === "true" ? text : value),
@@ -29,13 +29,13 @@ export const category: Type = {
   ...closed,
   aggregates: ["last", "first", "any"],
   normalize(value, { other }, places) {
-    if (typeof value !== "string") refuse(`takes a string, not ${typeof value}`);
+    if (typeof value !== "string") refuse("takes text");
     const text = normalForm(value);
     if (places.has(text)) return text;
     // The message must not repeat the value: error messages end up in logs.
     return (
       other ??
-      refuse('takes its declared values only; add this one, or an "other" that stands for the rest')
+      refuse('takes its declared values; add this one, or "other"')
     );
   },
 };
