@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { byteSource, type Source } from "../src/bits.ts";
 import { erase, withdraw, write, type RecordedValue } from "../src/device.ts";
 import { spent } from "../src/ledger.ts";
-import { settle, take, trim, waiting } from "../src/outbox.ts";
+import { assemble, settle, take, trim, waiting } from "../src/outbox.ts";
 import { allParts } from "../src/parts_all.ts";
 import { readRegistry, type Registry } from "../src/registry.ts";
 import { freshState, readState, writeState, type Batch, type State } from "../src/state.ts";
@@ -27,6 +27,7 @@ class Driver {
   now = 0;
   consent = true;
   batch: Batch | undefined;
+  atOnce: string[] = [];
 
   constructor(
     document: unknown,
@@ -59,6 +60,7 @@ class Driver {
     } else if (step.opt_in) this.consent = true;
     else if (step.erase) this.transact(erase);
     else if (step.upgrade) this.registry = readRegistry(step.upgrade, allParts);
+    else if (step.leave) this.leave();
     else if (!step.restart) return { ...step, ...this.holds() };
     return step;
   }
@@ -74,12 +76,23 @@ class Driver {
     }
     return this.transact((state) => {
       const before = state.reports.length;
-      write(state, this.registry, records, this.now, this.spread, this.source);
+      const atOnce = write(state, this.registry, records, this.now, this.spread, this.source);
+      this.atOnce.push(...atOnce.map(({ metric, window }) => `${metric} ${window}`));
       const sealed = state.reports
         .slice(before)
         .map(({ metric, window, ready }) => [metric, window, ready]);
       trim(state);
-      return { sealed };
+      return sealed.length ? { sealed } : {};
+    });
+  }
+
+  /** What answers at once gets its batch now; in a page it has that from the start. */
+  leave(): void {
+    this.transact((state) => {
+      const reports = state.reports.filter(
+        ({ metric, window, batch }) => !batch && this.atOnce.includes(`${metric} ${window}`),
+      );
+      assemble(state, reports, this.now, this.source);
     });
   }
 
