@@ -79,7 +79,7 @@ export function settle(
   if (trouble) {
     // Exponential backoff with full jitter.
     const backoff = uniform(source, Math.min(LONGEST_BACKOFF, 2 ** state.failures++));
-    state.asked = now + Math.min(retryAfter, LONGEST_PAUSE);
+    state.asked = now + (retryAfter! > 0 ? Math.min(retryAfter!, LONGEST_PAUSE) : 0);
     state.until = Math.max(state.asked, now + backoff);
     for (const each of state.batches) if (each.id === id) each.leased = state.until;
     return [trouble];

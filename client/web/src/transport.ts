@@ -9,24 +9,30 @@ export interface Outcome {
   /** It is to be sent again: there was no reply or a busy collector, or something else responded. */
   readonly trouble?: "network" | "endpoint";
   /** Seconds that the collector asks to wait. */
-  readonly retryAfter: number;
+  readonly retryAfter?: number;
 }
 
 /** Milliseconds after which an attempt to send is given up. */
 const TIMEOUT = 30_000;
 /** Browsers refuse larger bodies to requests that outlive their page. */
-const KEEPALIVE = 60 * 1024;
+const KEEPALIVE = 61_440;
 
 /** Where batches are posted. Throws a TypeError if the endpoint cannot be a collector's. */
 export function reportsUrl(endpoint: string): string {
   // Plain HTTP would show the reports, and the page's visits, to the network.
-  if (!/^(https:\/\/[^/]|http:\/\/(localhost|127\.\d+\.\d+\.\d+|\[::1])(?![^:/]))[^@?#\s\\]*$/.test(endpoint))
+  if (!/^(https:\/\/[^/]|http:\/\/(localhost|127\.0\.0\.1|\[::1])(?![^:/]))[^@?#\s]*$/.test(endpoint))
     throw new TypeError("endpoint must be like https://telemetry.example.com; http is for loopback only");
   return endpoint.replace(/\/*$/, "/v1/reports");
 }
 
-/** Send a batch. */
-export async function post(url: string, id: string, body: string, key: string | undefined, clock: () => number): Promise<Outcome> {
+/** Send a batch, and say what the reply means. */
+export async function post(
+  url: string,
+  id: string,
+  body: string,
+  key: string | undefined,
+  clock: () => number,
+): Promise<Outcome> {
   try {
     const response = await fetch(url, {
       method: "POST",
@@ -39,9 +45,10 @@ export async function post(url: string, id: string, body: string, key: string | 
       redirect: "manual",
       signal: AbortSignal.timeout?.(TIMEOUT) ?? null,
     });
-    return readReply(response.status, await response.text(), response.headers.get("Retry-After"), id, clock());
+    const { status, headers } = response;
+    return readReply(status, await response.text(), headers.get("Retry-After"), id, clock());
   } catch {
-    return { trouble: "network", retryAfter: 0 };
+    return { trouble: "network" };
   }
 }
 
@@ -52,21 +59,33 @@ export const beacon = (url: string, body: string, key: string | undefined) =>
   navigator.sendBeacon?.(key ? `${url}?key=${encodeURIComponent(key)}` : url, body);
 
 /** What a reply says about a batch: counted (202), refused for good, or to be sent again. */
-export function readReply(status: number, body: string, header: string | null, id: string, now: number): Outcome {
+export function readReply(
+  status: number,
+  body: string,
+  header: string | null,
+  id: string,
+  now: number,
+): Outcome {
   // Seconds, or a date.
-  const wait = +header! || Date.parse(header!) / 1000 - now;
-  const retryAfter = wait > 0 ? wait : 0;
+  const retryAfter = +header! || Date.parse(header!) / 1000 - now;
   try {
-    const { batch, rejected: left, type } = JSON.parse(body);
-    if (status === 202 && batch === id) {
-      const rejected: Record<number, string> = {};
-      // What a server writes is not repeated in lists and logs, unless it is a code.
-      for (const { index, reason } of left) rejected[index] = /^[a-z_]{1,64}$/.test(reason) ? reason : "unknown_reason";
-      return { rejected, retryAfter };
-    }
-    const problem = /^urn:deniable:problem:([a-z0-9-]{1,64})$/.exec(type)?.[1];
+    const { batch, rejected, type } = JSON.parse(body);
+    if (status === 202 && batch === id)
+      return {
+        rejected: Object.fromEntries(
+          // What a server writes is not repeated in lists and logs, unless it is a code.
+          rejected.map(({ index, reason }: { index: number; reason: string }) => [
+            index,
+            /^[a-z_]{1,64}$/.test(reason) ? reason : "unknown_reason",
+          ]),
+        ) as Record<number, string>,
+      };
+    const problem = /^urn:deniable:problem:([a-z-]{1,64})$/.exec(type)?.[1];
     // The codes of these statuses say that sending the same bytes again does not help.
-    if (problem) return /400|413/.test(`${status}`) && problem !== "not-http" ? { refused: problem, retryAfter } : { trouble: "network", retryAfter };
+    if (problem)
+      return (status === 400 || status === 413) && problem !== "not-http"
+        ? { refused: problem }
+        : { trouble: "network", retryAfter };
   } catch {
     // Not a collector's.
   }
