@@ -5,6 +5,6 @@ import { boolean, category } from "./types/closed.ts";
 
 /** What the small bundle has: values of a closed list, each report with fresh noise. */
 export const closedParts: Parts = {
-  types: { __proto__: null, boolean, category },
+  types: { boolean, category },
   mechanisms: { subset_selection: subsetSelection, projective_geometry: projectiveGeometry },
 };

@@ -1,13 +1,15 @@
 import { type Odds, within } from "./exact.ts";
 import type { Builder, Mechanism, Parameters } from "./mechanisms/base.ts";
-import { type Declared, makeMetric, type Metric, normalForm, type Type } from "./metric.ts";
+import { type Declared, isValue, makeMetric, type Metric, type Type } from "./metric.ts";
 import { windowEnd } from "./windows.ts";
 
 /** That a compiled registry cannot be used; `mistakes` name each field that is wrong. */
 export class RegistryError extends Error {
   override readonly name = "RegistryError";
   constructor(readonly mistakes: readonly string[]) {
-    super(`metrics.json: compile it with this version of deniable. Wrong are ${mistakes.join(", ")}`);
+    super(
+      `metrics.json: compile it with this version of deniable. Wrong are ${mistakes.join(", ")}`,
+    );
   }
 }
 
@@ -19,7 +21,7 @@ export interface Registry {
   readonly metrics: ReadonlyMap<string, Metric>;
 }
 
-/** The types and mechanisms that a bundle has, by name. The tables have no prototype. */
+/** The types and mechanisms that a bundle has, by name. */
 export interface Parts {
   readonly types: Table<Type>;
   readonly mechanisms: Table<Builder>;
@@ -32,12 +34,12 @@ type Check = (value: unknown) => boolean;
 
 const FORMAT = 1;
 
-const text: Check = (value) => typeof value === "string";
-
 const matches =
   (pattern: RegExp): Check =>
   (value) =>
-    text(value) && pattern.test(value as string);
+    typeof value === "string" && pattern.test(value);
+
+const text = matches(/\S/);
 
 /** A number above zero, or from `lowest` on. */
 const number =
@@ -45,13 +47,11 @@ const number =
   (value) =>
     typeof value === "number" && value >= lowest && value <= highest;
 
-/** A list of texts, each once, which have only members that are right. */
+/** A list of what is right, each once. */
 const listOf =
-  (check: (member: string) => boolean): Check =>
+  (check: Check): Check =>
   (value) =>
-    Array.isArray(value) &&
-    new Set(value).size === value.length &&
-    value.every((each) => text(each) && check(each as string));
+    Array.isArray(value) && new Set(value).size === value.length && value.every(check);
 
 const table: Check = (value) => value instanceof Object && !Array.isArray(value);
 
@@ -76,13 +76,13 @@ const METRIC: Table<Check> = {
   epsilon: number(10),
   lifetime_epsilon: number(1e4),
   memo_epsilon: orNull(number(20)),
-  values: orNull(listOf((value) => !!value && normalForm(value) === value)),
+  values: orNull(listOf((value) => text(value) && isValue(value as string))),
   other: orNull(text),
   mechanism: text,
   parameters: table,
   scheme: matches(/^[0-9a-f]{12}$/),
   reveals: table,
-  platform: listOf((value) => /^(python|web)$/.test(value)),
+  platform: listOf(matches(/^(python|web)$/)),
   unit: orNull(text),
 };
 
@@ -102,7 +102,7 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
   const metrics = new Map<string, Metric>();
 
   const claim = (holds: unknown, path: string): void => {
-    if (!holds) mistakes.push(path);
+    if (!holds) mistakes.push(path.replace(/\.$/, ""));
   };
 
   /** Whether a table has exactly these keys, with values of their kinds. */
@@ -111,14 +111,14 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
     if (table(value))
       for (const key of new Set([...Object.keys(checks), ...Object.keys(value as Table)]))
         claim(Object.keys(checks).includes(key) && checks[key]!((value as Table)[key]), path + key);
-    else claim(0, path + "*");
+    else claim(0, path);
     return before === mistakes.length;
   };
 
   const read = (name: string, fields: Table): void => {
     const path = `metrics.${name}.`;
     const before = mistakes.length;
-    claim(/^[a-z][a-z0-9_]{0,63}$/.test(name), path + "*");
+    claim(/^[a-z][a-z0-9_]{0,63}$/.test(name), path);
     if (!check(fields, METRIC, path) || !check(fields.reveals, REVEALS, path + "reveals.")) return;
 
     const declared = { name } as Record<string, unknown>;
@@ -126,10 +126,11 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
       declared[key.replace(/_(.)/, (_, letter: string) => letter.toUpperCase())] = fields[key];
     const metric = declared as unknown as Declared;
     const { aggregate, epsilon, lifetimeEpsilon, memoEpsilon, reveals, values, other } = metric;
-    const type = types[metric.type];
-    const build = mechanisms[metric.mechanism];
-    claim(type, `${path}type: ${metric.type} is not in this build of the SDK`);
-    claim(build, `${path}mechanism: ${metric.mechanism} is not in this build of the SDK`);
+    // By own keys alone: "constructor" names no type.
+    const type = new Map(Object.entries(types)).get(metric.type);
+    const build = new Map(Object.entries(mechanisms)).get(metric.mechanism);
+    claim(type, `${path}type: this build of the SDK has no ${metric.type}`);
+    claim(build, `${path}parameters: this build of the SDK has no ${metric.mechanism}`);
     if (!type || !build) return;
     let mechanism: Mechanism;
     let trying = "expires: ";
@@ -144,11 +145,16 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
 
     const places = new Map(values?.map((value, place) => [value, place]));
     const { odds, memoOdds, freshOdds } = mechanism;
-    claim(type.closed === places.size > 1, path + "values");
+    for (const key of ["values", "other", "unit"])
+      claim(fields[key] === null || type.takes.includes(key), path + key);
+    claim(places.size > 1 || !type.takes.includes("values"), path + "values");
     claim(other === null || places.has(other), path + "other");
     claim(type.aggregates.includes(aggregate), path + "aggregate");
     claim(metric.answer === "at_close" || aggregate === "first", path + "answer");
-    claim(type.suits(mechanism, places), path + (type.closed && mechanism.size ? "values" : "mechanism"));
+    claim(
+      type.suits(mechanism, places),
+      path + (values && mechanism.size ? "values" : "mechanism"),
+    );
     claim((metric.longitudinal === "memoize") === !!memoOdds, path + "longitudinal");
     claim(epsilon >= reveals.report, path + "epsilon");
     claim(lifetimeEpsilon >= epsilon, path + "lifetime_epsilon");
@@ -163,7 +169,9 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
       const holds = (epsilon: number): boolean => odds!.every((each) => within(each, epsilon));
       const claimed = reveals[key];
       claim(
-        odds && claimed !== null ? holds(claimed) && !holds(claimed * (1 - 2 ** -53)) : !odds && claimed === null,
+        odds && claimed !== null
+          ? holds(claimed) && !holds(claimed * (1 - 2 ** -53))
+          : !odds && claimed === null,
         `${path}reveals.${key}`,
       );
     };
@@ -181,5 +189,9 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
     claim(metrics.size || mistakes.length, "metrics");
   }
   if (mistakes.length) throw new RegistryError(mistakes);
-  return { app: top.app as string, lifetimeEpsilon: top.lifetime_epsilon as number | null, metrics };
+  return {
+    app: top.app as string,
+    lifetimeEpsilon: top.lifetime_epsilon as number | null,
+    metrics,
+  };
 }

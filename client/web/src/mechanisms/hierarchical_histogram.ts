@@ -21,7 +21,8 @@ function level(nodes: number, order: number, dimension: number, truth: number): 
  * is. If the mean is asked for as well, 1 of 4 devices reports the last row, a sliding window.
  */
 export function hierarchicalHistogram(parameters: Parameters): Mechanism {
-  const [{ position, wholes }, { weights, orders, dimensions, thresholds, ...rest }] = numberRange(parameters);
+  const [{ position, wholes }, { weights, orders, dimensions, thresholds, ...rest }] =
+    numberRange(parameters);
   const sixteenths = list({ weights }, "weights", 1, 16);
   const order = list({ orders }, "orders", 0, MAX_COLUMNS);
   const dimension = list({ dimensions }, "dimensions", 1, 13);

@@ -28,13 +28,20 @@ function exact(value: number): bigint {
 }
 
 function bound(name: string, text: unknown): number {
-  const known = typeof text === "string" && text.length <= 32 && /^-?\d+(\.\d+)?(e[+-]?\d+)?$/.test(text);
+  const known =
+    typeof text === "string" && text.length <= 32 && /^-?\d+(\.\d+)?(e[+-]?\d+)?$/.test(text);
   if (!known || Math.abs(Number(text)) > LARGEST) refuse(name);
   return Number(text);
 }
 
 /** The range out of a mechanism's parameters, and the parameters beside it. */
-export function numberRange({ low, high, scale, integer, ...rest }: Parameters): [NumberRange, Parameters] {
+export function numberRange({
+  low,
+  high,
+  scale,
+  integer,
+  ...rest
+}: Parameters): [NumberRange, Parameters] {
   const [whole] = integers({ integer }, ["integer", 1, 0]) as [number];
   const logarithmic = scale === "log";
   if (!logarithmic && scale !== "linear") refuse("scale");

@@ -1,5 +1,13 @@
 import { below, coin } from "../bits.ts";
-import { favouring, integers, MAX_CELLS, type Mechanism, type Parameters, refuse, threshold } from "./base.ts";
+import {
+  favouring,
+  integers,
+  MAX_CELLS,
+  type Mechanism,
+  type Parameters,
+  refuse,
+  threshold,
+} from "./base.ts";
 import { type Channel, onlyRow } from "./subset_selection.ts";
 
 /** How many points PG(dimension - 1, order) has. */

@@ -4,7 +4,11 @@ import { favouring, integers, type Mechanism, type Parameters, refuse, threshold
 import { numberRange, TOP } from "./number_range.ts";
 
 /** How many levels at or below a position there are; levels increase. */
-export function countUpTo(position: number, count: number, level: (place: number) => number): number {
+export function countUpTo(
+  position: number,
+  count: number,
+  level: (place: number) => number,
+): number {
   let [low, high] = [0, count];
   while (low < high) {
     const middle = (low + high) >> 1;
@@ -15,15 +19,22 @@ export function countUpTo(position: number, count: number, level: (place: number
 }
 
 /** The named list of integers from `lowest` to `highest`. */
-export function list(parameters: Parameters, name: string, lowest: number, highest: number): number[] {
-  const values = parameters[name];
+export function list(
+  parameters: Parameters,
+  name: string,
+  lowest: number,
+  highest: number,
+): number[] {
+  const values: unknown = parameters[name];
   if (!Array.isArray(values)) refuse(name);
-  return values.map((each) => integers({ [name]: each }, [name, highest, lowest])[0]!);
+  return (values as unknown[]).map(
+    (each) => integers({ [name]: each }, [name, highest, lowest])[0]!,
+  );
 }
 
 export interface Window {
   readonly odds: Odds;
-  draw(position: number, source: Source): number;
+  readonly draw: (position: number, source: Source) => number;
 }
 
 /**
@@ -31,7 +42,12 @@ export interface Window {
  * levels next to it, at random so that its expectation stays. With chance truth / 2**53 a report
  * is a uniform column of the level's window, otherwise one outside of it.
  */
-export function slidingWindow(columns: number, width: number, truth: number, levels: readonly number[]): Window {
+export function slidingWindow(
+  columns: number,
+  width: number,
+  truth: number,
+  levels: readonly number[],
+): Window {
   if (columns % 2) refuse("columns");
   if (width >= columns) refuse("width");
   const rising = levels.every((level, at) => (at ? level > levels[at - 1]! : !level));

@@ -14,7 +14,7 @@ function read(text: string): number | undefined {
 
 /** A number with a lower and an upper bound. Each step is rounded once, in the order of records. */
 export const number: Type = {
-  closed: false,
+  takes: ["unit"],
   aggregates: ["last", "first", "any", "max", "min", "sum", "count", "mean"],
   normalize(value) {
     if (typeof value !== "number") refuse("takes numbers");
