@@ -7,7 +7,7 @@ import { assemble, settle, take, trim, waiting } from "./outbox.ts";
 import { readRegistry, type Parts, type Registry } from "./registry.ts";
 import { freshState, readState, writeState, type Batch, type State, type StoredReport } from "./state.ts";
 import { browserStore, type Store } from "./store.ts";
-import { beacon, post, reportsUrl } from "./transport.ts";
+import { beacon, post } from "./transport.ts";
 import type { CompiledRegistry, ValueOf } from "./values.ts";
 import { windowAt } from "./windows.ts";
 
@@ -47,7 +47,7 @@ export interface Options {
 export type SentReport = Readonly<StoredReport>;
 
 /** What setTimeout returns, in browsers and in Node. */
-type Timer = { unref?(): void } & ReturnType<typeof setTimeout>;
+type Timer = ReturnType<typeof setTimeout> & { unref?(): void };
 
 /** Telemetry of one app in this browser. */
 export interface Client<D extends CompiledRegistry = CompiledRegistry> {
@@ -90,7 +90,11 @@ export interface Client<D extends CompiledRegistry = CompiledRegistry> {
 }
 
 /** Start a client. In production it never throws: the client's `status` is then "failed". */
-export function start<D extends CompiledRegistry>(metrics: D, options: Options, parts: Parts): Client<D> {
+export function start<D extends CompiledRegistry>(
+  metrics: D,
+  options: Options,
+  parts: Parts,
+): Client<D> {
   const {
     endpoint,
     ingestKey,
@@ -104,15 +108,15 @@ export function start<D extends CompiledRegistry>(metrics: D, options: Options, 
   const { globalPrivacyControl, doNotTrack } = (globalThis.navigator ?? {}) as Navigator & {
     globalPrivacyControl?: boolean;
   };
+  const disabled = globalPrivacyControl || doNotTrack === "1";
   let registry: Registry;
   let store: Store;
   let url: string | undefined;
-  let fresh: string;
   // "no" would count as true.
-  let consent = options.consent === true;
+  let consent = options.consent;
   let closed = false;
   let failed = false;
-  /** How many deletions were asked for and are not stored yet. */
+  /** How many deletions were asked for and are not stored yet, and the last of them. */
   let deletions = 0;
   let forgotten: Promise<unknown> | undefined;
   let records: RecordedValue[] = [];
@@ -120,15 +124,14 @@ export function start<D extends CompiledRegistry>(metrics: D, options: Options, 
   let prepared: Batch[] = [];
   /** How often a person had opted out when this client began to report. */
   let withdrawals: number | undefined;
-  let left = 0;
   let timer: Timer | undefined;
   let soon = false;
-  let sending: Promise<unknown> = Promise.resolve();
+  let sending: Promise<unknown> | undefined;
 
   const status = (): ClientStatus =>
     closed
       ? "closed"
-      : globalPrivacyControl || doNotTrack === "1"
+      : disabled
         ? "disabled"
         : failed
           ? "failed"
@@ -162,17 +165,16 @@ export function start<D extends CompiledRegistry>(metrics: D, options: Options, 
   /** One transaction. Resolves when its changes are stored; to undefined if they are not. */
   const transact = async <T>(work: (state: State) => T, create?: boolean): Promise<T | undefined> => {
     try {
-      let result: T | undefined;
+      let result: T;
       await store.transact(
         (text) => {
           const state = readState(text, registry.app);
           result = work(state);
-          const changed = writeState(state);
-          return changed === text ? undefined : changed;
+          return writeState(state);
         },
-        create ? fresh : undefined,
+        create ? freshState(registry.app) : undefined,
       );
-      return result;
+      return result!;
     } catch (error) {
       fail(error);
       return undefined;
@@ -181,24 +183,19 @@ export function start<D extends CompiledRegistry>(metrics: D, options: Options, 
 
   /** A transaction that does nothing unless reporting is on, also in the other tabs. */
   const change = async <T>(work: (state: State) => T, create?: boolean): Promise<T | undefined> => {
-    if (!isOn()) return undefined;
-    let found = false;
-    const result = await transact((state) => {
-      found = true;
-      if (!isOn()) return undefined;
-      withdrawals ??= state.withdrawals;
-      if (withdrawals !== state.withdrawals) {
-        // Another tab has opted out.
-        consent = false;
-        discard();
-        return undefined;
-      }
-      const result = work(state);
-      left = waiting(state);
-      return result;
-    }, create);
-    // Nothing is stored, so nobody has opted out.
-    if (!found && isOn()) withdrawals ??= 0;
+    const result = isOn()
+      ? await transact((state) => {
+          if (!isOn()) return undefined;
+          withdrawals ??= state.withdrawals;
+          if (withdrawals === state.withdrawals) return work(state);
+          // Another tab has opted out.
+          consent = false;
+          discard();
+          return undefined;
+        }, create)
+      : undefined;
+    // Where nothing is stored, nobody has opted out.
+    if (isOn()) withdrawals ??= 0;
     return result;
   };
 
@@ -216,7 +213,7 @@ export function start<D extends CompiledRegistry>(metrics: D, options: Options, 
     if (soon || !isOn()) return;
     clearTimeout(timer);
     soon = !seconds;
-    timer = setTimeout(step, seconds * 1000) as Timer;
+    timer = setTimeout(step, seconds * 1000);
     // A process of Node may end while it waits.
     if (seconds) timer.unref?.();
   };
@@ -225,7 +222,10 @@ export function start<D extends CompiledRegistry>(metrics: D, options: Options, 
     soon = false;
     await save();
     // One after the other; a slow collector does not delay writing.
-    await (sending = sending.then(() => send(urgent)));
+    await (sending = (async () => {
+      await sending;
+      await send(urgent);
+    })());
     wake(prepared[0] ? prepared[0].leased - clock() : IDLE);
   };
 
@@ -239,63 +239,80 @@ export function start<D extends CompiledRegistry>(metrics: D, options: Options, 
       const sealed = write(state, registry, written, clock(), spread, source);
       // Reports that were sealed at once get their batch in the same transaction. So its bytes can
       // be sent in the last moment of a page, when no transaction would end any more.
-      const batch = url && assemble(state, sealed, sealed[0]?.ready ?? 0, source);
+      const batch = url && assemble(state, sealed, sealed[0]?.ready, source);
       for (let dropped = trim(state); dropped--; ) note("dropped");
       return batch;
-    }, !!written.length);
+    }, !!written[0]);
     // Only now is it stored.
     if (batch && isOn()) prepared.push(batch);
   };
 
-  /** Send the batches that are due, or all, one after the other. */
-  const send = async (urgent?: boolean, closing?: boolean): Promise<void> => {
-    for (;;) {
-      const batch =
-        (closing && prepared[0]) ||
-        (url && (await change((state) => take(state, clock(), source, urgent))));
-      if (!batch || !isOn()) return;
-      const { id, body } = batch;
-      prepared = prepared.filter((each) => each.id !== id);
-      const outcome = await post(url!, id, body, ingestKey, clock);
-      const troubles = await transact((state) => settle(state, id, outcome, clock(), source));
-      troubles?.forEach((kind) => note(kind));
-      if (outcome.trouble) return;
-    }
+  /** Send a batch. Returns whether to continue with another. */
+  const deliver = async ({ id, body }: Batch): Promise<boolean> => {
+    prepared = prepared.filter((each) => each.id !== id);
+    const outcome = await post(url!, id, body, ingestKey, clock);
+    const troubles = await transact((state) => settle(state, id, outcome, clock(), source));
+    troubles?.forEach((kind) => note(kind));
+    return !outcome.trouble;
   };
 
-  /** Send the prepared batches without waiting for their jitter. A beacon has no answer, so they
-   * stay stored, and are sent again until one comes. */
+  /** Send the batches that are due, or all, one after the other. */
+  const send = async (urgent?: boolean): Promise<void> => {
+    let batch: Batch | undefined;
+    while (
+      url &&
+      (batch = await change((state) => take(state, clock(), source, urgent))) &&
+      isOn() &&
+      (await deliver(batch))
+    );
+  };
+
+  /** The page may be in its last moment: send the prepared batches without waiting for their
+   * jitter. A beacon has no answer, so they stay stored, and are sent again until one comes. */
   const leave = () => {
     if (isOn()) prepared = prepared.filter(({ body }) => !beacon(url!, body, ingestKey));
   };
-
-  /** The page may be in its last moment. */
-  const hide = async () => {
+  const hide = () => {
     leave();
-    await save();
-    leave();
+    void save().then(leave);
   };
 
   /** The result of some work; false if it takes more seconds. */
   const within = (seconds: number, work: Promise<boolean>): Promise<boolean> =>
     Promise.race([
       work,
-      new Promise<boolean>((resolve) => (setTimeout(resolve, seconds * 1000, false) as Timer).unref?.()),
+      new Promise<boolean>((resolve) => {
+        const limit: Timer = setTimeout(resolve, seconds * 1000, false);
+        limit.unref?.();
+      }),
     ]);
 
+  const must = (holds: unknown, told: string): void => {
+    if (!holds) throw new TypeError(told);
+  };
+
   try {
-    if (typeof options.consent !== "boolean") throw new TypeError("consent must be true or false");
-    if (!(spread >= 0 && spread <= LONGEST_SPREAD)) throw new TypeError("spread must be from 0 to 86400 seconds");
-    if (ingestKey && !/^[\w.~+/-]{16,256}=*$/.test(ingestKey)) throw new TypeError("ingestKey must have 16 to 256 letters, digits and -._~+/");
-    if (endpoint !== undefined) url = reportsUrl(endpoint);
+    must(typeof options.consent === "boolean", "consent must be true or false");
+    must(spread >= 0 && spread <= LONGEST_SPREAD, "spread must be from 0 to 86400 seconds");
+    must(
+      !ingestKey || /^[\w.~+/-]{16,256}=*$/.test(ingestKey),
+      "ingestKey must have 16 to 256 letters, digits and -._~+/",
+    );
+    must(
+      // Plain HTTP would show the reports, and the page's visits, to the network.
+      /^(https:\/\/[^/]|http:\/\/(localhost|127\.0\.0\.1|\[::1])(?![^:/]))[^@?#\s]*$/.test(endpoint ?? "https://a"),
+      "endpoint must be like https://telemetry.example.com; http is for loopback only",
+    );
     // All such pages share one storage, or have none.
-    if (globalThis.location?.protocol === "file:") throw new TypeError("a page under file: cannot report: serve it over https");
+    must(globalThis.location?.protocol !== "file:", "a page under file: cannot report: serve it over https");
+    url = endpoint?.replace(/\/*$/, "/v1/reports");
     registry = readRegistry(metrics, parts);
-    fresh = freshState(registry.app);
     store = options.state ?? browserStore(registry.app, fail);
     if (isOn()) wake(0);
     else void forget(withdrawn);
-    globalThis.document?.addEventListener("visibilitychange", () => document.visibilityState === "hidden" ? hide() : wake(0));
+    globalThis.document?.addEventListener("visibilitychange", () =>
+      document.visibilityState === "hidden" ? hide() : wake(0),
+    );
     globalThis.addEventListener?.("pagehide", hide);
   } catch (error) {
     if (development) throw error;
@@ -304,8 +321,8 @@ export function start<D extends CompiledRegistry>(metrics: D, options: Options, 
 
   return {
     record(name, value) {
+      if (failed) return;
       try {
-        if (failed) return;
         const metric = registry.metrics.get(name);
         if (!metric) throw new MetricError(name, "is not declared");
         const text = metric.normalize(value);
@@ -315,7 +332,7 @@ export function start<D extends CompiledRegistry>(metrics: D, options: Options, 
         else if (isOn() || (consent && deletions)) {
           if (metric.standsIn(text, value)) {
             note("other");
-            if (development) console.warn(`metric ${name}: a value that is not declared counts as ${text}`);
+            if (development) console.warn(`${name}: a value that is not declared counts as ${text}`);
           }
           if (records.length < MAX_RECORDS) {
             records.push({ metric, text, window: windowAt(metric.window, now) });
@@ -327,15 +344,18 @@ export function start<D extends CompiledRegistry>(metrics: D, options: Options, 
         note("mistake", error);
       }
     },
-    flush: (timeout = 5) =>
-      within(timeout, step(true).then(() => !failed && !(isOn() && left))),
+    async flush(timeout = 5) {
+      return !failed && within(timeout, step(true).then(async () => !(await transact(waiting)) && !failed));
+    },
     async close(timeout = 2) {
-      await within(timeout, (async () => {
+      const rest = async () => {
         await save();
         await sending;
-        await send(false, true);
+        for (const batch of prepared) await deliver(batch);
+        await send();
         return true;
-      })());
+      };
+      await within(timeout, rest());
       closed = true;
     },
     sent: async () => ((await transact(({ reports }) => reports)) ?? []).reverse(),

@@ -81,7 +81,7 @@ export function write(
       windows[window] = coin(Math.floor(metric.sampleRate * 2 ** 53), source) ? "open" : "passed";
       prune(account);
     }
-    const found = windows[window]!;
+    const found = windows[window];
     // A value that waits was recorded while the metric was answered at the close of its windows.
     // It was promised to wait until then, so it does.
     if (Array.isArray(found)) {

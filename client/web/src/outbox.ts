@@ -29,10 +29,10 @@ const isUnsent = (report: StoredReport) => isQueued(report) && !report.batch;
 export function assemble(
   state: State,
   reports: readonly StoredReport[],
-  leased: number,
+  leased = 0,
   source: Source,
 ): Batch | undefined {
-  if (!reports.length) return undefined;
+  if (!reports[0]) return undefined;
   const id = source.bits(128).toString(16).padStart(32, "0");
   const body = JSON.stringify({
     batch: id,

@@ -4,11 +4,11 @@
 export interface Store {
   /**
    * One atomic transaction: `change` gets the stored text, and returns the one to store in its
-   * place (undefined: it stays). Only one transaction runs at a time, in all tabs and processes.
+   * place; if it throws, the old one stays. Only one transaction runs at a time, in all tabs and processes.
    * If nothing is stored, `change` gets `initial`; without `initial` it is not called.
    * The promise is fulfilled when the text is safe, and rejected if nothing was changed.
    */
-  transact(change: (text: unknown) => string | undefined, initial?: string): Promise<void>;
+  transact(change: (text: unknown) => string, initial?: string): Promise<void>;
 }
 
 /** A store that lasts as long as its process. */
@@ -19,7 +19,7 @@ export function memoryStore(): Store {
     // eslint-disable-next-line @typescript-eslint/require-await
     async transact(change, initial) {
       const found = text ?? initial;
-      if (found !== undefined) text = change(found) ?? found;
+      if (found !== undefined) text = change(found);
     },
   };
 }
@@ -67,15 +67,14 @@ export function browserStore(app: string, lost: () => void): Store {
         const read = states.get(STATE);
         read.onsuccess = () => {
           try {
-            const text = change(read.result);
-            if (text !== undefined) states.put(text, STATE);
+            states.put(change(read.result), STATE);
           } catch (error) {
             failure = error;
             transaction.abort();
           }
         };
         transaction.oncomplete = () => resolve();
-        transaction.onabort = () => reject((failure ?? transaction.error) as Error);
+        transaction.onabort = () => reject((failure ?? transaction.error));
       });
     },
   };

@@ -17,14 +17,6 @@ const TIMEOUT = 30_000;
 /** Browsers refuse larger bodies to requests that outlive their page. */
 const KEEPALIVE = 61_440;
 
-/** Where batches are posted. Throws a TypeError if the endpoint cannot be a collector's. */
-export function reportsUrl(endpoint: string): string {
-  // Plain HTTP would show the reports, and the page's visits, to the network.
-  if (!/^(https:\/\/[^/]|http:\/\/(localhost|127\.0\.0\.1|\[::1])(?![^:/]))[^@?#\s]*$/.test(endpoint))
-    throw new TypeError("endpoint must be like https://telemetry.example.com; http is for loopback only");
-  return endpoint.replace(/\/*$/, "/v1/reports");
-}
-
 /** Send a batch, and say what the reply means. */
 export async function post(
   url: string,
@@ -78,7 +70,7 @@ export function readReply(
             index,
             /^[a-z_]{1,64}$/.test(reason) ? reason : "unknown_reason",
           ]),
-        ) as Record<number, string>,
+        ),
       };
     const problem = /^urn:deniable:problem:([a-z-]{1,64})$/.exec(type)?.[1];
     // The codes of these statuses say that sending the same bytes again does not help.

@@ -120,7 +120,7 @@ test("mistakes of the options", async () => {
     [{ spread: NaN }, document(), /spread/],
     [{ ingestKey: "short" }, document(), /ingestKey/],
     [{}, document({ format: 2 }), /format/],
-    [{}, null, /object/],
+    [{}, null, /metrics.json/],
   ];
   for (const endpoint of [
     "http://t.acme.example", "http://localhost.acme.example", "http://127.0.0.1.acme.example", "t.acme.example",

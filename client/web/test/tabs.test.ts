@@ -20,7 +20,7 @@ async function play(random: () => number, steps: number): Promise<void> {
   const pick = <T>(choices: readonly T[]): T => choices[Math.floor(random() * choices.length)]!;
   const open = () => {
     const store = new FragileStore();
-    return { store, client: world.client({ state: store }, metrics) as Any };
+    return { store, client: world.client({ state: store }, metrics) };
   };
   const tabs = [open(), open()];
   for (let count = 0; count < steps; count++) {

@@ -146,7 +146,7 @@ export class World {
     const store = browserStore("editor", () => undefined);
     await store.transact((text) => {
       found = readState(text, "editor");
-      return undefined;
+      return text as string;
     });
     return found;
   }
@@ -166,7 +166,7 @@ export class FragileStore implements Store {
   /** What the next transaction meets. */
   next: "abort" | "die_before" | "die_after" | undefined;
 
-  async transact(change: (text: unknown) => string | undefined, initial?: string): Promise<void> {
+  async transact(change: (text: unknown) => string, initial?: string): Promise<void> {
     const { next } = this;
     this.next = undefined;
     if (next === "die_before") this.dead = true;
