@@ -24,6 +24,8 @@ export default tseslint.config(
       "@typescript-eslint/no-extraneous-class": "off",
       "@typescript-eslint/no-unsafe-class-instance-assignment": "off",
       "@typescript-eslint/no-dynamic-delete": "off",
+      // A DOMException is as good as an Error.
+      "@typescript-eslint/prefer-promise-reject-errors": "off",
     },
   },
   {

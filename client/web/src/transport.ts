@@ -50,6 +50,13 @@ export const beacon = (url: string, body: string, key: string | undefined) =>
   // As text, because a beacon of JSON to another origin is dropped after its preflight.
   navigator.sendBeacon?.(key ? `${url}?key=${encodeURIComponent(key)}` : url, body);
 
+/** A collector's 202, or its problem. */
+interface Body {
+  readonly batch: string;
+  readonly rejected: readonly { index: number; reason: string }[];
+  readonly type: string;
+}
+
 /** What a reply says about a batch: counted (202), refused for good, or to be sent again. */
 export function readReply(
   status: number,
@@ -61,12 +68,12 @@ export function readReply(
   // Seconds, or a date.
   const retryAfter = +header! || Date.parse(header!) / 1000 - now;
   try {
-    const { batch, rejected, type } = JSON.parse(body);
+    const { batch, rejected, type } = JSON.parse(body) as Body;
     if (status === 202 && batch === id)
       return {
         rejected: Object.fromEntries(
           // What a server writes is not repeated in lists and logs, unless it is a code.
-          rejected.map(({ index, reason }: { index: number; reason: string }) => [
+          rejected.map(({ index, reason }) => [
             index,
             /^[a-z_]{1,64}$/.test(reason) ? reason : "unknown_reason",
           ]),

@@ -97,11 +97,11 @@ test("crash points", async () => {
       client.record("later", true);
       await client.flush();
       world.now += DAY;
-      const { transact } = store;
+      const transact = store.transact.bind(store);
       let count = 0;
-      store.transact = function (this: FragileStore, ...given) {
-        if (count++ === transactions) this.next = next;
-        return transact.apply(this, given);
+      store.transact = (...given) => {
+        if (count++ === transactions) store.next = next;
+        return transact(...given);
       };
       client.record("now", true);
       await client.flush(0.05);
