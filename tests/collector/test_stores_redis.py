@@ -342,16 +342,16 @@ def test_ids_leave_by_themselves(redis_server, scheme, new_id, noon):
         closing(redis.Redis.from_url(redis_server.url)) as client,
     ):
         store.publish({"m": [scheme]})
-        for moment in (noon, noon + 1, noon + ids.PERIOD, noon + 2 * ids.PERIOD):
+        for moment in (noon, noon + 1, noon + ids.PERIODS[0], noon + 2 * ids.PERIODS[0]):
             store.fold(commit(scheme, new_id()), moment)
             generation = ids.generation_at(moment)
             asked_until = next(
-                later * ids.PERIOD
+                later * ids.PERIODS[0]
                 for later in range(generation, generation + 9)
-                if generation not in ids.generations_at(later * ids.PERIOD)
+                if generation not in ids.generations_at(later * ids.PERIODS[0])
             )
             left = client.ttl(f"generations:{{0}}:ids:{generation}")
-            assert asked_until - moment <= left <= (1 + ids.KEPT) * ids.PERIOD + 1
+            assert asked_until - moment <= left <= (1 + ids.KEPT) * ids.PERIODS[0] + 1
             assert left > ID_RETENTION
         assert len(client.keys("generations:{0}:ids:*")) == 3 + len(["seed"])
 
@@ -359,16 +359,16 @@ def test_ids_leave_by_themselves(redis_server, scheme, new_id, noon):
 def test_a_generation_lives_for_the_last_of_its_ids(redis_server, scheme, new_id, noon):
     """Where a clock had jumped ahead, the first id of a generation came long before its time: ids
     that come later, by clocks that are right, prolong its life, and none shortens it."""
-    start = ids.generation_at(noon) * ids.PERIOD
+    start = ids.generation_at(noon) * ids.PERIODS[0]
     with (
         opened(redis_server, "prolonged") as store,
         closing(redis.Redis.from_url(redis_server.url)) as client,
     ):
         store.publish({"m": [scheme]})
         for part, left in ((0.99, 4.01), (0.01, 4.99), (0.5, 4.99)):
-            store.fold(commit(scheme, new_id()), start + part * ids.PERIOD)
+            store.fold(commit(scheme, new_id()), start + part * ids.PERIODS[0])
             found = client.ttl(f"prolonged:{{0}}:ids:{ids.generation_at(noon)}")
-            assert found == pytest.approx(left * ids.PERIOD, abs=30)
+            assert found == pytest.approx(left * ids.PERIODS[0], abs=30)
 
 
 def test_ids_move_to_deeper_levels(redis_server, scheme, new_id, noon, monkeypatch):
