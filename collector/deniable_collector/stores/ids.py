@@ -9,8 +9,8 @@ dropped as a whole.
 
 An id has one slot at each level. A generation starts with 4,096 slots; when these are full, new
 ids go to the next level, with 16 times as many slots. So beyond the first 30,000, whose slots
-need half a megabyte, an id costs 9 to 15 bytes, for four to five generations. Only its generation says when
-it arrived.
+need half a megabyte, an id costs 9 to 15 bytes, for four to five generations. Only its generation
+says when it arrived.
 
 Two ids are confused, and the second batch is lost, if 64 bits of their hash are equal and they
 share a slot. Of 10**8 ids in a generation, all but 4 million are in a million slots or more,
