@@ -22,7 +22,7 @@ from deniable.number_forecast import wasteful_range
 from deniable.problem import Problem
 from deniable.registry import Registry
 
-__all__ = ["lint", "sent"]
+__all__ = ["expired", "lint", "sent"]
 
 
 @click.command(short_help="Check a metrics.toml and show what each metric reveals.")
@@ -86,8 +86,7 @@ def sent(arguments: tuple[str, ...]) -> None:
 
 def _remarks(registry: Registry, before: Registry | None) -> list[Problem]:
     """What is valid but will not work, and what edits cost, in the order of the file."""
-    today = datetime.now(UTC).date()
-    found = []
+    found = expired(registry)
     for metric in registry:
         line, where = registry.lines.get(metric.name), f"metrics.{metric.name}"
         if lacks := forecast(metric):
@@ -97,11 +96,23 @@ def _remarks(registry: Registry, before: Registry | None) -> list[Problem]:
             found.append(Problem(line, where, advice, "note"))
         if message := _beyond_cap(metric, registry):
             found.append(Problem(line, where, message, "warning"))
-        if metric.expires < today:
-            message = f"expired on {metric.expires}: it is neither recorded nor accepted"
-            found.append(Problem(line, where, message, "warning"))
     found += edits.foresee(registry) if before is None else edits.compare(before, registry)
     return sorted(found, key=lambda problem: problem.line or 0)
+
+
+def expired(registry: Registry) -> list[Problem]:
+    """A warning for each metric whose last day is over."""
+    today = datetime.now(UTC).date()
+    return [
+        Problem(
+            registry.lines.get(metric.name),
+            f"metrics.{metric.name}",
+            f"expired on {metric.expires}: it is neither recorded nor accepted",
+            "warning",
+        )
+        for metric in registry
+        if metric.expires < today
+    ]
 
 
 def _beyond_cap(metric: Metric, registry: Registry) -> str | None:

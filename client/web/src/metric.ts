@@ -1,0 +1,126 @@
+import { below, type Source } from "./bits.ts";
+import type { Item, Mechanism } from "./mechanisms/base.ts";
+
+export type WindowKind = "day" | "week" | "month";
+export type Aggregate = "last" | "first" | "any" | "max" | "min" | "sum" | "count" | "mean";
+
+/** Columns of a report, packed as in JSON: an index, a sorted list, or a bitmap in base64. */
+export type Columns = number | number[] | string;
+
+export interface Report {
+  readonly row: number;
+  readonly columns: Columns;
+}
+
+/** That a metric cannot take a recorded value. The message does not repeat the value. */
+export class MetricError extends Error {
+  override readonly name = "MetricError";
+  constructor(
+    readonly metric: string,
+    message: string,
+  ) {
+    super(`metric ${metric} ${message}`);
+  }
+}
+
+/** One declared question, and what a recorded value means to it. */
+export interface Metric {
+  readonly name: string;
+  readonly type: string;
+  readonly description: string;
+  /** POSIX time in seconds at which its last day has ended. */
+  readonly expires: number;
+  readonly window: WindowKind;
+  readonly aggregate: Aggregate;
+  readonly answer: "at_close" | "at_once";
+  readonly sampleRate: number;
+  readonly longitudinal: "fresh" | "memoize";
+  readonly epsilon: number;
+  readonly lifetimeEpsilon: number;
+  readonly memoEpsilon: number | null;
+  readonly values: readonly string[] | null;
+  readonly other: string | null;
+  readonly mechanism: string;
+  /** The fingerprint of its scheme, which travels in each report. */
+  readonly scheme: string;
+  /** The epsilons in force, rounded up to doubles; the ledger charges them. */
+  readonly reveals: Readonly<{ report: number; memo: number | null; fresh: number | null }>;
+  readonly platform: readonly string[];
+  readonly unit: string | null;
+
+  /** The text that a recorded value waits as. Throws a MetricError for what it cannot take. */
+  normalize(value: unknown): string;
+  /** Whether a normalized text stands for a value that is not declared. */
+  standsIn(text: string, value: unknown): boolean;
+  /** A window's value after its first record. */
+  begin(text: string): string;
+  /** A window's value after one more record, the `records`-th, from 2 on. */
+  merge(value: string, text: string, records: number, source: Source): string;
+  /**
+   * One report of a normalized text; null if that is no value any more, as the registry has
+   * changed since. `key` is the metric's memo key, for a metric with memos.
+   */
+  report(text: string, source: Source, key: Uint8Array | null): Report | null;
+}
+
+/** The declared part of a metric, as metrics.json holds it. */
+export type Declared = Omit<Metric, "normalize" | "standsIn" | "begin" | "merge" | "report">;
+
+/** What the values of a metric are. */
+export interface Type {
+  /** How several records of one window may become one value. */
+  readonly aggregates: readonly Aggregate[];
+  /** Whether the registry lists its values. */
+  readonly closed: boolean;
+  /** The text that a recorded value waits as. Throws what the MetricError shall say. */
+  normalize(value: unknown, metric: Declared, places: Places): string;
+  /** What the mechanism randomizes in place of a normalized text; undefined if that is no value. */
+  item(text: string, metric: Declared, places: Places, mechanism: Mechanism): Item | undefined;
+  /** Whether values of this type can be reported through the mechanism. */
+  suits(mechanism: Mechanism, places: Places): boolean;
+  /** `Metric.begin` and `Metric.merge`, for the aggregates that only this type has. */
+  begin?(text: string, aggregate: Aggregate): string;
+  merge?(value: string, text: string, records: number, aggregate: Aggregate): string;
+}
+
+/** The place of each listed value, from 0. */
+export type Places = ReadonlyMap<string, number>;
+
+/** Texts with more UTF-16 units are too long for a value in any form. */
+const HOPELESS = 4096;
+
+/** The text in Unicode normal form C; of a text that is too long for a value, nothing. */
+export function normalForm(text: string): string {
+  return text.length > HOPELESS ? "" : text.normalize();
+}
+
+export function makeMetric(
+  declared: Declared,
+  places: Places,
+  type: Type,
+  mechanism: Mechanism,
+): Metric {
+  const { name, aggregate, other, scheme } = declared;
+  return {
+    ...declared,
+    normalize(value) {
+      try {
+        return type.normalize(value, declared, places);
+      } catch (error) {
+        throw new MetricError(name, (error as Error).message);
+      }
+    },
+    standsIn: (text, value) =>
+      text === other && typeof value === "string" && !places.has(normalForm(value)),
+    begin: (text) => type.begin?.(text, aggregate) ?? text,
+    merge(value, text, records, source) {
+      // Reservoir sampling: each record is kept with chance 1 / records.
+      if (aggregate === "last" || (aggregate === "any" && !below(records, source))) return text;
+      return type.merge?.(value, text, records, aggregate) ?? value;
+    },
+    report(text, source, key) {
+      const item = type.item(text, declared, places, mechanism);
+      return item === undefined ? null : mechanism.randomize(item, source, key, scheme);
+    },
+  };
+}
