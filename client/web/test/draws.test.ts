@@ -7,6 +7,14 @@ import { drawn, fromHex, on, vectors } from "./support.ts";
 
 const draws = vectors("draws");
 
+/** Mechanisms that the web does not have: `auto` never takes them. */
+const ABSENT = new Set([
+  "count_mean_sketch",
+  "hadamard_count_mean_sketch",
+  "hadamard_response",
+  "unary_encoding",
+]);
+
 test("a subset is drawn from the same bytes as in Python", () => {
   for (const { size, count, bytes, positions } of draws.subsets)
     assert.deepEqual(drawn(bytes, (source) => on(subset(size, count, source))), positions);
@@ -15,8 +23,9 @@ test("a subset is drawn from the same bytes as in Python", () => {
 test("each mechanism makes the same report from the same bytes as in Python", () => {
   const done = new Set<string>();
   for (const { mechanism, parameters, item, key, scheme, bytes, row, columns } of draws.reports) {
+    if (ABSENT.has(mechanism)) continue;
     const build = allParts.mechanisms[mechanism];
-    if (!build) continue;
+    assert.ok(build, `there is no mechanism ${mechanism}`);
     const report = drawn(bytes, (source) =>
       build(parameters).randomize(item, source, key ? fromHex(key) : null, scheme),
     );

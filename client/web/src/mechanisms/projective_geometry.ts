@@ -39,6 +39,7 @@ export function geometry(size: number, order: number, dimension: number, truth: 
 
   return {
     size,
+    width: messages,
     odds: favouring(truth, points(order, dimension - 1), messages),
     draw(place, source) {
       // The value's vector without its leading 1, which is coordinate number `lead`.

@@ -17,6 +17,8 @@ import {
 /** A mechanism of one row over a closed list, without memos. */
 export interface Channel {
   readonly size: number;
+  /** How many columns its row has. */
+  readonly width: number;
   readonly odds: Odds;
   readonly draw: (place: number, source: Source) => Columns;
 }
@@ -31,6 +33,7 @@ export function selection(size: number, k: number, truth: number): Channel {
   const pack = k * bitLength(size - 1) < size ? listed : bitmap;
   return {
     size,
+    width: size,
     odds: favouring(truth, k, size),
     draw(place, source) {
       const truthful = coin(truth, source);
