@@ -25,7 +25,7 @@ _UNUSUAL = frozenset((b"content-encoding", b"transfer-encoding", b"expect", b"up
 """Headers that the fast path does not support."""
 
 _TEXTS = ("text/plain;charset=utf-8", "text/plain;charset=UTF-8", "text/plain")
-"""How browsers write the type of a beacon and of a text. The fast path leaves other spellings to the slow one."""
+"""How browsers write the type of a beacon and of a text; other spellings take the slow path."""
 
 
 class _Exchange:

@@ -12,6 +12,7 @@ from collections import Counter
 from contextlib import closing, suppress
 from datetime import date
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -21,12 +22,13 @@ from deniable.windows import end, start
 from deniable.wire import LATEST
 from deniable_collector.batches import binary
 from deniable_collector.batches import catalogue as module
-from deniable_collector.batches.batch import REASONS
+from deniable_collector.batches.batch import REASONS, Batch
 from deniable_collector.batches.bodies import IntakeError
 from deniable_collector.batches.catalogue import SKEW
+from deniable_collector.batches.folding import Accepted, Block
 from deniable_collector.intake import Intake
 from deniable_collector.stores import StoreUnavailable, open_store
-from deniable_collector.stores.base import ID_RETENTION
+from deniable_collector.stores.base import ID_RETENTION, Increment, TallyKey, TallyRowKey
 from deniable_collector.stores.ids import TERMS
 
 DAY = 86_400.0
@@ -463,6 +465,17 @@ def test_ids_are_remembered_for_as_long_as_their_batch_needs(at_once, store, new
     commits.clear()
     take(plain, body(new_id(), report(day)), body(new_id(), report(week, "2026-W46")))
     assert [each.remember for each in commits] == [{}]
+
+
+def test_the_metrics_of_a_batch(registry):
+    """A batch names the metrics of its reports, in whatever form they were summed."""
+    keys = [TallyRowKey(TallyKey(name, "abc", "2026-11-20"), 0) for name in AT_ONCE.values()]
+    row = registry["browser"].scheme.mechanism.rows[0]
+    block = Block((keys[2],), np.ones(1, np.int64), np.ones((1, 5), np.int64))
+    summed = {keys[1]: Increment(5, 1, (1,), (1,))}
+    batch = Batch("a" * 32, (Accepted(keys[0], row, 1),), (), summed, (block,))
+    assert batch.metrics == set(AT_ONCE.values())
+    assert Batch("a" * 32, (), ()).metrics == set()
 
 
 def test_the_last_window_before_the_expiry(registry, store, metrics, new_id, clock):

@@ -107,6 +107,12 @@ def test_a_seen_id_keeps_the_whole_commit_out(store, scheme, make, new_id, noon)
     assert read(store, scheme) == [(2, {0: 2})]
 
 
+def test_a_commit_of_nothing(store, scheme, new_id, noon):
+    """A commit without batches changes nothing, in a store without any id too."""
+    assert store.fold(Commit((), {}), noon) == frozenset()
+    assert read(store, scheme) == [(0, {})]
+
+
 def test_many_ids_in_one_commit(store, scheme, make, new_id, noon):
     """A commit of thousands of ids remembers every one of them."""
     ids = [new_id() for _ in range(2_500)]

@@ -59,7 +59,10 @@ end
 -- The deepest level of the first generation of each term, and what it holds, slot by slot.
 local before, depth = {}, {}
 local met = {}
-for generation = 1, generations do
+-- Most stores have ids of the shortest term alone.
+local searched = SEARCHED
+if call('EXISTS', unpack(KEYS, 2 + SEARCHED, 1 + generations)) > 0 then searched = generations end
+for generation = 1, searched do
   local key = KEYS[1 + generation]
   local count = tonumber(call('HGET', key, 'n') or 0)
   local deep, limit = 0, first_level
@@ -148,10 +151,11 @@ for _, plan in ipairs(plans) do
   end
 end
 local function remember(mine, generation, lifetime)
-  local key, names, fresh = KEYS[1 + generation], slots_at(depth[generation]), {}
+  local key, names, fresh = KEYS[1 + generation], slots_at(depth[generation] or 0), {}
+  local held = before[generation] or {}
   for _, id in ipairs(mine) do
     local slot = names[id]
-    fresh[slot] = (fresh[slot] or before[generation][slot] or '') .. tag[id]
+    fresh[slot] = (fresh[slot] or held[slot] or '') .. tag[id]
   end
   local fields = {}
   for slot, packed in pairs(fresh) do
@@ -168,9 +172,12 @@ end
 
 if ids > 0 and not seed then call('SET', KEYS[1], ARGV[1]) end
 local sorted = {}
-for term = 0, #lifetimes - 1 do sorted[term] = {} end
-for id = 1, ids do table.insert(sorted[tonumber(sub(terms, id, id))], id) end
+for id = 1, ids do
+  local term = tonumber(sub(terms, id, id))
+  sorted[term] = sorted[term] or {}
+  sorted[term][#sorted[term] + 1] = id
+end
 for term, mine in pairs(sorted) do
-  if #mine > 0 then remember(mine, 1 + SEARCHED * term, lifetimes[1 + term]) end
+  remember(mine, 1 + SEARCHED * term, lifetimes[1 + term])
 end
 return {0}

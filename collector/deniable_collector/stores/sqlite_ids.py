@@ -70,7 +70,9 @@ def remember(
 
 def prune(connection: sqlite3.Connection, new: int, now: float) -> None:
     """Delete some slots of generations that are no longer searched, as `new` ids come."""
-    for term in range(len(ids.TERMS)):
+    ((last,),) = connection.execute("SELECT coalesce(max(place), 0) FROM ids")
+    # Most stores have ids of the shortest term alone.
+    for term in range(last // (_TERM * _GENERATION) + 1):
         first = term * _TERM
         oldest = first + ids.generation_at(now, term) - ids.KEPT
         connection.execute(
