@@ -14,6 +14,7 @@ import pytest
 
 from deniable import Registry, windows
 from deniable_collector.stores import open_store
+from deniable_demo.fleet import report_from
 
 METRICS = """
 schema = 1
@@ -142,6 +143,43 @@ def test_a_tool_that_runs_once_is_counted_once(
     # At epsilon 10 a report is another value with probability below 0.00014, and two or more of
     # twelve are with probability below 2e-6.
     assert share["build"] > 0.85
+
+
+def test_simulated_devices_answer_at_once(
+    command: list[str],
+    environ: dict[str, str],
+    start: Callable[[list[str]], subprocess.Popen[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The demo's devices report such a metric like any other, and `deniable simulate` draws it."""
+    for name in ("DO_NOT_TRACK", "DENIABLE_DISABLED"):
+        monkeypatch.delenv(name, raising=False)
+    path = tmp_path / "metrics.toml"
+    path.write_text(METRICS.replace('window = "month"', 'window = "day"'))
+    store = f"sqlite:///{tmp_path / 'store.db'}"
+    environ.update(
+        DENIABLE_REGISTRY=str(path),
+        DENIABLE_STORE=store,
+        DENIABLE_BIND="127.0.0.1:0",
+        DENIABLE_LOG_FORMAT="text",
+    )
+    collector = Collector(command, start)
+    collector.begin()
+    now = time.time()
+    devices = [{"command": "build", "last_command": "check"}] * 50
+    assert report_from(str(path), collector.address, devices, now) == 50
+    yesterday, registry = windows.window_at("day", now - 86_400), Registry.load(path)
+    assert _counted(store, registry, "command", yesterday) == 50
+    assert _counted(store, registry, "last_command", yesterday) == 50
+    drawn = subprocess.run(
+        [*command, "simulate", "command", "--devices", "1000", "--seed", "1", "--json"],
+        env=environ,
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    assert json.loads(drawn.stdout)["n"] == 1000
 
 
 def _counted(store: str, registry: Registry, metric: str, month: str) -> int:
