@@ -103,7 +103,7 @@ export function start<D extends CompiledRegistry>(
     endpoint,
     ingestKey,
     spread = SPREAD,
-    development,
+    development = DEVELOPMENT,
     onTrouble,
     clock = () => Date.now() / 1000,
     source = systemSource(),
@@ -291,24 +291,31 @@ export function start<D extends CompiledRegistry>(
       }),
     ]);
 
-  const must = (holds: unknown, told: string): void => {
-    if (!holds) throw new TypeError(told);
+  const must = (name: string, holds: unknown, told: string | false): void => {
+    if (!holds) throw new TypeError(name + (told || ""));
   };
 
   try {
-    must(typeof options.consent === "boolean", "consent must be true or false");
-    must(spread >= 0 && spread <= LONGEST_SPREAD, "spread must be from 0 to 86400");
+    must("consent", typeof consent === "boolean", DEVELOPMENT && " must be true or false");
     must(
-      !ingestKey || /^[\w.~+/-]{16,256}=*$/.test(ingestKey),
-      "ingestKey must have 16 to 256 of a-z A-Z 0-9 . _ ~ + / -",
+      "spread",
+      spread >= 0 && spread <= LONGEST_SPREAD,
+      DEVELOPMENT && " must be from 0 to 86400 seconds",
     );
     must(
+      "ingestKey",
+      !DEVELOPMENT || !ingestKey || /^[\w.~+/-]{16,256}=*$/.test(ingestKey),
+      DEVELOPMENT && " must have 16 to 256 letters, digits and . _ ~ + / -",
+    );
+    must(
+      "endpoint",
       // Plain HTTP would show the reports, and the page's visits, to the network.
       /^(https:\/\/[^/]|http:\/\/(localhost|127\.0\.0\.1|\[::1])(?![^:/]))[^@?#\s]*$/.test(endpoint ?? "https://a"),
-      "endpoint must begin with https://, or http:// on loopback",
+      DEVELOPMENT &&
+        " must be like https://telemetry.example.com, without a name, query or fragment; http:// is for loopback only",
     );
     // All such pages share one storage, or have none.
-    must(globalThis.location?.protocol !== "file:", "a page under file: must be served over https");
+    must("file:", globalThis.location?.protocol !== "file:", DEVELOPMENT && " is no place to report from: serve the page over https");
     url = endpoint?.replace(/\/*$/, "/v1/reports");
     registry = readRegistry(metrics, parts);
     store = options.state ?? browserStore(registry.app, fail);
@@ -336,7 +343,8 @@ export function start<D extends CompiledRegistry>(
         else if (isOn() || (consent && deletions)) {
           if (metric.standsIn(text, value)) {
             note("other");
-            if (development) console.warn(`${name}: an undeclared value counts as ${text}`);
+            if (DEVELOPMENT && development)
+              console.warn(`${name}: an undeclared value counts as ${text}`);
           }
           if (records.length < MAX_RECORDS) {
             records.push({ metric, text, window: windowAt(metric.window, now) });

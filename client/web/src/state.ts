@@ -65,7 +65,7 @@ export const freshState = (app: string): string =>
 export function readState(text: unknown, app: string): State {
   const [, json] = /^1-?\d+(.+)/.exec(text as string) ?? [];
   if (!json || signed(json) !== text || (JSON.parse(json) as State).app !== app)
-    throw new Error("the stored state is damaged");
+    throw new Error(DEVELOPMENT ? "the stored state is damaged: delete the data of this site to start again" : "");
   return JSON.parse(json) as State;
 }
 
