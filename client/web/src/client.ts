@@ -310,9 +310,10 @@ export function start<D extends CompiledRegistry>(
     must(
       "endpoint",
       // Plain HTTP would show the reports, and the page's visits, to the network.
-      /^(https:\/\/[^/]|http:\/\/(localhost|127\.0\.0\.1|\[::1])(?![^:/]))[^@?#\s]*$/.test(endpoint ?? "https://a"),
+      endpoint === undefined ||
+        /^(https:\/\/[^/]|http:\/\/(localhost|127\.0\.0\.1|\[::1])(?![^:/]))[^@?#\s]*$/.test(endpoint),
       DEVELOPMENT &&
-        " must be like https://telemetry.example.com, without a name, query or fragment; http:// is for loopback only",
+        " must be an https:// address, without a name, query or fragment; http:// is for loopback only",
     );
     // All such pages share one storage, or have none.
     must("file:", globalThis.location?.protocol !== "file:", DEVELOPMENT && " is no place to report from: serve the page over https");

@@ -84,7 +84,7 @@ export async function ownerPage(
   const name = escape(app);
   const values = accounts
     .flatMap(({ windows }) => Object.values(windows))
-    .filter((each) => Array.isArray(each)).length;
+    .filter((each) => typeof each === "object" && each.length).length;
   const queued = reports.filter(({ status }) => status === "queued");
   const others = reports.filter(({ status }) => status !== "queued");
   const list = (shown: readonly SentReport[]): string => {

@@ -3,8 +3,11 @@
 import type { Columns } from "./metric.ts";
 
 /** A window is `passed` if the device does not take part in it, and `unanswered` if it ended
- * without a report. An open one has its value so far, and how many records that stands for. */
-export type WindowState = "open" | "passed" | "answered" | "unanswered" | [value: string, records: number];
+ * without a report. An open one has its value so far, and how many records that stands for; or
+ * nothing. */
+export type WindowState = "passed" | "answered" | "unanswered" | OpenWindow;
+
+export type OpenWindow = [value?: string, records?: number];
 
 /** What is kept of one metric. */
 export interface Account {
