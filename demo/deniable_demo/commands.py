@@ -73,10 +73,12 @@ def _run(once: bool, as_json: bool, devices: int, port: int) -> None:
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="deniable-demo-"))
         store_url = f"sqlite:///{folder}/tallies.db"
-        endpoint = stack.enter_context(services.collector(_REGISTRY, store_url))
+        tried = None if once else stack.enter_context(try_it(port and port + 1))
+        origin = None if tried is None else tried.address
+        endpoint = stack.enter_context(services.collector(_REGISTRY, store_url, origin))
         token = secrets.token_urlsafe(32)
         page = None
-        if not once:
+        if tried is not None:
             page = stack.enter_context(services.dashboard(_REGISTRY, store_url, port, token))
         population = draw(devices)
         _report(population, endpoint, console)
@@ -87,21 +89,18 @@ def _run(once: bool, as_json: bool, devices: int, port: int) -> None:
             click.echo(json.dumps({"metrics": compared}))
         else:
             _print(console, compared)
-        if page is not None:
-            tried = stack.enter_context(
-                try_it(
-                    registry,
-                    endpoint,
-                    page,
-                    fleet.DAY,
-                    devices,
-                    port and port + 1,
-                    lambda metric: compare_shares(store, registry, population, metric),
-                )
+        if tried is not None and page is not None:
+            tried.open(
+                registry,
+                endpoint,
+                page,
+                fleet.DAY,
+                devices,
+                lambda metric: compare_shares(store, registry, population, metric),
             )
             console.print(f"\nDashboard  [bold link={page}]{page}/login?token={token}[/]")
             console.print(f"[dim]The link works once; after that the token is {token}")
-            console.print(f"Try it     [bold link={tried}]{tried}[/]")
+            console.print(f"Try it     [bold link={tried.address}]{tried.address}[/]")
             console.print("[dim]There you answer as one more device, and see what was sent.")
             console.print("[dim]Ctrl-C ends the demo and removes all it has made.")
             signal.pause()

@@ -113,6 +113,7 @@ async function showCrowd(card, name) {
   card.querySelector(".crowd").textContent =
     `${n.toLocaleString("en")} reports, and yours is one of them. Together they give each share ` +
     `to within ± ${(100 * widest).toFixed(1)} points.`;
+  card.querySelector(".together").hidden = false;
   fill(
     card.querySelector(".shares"),
     values.map(({ value, estimate, low, high, truth }) => ({
