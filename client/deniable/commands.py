@@ -84,6 +84,14 @@ def sent(arguments: tuple[str, ...]) -> None:
     raise SystemExit(sent_command.main(arguments))
 
 
+_SEEN = (
+    "is answered at_once, so the network sees, to within ten seconds, when a device that takes "
+    "part first records it in a {window}. Record it in every case: otherwise a report also says "
+    "that there was such a case"
+)
+"""What a metric reveals by the time of its reports."""
+
+
 def _remarks(registry: Registry, before: Registry | None) -> list[Problem]:
     """What is valid but will not work, and what edits cost, in the order of the file."""
     found = expired(registry)
@@ -96,6 +104,8 @@ def _remarks(registry: Registry, before: Registry | None) -> list[Problem]:
             found.append(Problem(line, where, advice, "note"))
         if message := _beyond_cap(metric, registry):
             found.append(Problem(line, where, message, "warning"))
+        if metric.answer == "at_once":
+            found.append(Problem(line, where, _SEEN.format(window=metric.window), "note"))
     found += edits.foresee(registry) if before is None else edits.compare(before, registry)
     return sorted(found, key=lambda problem: problem.line or 0)
 

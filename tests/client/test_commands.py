@@ -358,6 +358,40 @@ lifetime_epsilon = 8.0
     assert told in run(lint, after, "--since", before).stderr
 
 
+def test_lint_tells_what_the_time_of_an_answer_shows(
+    run: Callable[..., Any], tmp_path: Path
+) -> None:
+    """A metric that is answered at once has a note; a change of `answer` says what it means, in
+    both directions, and keeps the scheme."""
+    close = """schema = 1
+app = "example"
+[metrics.startup]
+type = "boolean"
+description = "Was it slow?"
+owner = "me"
+expires = 2099-01-01
+window = "week"
+aggregate = "first"
+epsilon = 1.0
+lifetime_epsilon = 8.0
+"""
+    at_close, at_once = tmp_path / "close.toml", tmp_path / "once.toml"
+    at_close.write_text(close)
+    at_once.write_text(close + 'answer = "at_once"\n')
+    seen = "within ten seconds, when a device that takes part first records it in a week"
+    assert seen in run(lint, at_once).stderr
+    assert run(lint, at_close).stderr == ""
+    there = run(lint, at_once, "--since", at_close).stderr
+    assert "was answered at_close and is answered at_once" in there
+    assert "Give the collector this registry before the app" in there
+    back = run(lint, at_close, "--since", at_once).stderr
+    assert "was answered at_once and is answered at_close" in back
+    assert "new scheme" not in there + back
+    assert "answered" not in run(lint, at_once, "--since", at_once).stderr.replace(
+        seen, ""
+    ).replace("is answered at_once, so", "")
+
+
 def test_lint_without_a_file_says_so(run: Callable[..., Any], tmp_path: Path) -> None:
     """A file that is not there is a problem like others."""
     result = run(lint, tmp_path / "none.toml")
