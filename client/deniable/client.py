@@ -56,7 +56,8 @@ class Client:
     """Telemetry of one app on one device.
 
     Args:
-        registry: the `metrics.toml`, or a registry that was read from it.
+        registry: the `metrics.toml`, the `metrics.json` that was compiled from it, or a registry
+            that was read from either.
         endpoint: the collector's address; without one, reports wait on the disk.
         state_dir: where the state file lives; by default a directory under XDG_STATE_HOME
             that has the name of the registry's `app`. ":memory:" keeps it in memory, and an

@@ -651,6 +651,140 @@ def sending() -> list[dict[str, Any]]:
     ]
 
 
+def at_once() -> list[dict[str, Any]]:
+    """Metrics that are answered by the first record of a window."""
+    once = {"answer": "at_once", "aggregate": "first"}
+    browser = metric("m", "category", values=BROWSERS, **once)
+    closing = metric("m", aggregate="first")
+    opening = metric("m", **once)
+    return [
+        case(
+            "at once",
+            "The first record of a window is sealed in its own transaction: the coin, the delay "
+            "of up to 10 seconds, the report. No value is stored, and later records of the window "
+            "change nothing.",
+            registry(browser),
+            record(at(0), ("m", "firefox")),
+            {**spent(m=1), "values": 0, "waiting": 1},
+            take(at(0), body=None),
+            take(at(0) + 10),
+            reply(at(0) + 11, {"rejected": {}}, counted=True),
+            record(at(0, 1), ("m", "chrome"), ("m", "firefox")),
+            take(at(0, 2), "urgent", body=None),
+            record(at(1), ("m", "edge"), ("m", "edge")),
+            record(at(2)),
+            delivered(at(2)),
+            spent(m=2),
+        ),
+        case(
+            "at once and at close",
+            "In one call the reports that are answered at once share one delay, which is drawn "
+            "before the first of them. Then come the delay and the reports of windows that have "
+            "ended.",
+            registry(metric("a", **once), metric("b"), metric("c", **once)),
+            record(at(0), ("b", True), ("a", True), ("b", False), ("c", True), ("a", False)),
+            record(at(1), ("c", False), ("b", True), ("a", False)),
+            record(at(1, 1), ("b", True)),
+            delivered(at(1, 2)),
+            record(at(2)),
+            delivered(at(2, 2)),
+            spent(a=2, b=2, c=2),
+        ),
+        case(
+            "at once after tails",
+            "After tails no record of the window is reported or stored.",
+            registry(metric("m", sample_rate=0.3, **once)),
+            [record(at(day, hour), ("m", True)) for day in range(8) for hour in (0, 1)],
+            {"ledger": ..., "values": 0},
+            delivered(at(8)),
+        ),
+        case(
+            "at once until the ledger stops",
+            "When the lifetime is spent, no coin is drawn, and nothing is stored.",
+            registry(metric("m", lifetime_epsilon=2.0, **once)),
+            [record(at(day), ("m", True)) for day in range(4)],
+            {**spent(m=2), "values": 0, "waiting": 2},
+            delivered(at(4)),
+        ),
+        case(
+            "at once from memos",
+            "A memoized metric draws its key after the delay, in the same transaction.",
+            registry(metric("m", "category", values=BROWSERS, **MEMO, **once)),
+            [record(at(day), ("m", "firefox")) for day in range(4)],
+            {**spent(m=4), "values": 0},
+            delivered(at(4)),
+        ),
+        case(
+            "at once in a week and a month",
+            "The report names a window that is still open. A collector whose registry is behind "
+            "leaves it out: the device sends it again until the window is six days past its end.",
+            registry(
+                metric("w", "number", ask="mean", window="week", **RANGE, **once),
+                metric("m", "string", window="month", epsilon=2.0, **once),
+            ),
+            record(at(1), ("w", 33.5), ("m", "Oslo")),
+            take(at(1) + 10),
+            reply(
+                at(1) + 10,
+                {"rejected": {"0": "window_not_closed", "1": "unknown_metric"}},
+                waits=["window_not_closed", "unknown_metric"],
+            ),
+            record(at(3), ("w", 1), ("m", "Bergen")),
+            take(at(12, 11)),
+            reply(
+                at(12, 11), {"rejected": {"0": "window_not_closed"}}, waits=["window_not_closed"]
+            ),
+            take(at(12, 13)),
+            reply(at(12, 13), {"rejected": {"0": "window_not_closed"}}, counted=True),
+            {**spent(w=1, m=1), "waiting": 0},
+        ),
+        case(
+            "leaving",
+            "On the way out, what waits for no more than its delay of 10 seconds is due. Reports "
+            "of windows that have ended keep their delay.",
+            registry(metric("a", **once), metric("b")),
+            record(at(0), ("b", True)),
+            record(at(1), ("a", True)),
+            {"at": at(1), "leave": True},
+            take(at(1)),
+            reply(at(1), "lost", counted=False),
+            {"restart": True},
+            *delivered(at(1) + 30),
+            {**spent(a=1, b=1), "waiting": 1},
+            spread=DAY,
+        ),
+        case(
+            "at once and opting out",
+            "Opting out deletes a report that was not sent. Its window stays answered.",
+            registry(browser),
+            record(at(0), ("m", "firefox")),
+            {"at": at(0), "opt_out": True},
+            {"at": at(0), "opt_in": True},
+            record(at(0, 1), ("m", "firefox")),
+            {**spent(m=1), "waiting": 0, "reports": []},
+            record(at(1), ("m", "firefox")),
+            {**spent(m=2), "waiting": 1},
+        ),
+        case(
+            "at once after an upgrade",
+            "A value that waits when the metric becomes one that is answered at once waits until "
+            "its window ends; so does no other. Back again, a window that was answered stays so.",
+            registry(closing),
+            record(at(0), ("m", True)),
+            {"at": at(0, 1), "upgrade": registry(opening)},
+            record(at(0, 2), ("m", False)),
+            {"ledger": {}, "values": 1},
+            record(at(1), ("m", False)),
+            {**spent(m=2), "values": 0, "waiting": 2},
+            {"at": at(1, 1), "upgrade": registry(closing)},
+            record(at(1, 2), ("m", True)),
+            record(at(2), ("m", True)),
+            {**spent(m=2), "values": 1},
+            delivered(at(2, 1)),
+        ),
+    ]
+
+
 def cases() -> list[dict[str, Any]]:
     """All scripts."""
     return [
@@ -660,4 +794,5 @@ def cases() -> list[dict[str, Any]]:
         *budgets(),
         *choices(),
         *sending(),
+        *at_once(),
     ]

@@ -119,6 +119,8 @@ class Driver:
             self.consent = True
         elif "erase" in step:
             self.device.erase()
+        elif "leave" in step:
+            self.device.hurry()
         elif "restart" in step:
             self.state.close()
             self.upgrade(self.document)

@@ -3,7 +3,8 @@ const C2 = 0x4cf5ad432745937fn;
 
 const wrap = (number: bigint): bigint => BigInt.asUintN(64, number);
 
-const rotate = (number: bigint, by: bigint): bigint => wrap((number << by) | (number >> (64n - by)));
+const rotate = (number: bigint, by: bigint): bigint =>
+  wrap((number << by) | (number >> (64n - by)));
 
 function mix(number: bigint): bigint {
   number = wrap((number ^ (number >> 33n)) * 0xff51afd7ed558ccdn);

@@ -25,7 +25,7 @@ function rootBits(number: number, degree: number): [number, number] {
   const power = BigInt(number) << (64n * n);
   let root = BigInt(Math.floor(number ** (1 / degree) * 2 ** 32) + 1) << 32n;
   // Newton's method from above, until it falls no more.
-  for (let next; (next = ((n - 1n) * root + power / root ** (n - 1n)) / n) < root; ) root = next;
+  for (let next; (next = ((n - 1n) * root + power / root ** (n - 1n)) / n) < root;) root = next;
   return [Number((root >> 32n) & 0xffffffffn), Number(root & 0xffffffffn)];
 }
 

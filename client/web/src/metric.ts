@@ -70,8 +70,8 @@ export type Declared = Omit<Metric, "normalize" | "standsIn" | "begin" | "merge"
 export interface Type {
   /** How several records of one window may become one value. */
   readonly aggregates: readonly Aggregate[];
-  /** Whether the registry lists its values. */
-  readonly closed: boolean;
+  /** Which of the keys `values`, `other` and `unit` it has a use for. */
+  readonly takes: readonly string[];
   /** The text that a recorded value waits as. Throws what the MetricError shall say. */
   normalize(value: unknown, metric: Declared, places: Places): string;
   /** What the mechanism randomizes in place of a normalized text; undefined if that is no value. */
@@ -92,6 +92,22 @@ const HOPELESS = 4096;
 /** The text in Unicode normal form C; of a text that is too long for a value, nothing. */
 export function normalForm(text: string): string {
   return text.length > HOPELESS ? "" : text.normalize();
+}
+
+/** The longest value in UTF-8. */
+const MAX_BYTES = 1024;
+
+/**
+ * Whether a text may be a value: in normal form, not blank, at most 1,024 bytes, without control
+ * characters and halves of surrogate pairs. U+FEFF is white space to JavaScript alone.
+ */
+export function isValue(text: string): boolean {
+  return (
+    text === normalForm(text) &&
+    /[\S\ufeff]/.test(text) &&
+    !/[\p{Cc}\p{Cs}]/u.test(text) &&
+    new TextEncoder().encode(text).length <= MAX_BYTES
+  );
 }
 
 export function makeMetric(

@@ -1,7 +1,11 @@
-import { cohortLocalHashing, hashedProjectiveGeometry, memoizedLocalHashing } from "./mechanisms/hashed.ts";
+import {
+  cohortLocalHashing,
+  hashedProjectiveGeometry,
+  memoizedLocalHashing,
+} from "./mechanisms/hashed.ts";
 import { hierarchicalHistogram } from "./mechanisms/hierarchical_histogram.ts";
 import { memoizedSubsetSelection } from "./mechanisms/memoized_subset_selection.ts";
-import { basicRappor, oneTimeRappor, rappor } from "./mechanisms/rappor.ts";
+import { basicRappor, oneTimeRappor, rappor, unaryEncoding } from "./mechanisms/rappor.ts";
 import { slidingWindowMechanism } from "./mechanisms/sliding_window.ts";
 import { closedParts } from "./parts_closed.ts";
 import type { Parts } from "./registry.ts";
@@ -13,6 +17,7 @@ export const allParts: Parts = {
   types: { ...closedParts.types, string, number },
   mechanisms: {
     ...closedParts.mechanisms,
+    unary_encoding: unaryEncoding,
     hashed_projective_geometry: hashedProjectiveGeometry,
     cohort_local_hashing: cohortLocalHashing,
     memoized_subset_selection: memoizedSubsetSelection,

@@ -8,7 +8,7 @@ import { type Channel, selectionChannel } from "./subset_selection.ts";
 
 /** The salt of a hash, and the parameters beside it. */
 export function salted({ salt, ...rest }: Parameters): [salt: string, rest: Parameters] {
-  if (typeof salt !== "string" || !salt || salt.includes("\0")) refuse("salt must be a text without zero bytes");
+  if (typeof salt !== "string" || !salt || salt.includes("\0")) refuse("salt");
   return [salt, rest];
 }
 
@@ -27,7 +27,7 @@ function hashed<C extends { readonly size: number; readonly width: number }>(
   const [salt, { rows: count, ...rest }] = salted(parameters);
   const channel = makeChannel(rest);
   const most = Math.min(65536, Math.floor(MAX_CELLS / channel.width));
-  const [rows] = integers({ rows: count }, ["rows", 1, most]) as [number];
+  const [rows] = integers({ rows: count }, ["rows", most]) as [number];
   return {
     rows,
     channel,

@@ -7,11 +7,13 @@ import { selection } from "./subset_selection.ts";
  * Subset selection with memory: the memo of a value is its randomized response, and each report
  * a fresh subset selection from the memo.
  */
-export function memoizedSelection(parameters: Parameters): Memoizing<number> & { size: number; width: number } {
+export function memoizedSelection(
+  parameters: Parameters,
+): Memoizing<number> & { size: number; width: number } {
   const [size, k, memo, fresh] = integers(
     parameters,
-    ["size", 2, MAX_CELLS],
-    ["k", 1, MAX_CELLS],
+    ["size", MAX_CELLS, 2],
+    ["k"],
     threshold("memo"),
     threshold("fresh"),
   ) as [number, number, number, number];

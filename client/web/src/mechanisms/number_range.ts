@@ -28,24 +28,31 @@ function exact(value: number): bigint {
 }
 
 function bound(name: string, text: unknown): number {
-  const known = typeof text === "string" && text.length <= 32 && /^-?\d+(\.\d+)?(e[+-]?\d+)?$/.test(text);
-  if (!known || Math.abs(Number(text)) > LARGEST) refuse(`${name} must be the text of a number up to 1e100`);
+  const known =
+    typeof text === "string" && text.length <= 32 && /^-?\d+(\.\d+)?(e[+-]?\d+)?$/.test(text);
+  if (!known || Math.abs(Number(text)) > LARGEST) refuse(name);
   return Number(text);
 }
 
 /** The range out of a mechanism's parameters, and the parameters beside it. */
-export function numberRange({ low, high, scale, integer, ...rest }: Parameters): [NumberRange, Parameters] {
-  const [whole] = integers({ integer }, ["integer", 0, 1]) as [number];
+export function numberRange({
+  low,
+  high,
+  scale,
+  integer,
+  ...rest
+}: Parameters): [NumberRange, Parameters] {
+  const [whole] = integers({ integer }, ["integer", 1, 0]) as [number];
   const logarithmic = scale === "log";
-  if (!logarithmic && scale !== "linear") refuse("scale must be linear or log");
+  if (!logarithmic && scale !== "linear") refuse("scale");
   const start = bound("low", low);
   const last = bound("high", high);
   const largest = Math.max(Math.abs(start), Math.abs(last));
   const least = Math.max(SMALLEST, whole ? 0 : largest * 2 ** -40);
   if (whole && !(Number.isSafeInteger(start) && Number.isSafeInteger(last) && !logarithmic))
-    refuse("integer is 1: low and high must be whole numbers below 2**53, and scale linear");
-  if (last - start < least) refuse("low must be below high, by at least 1e-100 and 1e-12 of the larger");
-  if (logarithmic && start < SMALLEST) refuse("low must be at least 1e-100 on a logarithmic scale");
+    refuse("integer");
+  if (last - start < least) refuse("high");
+  if (logarithmic && start < SMALLEST) refuse("low");
 
   const end = last + whole;
   const width = Math.log(end / start);

@@ -1,5 +1,6 @@
-import { below, bitLength, type Flags, type Source } from "../bits.ts";
+import { below, type Flags, type Source } from "../bits.ts";
 import type { Odds } from "../exact.ts";
+import { flips } from "../flips.ts";
 import { hash64 } from "../hash.ts";
 import {
   bitmap,
@@ -17,42 +18,6 @@ import { withMemos } from "./memo.ts";
 /** The longest bitmap. */
 const MAX_BITS = 4096;
 
-/** The bits of a threshold that a coin is compared with. */
-const PRECISION = 53;
-
-/**
- * Randomize each bit on its own: it becomes 1 with chance ifOne / 2**53 where it was 1, and ifZero
- * / 2**53 where it was 0.
- *
- * A coin compares a uniform number with its threshold, from the most significant bit, and is
- * decided by the first one in which they differ. All coins are compared at once, one plane of
- * random bits at a time, drawn in blocks, until none is left undecided.
- */
-export function flips(ones: Flags, ifOne: number, ifZero: number, source: Source): Flags {
-  const size = ones.length;
-  // 2 marks a coin that is not decided yet.
-  const heads = new Uint8Array(size).fill(2);
-  const bitOf = (threshold: number, plane: number): number =>
-    Math.floor(threshold / 2 ** (PRECISION - 1 - plane)) % 2;
-  let last = PRECISION;
-  while (last && !bitOf(ifOne, last - 1) && !bitOf(ifZero, last - 1)) last--;
-  let plane = 0;
-  for (let end = bitLength(size) + 3; plane < last && heads.includes(2); end += 4) {
-    end = Math.min(end, last);
-    const bits = (end - plane) * size;
-    const block = source.bytes((bits + 7) >> 3);
-    for (let place = -bits & 7; plane < end; plane++) {
-      const [one, zero] = [bitOf(ifOne, plane), bitOf(ifZero, plane)];
-      for (let at = 0; at < size; at++, place++) {
-        const expected = ones[at] ? one : zero;
-        if (heads[at] === 2 && ((block[place >> 3]! >> (place & 7)) & 1) !== expected) heads[at] = expected;
-      }
-    }
-  }
-  // A number equal to its threshold is not below it, so what stays undecided is 0.
-  return heads.map((head) => head & 1);
-}
-
 /** The permanent response: each bit is flipped with chance f / 2**54. */
 function permanent(bits: Flags, f: number, source: Source): Flags {
   const flipped = flips(new Uint8Array(bits.length), f / 2, f / 2, source);
@@ -61,7 +26,7 @@ function permanent(bits: Flags, f: number, source: Source): Flags {
 
 /** Half of f is the chance that a bit is flipped for ever. */
 function even(f: number): bigint {
-  if (f % 2) refuse("f must be even");
+  if (f % 2) refuse("f");
   return BigInt(f);
 }
 
@@ -72,8 +37,12 @@ function flagsOf(number: bigint, size: number): Flags {
 
 /** Two rounds over bitmaps of `size` bits, two of which differ in at most 2 `hashes` bits. */
 function rounds(size: number, hashes: number, parameters: Parameters) {
-  const [f, p, q] = integers(parameters, threshold("f"), threshold("p"), threshold("q")) as [number, number, number];
-  if (p >= q) refuse("p must be below q");
+  const [f, p, q] = integers(parameters, threshold("f"), threshold("p"), threshold("q")) as [
+    number,
+    number,
+    number,
+  ];
+  if (p >= q) refuse("p");
   const [lie, low, high] = [even(f), BigInt(p), BigInt(q)];
   const truth = 2n * ONE - lie;
   const all = 2n * ONE * ONE;
@@ -88,7 +57,8 @@ function rounds(size: number, hashes: number, parameters: Parameters) {
     odds: [[one * (all - zero), zero * (all - one), hashes] as Odds],
     memoOdds: [[truth, lie, 2 * hashes] as Odds],
     freshOdds: fresh,
-    memoize: (entry: number | bigint, source: Source) => permanent(flagsOf(BigInt(entry), size), f, source),
+    memoize: (entry: number | bigint, source: Source) =>
+      permanent(flagsOf(BigInt(entry), size), f, source),
     respond: (memo: Flags, source: Source) => bitmap(flips(memo, q, p, source)),
   };
 }
@@ -108,12 +78,12 @@ function bloom(parameters: Parameters): Bloom {
   const [salt, { cohorts: count, k: bits, h: hashes, ...rest }] = salted(parameters);
   const [cohorts, k, h] = integers(
     { cohorts: count, k: bits, h: hashes },
-    ["cohorts", 1, 65536],
-    ["k", 2, MAX_BITS],
-    ["h", 1, 64],
+    ["cohorts", 65536],
+    ["k", MAX_BITS, 2],
+    ["h", 64],
   ) as [number, number, number];
-  if (k < 2 * h) refuse("k must be at least 2 h");
-  if (cohorts * k > MAX_CELLS) refuse(`cohorts times k must be at most ${MAX_CELLS}`);
+  if (k < 2 * h) refuse("h");
+  if (cohorts * k > MAX_CELLS) refuse("cohorts");
   return {
     cohorts,
     k,
@@ -130,7 +100,7 @@ function bloom(parameters: Parameters): Bloom {
 
 /** RAPPOR over a closed list: a bit for each value (Erlingsson, Pihur and Korolova, CCS 2014). */
 export function basicRappor({ size, ...rest }: Parameters): Mechanism {
-  const [bits] = integers({ size }, ["size", 2, MAX_BITS]) as [number];
+  const [bits] = integers({ size }, ["size", MAX_BITS, 2]) as [number];
   return withMemos({
     ...rounds(bits, 1, rest),
     size: bits,
@@ -160,7 +130,31 @@ export function oneTimeRappor(parameters: Parameters): Mechanism {
     odds: [[2n * ONE - lie, lie, 2 * h]],
     randomize(text, source) {
       const row = below(cohorts, source);
-      return { row, columns: bitmap(permanent(flagsOf(filter(row, text as string), k), f, source)) };
+      return {
+        row,
+        columns: bitmap(permanent(flagsOf(filter(row, text as string), k), f, source)),
+      };
+    },
+  };
+}
+
+/** Unary encoding over a closed list: a bit for each value, 1 with other chances for the true one. */
+export function unaryEncoding(parameters: Parameters): Mechanism {
+  const [size, one, zero] = integers(
+    parameters,
+    ["size", 65536, 2],
+    threshold("one"),
+    threshold("zero"),
+  ) as [number, number, number];
+  if (zero >= one) refuse("zero");
+  const [high, low] = [BigInt(one), BigInt(zero)];
+  return {
+    size,
+    odds: [[high * (ONE - low), low * (ONE - high), 1]],
+    randomize: (place, source) => {
+      const flags = new Uint8Array(size);
+      flags[place as number] = 1;
+      return { row: 0, columns: bitmap(flips(flags, one, zero, source)) };
     },
   };
 }

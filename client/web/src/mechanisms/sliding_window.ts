@@ -4,7 +4,11 @@ import { favouring, integers, type Mechanism, type Parameters, refuse, threshold
 import { numberRange, TOP } from "./number_range.ts";
 
 /** How many levels at or below a position there are; levels increase. */
-export function countUpTo(position: number, count: number, level: (place: number) => number): number {
+export function countUpTo(
+  position: number,
+  count: number,
+  level: (place: number) => number,
+): number {
   let [low, high] = [0, count];
   while (low < high) {
     const middle = (low + high) >> 1;
@@ -15,15 +19,22 @@ export function countUpTo(position: number, count: number, level: (place: number
 }
 
 /** The named list of integers from `lowest` to `highest`. */
-export function list(parameters: Parameters, name: string, lowest: number, highest: number): number[] {
-  const values = parameters[name];
-  if (!Array.isArray(values)) refuse(`${name} must be a list of integers`);
-  return values.map((each) => integers({ [name]: each }, [name, lowest, highest])[0]!);
+export function list(
+  parameters: Parameters,
+  name: string,
+  lowest: number,
+  highest: number,
+): number[] {
+  const values: unknown = parameters[name];
+  if (!Array.isArray(values)) refuse(name);
+  return (values as unknown[]).map(
+    (each) => integers({ [name]: each }, [name, highest, lowest])[0]!,
+  );
 }
 
 export interface Window {
   readonly odds: Odds;
-  draw(position: number, source: Source): number;
+  readonly draw: (position: number, source: Source) => number;
 }
 
 /**
@@ -31,12 +42,17 @@ export interface Window {
  * levels next to it, at random so that its expectation stays. With chance truth / 2**53 a report
  * is a uniform column of the level's window, otherwise one outside of it.
  */
-export function slidingWindow(columns: number, width: number, truth: number, levels: readonly number[]): Window {
-  if (columns % 2) refuse("columns must be even");
-  if (width >= columns) refuse("width must be below columns");
+export function slidingWindow(
+  columns: number,
+  width: number,
+  truth: number,
+  levels: readonly number[],
+): Window {
+  if (columns % 2) refuse("columns");
+  if (width >= columns) refuse("width");
   const rising = levels.every((level, at) => (at ? level > levels[at - 1]! : !level));
   if (!rising || levels.length !== columns - width + 1 || levels[levels.length - 1] !== TOP)
-    refuse(`levels must be ${columns - width + 1} integers that increase from 0 to ${TOP}`);
+    refuse("levels");
   return {
     odds: favouring(truth, width, columns),
     draw(position, source) {
@@ -56,8 +72,8 @@ export function slidingWindowMechanism(parameters: Parameters): Mechanism {
   const [{ position }, { levels, ...rest }] = numberRange(parameters);
   const [columns, width, truth] = integers(
     rest,
-    ["columns", 2, 256],
-    ["width", 1, 255],
+    ["columns", 256, 2],
+    ["width", 255],
     threshold("threshold"),
   ) as [number, number, number];
   const { odds, draw } = slidingWindow(columns, width, truth, list({ levels }, "levels", 0, TOP));

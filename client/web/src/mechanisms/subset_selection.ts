@@ -29,7 +29,7 @@ export interface Channel {
  * randomized response.
  */
 export function selection(size: number, k: number, truth: number): Channel {
-  if (k >= size) refuse(`k must be below size`);
+  if (k >= size) refuse("k");
   const pack = k * bitLength(size - 1) < size ? listed : bitmap;
   return {
     size,
@@ -65,8 +65,8 @@ export function onlyRow({ size, odds, draw }: Channel): Mechanism {
 export function selectionChannel(parameters: Parameters): Channel {
   const [size, k, truth] = integers(
     parameters,
-    ["size", 2, MAX_CELLS],
-    ["k", 1, MAX_CELLS],
+    ["size", MAX_CELLS, 2],
+    ["k"],
     threshold("threshold"),
   ) as [number, number, number];
   return selection(size, k, truth);

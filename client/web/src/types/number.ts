@@ -14,11 +14,11 @@ function read(text: string): number | undefined {
 
 /** A number with a lower and an upper bound. Each step is rounded once, in the order of records. */
 export const number: Type = {
-  closed: false,
+  takes: ["unit"],
   aggregates: ["last", "first", "any", "max", "min", "sum", "count", "mean"],
   normalize(value) {
-    if (typeof value !== "number") refuse(`takes a number, not ${typeof value}`);
-    if (Number.isNaN(value)) refuse("takes numbers, and NaN is none; record a fixed number in its place");
+    if (typeof value !== "number") refuse("takes numbers");
+    if (Number.isNaN(value)) refuse("takes no NaN; record a fixed number in its place");
     return String(limited(value));
   },
   begin: (text, aggregate) => (aggregate === "count" ? "1" : text),
