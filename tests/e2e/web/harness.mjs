@@ -226,12 +226,15 @@ export async function readState(page, app) {
   return text && JSON.parse(text.slice(text.indexOf("{")));
 }
 
-/** Collect what pages complain about; browsers' own words about failed requests are none. */
+/** Collect what pages complain about; that a browser looks for an icon is not the page's doing. */
 export function watch(page, complaints) {
-  page.on("pageerror", (error) => complaints.push(`${page.url()}: ${error.message}`));
+  const note = (text) => {
+    if (!text.includes("/favicon.ico")) complaints.push(`${page.url()}: ${text}`);
+  };
+  page.on("pageerror", (error) => note(error.message));
   page.on("console", (message) => {
     if (/^(error|unhandledrejection|securitypolicyviolation): /.test(message.text()))
-      complaints.push(`${page.url()}: ${message.text()}`);
+      note(message.text());
   });
 }
 

@@ -6,8 +6,6 @@ const records = JSON.parse(query.get("records") ?? "[]");
 
 for (const event of ["error", "unhandledrejection", "securitypolicyviolation"])
   addEventListener(event, (found) => {
-    // A browser looks for an icon by itself.
-    if (found.blockedURI?.endsWith("/favicon.ico")) return;
     const what = found.message ?? found.reason ?? `${found.violatedDirective} ${found.blockedURI}`;
     console.error(`${event}: ${what}`);
   });
