@@ -12,7 +12,8 @@ function sum(a: number, b: number, c = 0, d = 0, e = 0): number {
 
 /** The upper half of a word that is rotated to the right; for the lower half swap the halves. */
 function turn(upper: number, lower: number, by: number): number {
-  return by < 32 ? (upper >>> by) | (lower << (32 - by)) : turn(lower, upper, by - 32);
+  // JavaScript shifts by the lowest five bits of a number alone.
+  return by < 32 ? (upper >>> by) | (lower << -by) : (lower >>> by) | (upper << -by);
 }
 
 function sigma(upper: number, lower: number, a: number, b: number, c: number): number {
@@ -58,7 +59,10 @@ export function sha512(message: Uint8Array): Uint8Array {
         w[t] = view.getInt32(block + t * 4);
         w[t + 1] = view.getInt32(block + t * 4 + 4);
       } else {
-        const [h0, l0, h1, l1] = [w[t - 30]!, w[t - 29]!, w[t - 4]!, w[t - 3]!];
+        const h0 = w[t - 30]!;
+        const l0 = w[t - 29]!;
+        const h1 = w[t - 4]!;
+        const l1 = w[t - 3]!;
         w[t + 1] = sum(w[t - 31]!, w[t - 13]!, sigma(l0, h0, 1, 8, 7), sigma(l1, h1, 19, 61, 6));
         // These two shift where the others rotate: the bits that come round are taken out.
         w[t] =
@@ -68,28 +72,45 @@ export function sha512(message: Uint8Array): Uint8Array {
           (sigma(h1, l1, 19, 61, 6) ^ (l1 << 26)) +
           carry;
       }
-      const [ah, al, eh, el] = [s[0]!, s[1]!, s[8]!, s[9]!];
+      // Instead of the eight words their places move: word a is where h was a step before.
+      const a = -t & 15;
+      const b = (2 - t) & 15;
+      const c = (4 - t) & 15;
+      const d = (6 - t) & 15;
+      const e = (8 - t) & 15;
+      const f = (10 - t) & 15;
+      const g = (12 - t) & 15;
+      const h = (14 - t) & 15;
+      const ah = s[a]!;
+      const al = s[a + 1]!;
+      const eh = s[e]!;
+      const el = s[e + 1]!;
       const low = sum(
-        s[15]!,
+        s[h + 1]!,
         sigma(el, eh, 14, 18, 41),
-        (el & s[11]!) ^ (~el & s[13]!),
-        constants[t + 1],
-        w[t + 1],
+        (el & s[f + 1]!) ^ (~el & s[g + 1]!),
+        constants[t + 1]!,
+        w[t + 1]!,
       );
       const high =
-        s[14]! +
+        s[h]! +
         sigma(eh, el, 14, 18, 41) +
-        ((eh & s[10]!) ^ (~eh & s[12]!)) +
+        ((eh & s[f]!) ^ (~eh & s[g]!)) +
         constants[t]! +
         w[t]! +
         carry;
-      const majorityLow = (al & s[3]!) ^ (al & s[5]!) ^ (s[3]! & s[5]!);
-      const majority = (ah & s[2]!) ^ (ah & s[4]!) ^ (s[2]! & s[4]!);
-      s.copyWithin(2, 0, 14);
-      s[9] = sum(s[9]!, low);
-      s[8]! += high + carry;
-      s[1] = sum(low, sigma(al, ah, 28, 34, 39), majorityLow);
-      s[0] = high + sigma(ah, al, 28, 34, 39) + majority + carry;
+      s[d + 1] = sum(s[d + 1]!, low);
+      s[d]! += high + carry;
+      s[h + 1] = sum(
+        low,
+        sigma(al, ah, 28, 34, 39),
+        (al & s[b + 1]!) ^ (al & s[c + 1]!) ^ (s[b + 1]! & s[c + 1]!),
+      );
+      s[h] =
+        high +
+        sigma(ah, al, 28, 34, 39) +
+        ((ah & s[b]!) ^ (ah & s[c]!) ^ (s[b]! & s[c]!)) +
+        carry;
     }
     for (let t = 0; t < 16; t += 2) {
       hash[t + 1] = sum(hash[t + 1]!, s[t + 1]!);
@@ -101,28 +122,27 @@ export function sha512(message: Uint8Array): Uint8Array {
   return new Uint8Array(out.buffer);
 }
 
-function joined(...parts: readonly Uint8Array[]): Uint8Array {
-  return Uint8Array.from(parts.flatMap((part) => [...part]));
-}
-
 /**
  * A source that always gives the same bits for the same key and label: HMAC-SHA-512 in counter
  * mode (NIST SP 800-108). Block i is HMAC(key, label, a zero byte, i as four bytes), from 1 on.
  * Each draw takes whole blocks and drops what it does not need.
  */
 export function keyedSource(key: Uint8Array, label: string): Source {
-  const padded = new Uint8Array(128);
-  padded.set(key);
-  const inner = padded.map((byte) => byte ^ 0x36);
-  const outer = padded.map((byte) => byte ^ 0x5c);
-  const message = joined(inner, new TextEncoder().encode(label), new Uint8Array(5));
-  const counter = new DataView(message.buffer, message.length - 4);
+  const text = new TextEncoder().encode(`${label}\0`);
+  const inner = new Uint8Array(132 + text.length).fill(0x36, 0, 128);
+  const outer = new Uint8Array(192).fill(0x5c, 0, 128);
+  key.forEach((byte, at) => {
+    inner[at]! ^= byte;
+    outer[at]! ^= byte;
+  });
+  inner.set(text, 128);
   let block = 0;
   return sourceOf((count) => {
     const bytes = new Uint8Array((count + 63) & ~63);
     for (let at = 0; at < count; at += 64) {
-      counter.setUint32(0, ++block);
-      bytes.set(sha512(joined(outer, sha512(message))), at);
+      new DataView(inner.buffer).setUint32(128 + text.length, ++block);
+      outer.set(sha512(inner), 128);
+      bytes.set(sha512(outer), at);
     }
     return bytes.subarray(0, count);
   });

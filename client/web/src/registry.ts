@@ -1,15 +1,15 @@
 import { type Odds, within } from "./exact.ts";
-import type { Builder, Mechanism, Parameters } from "./mechanisms/base.ts";
+import { type Builder, type Mechanism, refuse } from "./mechanisms/base.ts";
 import { type Declared, isValue, makeMetric, type Metric, type Type } from "./metric.ts";
 import { windowEnd } from "./windows.ts";
 
 /** That a compiled registry cannot be used; `mistakes` name each field that is wrong. */
 export class RegistryError extends Error {
-  override readonly name = "RegistryError";
   constructor(readonly mistakes: readonly string[]) {
     super(
-      `metrics.json: compile it with this version of deniable. Wrong are ${mistakes.join(", ")}`,
+      `metrics.json: compile it anew, for this build of the SDK. Wrong: ${mistakes.join(", ")}`,
     );
+    this.name = "RegistryError";
   }
 }
 
@@ -29,68 +29,31 @@ export interface Parts {
 
 type Table<T = unknown> = Readonly<Record<string, T>>;
 
-/** Whether a value is of a key's kind. */
-type Check = (value: unknown) => boolean;
+// The kinds of values, as regular expressions of their JSON. Ranges are checked after that.
+const TEXT = '".*\\S.*"';
+const FIGURE = "[\\d.e+-]+";
+const OBJECT = "{.+}";
+const OR_NULL = "|null";
 
-const FORMAT = 1;
-
-const matches =
-  (pattern: RegExp): Check =>
-  (value) =>
-    typeof value === "string" && pattern.test(value);
-
-const text = matches(/\S/);
-
-/** A number above zero, or from `lowest` on. */
-const number =
-  (highest: number, lowest = Number.MIN_VALUE): Check =>
-  (value) =>
-    typeof value === "number" && value >= lowest && value <= highest;
-
-/** A list of what is right, each once. */
-const listOf =
-  (check: Check): Check =>
-  (value) =>
-    Array.isArray(value) && new Set(value).size === value.length && value.every(check);
-
-const table: Check = (value) => value instanceof Object && !Array.isArray(value);
-
-const orNull =
-  (check: Check): Check =>
-  (value) =>
-    value === null || check(value);
-
-const figure = orNull(number(Number.MAX_VALUE));
-
-const REVEALS: Table<Check> = { report: figure, memo: figure, fresh: figure };
-
-const METRIC: Table<Check> = {
-  type: text,
-  description: text,
-  expires: matches(/^.{10}$/),
-  window: matches(/^(day|week|month)$/),
-  aggregate: text,
-  answer: matches(/^at_(close|once)$/),
-  sample_rate: number(1, 1e-9),
-  longitudinal: matches(/^(fresh|memoize)$/),
-  epsilon: number(10),
-  lifetime_epsilon: number(1e4),
-  memo_epsilon: orNull(number(20)),
-  values: orNull(listOf((value) => text(value) && isValue(value as string))),
-  other: orNull(text),
-  mechanism: text,
-  parameters: table,
-  scheme: matches(/^[0-9a-f]{12}$/),
-  reveals: table,
-  platform: listOf(matches(/^(python|web)$/)),
-  unit: orNull(text),
-};
-
-const TOP: Table<Check> = {
-  format: (value) => value === FORMAT,
-  app: matches(/^[a-z][a-z0-9_-]{0,63}$/),
-  lifetime_epsilon: orNull(number(1e4)),
-  metrics: table,
+const METRIC = {
+  description: TEXT,
+  expires: '"[\\d-]{10}"',
+  window: '"(day|week|month)"',
+  aggregate: '"(last|first|any)"',
+  answer: '"at_(close|once)"',
+  sample_rate: FIGURE,
+  longitudinal: '"(fresh|memoize)"',
+  epsilon: FIGURE,
+  lifetime_epsilon: FIGURE,
+  memo_epsilon: FIGURE + OR_NULL,
+  values: "null",
+  other: "null",
+  mechanism: TEXT,
+  parameters: OBJECT,
+  scheme: '"[\\da-f]{12}"',
+  reveals: OBJECT,
+  platform: '\\[("(web|python)"(,(?!"\\3)"(web|python)")?)?]',
+  unit: "null",
 };
 
 /**
@@ -101,97 +64,118 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
   const mistakes: string[] = [];
   const metrics = new Map<string, Metric>();
 
-  const claim = (holds: unknown, path: string): void => {
-    if (!holds) mistakes.push(path.replace(/\.$/, ""));
+  /** Whether all of these hold; those that do not are mistakes. */
+  const claim = (path: string, claims: Table): boolean => {
+    const wrong = Object.keys(claims).filter((key) => !claims[key]);
+    mistakes.push(...wrong.map((key) => path + key));
+    return !wrong.length;
   };
 
   /** Whether a table has exactly these keys, with values of their kinds. */
-  const check = (value: unknown, checks: Table<Check>, path: string): boolean => {
-    const before = mistakes.length;
-    if (table(value))
-      for (const key of new Set([...Object.keys(checks), ...Object.keys(value as Table)]))
-        claim(Object.keys(checks).includes(key) && checks[key]!((value as Table)[key]), path + key);
-    else claim(0, path);
-    return before === mistakes.length;
-  };
+  const check = (path: string, fields: Table, kinds: Table<string>): boolean =>
+    claim(
+      path,
+      Object.fromEntries(
+        [...Object.keys(kinds), ...Object.keys(fields)].map((key) => [
+          key,
+          // A key that is not known has no kind, and no value is of that.
+          RegExp(`^(${new Map(Object.entries(kinds)).get(key) ?? "^"})$`, "s").test(
+            JSON.stringify(fields[key]),
+          ),
+        ]),
+      ),
+    );
 
   const read = (name: string, fields: Table): void => {
     const path = `metrics.${name}.`;
-    const before = mistakes.length;
-    claim(/^[a-z][a-z0-9_]{0,63}$/.test(name), path);
-    if (!check(fields, METRIC, path) || !check(fields.reveals, REVEALS, path + "reveals.")) return;
+    const kinds = {
+      ...METRIC,
+      type: `"(${Object.keys(types).join("|")})"`,
+      ...types[fields.type as string]?.kinds,
+    };
+    if (
+      !check(path, fields, kinds) ||
+      !check(`${path}reveals.`, fields.reveals as Table, {
+        report: FIGURE,
+        memo: FIGURE + OR_NULL,
+        fresh: FIGURE + OR_NULL,
+      })
+    )
+      return;
 
-    const declared = { name } as Record<string, unknown>;
-    for (const key in fields)
-      declared[key.replace(/_(.)/, (_, letter: string) => letter.toUpperCase())] = fields[key];
-    const metric = declared as unknown as Declared;
-    const { aggregate, epsilon, lifetimeEpsilon, memoEpsilon, reveals, values, other } = metric;
-    // By own keys alone: "constructor" names no type.
-    const type = new Map(Object.entries(types)).get(metric.type);
-    const build = new Map(Object.entries(mechanisms)).get(metric.mechanism);
-    claim(type, `${path}type: this build of the SDK has no ${metric.type}`);
-    claim(build, `${path}parameters: this build of the SDK has no ${metric.mechanism}`);
-    if (!type || !build) return;
+    const metric = fields as unknown as Declared;
+    const { aggregate, epsilon, lifetime_epsilon, memo_epsilon, reveals, values, other } = metric;
+    const type = types[metric.type]!;
+    let key = "expires: ";
+    let expires: number;
     let mechanism: Mechanism;
-    let trying = "expires: ";
     try {
-      declared.expires = windowEnd(fields.expires as string);
-      trying = "parameters: ";
-      mechanism = build(fields.parameters as Parameters);
+      expires = windowEnd(metric.expires);
+      key = "parameters: ";
+      mechanism = (mechanisms[metric.mechanism] ?? refuse(`no ${metric.mechanism}`))(
+        metric.parameters,
+      );
     } catch (error) {
-      claim(0, path + trying + (error as Error).message);
+      claim(path, { [key + (error as Error).message]: 0 });
       return;
     }
 
     const places = new Map(values?.map((value, place) => [value, place]));
-    const { odds, memoOdds, freshOdds } = mechanism;
-    for (const key of ["values", "other", "unit"])
-      claim(fields[key] === null || type.takes.includes(key), path + key);
-    claim(places.size > 1 || !type.takes.includes("values"), path + "values");
-    claim(other === null || places.has(other), path + "other");
-    claim(type.aggregates.includes(aggregate), path + "aggregate");
-    claim(metric.answer === "at_close" || aggregate === "first", path + "answer");
-    claim(
-      type.suits(mechanism, places),
-      path + (values && mechanism.size ? "values" : "mechanism"),
-    );
-    claim((metric.longitudinal === "memoize") === !!memoOdds, path + "longitudinal");
-    claim(epsilon >= reveals.report, path + "epsilon");
-    claim(lifetimeEpsilon >= epsilon, path + "lifetime_epsilon");
-    claim(
-      memoOdds
-        ? memoEpsilon! > epsilon && memoEpsilon! <= lifetimeEpsilon && memoEpsilon! >= reveals.memo!
-        : memoEpsilon === null,
-      path + "memo_epsilon",
-    );
+    const { size, odds, memoOdds, freshOdds } = mechanism;
     // What is claimed must be the exact figure, rounded up to a double: the ledger charges it.
-    const tells = (odds: readonly Odds[] | undefined, key: keyof typeof reveals): void => {
+    const tells = (odds: readonly Odds[] | undefined, claimed: number | null): boolean => {
       const holds = (epsilon: number): boolean => odds!.every((each) => within(each, epsilon));
-      const claimed = reveals[key];
-      claim(
-        odds && claimed !== null
-          ? holds(claimed) && !holds(claimed * (1 - 2 ** -53))
-          : !odds && claimed === null,
-        `${path}reveals.${key}`,
-      );
+      return odds && claimed !== null
+        ? holds(claimed) && !holds(claimed * (1 - 2 ** -53))
+        : !odds && claimed === null;
     };
-    tells(odds, "report");
-    tells(memoOdds, "memo");
-    tells(freshOdds, "fresh");
-    if (before === mistakes.length) metrics.set(name, makeMetric(metric, places, type, mechanism));
+    const right = claim(path, {
+      answer: metric.answer === "at_close" || aggregate === "first",
+      sample_rate: metric.sample_rate >= 1e-9 && metric.sample_rate <= 1,
+      longitudinal: (metric.longitudinal === "memoize") === !!memoOdds,
+      epsilon: epsilon >= reveals.report && epsilon <= 10,
+      lifetime_epsilon: lifetime_epsilon >= epsilon && lifetime_epsilon <= 1e4,
+      memo_epsilon: memoOdds
+        ? memo_epsilon! > epsilon &&
+          memo_epsilon! <= Math.min(lifetime_epsilon, 20) &&
+          memo_epsilon! >= reveals.memo!
+        : memo_epsilon === null,
+      values:
+        !values ||
+        (places.size === values.length &&
+          values.length > 1 &&
+          values.every(isValue) &&
+          (!size || size === places.size)),
+      other: other === null || places.has(other),
+      mechanism: type.suits(mechanism),
+      "reveals.report": tells(odds, reveals.report),
+      "reveals.memo": tells(memoOdds, reveals.memo),
+      "reveals.fresh": tells(freshOdds, reveals.fresh),
+    });
+    if (right) metrics.set(name, makeMetric({ ...metric, name }, expires, places, type, mechanism));
   };
 
-  const top = document as Table;
+  const top = Object(document) as Table;
+  const cap = top.lifetime_epsilon as number | null;
   // Another format has other keys, so to list these would mislead.
-  if (table(top) && !TOP.format!(top.format)) claim(0, "format");
-  else if (check(top, TOP, "")) {
-    for (const [name, fields] of Object.entries(top.metrics as Table<Table>)) read(name, fields);
-    claim(metrics.size || mistakes.length, "metrics");
+  if (
+    claim("", { format: top.format === 1 }) &&
+    check("", top, {
+      format: "1",
+      app: '"[a-z][a-z0-9_-]{0,63}"',
+      lifetime_epsilon: FIGURE + OR_NULL,
+      metrics: OBJECT,
+    })
+  ) {
+    claim("", { lifetime_epsilon: cap === null || (cap > 0 && cap <= 1e4) });
+    for (const [name, fields] of Object.entries(top.metrics as Table))
+      if (
+        claim("metrics.", {
+          [name]: /^[a-z][a-z0-9_]{0,63}$/.test(name) && fields instanceof Object,
+        })
+      )
+        read(name, fields as Table);
   }
   if (mistakes.length) throw new RegistryError(mistakes);
-  return {
-    app: top.app as string,
-    lifetimeEpsilon: top.lifetime_epsilon as number | null,
-    metrics,
-  };
+  return { app: top.app as string, lifetimeEpsilon: cap, metrics };
 }

@@ -14,8 +14,10 @@ function read(text: string): number | undefined {
 
 /** A number with a lower and an upper bound. Each step is rounded once, in the order of records. */
 export const number: Type = {
-  takes: ["unit"],
-  aggregates: ["last", "first", "any", "max", "min", "sum", "count", "mean"],
+  kinds: {
+    aggregate: '"(last|first|any|max|min|sum|count|mean)"',
+    unit: '".*\\S.*"|null',
+  },
   normalize(value) {
     if (typeof value !== "number") refuse("takes numbers");
     if (Number.isNaN(value)) refuse("takes no NaN; record a fixed number in its place");
@@ -38,7 +40,7 @@ export const number: Type = {
             : limited(before + limited(added - before) / records),
     );
   },
-  item(text, _, __, { position }) {
+  item(text, { position }) {
     const number = read(text);
     return number === undefined ? undefined : position!(number);
   },
