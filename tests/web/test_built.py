@@ -33,7 +33,8 @@ def test_the_small_build_has_these_mechanisms() -> None:
 
 @pytest.mark.parametrize("name", ["deniable.js", "deniable.closed.js"])
 def test_no_way_around_a_policy(name: str) -> None:
-    """The code needs no eval and no inline script or style, and names no address but of examples."""
+    """The code needs no eval and no inline script or style, and names no address
+    but those of examples."""
     for each in (name, name.replace(".js", ".min.js")):
         text = (SHIPPED / each).read_text(encoding="utf-8")
         assert re.search(r"\beval\b|new Function|innerHTML|\.style\b", text) is None
@@ -46,7 +47,7 @@ def test_the_script_sets_one_name(node: str) -> None:
     no other name; the small build and the whole one take the registries that get them."""
     program = """
     const fs = require("fs"), vm = require("vm");
-    const page = vm.createContext({ URL });
+    const page = vm.createContext({ URL, TextEncoder });
     const before = new Set(vm.runInContext("Object.getOwnPropertyNames(globalThis)", page));
     vm.runInContext(fs.readFileSync(0, "utf8"), page);
     const names = vm.runInContext("Object.getOwnPropertyNames(globalThis)", page);
