@@ -46,8 +46,13 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
 
   const read = (name: string, fields: Table): void => {
     const path = `metrics.${name}.`;
-    const named = /^[a-z][a-z0-9_]{0,63}$/.test(name) && fields instanceof Object;
-    if (DEVELOPMENT && !claim("metrics.", { [name]: named })) return;
+    if (
+      DEVELOPMENT &&
+      !claim("metrics.", {
+        [name]: /^[a-z][a-z0-9_]{0,63}$/.test(name) && fields instanceof Object,
+      })
+    )
+      return;
     const type = types[fields.type as string];
     if (
       !claim(path, { type }) ||
