@@ -20,7 +20,7 @@ def test_it_is_what_the_sources_give(npm_script: Callable[[str], str]) -> None:
     """A fresh build has the bytes of the files that are shipped; `make web` renews them."""
     npm_script("build")
     shipped = sorted(SHIPPED.iterdir())
-    assert len(shipped) == 4
+    assert len(shipped) == 6
     for each in shipped:
         assert each.read_bytes() == (ROOT / "client/web/dist" / each.name).read_bytes(), each.name
 
@@ -33,7 +33,7 @@ def test_the_small_build_has_these_mechanisms() -> None:
     assert set(re.findall(r"(\w+):", listed[1])) == CLOSED
 
 
-@pytest.mark.parametrize("name", ["deniable.js", "deniable.closed.js"])
+@pytest.mark.parametrize("name", ["deniable.js", "deniable.closed.js", "deniable.owner.js"])
 def test_no_way_around_a_policy(name: str) -> None:
     """The code needs no eval and no inline script or style, and names no address
     but those of examples."""
