@@ -24,6 +24,7 @@ from deniable.checks import Check, bound, flag, one_of, text
 from deniable.errors import SchemeError
 from deniable.mechanisms import (
     AUTO,
+    DBitFlip,
     HierarchicalHistogram,
     Mechanism,
     Memoizing,
@@ -32,6 +33,8 @@ from deniable.mechanisms import (
     SlidingWindow,
     no_mechanism,
 )
+from deniable.mechanisms.dbitflip import CELLS as MEMOIZED_CELLS
+from deniable.mechanisms.dbitflip import DBITFLIP_CELLS
 from deniable.mechanisms.hierarchical_histogram import CELLS
 from deniable.mechanisms.number_range import number_text
 from deniable.mechanisms.sliding_window import NEAR_OPTIMUM
@@ -46,13 +49,14 @@ Ask: TypeAlias = Literal["mean", "distribution"]
 QUESTIONS: tuple[Ask, ...] = ("mean", "distribution")
 """What `ask` may name."""
 
-CELL_CHOICES = (64, 256, 1024)
+CELL_CHOICES = (16, 64, 256, 1024)
 """What `cells` may say."""
 
 _LARGEST = sys.float_info.max
 
 _MEAN_ONLY = ("sliding_window", "duchi")
 _DISTRIBUTION = ("hierarchical_histogram",)
+_MEMOIZED = ("dbitflip",)
 
 
 def _ask(value: Any) -> str | None:
@@ -116,7 +120,16 @@ class Number(MetricType):
         numbers = _range(table)
         if numbers is None:
             return None
-        return cls(numbers, asked, settings.get("unit"), settings.get("cells", CELLS))
+        memoize = settings.get("longitudinal") == "memoize"
+        cells = settings.get("cells", MEMOIZED_CELLS if memoize else CELLS)
+        if memoize and cells not in DBITFLIP_CELLS:
+            table.report(
+                "cells",
+                f"is {cells}: with memos a distribution has at most {DBITFLIP_CELLS[-1]}, because "
+                "its noise grows with their number",
+            )
+            return None
+        return cls(numbers, asked, settings.get("unit"), cells)
 
     @classmethod
     def from_compiled(cls, table: Table, mechanism: Mechanism[Any]) -> Self | None:
@@ -125,12 +138,14 @@ class Number(MetricType):
         if isinstance(mechanism, HierarchicalHistogram):
             asked: tuple[Ask, ...] = ("distribution",) if mechanism.mean is None else QUESTIONS
             return cls(mechanism.range, asked, unit, mechanism.cells)
+        if isinstance(mechanism, DBitFlip):
+            return cls(mechanism.range, ("distribution",), unit, mechanism.cells)
         assert isinstance(mechanism, Numeric)
         return cls(mechanism.range, ("mean",), unit)
 
     @classmethod
     def mechanisms(cls, *, memoize: bool) -> tuple[str, ...]:
-        return () if memoize else (AUTO, *_MEAN_ONLY, *_DISTRIBUTION)
+        return (AUTO, *_MEMOIZED) if memoize else (AUTO, *_MEAN_ONLY, *_DISTRIBUTION)
 
     def normalize(self, value: Value) -> str:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -202,14 +217,25 @@ class Number(MetricType):
     def design_memoized(
         self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float
     ) -> Memoizing[Any]:
-        told = Told(
-            "no_memos",
-            'a number has no memos: each report is fresh. Set longitudinal = "fresh", and bound '
-            "the reports by lifetime_epsilon",
-        )
-        raise SchemeError(told)
+        if mechanism not in self.mechanisms(memoize=True):
+            raise SchemeError(no_mechanism(mechanism, self.mechanisms(memoize=True)))
+        if self.ask != ("distribution",):
+            told = Told(
+                "mean_without_memos",
+                'a mean has no memos: set ask = "distribution", which also tells the mean less '
+                'exactly, or longitudinal = "fresh"',
+            )
+            raise SchemeError(told)
+        made = DBitFlip.design(self.range, epsilon, memo_epsilon, self.cells)
+        return made.require_within_lifetime(epsilon, memo_epsilon)
 
     def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> Told:
+        if memo_epsilon is not None:
+            return Told(
+                "noisy_bits_of_a_histogram",
+                "dBitFlip keeps noisy bits of a histogram; it is the only mechanism with memos "
+                "for numbers",
+            )
         if "distribution" not in self.ask:
             if epsilon > NEAR_OPTIMUM:
                 return Told(
