@@ -16,7 +16,7 @@ from rich.table import Table
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers.distribution import distribution
-from deniable_estimator.analyses.numbers.mean import tree_mean
+from deniable_estimator.analyses.numbers.mean import cells_mean
 from deniable_estimator.analyses.numbers.sampling import sample_crowd
 from numeric.peers import drawn_by_channel, drawn_by_haar, piecewise_channel, square_wave_channel
 from numeric.populations import CROWDS, EPSILONS, NAMES, RANGE, new_table, population
@@ -80,7 +80,7 @@ def _decoded(tree: HierarchicalHistogram, rows: tuple[TallyRow, ...]) -> float:
     for p in QUANTILES:
         found.quantile(p)
     assert found.below.low < found.above.high
-    tree_mean(tree, found.tree)
+    cells_mean(tree, found.sums)
     return time.process_time() - start
 
 

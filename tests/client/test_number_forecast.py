@@ -94,7 +94,7 @@ def test_variances_are_those_of_least_squares(edge: int) -> None:
     """The closed form is the inverse of the normal equations."""
     histogram = HierarchicalHistogram.design(UNIT, 1.0, 64)
     expected = least_squares(histogram, edge)
-    assert cdf_variances(histogram)[edge - 1] == pytest.approx(expected, rel=1e-9)
+    assert histogram.edge_variances()[edge - 1] == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize(
