@@ -1,4 +1,4 @@
-"""dBitFlip with memos: some bits of a histogram, for a number that a device reports again and again.
+"""dBitFlip: noisy bits of a histogram, with memos, for a number that is reported again and again.
 
 The range is cut into k cells, of which the first holds what is below `low` and the last what is at
 or above `high`. The cells are dealt to k / d rows: cell j is bit j // rows of row j mod rows, so
@@ -61,15 +61,15 @@ from deniable.randomness import PRECISION, Bits, flips, system_bits
 __all__ = ["DBITFLIP_CELLS", "DBitFlip"]
 
 DBITFLIP_CELLS = (4, 16, 64, 256)
-"""How many cells there may be. At epsilon 1 the shares below the edges of 1,024 would have more than
-a thousand times the variance of a hierarchical histogram."""
+"""How many cells there may be. At epsilon 1 the shares below the edges of 1,024 would have over a
+thousand times the variance of a hierarchical histogram."""
 
 CELLS = 16
 """The cells of a design that does not say another number: as fine as small crowds can tell."""
 
 BIT_CHOICES = (1, 2, 4, 8, 16)
-"""The bits of a report that `design` chooses from; 16 are 2 bytes. What a report reveals about changes
-grows with them."""
+"""The bits of a report that `design` chooses from; 16 are 2 bytes. What a report reveals about a
+change grows with them."""
 
 
 class DBitFlip(Histogram, Memoizing[int]):

@@ -122,6 +122,13 @@ class Number(MetricType):
             return None
         memoize = settings.get("longitudinal") == "memoize"
         cells = settings.get("cells", MEMOIZED_CELLS if memoize else CELLS)
+        if memoize and "mean" in asked:
+            table.report(
+                "longitudinal",
+                'is memoize, but a mean has no memos: set ask = "distribution", which also tells '
+                'the mean less exactly, or longitudinal = "fresh"',
+            )
+            return None
         if memoize and cells not in DBITFLIP_CELLS:
             table.report(
                 "cells",

@@ -170,7 +170,8 @@ def _check_number(size: int | None, share: float | None, memoize: bool, lacking:
         raise click.UsageError("--share is for values: leave it out with --number")
     if memoize:
         raise click.UsageError(
-            "--number plans fresh reports: leave --memoize out; docs/registry.md has the reports that a distribution with memos takes"
+            "--number plans fresh reports: leave --memoize out. docs/registry.md says how many "
+            "reports a distribution with memos takes"
         )
     if lacking:
         raise click.UsageError(f"--number needs {', '.join(lacking)}")

@@ -35,9 +35,9 @@ that many times larger at most.
 * *ones*: how many bits are set in all reports. Whatever its number is, a device has a bit of its
   own in one of the R rows, and draws one of them. So the mean is d s + (1 - 2 s) / R and the
   variance d s (1 - s) + (1 - 2 s)**2 (1 - 1 / R) / R.
-* *lowest*, *low*: the counter of a cell that is too low for any share of 0 or more, times the number
-  of cells; and how many counters are more than a standard error below that. Given the numbers,
-  they are independent.
+* *lowest*, *low*: the counter of a cell that is too low for any share of 0 or more, times the
+  number of cells; and how many counters are more than a standard error below that. Given the
+  numbers, they are independent.
 """
 
 from __future__ import annotations

@@ -66,8 +66,8 @@ class MeanEstimate:
 
     mean: float
     noise: float
-    """Its variance if all reports are of different devices, but with what memos keep. Infinite if nothing is known; the
-    mean is then 0."""
+    """Its variance if all reports are of different devices, but with what memos keep. Infinite if
+    nothing is known; the mean is then 0."""
     reports: int
     shared: float = 0.0
     """The part of `kept` by which the variance is larger, as the same devices reported again."""

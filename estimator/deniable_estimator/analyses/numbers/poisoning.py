@@ -18,8 +18,8 @@ the k_l sum to k,  k_l = max(0, sqrt(g_l n_l / lambda) - n_l). Few fakes are all
 largest g_l / n_l, the last one to the first: rows are not drawn for them. They could change the
 weights of rows only by making a row too small, and nobody can take reports away.
 
-**Distribution**, dBitFlip: the same, where the score of a report is the sum over the bits of its row
-of C (b - s) / (1 - 2 s) (see `bits` beside this file), and a fake chooses all bits b.
+**Distribution**, dBitFlip: the same, where the score of a report is the sum over the bits of its
+row of C (b - s) / (1 - 2 s) (see `bits` beside this file), and a fake chooses all bits b.
 
 **Quantile**: if F rises by at most G at every edge and falls by at most H, the quantile p comes to
 lie between where the curve reaches p - G and where it reaches p + H.
