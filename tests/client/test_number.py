@@ -316,7 +316,7 @@ def test_a_mean_has_no_memos(ask: str) -> None:
         ({"cells": "256"}, 256, 16),
         ({"epsilon": "6.0", "cells": "64"}, 64, 1),
         ({"integer": "true"}, 16, 16),
-        ({"integer": "true", "high": "1"}, 4, 4),
+        ({"integer": "true", "high": "1"}, 4, 1),
     ],
 )
 def test_a_distribution_may_have_memos(settings: dict[str, str], cells: int, bits: int) -> None:

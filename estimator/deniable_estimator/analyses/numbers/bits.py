@@ -19,8 +19,8 @@ and only the noise of the report is new. If devices reported `repeats` times
 
     variance = [V |C|**2 + S + (repeats - 1) (V1 |C|**2 + S)] / n,   V1 = a (1-a) / (1 - 2 a)**2
 
-In S, f are the nearest possible shares: none below 0, and no sum above 1. A bit says nothing of the
-cells of other rows, so if one row has too few reports, nothing is known.
+S is taken from the estimates of f, which noise can make too small: it is never below 0 in all. A bit
+says nothing of the cells of other rows, so if one row has too few reports, nothing is known.
 """
 
 from __future__ import annotations
@@ -70,8 +70,10 @@ class BitPart(Part):
         if not self.live:
             return np.zeros(len(weights)), np.zeros((len(weights), len(weights)))
         centred = weights - weights.mean(axis=1, keepdims=True)
-        each, told = self._terms(centred)
-        return centred @ self.shares, (centred * each) @ centred.T - told @ told.T
+        noise, each, told = self._terms(centred)
+        covariance = (centred * each) @ centred.T - told @ told.T
+        np.fill_diagonal(covariance, np.maximum(np.diag(covariance), np.square(centred) @ noise))
+        return centred @ self.shares, covariance
 
     def between(self, start: float, end: float) -> tuple[float, float]:
         cell = np.arange(self.cells)
@@ -86,23 +88,23 @@ class BitPart(Part):
             return np.zeros(self.cells + 1), variance
         weights = np.tri(self.cells + 1, self.cells, -1)
         centred = weights - weights.mean(axis=1, keepdims=True)
-        each, told = self._terms(centred)
+        noise, each, told = self._terms(centred)
         variance = np.square(centred) @ each - np.square(told).sum(axis=1)
-        return centred @ self.shares, np.maximum(variance, 0.0)
+        return centred @ self.shares, np.maximum(variance, np.square(centred) @ noise)
 
     def planned_edges(self) -> FloatArray:
         below = np.arange(self.cells + 1)
         return np.asarray(self.planned * below * (self.cells - below) / self.cells)
 
-    def _terms(self, centred: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(V + f_j) / n for each cell, shape (k,), and (C . f) / sqrt(n) for each row, shape
-        (f, R); both with what devices keep."""
+    def _terms(self, centred: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """V / n and (V + f_j) / n for each cell, shape (k,), and (C . f) / sqrt(n) for each row,
+        shape (f, R); all with what devices keep."""
         count = len(self.row_reports)
-        grid = np.maximum(self.shares, 0.0).reshape(-1, count)
-        grid = grid / np.maximum(grid.sum(axis=0), 1.0)
-        each = (self.noise + self.repeats * grid) / self.row_reports
+        grid = self.shares.reshape(-1, count)
+        noise = np.broadcast_to(self.noise / self.row_reports, grid.shape)
+        each = noise + self.repeats * grid / self.row_reports
         told = (centred.reshape(len(centred), -1, count) * grid).sum(axis=1)
-        return each.ravel(), told * np.sqrt(self.repeats / self.row_reports)
+        return noise.ravel(), each.ravel(), told * np.sqrt(self.repeats / self.row_reports)
 
 
 def cell_shares(mechanism: DBitFlip, rows: Sequence[TallyRow]) -> FloatArray:

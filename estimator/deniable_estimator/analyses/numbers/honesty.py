@@ -156,7 +156,7 @@ def bit_figures(mechanism: DBitFlip, tally: Tally, repeats: float) -> Iterator[F
     error = math.sqrt((mechanism.bits * s * (1 - s) + own) * repeats / n)
     yield "ones", seen, expected, normal_tails((seen - expected) / error)
     reports = np.array([max(1, row.reports) for row in tally.rows], np.float64)
-    if reports.min() < LEAST_REPORTS:
+    if reports.min() * s < _CROWDED:
         return
     # Without the half, counters of few reports would be below their expectation too often.
     counters = np.array([row.cells for row in tally.rows], np.float64).T + 0.5
