@@ -19,8 +19,8 @@ and only the noise of the report is new. If devices reported `repeats` times
 
     variance = [V |C|**2 + S + (repeats - 1) (V1 |C|**2 + S)] / n,   V1 = a (1-a) / (1 - 2 a)**2
 
-S is taken from the estimates of f, which noise can make too small: it is never below 0 in all. A bit
-says nothing of the cells of other rows, so if one row has too few reports, nothing is known.
+S is taken from the estimates of f, which noise can make too small: it is never below 0 in all. A
+bit says nothing of the cells of other rows, so if one row has too few reports, nothing is known.
 """
 
 from __future__ import annotations
