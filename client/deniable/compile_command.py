@@ -69,6 +69,7 @@ def compile_registry(path: Path, output: Path | None, types: bool, check: bool) 
             _compare(file, content, path)
         else:
             _write(file, content)
+            click.echo(f"{file}: {len(registry)} metrics, {len(content.encode()):,} bytes")
 
 
 def _module(text: str) -> str:

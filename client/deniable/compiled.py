@@ -69,10 +69,10 @@ def from_document(document: Any, source: str = "metrics.json") -> Registry:
         RegistryError: the document holds mistakes, or reveals more than it declares (everything
             that is wrong is listed).
     """
-    reader = _Reader()
-    registry = reader.read(document, source)
-    if reader.problems:
-        raise RegistryError(reader.problems, source)
+    verifier = _Verifier()
+    registry = verifier.read(document, source)
+    if verifier.problems:
+        raise RegistryError(verifier.problems, source)
     return registry
 
 
@@ -113,7 +113,7 @@ def _revealed(mechanism: Mechanism[Any]) -> dict[str, float | None]:
     }
 
 
-class _Reader:
+class _Verifier:
     """Collects all mistakes of one document instead of stopping at the first."""
 
     def __init__(self) -> None:

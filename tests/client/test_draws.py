@@ -21,8 +21,8 @@ VECTORS = Path(__file__).parents[2] / "client" / "vectors"
 FILE = VECTORS / "draws.json"
 
 ABOUT = (
-    "What is drawn from given random bytes (hexadecimal; a case uses all of them). A draw of n bits "
-    "takes ceil(n / 8) bytes, reads them as a little-endian integer, and drops the lowest 8 * "
+    "What is drawn from given random bytes (hexadecimal; a case uses all of them). A draw of n "
+    "bits takes ceil(n / 8) bytes, reads them as a little-endian integer, and drops the lowest 8 * "
     "ceil(n / 8) - n bits. reports: the row and the packed columns that a mechanism makes of an "
     "item. With memos, row and memo come from `key` (memory.json) under the fingerprint `scheme`, "
     "and the bytes make the report. subsets: the positions of a random set. flips: the bits that "

@@ -1,5 +1,5 @@
 import { below, type Source } from "./bits.ts";
-import type { Item, Mechanism } from "./mechanisms/base.ts";
+import { type Item, type Mechanism, type Parameters, refuse } from "./mechanisms/base.ts";
 
 export type WindowKind = "day" | "week" | "month";
 export type Aggregate = "last" | "first" | "any" | "max" | "min" | "sum" | "count" | "mean";
@@ -14,39 +14,47 @@ export interface Report {
 
 /** That a metric cannot take a recorded value. The message does not repeat the value. */
 export class MetricError extends Error {
-  override readonly name = "MetricError";
   constructor(
     readonly metric: string,
     message: string,
   ) {
     super(`metric ${metric} ${message}`);
+    this.name = "MetricError";
   }
 }
 
-/** One declared question, and what a recorded value means to it. */
-export interface Metric {
+/** What metrics.json declares of a metric, in its own names. */
+export interface Declared {
   readonly name: string;
   readonly type: string;
   readonly description: string;
-  /** POSIX time in seconds at which its last day has ended. */
-  readonly expires: number;
+  readonly expires: string;
   readonly window: WindowKind;
   readonly aggregate: Aggregate;
   readonly answer: "at_close" | "at_once";
-  readonly sampleRate: number;
+  readonly sample_rate: number;
   readonly longitudinal: "fresh" | "memoize";
   readonly epsilon: number;
-  readonly lifetimeEpsilon: number;
-  readonly memoEpsilon: number | null;
+  readonly lifetime_epsilon: number;
+  readonly memo_epsilon: number | null;
   readonly values: readonly string[] | null;
   readonly other: string | null;
   readonly mechanism: string;
+  readonly parameters: Parameters;
   /** The fingerprint of its scheme, which travels in each report. */
   readonly scheme: string;
   /** The epsilons in force, rounded up to doubles; the ledger charges them. */
   readonly reveals: Readonly<{ report: number; memo: number | null; fresh: number | null }>;
   readonly platform: readonly string[];
   readonly unit: string | null;
+}
+
+/** One declared question, and what a recorded value means to it. */
+export interface Metric extends Omit<Declared, "expires"> {
+  /** POSIX time in seconds at which its last day has ended. */
+  readonly expires: number;
+  readonly sampleRate: number;
+  readonly lifetimeEpsilon: number;
 
   /** The text that a recorded value waits as. Throws a MetricError for what it cannot take. */
   normalize(value: unknown): string;
@@ -63,21 +71,16 @@ export interface Metric {
   report(text: string, source: Source, key: Uint8Array | null): Report | null;
 }
 
-/** The declared part of a metric, as metrics.json holds it. */
-export type Declared = Omit<Metric, "normalize" | "standsIn" | "begin" | "merge" | "report">;
-
 /** What the values of a metric are. */
 export interface Type {
-  /** How several records of one window may become one value. */
-  readonly aggregates: readonly Aggregate[];
-  /** Whether the registry lists its values. */
-  readonly closed: boolean;
+  /** What the keys look like in which it differs from a string, as regular expressions of JSON. */
+  readonly kinds?: Readonly<Record<string, string>>;
   /** The text that a recorded value waits as. Throws what the MetricError shall say. */
-  normalize(value: unknown, metric: Declared, places: Places): string;
+  normalize(value: unknown, other: string | null, places: Places): string;
   /** What the mechanism randomizes in place of a normalized text; undefined if that is no value. */
-  item(text: string, metric: Declared, places: Places, mechanism: Mechanism): Item | undefined;
+  item(text: string, mechanism: Mechanism, other: string | null, places: Places): Item | undefined;
   /** Whether values of this type can be reported through the mechanism. */
-  suits(mechanism: Mechanism, places: Places): boolean;
+  suits(mechanism: Mechanism): boolean;
   /** `Metric.begin` and `Metric.merge`, for the aggregates that only this type has. */
   begin?(text: string, aggregate: Aggregate): string;
   merge?(value: string, text: string, records: number, aggregate: Aggregate): string;
@@ -86,16 +89,35 @@ export interface Type {
 /** The place of each listed value, from 0. */
 export type Places = ReadonlyMap<string, number>;
 
-/** Texts with more UTF-16 units are too long for a value in any form. */
-const HOPELESS = 4096;
+/** The longest value in UTF-8. */
+const MAX_BYTES = 1024;
 
-/** The text in Unicode normal form C; of a text that is too long for a value, nothing. */
-export function normalForm(text: string): string {
-  return text.length > HOPELESS ? "" : text.normalize();
+/** Texts with more UTF-16 units are too long for a value in any form. */
+const HOPELESS = 4 * MAX_BYTES;
+
+/** The text in Unicode normal form C; of what cannot be a value, nothing. */
+export function normalForm(value: unknown): string {
+  if (typeof value !== "string") return refuse("takes text");
+  return value.length > HOPELESS ? "" : value.normalize();
+}
+
+/**
+ * Whether a text may be a value: in normal form, not blank, at most 1,024 bytes, without control
+ * characters and halves of surrogate pairs. U+FEFF is white space to JavaScript alone.
+ */
+export function isValue(text: unknown): boolean {
+  return (
+    typeof text === "string" &&
+    text === normalForm(text) &&
+    /[\S\ufeff]/.test(text) &&
+    !/[\p{Cc}\p{Cs}]/u.test(text) &&
+    new TextEncoder().encode(text).length <= MAX_BYTES
+  );
 }
 
 export function makeMetric(
   declared: Declared,
+  expires: number,
   places: Places,
   type: Type,
   mechanism: Mechanism,
@@ -103,15 +125,17 @@ export function makeMetric(
   const { name, aggregate, other, scheme } = declared;
   return {
     ...declared,
+    expires,
+    sampleRate: declared.sample_rate,
+    lifetimeEpsilon: declared.lifetime_epsilon,
     normalize(value) {
       try {
-        return type.normalize(value, declared, places);
+        return type.normalize(value, other, places);
       } catch (error) {
         throw new MetricError(name, (error as Error).message);
       }
     },
-    standsIn: (text, value) =>
-      text === other && typeof value === "string" && !places.has(normalForm(value)),
+    standsIn: (text, value) => text === other && !places.has(normalForm(value)),
     begin: (text) => type.begin?.(text, aggregate) ?? text,
     merge(value, text, records, source) {
       // Reservoir sampling: each record is kept with chance 1 / records.
@@ -119,7 +143,7 @@ export function makeMetric(
       return type.merge?.(value, text, records, aggregate) ?? value;
     },
     report(text, source, key) {
-      const item = type.item(text, declared, places, mechanism);
+      const item = type.item(text, mechanism, other, places);
       return item === undefined ? null : mechanism.randomize(item, source, key, scheme);
     },
   };

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Odds } from "../src/exact.ts";
+import { type Memoizing, recall } from "../src/mechanisms/memo.ts";
 import { allParts } from "../src/parts_all.ts";
-import { vectors } from "./support.ts";
+import { fromHex, on, vectors } from "./support.ts";
 
 /** Whether the largest of some odds is the fraction "a/b". */
 function equals(all: readonly Odds[], fraction: string): boolean {
@@ -33,3 +34,21 @@ for (const [name, build] of Object.entries(allParts.mechanisms)) {
     }
   });
 }
+
+test("a key gives the row and the memo of the vectors", () => {
+  for (const { key, scheme, fingerprint, item, row, memo } of vectors("memory").memos) {
+    const mechanism: unknown = allParts.mechanisms[scheme.mechanism]!(scheme.parameters);
+    const place = scheme.values && typeof item === "string" ? scheme.values.indexOf(item) : item;
+    const recalled = recall(
+      mechanism as Memoizing<Uint8Array | number>,
+      place,
+      fromHex(key),
+      fingerprint,
+    );
+    const number =
+      typeof recalled.memo === "number"
+        ? BigInt(recalled.memo)
+        : on(recalled.memo).reduce((sum, bit) => sum + (1n << BigInt(bit)), 0n);
+    assert.deepEqual([recalled.row, number.toString(16)], [row, memo], scheme.mechanism);
+  }
+});

@@ -3,7 +3,9 @@ import { byteSource } from "../src/bits.ts";
 
 /** A file of test vectors. */
 export function vectors(name: string): any {
-  return JSON.parse(readFileSync(new URL(`../../../vectors/${name}.json`, import.meta.url), "utf8"));
+  return JSON.parse(
+    readFileSync(new URL(`../../../vectors/${name}.json`, import.meta.url), "utf8"),
+  );
 }
 
 export function fromHex(hex: string): Uint8Array {

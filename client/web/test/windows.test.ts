@@ -13,3 +13,19 @@ test("each label of the vectors has its start and end, and is given back by its 
     assert.notEqual(windowAt(kind as WindowKind, windowEnd(label)), label);
   }
 });
+
+test("what names no window is refused", () => {
+  for (const label of [...vectors.invalid, "10000-01", "+02026-11-21", "2026-11-21T00:00:00Z"])
+    assert.throws(() => windowStart(label), RangeError, label);
+});
+
+test("every day of 400 years lies in one window of each kind, which ends where the next begins", () => {
+  const day = 86400;
+  for (let at = Date.UTC(1890) / 1000; at < Date.UTC(2290) / 1000; at += day)
+    for (const kind of ["day", "week", "month"] as const) {
+      const label = windowAt(kind, at);
+      const [start, end] = [windowStart(label), windowEnd(label)];
+      assert.ok(start <= at && at + day <= end, label);
+      assert.equal(windowStart(windowAt(kind, end)), end, label);
+    }
+});

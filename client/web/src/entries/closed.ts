@@ -1,8 +1,18 @@
-import { readRegistry as read, type Registry } from "../registry.ts";
+import { type Client as ClientOf, type Options, start } from "../client.ts";
 import { closedParts } from "../parts_closed.ts";
+import type { CompiledRegistry } from "../values.ts";
 
 export { RegistryError } from "../registry.ts";
 export { MetricError } from "../metric.ts";
-export { windowAt } from "../windows.ts";
+export type { ClientStatus, Options, SentReport } from "../client.ts";
+export type { Store } from "../store.ts";
+export type { CompiledRegistry, ValueOf } from "../values.ts";
 
-export const readRegistry = (document: unknown): Registry => read(document, closedParts);
+/** Telemetry of one app in this browser, for metrics of the types boolean and category. */
+export type Client<D extends CompiledRegistry = CompiledRegistry> = ClientOf<D>;
+
+export const Client = class {
+  constructor(metrics: CompiledRegistry, options: Options) {
+    return start(metrics, options, closedParts);
+  }
+} as unknown as new <D extends CompiledRegistry>(metrics: D, options: Options) => Client<D>;

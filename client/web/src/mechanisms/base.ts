@@ -34,29 +34,26 @@ export interface Mechanism {
 /** Builds a mechanism from its parameters. Throws an Error that names the parameter. */
 export type Builder = (parameters: Parameters) => Mechanism;
 
-/** Stop with an error that says what is wrong with a parameter. */
+/** Stop with an error that names the parameter that is wrong. */
 export function refuse(message: string): never {
   throw new Error(message);
 }
 
-/** The named integers, each from its lowest to its highest; there must be no other parameters. */
-export function integers(
-  parameters: Parameters,
-  ...bounds: readonly (readonly [name: string, lowest: number, highest: number])[]
-): number[] {
-  for (const name in parameters)
-    if (!bounds.some(([known]) => known === name)) refuse(`${name} is unknown`);
-  return bounds.map(([name, lowest, highest]) => {
+type Bounds = readonly [name: string, highest?: number, lowest?: number];
+
+/** The named integers, from 1 on where nothing else is said; there must be no other parameters. */
+export function integers(parameters: Parameters, ...bounds: readonly Bounds[]): number[] {
+  for (const name in parameters) if (!bounds.some(([known]) => known === name)) refuse(name);
+  return bounds.map(([name, highest = MAX_CELLS, lowest = 1]) => {
     const value = parameters[name] as number;
-    if (!Number.isInteger(value) || value < lowest || value > highest)
-      refuse(`${name} must be an integer from ${lowest} to ${highest}`);
+    if (!Number.isInteger(value) || value < lowest || value > highest) refuse(name);
     return value;
   });
 }
 
 /** A threshold out of 2**53. */
-export function threshold(name: string): readonly [string, number, number] {
-  return [name, 1, Number.MAX_SAFE_INTEGER];
+export function threshold(name: string): Bounds {
+  return [name, Number.MAX_SAFE_INTEGER];
 }
 
 /**
@@ -67,7 +64,7 @@ export function favouring(threshold: number, part: number, whole: number): Odds 
   const chance = BigInt(threshold);
   const inside = BigInt(part);
   const all = BigInt(whole);
-  if (chance * all <= inside * ONE) refuse("threshold is too low: epsilon must be positive");
+  if (chance * all <= inside * ONE) refuse("threshold");
   return [chance * (all - inside), (ONE - chance) * inside, 1];
 }
 

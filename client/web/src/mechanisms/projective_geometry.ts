@@ -1,5 +1,13 @@
 import { below, coin } from "../bits.ts";
-import { favouring, integers, MAX_CELLS, type Mechanism, type Parameters, refuse, threshold } from "./base.ts";
+import {
+  favouring,
+  integers,
+  MAX_CELLS,
+  type Mechanism,
+  type Parameters,
+  refuse,
+  threshold,
+} from "./base.ts";
 import { type Channel, onlyRow } from "./subset_selection.ts";
 
 /** How many points PG(dimension - 1, order) has. */
@@ -24,9 +32,9 @@ export function geometry(size: number, order: number, dimension: number, truth: 
   const messages = points(order, dimension);
   let divisor = 2;
   while (order % divisor && divisor * divisor <= order) divisor++;
-  if (order !== 2 && order % divisor === 0) refuse("q must be a prime");
-  if (messages > MAX_CELLS) refuse(`q and t make more than ${MAX_CELLS} points`);
-  if (size > messages) refuse(`size must be at most ${messages}`);
+  if (order !== 2 && order % divisor === 0) refuse("q");
+  if (messages > MAX_CELLS) refuse("t");
+  if (size > messages) refuse("size");
 
   const digits = (number: number, count: number): number[] => {
     const found = [];
@@ -39,6 +47,7 @@ export function geometry(size: number, order: number, dimension: number, truth: 
 
   return {
     size,
+    width: messages,
     odds: favouring(truth, points(order, dimension - 1), messages),
     draw(place, source) {
       // The value's vector without its leading 1, which is coordinate number `lead`.
@@ -56,16 +65,14 @@ export function geometry(size: number, order: number, dimension: number, truth: 
         const first = vector.findIndex(Boolean);
         if (first < 0) continue;
         const scale = inverse(vector[first]!, order);
-        // The points with fewer zeros in front come first.
-        return vector.reduce(
-          (index, each, at) =>
-            at < first
-              ? index + order ** (dimension - 1 - at)
-              : at > first
-                ? index * order + ((each * scale) % order)
-                : index,
-          0,
-        );
+        let before = 0;
+        let index = 0;
+        vector.forEach((each, at) => {
+          // The points with fewer zeros in front come first.
+          if (at < first) before += order ** (dimension - 1 - at);
+          if (at > first) index = index * order + ((each * scale) % order);
+        });
+        return before + index;
       }
     },
   };
@@ -74,9 +81,9 @@ export function geometry(size: number, order: number, dimension: number, truth: 
 export function geometryChannel(parameters: Parameters): Channel {
   const [size, order, dimension, truth] = integers(
     parameters,
-    ["size", 2, MAX_CELLS],
-    ["q", 2, MAX_CELLS],
-    ["t", 2, 24],
+    ["size", MAX_CELLS, 2],
+    ["q", MAX_CELLS, 2],
+    ["t", 24, 2],
     threshold("threshold"),
   ) as [number, number, number, number];
   return geometry(size, order, dimension, truth);

@@ -17,6 +17,8 @@ import {
 /** A mechanism of one row over a closed list, without memos. */
 export interface Channel {
   readonly size: number;
+  /** How many columns its row has. */
+  readonly width: number;
   readonly odds: Odds;
   readonly draw: (place: number, source: Source) => Columns;
 }
@@ -27,10 +29,11 @@ export interface Channel {
  * randomized response.
  */
 export function selection(size: number, k: number, truth: number): Channel {
-  if (k >= size) refuse(`k must be below size`);
+  if (k >= size) refuse("k");
   const pack = k * bitLength(size - 1) < size ? listed : bitmap;
   return {
     size,
+    width: size,
     odds: favouring(truth, k, size),
     draw(place, source) {
       const truthful = coin(truth, source);
@@ -62,8 +65,8 @@ export function onlyRow({ size, odds, draw }: Channel): Mechanism {
 export function selectionChannel(parameters: Parameters): Channel {
   const [size, k, truth] = integers(
     parameters,
-    ["size", 2, MAX_CELLS],
-    ["k", 1, MAX_CELLS],
+    ["size", MAX_CELLS, 2],
+    ["k"],
     threshold("threshold"),
   ) as [number, number, number];
   return selection(size, k, truth);
