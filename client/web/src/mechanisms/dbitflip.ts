@@ -5,9 +5,6 @@ import { bitmap, integers, type Mechanism, ONE, type Parameters, refuse } from "
 import { withMemos } from "./memo.ts";
 import { cellOf, numberRange } from "./number_range.ts";
 
-/** A threshold out of 2**53 that is below one half. */
-const flip = (name: string) => [name, 2 ** 52 - 1] as const;
-
 /**
  * Noisy bits of a histogram (Ding, Kulkarni and Yekhanin, NeurIPS 2017): the cells are dealt to
  * rows, and a device reports the bits of its row, of which that of its own cell is 1. Each bit is
@@ -15,15 +12,15 @@ const flip = (name: string) => [name, 2 ** 52 - 1] as const;
  */
 export function dBitFlip(parameters: Parameters): Mechanism {
   const [range, rest] = numberRange(parameters);
-  const [cells, bits, memo, fresh] = integers(
-    rest,
-    ["cells", 256, 4],
-    ["bits", 256],
-    flip("memo"),
-    flip("fresh"),
-  ) as [number, number, number, number];
-  if (![4, 16, 64, 256].includes(cells)) refuse("cells");
-  if (cells % bits) refuse("bits");
+  const [cells, bits, memo, fresh] = integers(rest, "cells", "bits", "memo", "fresh") as [
+    number,
+    number,
+    number,
+    number,
+  ];
+  if (![4, 16, 64, 256].includes(cells)) refuse("cells must be one of 4, 16, 64, 256");
+  if (cells % bits) refuse("bits must divide the cells");
+  if (Math.max(memo, fresh) >= 2 ** 52) refuse("memo and fresh must be below one half");
   const rows = cells / bits;
   const kept = BigInt(memo);
   const again = BigInt(fresh);
