@@ -103,11 +103,10 @@ class Number(MetricType):
         if lacking or any(cls.keys[key](settings[key]) for key in cls.keys if key in settings):
             return None
         asked = tuple(each for each in QUESTIONS if each in settings["ask"])
-        numbers = read_range(table)
-        if numbers is None:
+        cells, numbers = read_cells(table, asked), read_range(table)
+        if numbers is None or cells is None:
             return None
-        cells = read_cells(table, asked)
-        return None if cells is None else cls(numbers, asked, settings.get("unit"), cells)
+        return cls(numbers, asked, settings.get("unit"), cells)
 
     @classmethod
     def from_compiled(cls, table: Table, mechanism: Mechanism[Any]) -> Self | None:
