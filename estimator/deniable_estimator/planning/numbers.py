@@ -27,7 +27,7 @@ from deniable_estimator.analyses.numbers.mean import (
     tree_share_of_both,
 )
 from deniable_estimator.analyses.numbers.planning import (
-    TreeVariances,
+    HistogramVariances,
     mean_half_width,
     quantile_reach,
     reports_for_mean,
@@ -262,7 +262,7 @@ def _reports(noise: float, rounding: float, half_width: float) -> int | None:
 
 
 def _quantiles(
-    variances: TreeVariances, reports: float, sample_rate: float
+    variances: HistogramVariances, reports: float, sample_rate: float
 ) -> tuple[QuantilePlan, ...]:
     found = []
     for p in QUANTILES:

@@ -169,7 +169,10 @@ def _check_number(size: int | None, share: float | None, memoize: bool, lacking:
     if share is not None:
         raise click.UsageError("--share is for values: leave it out with --number")
     if memoize:
-        raise click.UsageError("a number has no memos: leave --memoize out with --number")
+        raise click.UsageError(
+            "--number plans fresh reports: leave --memoize out. docs/registry.md says how many "
+            "reports a distribution with memos takes"
+        )
     if lacking:
         raise click.UsageError(f"--number needs {', '.join(lacking)}")
 
