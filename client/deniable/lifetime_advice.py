@@ -80,8 +80,8 @@ def better_split(metric: Metric, cap: float | None = None) -> Told | None:
     advice = Told(
         "better_split",
         "within the same lifetime_epsilon, epsilon = {epsilon:g} and sample_rate = {rate} would "
-        "show {what} as {times:.1f} times as many devices do now (reports of a device: {reports} in "
-        "place of {now}, over the same time). In exchange one report alone makes a 50/50 guess "
+        "show {what} as {times:.1f} times as many devices do now (reports of a device: {reports} "
+        "in place of {now}, over the same time). In exchange one report alone makes a 50/50 guess "
         "right at most {belief} % of the time, not {belief_now} %",
         what=_asked(metric),
         times=times,

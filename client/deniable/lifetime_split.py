@@ -58,8 +58,8 @@ __all__ = [
 ]
 
 MOST_EPSILON = 3.0
-"""The largest epsilon of one report that is proposed. After one such report a 50/50 guess is right at
-most 95.3 % of the time. With more, a single report is hardly deniable."""
+"""The largest epsilon of one report that is proposed. After one such report a 50/50 guess is right
+at most 95.3 % of the time. With more, a single report is hardly deniable."""
 
 SMALL_SHARE = 0.01
 """The share whose variance counts if none is given, as in all forecasts of lint
@@ -123,21 +123,21 @@ def sent_reports(reports: int, sample_rate: float, windows: int) -> float:
         return windows * sample_rate
     if sample_rate >= 1:
         return float(reports)
-    # reports - E[max(0, reports - X)], from the largest term down; their ratio is exact.
+    # From the most probable number on, up and down: each term follows from its neighbour.
     odds = sample_rate / (1 - sample_rate)
-    count = reports - 1
-    logarithm = count * math.log(sample_rate) + (windows - count) * math.log1p(-sample_rate)
-    logarithm += math.lgamma(windows + 1)
-    logarithm -= math.lgamma(count + 1) + math.lgamma(windows - count + 1)
-    chance, unsent = math.exp(logarithm), 0.0
-    mode = min(count, math.floor((windows + 1) * sample_rate))
-    while count >= 0:
-        unsent += (reports - count) * chance
-        if count <= mode and (reports - count) * chance < _NEGLIGIBLE * max(unsent, 1.0):
-            break
+    peak = math.floor((windows + 1) * sample_rate)
+    whole, sent = 1.0, float(min(peak, reports))
+    count, chance = peak, 1.0
+    while count < windows and chance > _NEGLIGIBLE:
+        chance *= odds * (windows - count) / (count + 1)
+        count += 1
+        whole, sent = whole + chance, sent + chance * min(count, reports)
+    count, chance = peak, 1.0
+    while count > 0 and chance > _NEGLIGIBLE:
         chance *= count / (odds * (windows - count + 1))
         count -= 1
-    return reports - unsent
+        whole, sent = whole + chance, sent + chance * min(count, reports)
+    return sent / whole
 
 
 def spread_over(windows: int) -> Sent:
