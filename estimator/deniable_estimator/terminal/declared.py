@@ -12,6 +12,7 @@ from typing import Any, Literal
 import click
 
 from deniable import windows
+from deniable.lifetime_split import SMALL_SHARE
 from deniable_collector.numeric import Real
 from deniable_estimator.terminal.options import (
     as_json,
@@ -150,18 +151,17 @@ def plan(
     elif given:
         raise click.UsageError(f"{', '.join(given)}: only with --number, in place of --size")
     if years is not None:
-        _check_lifetime(context, lifetime_epsilon)
+        lifetime = _check_lifetime(context, lifetime_epsilon)
         from deniable_estimator.terminal.lifetime_plan import print_lifetime
 
         print_lifetime(
-            (low, high, ask, scale or "linear", integer, unit) if number else size,
-            *(lifetime_epsilon, years, devices or _DEVICES),
-            form,
+            size or (low, high, ask, scale or "linear", integer, unit),
+            *(lifetime, years, devices or _DEVICES, form),
             turnover=turnover or 0.0,
             window=window or "day",
             epsilon=epsilon,
+            share=share or SMALL_SHARE,
             mechanism=mechanism,
-            **({} if share is None else {"share": share}),
         )
         return
     if turnover is not None or window is not None:
@@ -228,8 +228,8 @@ def _check_number(size: int | None, share: float | None, memoize: bool, lacking:
         raise click.UsageError(f"--number needs {', '.join(lacking)}")
 
 
-def _check_lifetime(context: click.Context, lifetime_epsilon: float | None) -> None:
-    """Refuse what a list of divisions does not take, and what it lacks."""
+def _check_lifetime(context: click.Context, lifetime_epsilon: float | None) -> float:
+    """The lifetime epsilon to divide; refuses what a list of divisions does not take."""
     given = [
         f"--{name.replace('_', '-')}"
         for name in ("half_width", "sample_rate", "memoize", "fakes")
@@ -239,6 +239,7 @@ def _check_lifetime(context: click.Context, lifetime_epsilon: float | None) -> N
         raise click.UsageError(f"{', '.join(given)}: not with --years, which computes the rate")
     if lifetime_epsilon is None:
         raise click.UsageError("--years needs --lifetime: the lifetime epsilon to divide")
+    return lifetime_epsilon
 
 
 def _plan_number(*question: Any, **options: Any) -> None:
