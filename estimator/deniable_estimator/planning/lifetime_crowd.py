@@ -54,10 +54,8 @@ class Crowd:
         devices: int,
     ) -> None:
         self.domain, self.share, self.windows, self.devices = domain, share, windows, devices
-        self.marks = [
-            min(windows, round(each * WINDOWS_A_YEAR[window]))
-            for each in (*range(1, math.ceil(years)), years)
-        ]
+        whole = range(1, math.ceil(years))
+        self.marks = [*(round(each * WINDOWS_A_YEAR[window]) for each in whole), windows]
         self.turnover = -math.expm1(math.log1p(-turnover) / WINDOWS_A_YEAR[window])
         self.question: Question = "share"
         if isinstance(domain, Number):
@@ -107,7 +105,7 @@ class Crowd:
         )
 
     def remembered(self, lifetime_epsilon: float, limit: float) -> Remembered | None:
-        """Memos within the lifetime; a report has half of that at most, so that fresh noise remains."""
+        """Memos within the lifetime; a report has at most half of it, so fresh noise remains."""
         if isinstance(self.domain, Number):
             return None
         memo = min(lifetime_epsilon, MAX_MEMO_EPSILON)
