@@ -21,11 +21,12 @@ from deniable_estimator.messages import message
 from deniable_estimator.planning.lifetime import MOST_TURNOVER, MOST_YEARS
 from deniable_estimator.planning.lifetime_choices import LifetimeChoice, LifetimePlan
 from deniable_estimator.planning.lifetime_words import (
-    crowd_words,
+    best_words,
     rate_words,
     verdicts,
     width_words,
 )
+from deniable_estimator.privacy import Bound
 from deniable_estimator.privacy.words import chance, factor
 
 __all__ = ["lifetime_planner"]
@@ -42,12 +43,12 @@ _SIZE, _EPSILON, _LIFETIME, _DEVICES, _ = FIELDS
 _FIELDS: tuple[FieldSpec, ...] = (
     _LIFETIME,
     (
-        *("years", message("Years"), message("Over which reports shall last")),
+        *("years", message("Years"), message("How long the reports of a device should last")),
         *("2", 0, MOST_YEARS, False),
     ),
     (
         *("turnover", message("Replaced in a year (%)")),
-        *(message("How many of 100 devices are others after a year"),),
+        *(message("Of 100 devices, how many are replaced by new ones"),),
         *("0", 0, round(100 * MOST_TURNOVER), True),
     ),
     _DEVICES,
@@ -70,7 +71,8 @@ class DivisionRow:
     tells: str
     one: str
     life: str
-    odds: str
+    """How often a 50/50 guess is right at most after one report and after all, and the factor of
+    the odds."""
     left: str
     last: str
     best: bool
@@ -82,8 +84,9 @@ class LifetimeResult:
     """The results for the numbers of the form."""
 
     plan: LifetimePlan
-    verdicts: tuple[str, ...]
-    crowd: str
+    verdict: str
+    facts: tuple[tuple[str, str, str], ...]
+    """Name, figure, explanation."""
     chart: DivisionChart
     rows: tuple[DivisionRow, ...]
     toml: str
@@ -147,8 +150,8 @@ def _outcome(numbers: Mapping[str, float], question: str, window: windows.Kind) 
     )
     return LifetimeResult(
         plan=made,
-        verdicts=tuple(verdicts(made)),
-        crowd=crowd_words(made),
+        verdict=best_words(made),
+        facts=tuple(verdicts(made)),
         chart=division_chart(made),
         rows=tuple(_row(made, each) for each in made.choices),
         toml=_toml(made),
@@ -162,14 +165,17 @@ def _row(made: LifetimePlan, each: LifetimeChoice) -> DivisionRow:
         rate=rate_words(each.sample_rate),
         width=f"±{width_words(made, each.half_width)}",
         tells=f"{100 * each.relative:.0f}%",
-        one=f"{chance(each.one)}%",
-        life=f"{chance(each.life)}%",
-        odds=f"{factor(each.one)} / {factor(each.life)}",
+        one=_revealed(each.one),
+        life=_revealed(each.life),
         left=f"{100 * each.left_after_years[-1]:.0f}%",
         last=f"{100 * each.left_at_last:.0f}%",
         best=each == made.best,
         advised=each.advised,
     )
+
+
+def _revealed(bound: Bound) -> str:
+    return f"{chance(bound)}% · ×{factor(bound)}"
 
 
 def _toml(made: LifetimePlan) -> str:

@@ -8,9 +8,9 @@ from decimal import Decimal
 from deniable_estimator.answers.units import SHARES, NumberUnit
 from deniable_estimator.messages import counted, message
 from deniable_estimator.planning.lifetime_choices import LifetimeChoice, LifetimePlan
-from deniable_estimator.privacy.words import rounded_up
+from deniable_estimator.privacy.words import factor, rounded_up
 
-__all__ = ["crowd_words", "rate_words", "verdicts", "width_words"]
+__all__ = ["best_words", "rate_words", "verdicts", "width_words"]
 
 
 def width_words(plan: LifetimePlan, width: float) -> str:
@@ -25,63 +25,92 @@ def rate_words(rate: float) -> str:
     return f"{Decimal(f'{rate:.3g}'):f}"
 
 
-def verdicts(plan: LifetimePlan) -> Iterator[str]:
-    """What is best, in sentences: for a value that changes, for a trait that stays; what memos
-    would do; and the plan that was stated."""
-    best, once, memory = plan.best, plan.once, plan.memory
-    yield message(
-        "If values change from window to window: {division}, sample rate {rate}. A window's 95% "
-        "interval is then ±{width}.",
-        division=_division(best),
-        rate=rate_words(best.sample_rate),
-        width=width_words(plan, best.half_width),
+def best_words(plan: LifetimePlan) -> str:
+    """The best choice for values that change, in a few words."""
+    return message(
+        "Best: {division}, sample rate {rate}",
+        division=_division(plan.best),
+        rate=rate_words(plan.best.sample_rate),
     )
-    yield message(
-        "For a trait that stays: one report in a life, epsilon and lifetime epsilon "
-        "{epsilon:g}. When all devices have reported, the interval is ±{width}.",
-        epsilon=once.epsilon,
-        width=width_words(plan, once.staying_half_width),
+
+
+def verdicts(plan: LifetimePlan) -> Iterator[tuple[str, str, str]]:
+    """What to take for what: a name, its 95 % interval, and a sentence."""
+    best, once, memory = plan.best, plan.once, plan.memory
+    yield (
+        message("Values that change"),
+        _about(plan, best.half_width),
+        message(
+            "in each window: {division}. All of them change the odds between two values by a "
+            "factor of {life} at most, one of them by {one}",
+            division=_division(best),
+            life=factor(best.life),
+            one=factor(best.one),
+        ),
+    )
+    yield (
+        message("A trait that stays"),
+        _about(plan, once.staying_half_width),
+        message(
+            "when all devices have reported once, with epsilon {epsilon:g} and the same lifetime "
+            "epsilon: the odds of a whole life change by {life} at most",
+            epsilon=once.epsilon,
+            life=factor(once.life),
+        ),
     )
     if best.reports > 1 and best.like_one_epsilon is not None:
-        yield message(
-            "If the trait stays, {division} together have as little noise as one report with "
-            "epsilon {one:g}, but use lifetime epsilon {lifetime:g}.",
-            division=_division(best),
-            one=best.like_one_epsilon,
-            lifetime=best.epsilon * best.reports,
+        yield (
+            message("The same trait, reported more often"),
+            _about(plan, best.staying_half_width),
+            message(
+                "{division}: together they have as little noise as one report with epsilon "
+                "{one:g}, but cost {lifetime:g}",
+                division=_division(best),
+                one=best.like_one_epsilon,
+                lifetime=best.epsilon * best.reports,
+            ),
         )
     if memory is not None:
-        yield message(
-            "Memoized noise shows such a trait in every window: ±{width} in one, and at best "
-            "±{lasting} over many. All reports of one value reveal at most epsilon {memo}. This "
-            "does not cover when the value changes: each further report of another history can "
-            "add epsilon {fresh}.",
-            width=width_words(plan, memory.half_width),
-            lasting=width_words(plan, memory.staying_half_width),
-            memo=rounded_up(memory.memo.epsilon, 2),
-            fresh=rounded_up(memory.fresh.epsilon, 2),
+        yield (
+            message("The same trait, memoized"),
+            _about(plan, memory.half_width),
+            message(
+                "in every window, and at best ±{lasting} over many. All reports of one value "
+                "reveal at most epsilon {memo}. This does not bound what they reveal about when "
+                "it changes: each further report can add {fresh}",
+                lasting=width_words(plan, memory.staying_half_width),
+                memo=rounded_up(memory.memo.epsilon, 2),
+                fresh=rounded_up(memory.fresh.epsilon, 2),
+            ),
         )
     if plan.stated is not None:
-        yield _compared(plan, plan.stated)
+        yield (
+            message("Your plan"),
+            _about(plan, plan.stated.half_width),
+            _compared(plan, plan.stated),
+        )
+    yield message("How long it lasts"), *_lasting(plan)
 
 
-def crowd_words(plan: LifetimePlan) -> str:
-    """How long the reports of the best choice last in the crowd."""
+def _lasting(plan: LifetimePlan) -> tuple[str, str]:
     best = plan.best
+    left = message("{left:.0f}% of the devices", left=100 * best.left_after_years[-1])
     if not plan.turnover:
-        return message(
-            "With the best choice {left:.0f}% of the devices have reports left after {years:g} "
-            "years. Without new devices there are fewer and fewer.",
-            left=100 * best.left_after_years[-1],
+        return left, message(
+            "still have reports left after {years:g} years with the best choice, and without new "
+            "devices fewer and fewer",
             years=plan.years,
         )
-    return message(
-        "With the best choice {left:.0f}% of the devices have reports left after {years:g} years, "
-        "and {last:.0f}% in the long run. These devices are newer than the others.",
-        left=100 * best.left_after_years[-1],
+    return left, message(
+        "still have reports left after {years:g} years with the best choice, and {last:.0f}% in "
+        "the long run. They are newer than the others",
         years=plan.years,
         last=100 * best.left_at_last,
     )
+
+
+def _about(plan: LifetimePlan, width: float) -> str:
+    return f"±{width_words(plan, width)}"
 
 
 def _division(choice: LifetimeChoice) -> str:
@@ -97,17 +126,16 @@ def _compared(plan: LifetimePlan, stated: LifetimeChoice) -> str:
     same = plan.same_as_stated
     if same is None:
         return message(
-            "Your plan, {division}: ±{width} in a window. No smaller lifetime epsilon tells as "
-            "much.",
+            "in each window: {division}. No smaller lifetime epsilon tells as much",
             division=_division(stated),
-            width=width_words(plan, stated.half_width),
         )
     return message(
-        "Your plan, {division}: ±{width} in a window. Lifetime epsilon {lifetime:g} is enough for "
-        "that: {other}, sample rate {rate}.",
+        "in each window: {division}. Lifetime epsilon {lifetime:g} is enough for that: {other}, "
+        "sample rate {rate}. The odds of a whole life then change by {odds} at most, not by {now}",
         division=_division(stated),
-        width=width_words(plan, stated.half_width),
         lifetime=same.epsilon * same.reports,
         other=_division(same),
         rate=rate_words(same.sample_rate),
+        odds=factor(same.life),
+        now=factor(stated.life),
     )

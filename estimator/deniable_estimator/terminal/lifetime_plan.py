@@ -14,7 +14,7 @@ from rich.text import Text
 from deniable_estimator.planning.lifetime import plan_lifetime
 from deniable_estimator.planning.lifetime_choices import LifetimeChoice, LifetimePlan
 from deniable_estimator.planning.lifetime_words import (
-    crowd_words,
+    best_words,
     rate_words,
     verdicts,
     width_words,
@@ -50,8 +50,13 @@ def lifetime_plan_view(plan: LifetimePlan) -> RenderableType:
     parts += ["", _table(plan)]
     parts += [Text(each, style="dim") for each in _notes(plan)]
     parts.append("")
-    parts += [Text(str(each)) for each in (*verdicts(plan), crowd_words(plan))]
-    return Group(*parts)
+    parts.append(Text(best_words(plan), style="bold"))
+    facts = Table(box=None, show_header=False, pad_edge=False)
+    facts.add_column(style="dim", max_width=18)
+    facts.add_column(overflow="fold")
+    for name, figure, told in verdicts(plan):
+        facts.add_row(name, Text(f"{figure} {told}."))
+    return Group(*parts, facts)
 
 
 def _lines(plan: LifetimePlan) -> Iterator[str]:

@@ -55,7 +55,7 @@ def division_chart(plan: LifetimePlan) -> DivisionChart:
     high = math.log(max(each.relative for each in choices) * 1.2)
 
     def across(reports: float) -> float:
-        return round((math.log(reports) - first) / max(last - first, 1e-9) * 96 + 2, 2)
+        return round((math.log(reports) - first) / max(last - first, 1e-9) * 90 + 8, 2)
 
     def down(relative: float) -> float:
         return round((high - math.log(relative)) / (high - low) * HEIGHT, 1)
