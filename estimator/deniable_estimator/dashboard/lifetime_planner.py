@@ -74,7 +74,7 @@ class DivisionRow:
     """How often a 50/50 guess is right at most after one report and after all, and the factor of
     the odds."""
     left: str
-    last: str
+    """After these years, and in the long run."""
     best: bool
     advised: bool
 
@@ -167,8 +167,7 @@ def _row(made: LifetimePlan, each: LifetimeChoice) -> DivisionRow:
         tells=f"{100 * each.relative:.0f}%",
         one=_revealed(each.one),
         life=_revealed(each.life),
-        left=f"{100 * each.left_after_years[-1]:.0f}%",
-        last=f"{100 * each.left_at_last:.0f}%",
+        left=f"{100 * each.left_after_years[-1]:.0f}% / {100 * each.left_at_last:.0f}%",
         best=each == made.best,
         advised=each.advised,
     )

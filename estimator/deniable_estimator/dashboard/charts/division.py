@@ -7,7 +7,7 @@ cannot draw in percent, in thousandths of it; down, in pixels.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from deniable_estimator.dashboard.charts import Tick
@@ -18,6 +18,8 @@ __all__ = ["DivisionChart", "Dot", "division_chart"]
 
 HEIGHT = 240
 _MOST_TICKS = 7
+_ROOM = 12.0
+"""Percent of the plot that a number below the axis needs, on a phone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +86,20 @@ def division_chart(plan: LifetimePlan) -> DivisionChart:
         ),
         counts=tuple(
             Tick(across(count), f"{count:,}")
-            for count in _spread([each.reports for each in choices])
+            for count in _spread([each.reports for each in choices], across)
         ),
         parts=tuple(Tick(down(part), f"{100 * part:g}%") for part in _parts(low, high)),
         label=label,
     )
 
 
-def _spread(counts: Sequence[int]) -> list[int]:
-    """At most so many of them as have room, the first and the last among them."""
-    step = math.ceil((len(counts) - 1) / (_MOST_TICKS - 1)) or 1
-    return [*counts[:-1:step][: _MOST_TICKS - 1], counts[-1]]
+def _spread(counts: Sequence[int], across: Callable[[float], float]) -> list[int]:
+    """Those that have room below the axis; the first and the last are always among them."""
+    shown = [counts[-1]]
+    for count in reversed(counts[:-1]):
+        if across(shown[0]) - across(count) >= _ROOM:
+            shown.insert(0, count)
+    return [counts[0], *shown[1:]] if len(shown) > 1 else list(dict.fromkeys((counts[0], *shown)))
 
 
 def _parts(low: float, high: float) -> list[float]:
