@@ -26,7 +26,6 @@ from deniable_estimator.planning.lifetime_words import (
     verdicts,
     width_words,
 )
-from deniable_estimator.privacy import Bound
 from deniable_estimator.privacy.words import chance, factor
 
 __all__ = ["lifetime_planner"]
@@ -70,9 +69,9 @@ class DivisionRow:
     width: str
     tells: str
     one: str
+    """How often a 50/50 guess is right at most after one report, and the factor of its odds."""
     life: str
-    """How often a 50/50 guess is right at most after one report and after all, and the factor of
-    the odds."""
+    """The factor after all reports."""
     left: str
     """After these years, and in the long run."""
     best: bool
@@ -165,16 +164,12 @@ def _row(made: LifetimePlan, each: LifetimeChoice) -> DivisionRow:
         rate=rate_words(each.sample_rate),
         width=f"±{width_words(made, each.half_width)}",
         tells=f"{100 * each.relative:.0f}%",
-        one=_revealed(each.one),
-        life=_revealed(each.life),
+        one=f"{chance(each.one)}% · ×{factor(each.one)}",
+        life=f"×{factor(each.life)}",
         left=f"{100 * each.left_after_years[-1]:.0f}% / {100 * each.left_at_last:.0f}%",
         best=each == made.best,
         advised=each.advised,
     )
-
-
-def _revealed(bound: Bound) -> str:
-    return f"{chance(bound)}% · ×{factor(bound)}"
 
 
 def _toml(made: LifetimePlan) -> str:
