@@ -47,7 +47,8 @@ def better_split(metric: Metric, cap: float | None = None) -> Told | None:
     lifetime = metric.lifetime_epsilon if cap is None else min(metric.lifetime_epsilon, cap)
     exact = metric.scheme.mechanism.epsilon
     reports = math.floor(Fraction(lifetime) / Fraction(exact))
-    if reports < 2 or exact >= MOST_EPSILON:
+    fewest = math.ceil(Fraction(lifetime) / Fraction(MOST_EPSILON))
+    if reports <= fewest:
         return None
     windows = max(reports, round(reports / metric.sample_rate))
     sent = spread_over(windows)
@@ -62,7 +63,6 @@ def better_split(metric: Metric, cap: float | None = None) -> Told | None:
         return split, half.information
 
     today, half_today = told(metric.epsilon, reports)
-    fewest = math.ceil(Fraction(lifetime) / Fraction(MOST_EPSILON))
     try:
         others = [
             told(declared(Fraction(lifetime) / count), count)
