@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 MUTANTS_PIP := $(VENV)-mutants/bin/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo dist test mutants lint format audit bench docs screenshots texts clean
+.PHONY: help demo dist test mutants lint format audit bench docs screenshots texts web clean
 
 help: ## Show this help
 	@echo "deniable: telemetry with plausible deniability"
@@ -27,10 +27,16 @@ test: $(VENV)/.dev ## All tests
 mutants: $(VENV)-mutants/.made ## Faults put into the core one at a time: do tests notice? MODULE=ledger for one
 	$(VENV)-mutants/bin/python -m tests.mutants $(MODULE) $(MUTANTS)
 
-lint: $(VENV)/.dev ## Style, imports and types
+lint: $(VENV)/.dev ## Style, imports and types, of Python and TypeScript
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	@.ci/web check lint
+
+web: ## Build the TypeScript SDK, and copy it into the Python package for `deniable web`
+	DENIABLE_REQUIRE_ALL=1 .ci/web build
+	@mkdir -p client/deniable/web
+	cp client/web/dist/deniable*.js client/deniable/web
 
 format: $(VENV)/.dev ## Put the code in its standard form
 	$(BIN)/ruff check --fix .

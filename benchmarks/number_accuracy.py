@@ -18,8 +18,9 @@ from rich.table import Table
 from deniable.mechanisms.number_range import TOP
 from deniable.mechanisms.sliding_window import SlidingWindow
 from deniable.number_forecast import mean_variance
-from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.numbers.change import mean_shift, quantile_shift
+from deniable.scheme import Scheme
+from deniable_collector.tally import Tally, TallyRow
+from deniable_estimator.analyses.numbers.change import quantile_shift
 from deniable_estimator.analyses.numbers.distribution import distribution
 from deniable_estimator.analyses.numbers.mean import (
     cell_points,
@@ -30,12 +31,14 @@ from deniable_estimator.analyses.numbers.mean import (
 )
 from deniable_estimator.analyses.numbers.sampling import sample_crowd, window_rates
 from deniable_estimator.analyses.numbers.tree import estimate_tree
+from deniable_estimator.answers.mean import estimate_mean
 from numeric.dense import DenseHistogram
 from numeric.optimum import least_variance
 from numeric.populations import RANGE, new_table, settings
 
 QUANTILES = (0.5, 0.9, 0.95, 0.99)
 LEVEL = 0.95
+DAY = "2026-11-20"
 Z = 1.959964
 
 
@@ -189,6 +192,7 @@ def changes(runs: int) -> Iterator[Table]:
     outside: dict[str, list[float]] = {key: [] for key in told}
     for _, crowd, tree, epsilon, reports in settings():
         window = SlidingWindow.design(RANGE, epsilon)
+        scheme = Scheme("number", window, ())
         rates = window_rates(window, crowd.positions, crowd.shares)
         cells = crowd.cells(tree)
         found: dict[str, list[tuple[bool, bool]]] = {key: [] for key in told}
@@ -196,16 +200,20 @@ def changes(runs: int) -> Iterator[Table]:
             before, after = (
                 distribution(tree, sample_crowd(tree, cells, reports, rng), LEVEL) for _ in range(2)
             )
-            means = [
-                window_mean(
-                    window, TallyRow(reports, rng.multinomial(reports, rates / rates.sum()))
+            for p in QUANTILES:
+                shift = quantile_shift(before, after, p)
+                outside_zero = not shift.low <= 0 <= shift.high
+                found[f"p{100 * p:g}"].append((shift.p_value < 0.05, outside_zero))
+            counts = [rng.multinomial(reports, rates / rates.sum()) for _ in range(2)]
+            first, second = (
+                estimate_mean(
+                    Tally("m", scheme.fingerprint, (DAY,), (TallyRow(reports, each),)), scheme
                 )
-                for _ in range(2)
-            ]
-            shifts = {f"p{100 * p:g}": quantile_shift(before, after, p) for p in QUANTILES}
-            shifts["mean"] = mean_shift(*means)
-            for key, shift in shifts.items():
-                found[key].append((shift.p_value < 0.05, not shift.low <= 0 <= shift.high))
+                for each in counts
+            )
+            change = second.change_from(first)
+            outside_zero = not change.low[0] <= 0 <= change.high[0]
+            found["mean"].append((bool(change.changed[0]), outside_zero))
         for key, pairs in found.items():
             told[key].append(np.mean([pair[0] for pair in pairs]))
             outside[key].append(np.mean([pair[1] for pair in pairs]))

@@ -56,7 +56,8 @@ class Client:
     """Telemetry of one app on one device.
 
     Args:
-        registry: the `metrics.toml`, or a registry that was read from it.
+        registry: the `metrics.toml`, the `metrics.json` that was compiled from it, or a registry
+            that was read from either.
         endpoint: the collector's address; without one, reports wait on the disk.
         state_dir: where the state file lives; by default a directory under XDG_STATE_HOME
             that has the name of the registry's `app`. ":memory:" keeps it in memory, and an
@@ -116,7 +117,7 @@ class Client:
         self._disabled = _is_set("DO_NOT_TRACK") or _is_set("DENIABLE_DISABLED")
         self._consent = consent
         self._switched_off = self._state.switched_off
-        self._closed = False
+        self._closing = self._closed = False
         self._troubles = Troubles(on_trouble)
         self._records: deque[Record] = deque()
         # Held from taking records out of the queue until they are written.
@@ -136,7 +137,10 @@ class Client:
         self._resume()
 
     def record(self, name: str, value: Value) -> None:
-        """Record a value of a metric. Returns at once; nothing is sent before the window ends.
+        """Record a value of a metric. Returns at once.
+
+        Nothing is sent before the window ends, unless the metric is answered at once: then the
+        first record of a window is sent within ten seconds, and later ones change nothing.
 
         The value reaches the disk within half a second. A process that is killed before then
         loses it. Python ends at once on SIGTERM, so an app that is stopped by signals calls
@@ -196,10 +200,12 @@ class Client:
         """Write all records, send what is due, and stop. May be called twice.
 
         A finished report that is not due yet waits for the app's next run, because sending it
-        now would reveal when the app ended. `flush` sends it now.
+        now would reveal when the app ended. `flush` sends it now. Reports that are answered at
+        once are sent now in any case, because a tool may run only once.
         """
         if self._closed:
             return
+        self._closing = True
         patience = _LONGEST_IDLE if timeout is None else timeout
         deadline = time.monotonic() + patience
         if not self._disabled and (self._writer is None or self._writer.started):
@@ -372,6 +378,8 @@ class Client:
 
     def _send_step(self, urgent: bool) -> bool:
         """Send the reports that are due, or all finished ones. Returns whether none is left."""
+        if self._closing and self.status == "on" and self._has_state():
+            self._troubles.guard(self._device.hurry)
         while self._device.transport is not None and self.status == "on":
             batch = self._troubles.guard(lambda: self._device.take(urgent=urgent))
             if batch is None or not self._deliver(batch):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -23,7 +23,7 @@ from deniable.number_forecast import wasteful_range
 from deniable.problem import Problem
 from deniable.registry import Registry
 
-__all__ = ["lint", "sent"]
+__all__ = ["expired", "lint", "sent"]
 
 
 @click.command(short_help="Check a metrics.toml and show what each metric reveals.")
@@ -86,10 +86,17 @@ def sent(arguments: tuple[str, ...]) -> None:
     raise SystemExit(sent_command.main(arguments))
 
 
+_SEEN = (
+    "is answered at_once, so the network sees, to within ten seconds, when a device that takes "
+    "part first records it in a {window}. Record it in every case: otherwise a report also says "
+    "that there was such a case"
+)
+"""What a metric reveals by the time of its reports."""
+
+
 def _remarks(registry: Registry, before: Registry | None) -> list[Problem]:
     """What is valid but will not work, and what edits cost, in the order of the file."""
-    today = datetime.now(UTC).date()
-    found = []
+    found = expired(registry)
     for metric in registry:
         line, where = registry.lines.get(metric.name), f"metrics.{metric.name}"
         if lacks := forecast(metric):
@@ -100,13 +107,55 @@ def _remarks(registry: Registry, before: Registry | None) -> list[Problem]:
         if advice := better_split(metric, registry.lifetime_epsilon):
             severity = "warning" if advice.arguments["times"] >= TWOFOLD else "note"
             found.append(Problem(line, where, advice, severity))
+        found += [Problem(line, where, message, "note") for message in _on_the_web(metric)]
         if message := _beyond_cap(metric, registry):
             found.append(Problem(line, where, message, "warning"))
-        if metric.expires < today:
-            message = f"expired on {metric.expires}: it is neither recorded nor accepted"
-            found.append(Problem(line, where, message, "warning"))
+        if metric.answer == "at_once":
+            found.append(Problem(line, where, _SEEN.format(window=metric.window), "note"))
     found += edits.foresee(registry) if before is None else edits.compare(before, registry)
     return sorted(found, key=lambda problem: problem.line or 0)
+
+
+def expired(registry: Registry) -> list[Problem]:
+    """A warning for each metric whose last day is over."""
+    today = datetime.now(UTC).date()
+    return [
+        Problem(
+            registry.lines.get(metric.name),
+            f"metrics.{metric.name}",
+            f"expired on {metric.expires}: it is neither recorded nor accepted",
+            "warning",
+        )
+        for metric in registry
+        if metric.expires < today
+    ]
+
+
+def _on_the_web(metric: Metric) -> Iterator[str]:
+    """What a browser's storage and its visitors change, for a metric that is recorded there."""
+    if "web" not in metric.platform:
+        return
+    anew = (
+        "Safari deletes it after 7 days without a visit, people clear it, and a private window "
+        "begins without it"
+    )
+    if metric.longitudinal == "memoize":
+        yield (
+            "is memoized and recorded on the web: when a browser's storage is deleted, the keys of "
+            f"memos are lost, and the same value gets a second memo ({anew}). So lifetime_epsilon "
+            "bounds one life of the storage"
+        )
+    else:
+        yield (
+            "is recorded on the web, where lifetime_epsilon bounds one life of a browser's "
+            f"storage: {anew}"
+        )
+    if metric.answer == "at_close":
+        yield (
+            f"is recorded on the web and reported after its {metric.window} has ended: a visitor "
+            "who does not come back then never reports. Where the first value of a "
+            f'{metric.window} is enough, set answer = "at_once" and aggregate = "first"'
+        )
 
 
 def _beyond_cap(metric: Metric, registry: Registry) -> str | None:

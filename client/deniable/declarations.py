@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
@@ -11,10 +10,12 @@ from typing import Any, cast
 from deniable.checks import is_number, positive
 from deniable.errors import SchemeError
 from deniable.keys import (
+    APP,
     COMMON_KEYS,
     DEFAULTS,
     KEYS,
     MAX_LIFETIME_EPSILON,
+    NAME,
     REQUIRED,
     SCHEME_KEYS,
     TOP_KEYS,
@@ -30,10 +31,6 @@ __all__ = ["SCHEMA", "Declarations"]
 
 SCHEMA = 1
 """The version of the registry's own format."""
-
-_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
-_APP = re.compile(r"[a-z][a-z0-9_-]{0,63}", re.ASCII)
-"""It names a folder on the device, so it has no characters with a meaning in file systems."""
 
 
 class Declarations:
@@ -57,7 +54,7 @@ class Declarations:
         if self.document.get("schema") != SCHEMA:
             self.report(("schema",), f"must be {SCHEMA}: write `schema = {SCHEMA}` at the top")
         app = self.document.get("app")
-        if not (isinstance(app, str) and _APP.fullmatch(app)):
+        if not (isinstance(app, str) and APP.fullmatch(app)):
             self.report(
                 ("app",),
                 'must name the app, like app = "editor": a lower-case letter and up to 63 more of '
@@ -99,7 +96,7 @@ class Declarations:
     def _metric(self, name: str, table: Any, defaults: Mapping[str, Any]) -> Metric | None:
         path = ("metrics", name)
         before = len(self.problems)
-        if not _NAME.fullmatch(name):
+        if not NAME.fullmatch(name):
             self.report(
                 path,
                 "a metric's name is a lower-case letter and up to 63 more of a-z, 0-9 and _",

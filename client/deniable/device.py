@@ -6,12 +6,13 @@ It has no threads and catches no errors; `deniable.client` does both.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 from deniable import open_windows, outbox, owning
 from deniable.errors import StateError, TransportError
 from deniable.ledger import Ledger
-from deniable.sealing import seal
+from deniable.sealing import seal, seal_first
 from deniable.state import PATIENCE
 from deniable.transport import read_reply
 
@@ -63,17 +64,30 @@ class Device:
         self.spread = spread
 
     def write(self, records: Sequence[Record], patience: float = PATIENCE) -> tuple[int, int]:
-        """Keep records in their windows and seal the windows that have ended.
+        """Keep records in their windows, and seal the windows that have ended or that are
+        answered at once.
 
         `patience` is how many seconds to wait while others use the file. Returns how many
         reports were dropped because the outbox was full, and how many wait.
         """
         with self.state.transaction(patience) as connection:
             ledger = Ledger(connection)
-            open_windows.keep(connection, ledger, self.registry, records, self.bits)
             now = self.clock()
-            # All reports sealed now share one random delay. So devices do not all send at
-            # midnight, and the time of sending says nothing about the time of recording.
+            # The reports of one call share one random delay: here that of answers at once, which
+            # is drawn only if there are any.
+            soon = cache(lambda: now + self._uniform(outbox.JITTER))
+            open_windows.keep(
+                connection,
+                ledger,
+                self.registry,
+                records,
+                self.bits,
+                lambda record: seal_first(
+                    connection, ledger, self.registry, record, soon, self.bits
+                ),
+            )
+            # The delay of windows that have ended: devices do not all send at midnight, and the
+            # time of sending says nothing about the time of recording.
             ready = now + self._uniform(self.spread)
             seal(connection, ledger, self.registry, now, ready, self.bits)
             return outbox.trim(connection), outbox.queued(connection)
@@ -82,6 +96,14 @@ class Device:
         """The next batch to deliver, if one is due (see `outbox.take`)."""
         with self.state.transaction() as connection:
             return outbox.take(connection, self.clock(), self.bits, urgent=urgent)
+
+    def hurry(self) -> None:
+        """The app ends: do not wait for the jitter of reports that are answered at once. The
+        others keep their delay, so that the network does not learn from them when it ended."""
+        metrics = [metric.name for metric in self.registry if metric.answer == "at_once"]
+        if metrics:
+            with self.state.transaction() as connection:
+                outbox.hurry(connection, metrics, self.clock())
 
     def deliver(self, batch: OutgoingBatch) -> list[RejectedError]:
         """Send one batch and store the result.

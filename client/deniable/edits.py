@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from deniable.mechanisms import Memoizing
-from deniable.metric import Metric
+from deniable.metric import Answer, Metric
 from deniable.problem import Problem
 from deniable.registry import Registry
 
@@ -82,6 +82,23 @@ def compare(before: Registry, after: Registry) -> Iterator[Problem]:
                     "is the same, so that reports of both are added up. If they are other "
                     "numbers to you, declare a new metric",
                 )
+        if metric.answer != earlier.answer:
+            yield _note(after, metric, _ANSWERS[metric.answer])
+
+
+_ANSWERS: dict[Answer, str] = {
+    "at_once": (
+        "was answered at_close and is answered at_once: from the next window on, the network sees "
+        "roughly when the app is first used. Give the collector this registry before the app: "
+        "until it has it, it leaves such reports out, and devices wait. Visitors who do not come "
+        "back now count, so the crowd may be another"
+    ),
+    "at_close": (
+        "was answered at_once and is answered at_close: from the next window on, devices report "
+        "only if the app runs again after the window has ended, so the crowd may be another"
+    ),
+}
+"""What an edit of `answer` means, by the new one."""
 
 
 def _cost(old: Metric, new: Metric) -> str | None:

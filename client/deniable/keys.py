@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from deniable import windows
 from deniable.checks import Check, count, day, one_of, positive, rate, some_of, tags, text
 from deniable.mechanisms import MAX_EPSILON, MAX_MEMO_EPSILON
@@ -9,14 +11,23 @@ from deniable.metric import ANSWERS, LONGITUDINAL, PLATFORMS
 from deniable.types import TYPES
 
 __all__ = [
+    "APP",
     "COMMON_KEYS",
     "DEFAULTS",
     "KEYS",
     "MAX_LIFETIME_EPSILON",
+    "NAME",
     "REQUIRED",
     "SCHEME_KEYS",
     "TOP_KEYS",
 ]
+
+NAME = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
+"""The name of a metric."""
+
+APP = re.compile(r"[a-z][a-z0-9_-]{0,63}", re.ASCII)
+"""The name of an app. It names a folder on the device, so it has no characters with a meaning in
+file systems."""
 
 TOP_KEYS = ("schema", "app", "lifetime_epsilon", "defaults", "metrics")
 """The keys at the top of the file."""

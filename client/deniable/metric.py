@@ -70,6 +70,8 @@ class Metric:
     """Where it is recorded, if the registry says so."""
     devices: int | None = None
     """How many devices are expected to run the app, for `deniable lint`'s forecast."""
+    compiled: Scheme | None = None
+    """The scheme, if the registry was compiled; otherwise it is designed."""
 
     @cached_property
     def scheme(self) -> Scheme:
@@ -79,6 +81,8 @@ class Metric:
             SchemeError: the mechanism cannot be built within `epsilon`, or its memos within
                 `memo_epsilon`.
         """
+        if self.compiled is not None:
+            return self.compiled
         mechanism: Mechanism[Any]
         if self.longitudinal == "memoize":
             mechanism = self.type.design_memoized(

@@ -3,11 +3,14 @@
 Several records of one window become one value, as the metric's `aggregate` says. Whether the
 device takes part in a window (`sample_rate`) is drawn once for each metric and window, before
 any value is stored. If it does not, the value never reaches the disk.
+
+The first record in a window of a metric with `answer = "at_once"` becomes a report in the same
+transaction (`deniable.sealing.seal_first`). Its value never reaches the disk either.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -54,8 +57,13 @@ def keep(
     registry: Registry,
     records: Iterable[Record],
     bits: Bits,
+    seal_first: Callable[[Record], None],
 ) -> None:
-    """Merge records, in the order given, into the values of their open windows."""
+    """Merge records, in the order given, into the values of their open windows.
+
+    `seal_first` reports the first record of a window that is answered at once, and closes the
+    window.
+    """
     merged: dict[tuple[str, str], tuple[str, int] | None] = {}
     closed: set[tuple[str, str]] = set()
     for record in records:
@@ -66,9 +74,16 @@ def keep(
             if not _is_open(connection, ledger, registry, record, bits):
                 closed.add(key)
                 continue
-            merged[key] = connection.execute(
+            value = connection.execute(
                 "SELECT value, records FROM open_values WHERE metric = ? AND window = ?", key
             ).fetchone()
+            # A value that waits was recorded while the metric was answered at the close of its
+            # windows. It was promised to wait until then, so it does.
+            if value is None and record.metric.answer == "at_once":
+                seal_first(record)
+                closed.add(key)
+                continue
+            merged[key] = value
         merged[key] = _merge(record, merged[key], bits)
     connection.executemany(
         "INSERT OR REPLACE INTO open_values (metric, window, value, records) VALUES (?, ?, ?, ?)",

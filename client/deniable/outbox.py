@@ -9,7 +9,7 @@ is kept for the owner of the device to see.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from deniable import windows
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BATCH_REPORTS",
     "HISTORY_REPORTS",
+    "JITTER",
     "LEASE_SECONDS",
     "LONGEST_PAUSE",
     "QUEUED_REPORTS",
@@ -36,6 +37,7 @@ __all__ = [
     "create",
     "describe",
     "entries",
+    "hurry",
     "next_attempt",
     "pause",
     "queue",
@@ -54,6 +56,10 @@ QUEUED_REPORTS = 2_000
 
 HISTORY_REPORTS = 1_000
 """How many reports are kept for the owner after they were sent, rejected or dropped."""
+
+JITTER = 10.0
+"""Seconds over which a report that is answered at once is spread. The network still learns
+roughly when the value was recorded."""
 
 LEASE_SECONDS = 60.0
 """Seconds for which other processes do not touch a batch that one process is sending."""
@@ -172,6 +178,15 @@ def take(
         "UPDATE batches SET leased = ? WHERE id = ?", (now + LEASE_SECONDS, batch_id)
     )
     return OutgoingBatch(batch_id, body, failures)
+
+
+def hurry(connection: Connection, metrics: Iterable[str], now: float) -> None:
+    """Make reports of these metrics due that wait for no more than their jitter."""
+    connection.executemany(
+        "UPDATE reports SET ready = ? WHERE status = 'queued' AND batch IS NULL "
+        "AND reason IS NULL AND metric = ? AND ready > ? AND ready <= ?",
+        [(now, metric, now, now + JITTER) for metric in metrics],
+    )
 
 
 def acknowledge(

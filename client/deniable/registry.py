@@ -23,7 +23,7 @@ __all__ = ["Registry"]
 
 @dataclass(frozen=True)
 class Registry:
-    """All metrics of one `metrics.toml`.
+    """All metrics of one `metrics.toml`, or of the `metrics.json` that was compiled from it.
 
     `app` is the name of the app: a device keeps one state, with one ledger, for each app.
     `lifetime_epsilon`, if given, caps what all metrics together reveal about a device.
@@ -37,8 +37,9 @@ class Registry:
     """The line of the source where each metric begins, for messages."""
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read a registry from a file.
+    def load(cls, path: str | Path) -> Registry:
+        """Read a registry from a file: one that `deniable compile` wrote if its name ends in
+        `.json`, else a `metrics.toml`.
 
         Raises:
             RegistryError: the file cannot be read, or holds mistakes (all of them are listed).
@@ -50,6 +51,10 @@ class Registry:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             problem = Problem(None, "", f"cannot be read: {reason}")
             raise RegistryError([problem], source) from error
+        if Path(path).suffix == ".json":
+            from deniable import compiled
+
+            return compiled.from_text(text, source)
         return cls.parse(text, source, Path(path).parent)
 
     @classmethod

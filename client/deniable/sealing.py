@@ -1,4 +1,7 @@
-"""Sealing: when a window has ended, its value becomes one report, which never changes.
+"""Sealing: the value of a window becomes one report, which never changes.
+
+That happens when the window has ended, or, if its metric is answered at once, with the window's
+first record.
 
 One transaction checks and charges the ledger, draws and queues the report, and deletes the
 value. After a crash all of it is done or none, and nothing has left the device that was not
@@ -7,6 +10,7 @@ committed. So no window is ever reported twice, and the ledger knows every repor
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from deniable import memo, open_windows, outbox, windows
@@ -19,9 +23,10 @@ if TYPE_CHECKING:
     from deniable.ledger import Ledger
     from deniable.metric import Metric
     from deniable.randomness import Bits
+    from deniable.recording import Record
     from deniable.registry import Registry
 
-__all__ = ["UNDECLARED_SECONDS", "seal"]
+__all__ = ["UNDECLARED_SECONDS", "seal", "seal_first"]
 
 UNDECLARED_SECONDS = 86_400.0
 """Seconds after its window for which the value of an undeclared metric is kept: while an app is
@@ -57,6 +62,26 @@ def seal(
         open_windows.close_window(connection, name, window, answered=answered)
         reports += answered
     return reports
+
+
+def seal_first(
+    connection: Connection,
+    ledger: Ledger,
+    registry: Registry,
+    record: Record,
+    ready: Callable[[], float],
+    bits: Bits,
+) -> None:
+    """Report the first record of an open window at once, and close the window.
+
+    `ready` gives the POSIX time from which the report may be sent. If the ledger does not allow
+    the report, the window is closed without one.
+    """
+    metric, window = record.metric, record.window
+    answered = ledger.allows(metric, registry) and _report(
+        connection, ledger, metric, window, record.text, ready(), bits
+    )
+    open_windows.close_window(connection, metric.name, window, answered=answered)
 
 
 def _report(

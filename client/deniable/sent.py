@@ -170,15 +170,23 @@ def _number(
             else:
                 ranges.append(texts.between.format(low=low, high=high))
         said = texts.number_in.format(ranges=_join(ranges, texts))
-    steps = [place * TOP // (_LISTED_NUMBERS - 1) for place in range(_LISTED_NUMBERS)]
-    named = [_number_text(numbers, step) for step in steps]
-    # The end of the range is listed as itself, whatever its text was rounded to.
-    places = [*(numbers.position(float(each)) for each in named[1:-1]), TOP]
     likelihoods = tuple(
-        Likelihood(each, mechanism.likelihood(report, place))
-        for each, place in zip(named, (0, *places), strict=True)
+        Likelihood(name, mechanism.likelihood(report, place))
+        for name, place in _listed(numbers).items()
     )
     return texts.odds.format(said=said, odds=float(mechanism.odds)), likelihoods
+
+
+def _listed(numbers: NumberRange) -> dict[str, int]:
+    """Some numbers from one end of the range to the other, with their positions."""
+    parts = range(_LISTED_NUMBERS)
+    if numbers.integer:
+        low, high = int(float(numbers.low)), int(float(numbers.high))
+        whole = dict.fromkeys(low + (high - low) * part // parts[-1] for part in parts)
+        return {str(each): numbers.position(float(each)) for each in whole}
+    first, *inner, last = (_number_text(numbers, part * TOP // parts[-1]) for part in parts)
+    # The ends are listed as themselves, whatever their texts were rounded to.
+    return {first: 0, **{each: numbers.position(float(each)) for each in inner}, last: TOP}
 
 
 def _number_text(numbers: NumberRange, position: int, *, ends: bool = False) -> str:

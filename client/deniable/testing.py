@@ -35,10 +35,12 @@ class MemoryRecord(NamedTuple):
 class MemoryClient(Client):
     """A `deniable.Client` without disk, network or noise, but with the same checks.
 
-    `records` holds what was recorded with consent, the oldest first. A boolean's value is
-    "true" or "false", a number's its shortest text, like "3" or "2.5". An undeclared value is
-    listed as the metric's `other`, with an `UndeclaredValueWarning`. DO_NOT_TRACK and
-    DENIABLE_DISABLED are honoured: unset them in tests that expect records.
+    `records` holds every call with consent, the oldest first. What a device would report of them
+    depends on the metric's `aggregate`: of a metric that is answered at once, the first call of
+    each window. A boolean's value is "true" or "false", a number's its shortest text, like "3" or
+    "2.5". An undeclared value is listed as the metric's `other`, with an
+    `UndeclaredValueWarning`. DO_NOT_TRACK and DENIABLE_DISABLED are honoured: unset them in tests
+    that expect records.
 
     Raises:
         RegistryError: the registry cannot be read, or holds mistakes.

@@ -43,6 +43,7 @@ JOURNAL = "deniable_journal"
 """Where it keeps its `JournalKeeper`, which its server starts and stops."""
 
 _SENDER = ("Authorization", "X-Deniable-Key", "X-Forwarded-For")
+_DESCRIBED = ("Content-Type", "Origin", "Sec-Fetch-Site")
 
 
 def create_app(
@@ -100,8 +101,11 @@ def _add_routes(app: Flask, batch_reader: BatchReader) -> None:
         if batch_reader.admission is not None:
             authorization, key, forwarded = (request.headers.get(name, "") for name in _SENDER)
             address = request.remote_addr or ""
-            batch_reader.admission.admit(address, authorization, key, forwarded=forwarded)
-        media_type = framing.media_type(request.headers.get("Content-Type", ""))
+            batch_reader.admission.admit(
+                address, authorization, key, forwarded=forwarded, query=request.query_string
+            )
+        described = (request.headers.get(name, "") for name in _DESCRIBED)
+        media_type = batch_reader.media_type(*described)
         encoding = framing.token(request.headers.get("Content-Encoding", ""))
         limit = batch_reader.limit(media_type, encoding)
         body = read_body(_RequestBody(), encoding, limit, batch_reader.compressed_limit)
@@ -185,6 +189,7 @@ def _describe(metric: Metric) -> dict[str, Any]:
         "epsilon": metric.epsilon,
         "lifetime_epsilon": metric.lifetime_epsilon,
         "window": metric.window,
+        "answer": metric.answer,
         "sample_rate": metric.sample_rate,
         "longitudinal": metric.longitudinal,
         "expires": metric.expires.isoformat(),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias, cast
 
@@ -39,6 +39,9 @@ _PATH = "/v1/reports"
 _INLINE = {JSON: 1 << 15, MEDIA_TYPE: 1 << 18}
 """Largest body that is read on the event loop: about a millisecond of work. A larger one is read
 in a thread, where it delays no other request."""
+
+_DESCRIBED = (b"content-type", b"origin", b"sec-fetch-site")
+"""Headers that say what a body is, and which page sends it."""
 
 _SAMPLE_SECONDS = 1.0
 """How often the bytes that wait are written down for the metrics."""
@@ -122,14 +125,27 @@ class Collector:
             if not started:
                 await _send(sending, response)
 
-    def admit(self, client: tuple[str, int] | None, headers: Iterable[tuple[bytes, bytes]]) -> None:
-        """Check the sender of a batch: the peer, and the header with names in lower case.
+    def admit(
+        self,
+        client: tuple[str, int] | None,
+        headers: Iterable[tuple[bytes, bytes]],
+        query: bytes = b"",
+    ) -> None:
+        """Check the sender of a batch: the peer, the header with names in lower case, and the query
+        string.
 
         Raises:
             IntakeError: as `Admission.admit` does.
         """
         if self._batch_reader.admission is not None:
-            self._batch_reader.admission.admit_scope(client, headers)
+            self._batch_reader.admission.admit_scope(client, headers, query)
+
+    def page_headers(self, origin: bytes) -> tuple[tuple[bytes, bytes], ...] | None:
+        """What the responses to pages of this origin also carry; None if they may not send."""
+        cors = self._batch_reader.cors
+        if cors is None or not cors.allows(text := origin.decode("latin-1")):
+            return None
+        return tuple(_encoded(cors.headers(text)))
 
     def reserve(self, size: int) -> None:
         """Count bytes of a body that waits, until `release`.
@@ -189,6 +205,7 @@ class Collector:
     async def _reports(self, scope: Scope, receive: Receive, send: Send) -> None:
         held = 0
         incoming = Incoming(scope, receive)
+        headers = _headers(scope)
 
         def reserve(size: int) -> None:
             nonlocal held
@@ -196,12 +213,15 @@ class Collector:
             self.reserve(size)
 
         try:
-            self.admit(scope.get("client"), scope["headers"])
-            media_type, encoding, length = _headers(scope)
+            self.admit(scope.get("client"), scope["headers"], scope["query_string"])
+            media_type = self._batch_reader.media_type(*map(headers.__getitem__, _DESCRIBED))
+            encoding = framing.token(headers[b"content-encoding"])
+            length = headers[b"content-length"]
+            expected = int(length) if length.isdecimal() and length.isascii() else 0
             limit, packed = self._batch_reader.limit(media_type), is_compressed(encoding)
             if packed:
                 limit = self._batch_reader.compressed_limit
-            if length > limit:
+            if expected > limit:
                 raise too_large(limit, compressed=packed)
             body = await incoming.collect(limit, reserve, compressed=packed)
             response = accepted(await self._take(media_type, encoding, body))
@@ -213,10 +233,8 @@ class Collector:
             self.release(held)
         more = [] if await incoming.pass_over(self.guard.max_request) else [_CLOSE]
         if self._batch_reader.cors is not None:
-            found = self._batch_reader.cors.headers(_origin(scope))
-            more += [
-                (name.lower().encode(), text.encode("latin-1")) for name, text in found.items()
-            ]
+            found = self._batch_reader.cors.headers(headers[b"origin"])
+            more += _encoded(found)
         await _send(send, response, more)
 
     async def _take(self, media_type: str, encoding: str, body: bytes) -> Receipt:
@@ -227,28 +245,19 @@ class Collector:
         return await self.commit(media_type, encoding, body)
 
 
-def _headers(scope: Scope) -> tuple[str, str, int]:
-    """The media type, in lower case and without parameters, the content encoding, and the
-    length that the body will have, or 0."""
-    media_type = encoding = length = b""
+def _headers(scope: Scope) -> dict[bytes, str]:
+    """The headers that a batch is read by; "" where there is none."""
+    found = dict.fromkeys((*_DESCRIBED, b"content-encoding", b"content-length"), b"")
     for name, value in scope["headers"]:
-        # A header that comes twice is invalid.
-        if name == b"content-type":
-            media_type = value if not media_type else media_type + b"," + value
-        elif name == b"content-encoding":
-            encoding = value if not encoding else encoding + b"," + value
-        elif name == b"content-length":
-            length = value
-    return (
-        framing.media_type(media_type.decode("latin-1")),
-        framing.token(encoding.decode("latin-1")),
-        int(length) if length.isdigit() else 0,
-    )
+        if name in found:
+            # A header that comes twice is invalid.
+            found[name] = value if not found[name] else found[name] + b"," + value
+    return {name: value.decode("latin-1") for name, value in found.items()}
 
 
-def _origin(scope: Scope) -> str:
-    found = [value for name, value in scope["headers"] if name == b"origin"]
-    return b",".join(found).decode("latin-1")
+def _encoded(headers: Mapping[str, str]) -> Iterator[tuple[bytes, bytes]]:
+    for name, text in headers.items():
+        yield name.lower().encode(), text.encode("latin-1")
 
 
 async def _send(

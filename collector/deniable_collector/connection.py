@@ -12,6 +12,7 @@ from typing import Any
 
 from deniable_collector.asgi import Collector
 from deniable_collector.batches.batch import Receipt
+from deniable_collector.serving.batch_reader import JSON
 from deniable_collector.serving.framing import VERSIONS, is_host
 from deniable_collector.serving.guard import GuardedConnection
 from deniable_collector.serving.problems import problem_of
@@ -20,8 +21,11 @@ from deniable_collector.serving.responses import HttpResponse, accepted, wire
 __all__ = ["Connection"]
 
 _URL = b"/v1/reports"
-_UNUSUAL = frozenset((b"content-encoding", b"transfer-encoding", b"expect", b"origin", b"upgrade"))
+_UNUSUAL = frozenset((b"content-encoding", b"transfer-encoding", b"expect", b"upgrade"))
 """Headers that the fast path does not support."""
+
+_TEXTS = ("text/plain;charset=utf-8", "text/plain;charset=UTF-8", "text/plain")
+"""How browsers write the type of a beacon and of a text; other spellings take the slow path."""
 
 
 class _Exchange:
@@ -30,6 +34,7 @@ class _Exchange:
     __slots__ = (
         "connection",
         "disconnected",
+        "given",
         "held",
         "keep_alive",
         "media_type",
@@ -41,10 +46,18 @@ class _Exchange:
     message_event = asyncio.Event()
     """uvicorn sets this at the end of a cycle; nothing waits for it here."""
 
-    def __init__(self, connection: Connection, media_type: str, keep_alive: bool) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        media_type: str,
+        keep_alive: bool,
+        given: tuple[tuple[bytes, bytes], ...],
+    ) -> None:
         self.connection = connection
         self.media_type = media_type
         self.keep_alive = keep_alive
+        self.given = given
+        """What its response carries for the page that asks."""
         self.pieces: list[bytes] = []
         self.held = 0
         self.more_body = True
@@ -69,13 +82,14 @@ class Connection(GuardedConnection):
         self.access_log = False
 
     def on_headers_complete(self) -> None:
-        media_type = self._plain_type() if self.url == _URL else None
-        if media_type is not None:
+        plain = self._plain_type() if self.url == _URL else None
+        if plain is not None:
             assert self._collector is not None
             self.check_header()
             # HTTP/1.0 would want to hear that the connection stays, where it may.
             stays = self.parser.should_keep_alive() and self.parser.get_http_version() != "1.0"
-            exchange = _Exchange(self, media_type, stays)
+            media_type, given = plain
+            exchange = _Exchange(self, media_type, stays, given)
             self.cycle = exchange  # type: ignore[assignment]
             try:
                 self._collector.admit(self.client, self.headers)
@@ -85,9 +99,10 @@ class Connection(GuardedConnection):
         else:
             super().on_headers_complete()
 
-    def _plain_type(self) -> str | None:
-        """The media type of a batch for the fast path, which must be uncompressed, not large, and
-        in the only request in progress; else None."""
+    def _plain_type(self) -> tuple[str, tuple[tuple[bytes, bytes], ...]] | None:
+        """The media type of a batch for the fast path, and the headers of its response for a page.
+        The batch must be uncompressed, not large, of no page that may not send, and in the only
+        request in progress; else None."""
         if self._collector is None or self.parser.get_method() != b"POST":
             return None
         if self.cycle is not None and not self.cycle.response_complete:
@@ -98,7 +113,8 @@ class Connection(GuardedConnection):
         limit = self.limit_concurrency
         if limit is not None and max(len(self.connections), len(self.tasks)) >= limit:
             return None
-        length = media_type = host = None
+        length = media_type = host = origin = None
+        given: tuple[tuple[bytes, bytes], ...] | None = ()
         for name, value in self.headers:
             if name == b"host":
                 if host is not None or not is_host(value):
@@ -112,13 +128,20 @@ class Connection(GuardedConnection):
                 if len(value) > 9:
                     return None
                 length = int(value)
+            elif name == b"origin":
+                given = self._collector.page_headers(value)
+                if given is None or origin is not None:
+                    return None
+                origin = value
             elif name in _UNUSUAL:
                 return None
-        if media_type is None or length is None or host is None:
+        if media_type is None or length is None or host is None or given is None:
             return None
         if self.parser.get_http_version() not in VERSIONS:
             return None
-        return media_type if length <= self._collector.short.get(media_type, -1) else None
+        if media_type in _TEXTS:
+            media_type = JSON
+        return (media_type, given) if length <= self._collector.short.get(media_type, -1) else None
 
     def on_body(self, body: bytes) -> None:
         exchange = self.cycle
@@ -182,7 +205,8 @@ class Connection(GuardedConnection):
         if exchange.disconnected or self.transport.is_closing():
             return
         keep_alive = exchange.keep_alive and not (self._ended and not self.pipeline)
-        self.transport.write(wire(response, keep_alive, self.server_state.default_headers))
+        given = (*self.server_state.default_headers, *exchange.given)
+        self.transport.write(wire(response, keep_alive, given))
         if not keep_alive:
             self.server_state.total_requests += 1
             self.transport.close()

@@ -224,13 +224,24 @@ class Intake:
             reports = chain.from_iterable(batch.accepted for batch in left.values())
             parts.append(increments(list(reports)))
             blocks = chain.from_iterable(batch.blocks for batch in left.values())
-            commit = Commit(tuple(left), merged(parts, blocks), shard)
+            commit = Commit(tuple(left), merged(parts, blocks), shard, self._remember(left))
             seen = self._store.fold(commit, self._clock())
             if not seen:
                 break
             for batch_id in seen:
                 del left[batch_id]
         return set(left)
+
+    def _remember(self, batches: Mapping[str, Batch]) -> dict[str, float]:
+        """The ids that must be remembered for longer than others, with the seconds."""
+        longest = self._catalogue.remember
+        if not longest:
+            return {}
+        found = {
+            batch_id: max(longest.get(metric, 0.0) for metric in batch.metrics)
+            for batch_id, batch in batches.items()
+        }
+        return {batch_id: seconds for batch_id, seconds in found.items() if seconds}
 
     def _check_numbers(self, reports: int, metrics: Iterable[str]) -> None:
         if reports > self._max_reports:

@@ -45,6 +45,14 @@ longitudinal = "memoize"
 mechanism = "rappor"
 epsilon = 1.0
 lifetime_epsilon = 2.0
+[metrics.four]
+type = "category"
+description = "Four, answered at once."
+values = ["a", "b", "c", "d"]
+aggregate = "first"
+answer = "at_once"
+epsilon = 2.0
+lifetime_epsilon = 10000
 """
 
 DEVICE = """
@@ -57,6 +65,8 @@ for day in range(days):
     client.record("one", day % 3 == 0)
     client.record("two", "abcd"[day % 4])
     client.record("three", "abcd"[day % 4])
+    client.record("four", "abcd"[day % 4])
+    client.record("four", "a")
     client.flush(30)
     now[0] += 86400
     client.flush(30)
@@ -216,7 +226,7 @@ def test_processes_share_one_device(tmp_path: Path, sink: tuple[Sink, str]) -> N
     settle(tmp_path, endpoint, 20_020)
     reports = counts.reports()
     assert set(reports.values()) == {1}
-    assert len(reports) == spent_reports(tmp_path) == 30
+    assert len(reports) == spent_reports(tmp_path) == 40
     check_memory(tmp_path, counts)
     assert counts.changed_bytes == []
 

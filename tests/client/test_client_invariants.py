@@ -50,6 +50,23 @@ description = "Sampled."
 sample_rate = 0.5
 epsilon = 1.0
 lifetime_epsilon = 100.0
+[metrics.once]
+type = "category"
+description = "Answered at once."
+values = ["a", "b", "c"]
+aggregate = "first"
+answer = "at_once"
+epsilon = 0.5
+lifetime_epsilon = 2.0
+[metrics.once_a_week]
+type = "boolean"
+description = "Answered at once in a week."
+window = "week"
+aggregate = "first"
+answer = "at_once"
+sample_rate = 0.5
+epsilon = 0.5
+lifetime_epsilon = 100.0
 """
 START = 1_798_761_600.0  # 2027-01-01T00:00:00Z
 
@@ -102,11 +119,11 @@ class DeviceLife(RuleBasedStateMachine):
     def check_trouble(self, error: Exception) -> None:
         assert isinstance(error, TransportError), error
 
-    @rule(value=st.sampled_from("abc"))
-    def record_daily(self, value: str) -> None:
-        self.client.record("daily", value)
+    @rule(name=st.sampled_from(["daily", "once"]), value=st.sampled_from("abc"))
+    def record_category(self, name: str, value: str) -> None:
+        self.client.record(name, value)
 
-    @rule(name=st.sampled_from(["weekly", "sampled"]), value=st.booleans())
+    @rule(name=st.sampled_from(["weekly", "sampled", "once_a_week"]), value=st.booleans())
     def record_boolean(self, name: str, value: bool) -> None:
         self.client.record(name, value)
 
@@ -142,6 +159,7 @@ class DeviceLife(RuleBasedStateMachine):
             ledger = Ledger(connection)
             spent = {metric.name: ledger.spent(metric.name) for metric in self.registry}
             total = ledger.spent()
+            kept = {name for (name,) in connection.execute("SELECT metric FROM open_values")}
         sent: Counter[tuple[str, str]] = Counter()
         cost: Counter[str] = Counter()
         for body in self.network.bodies.values():
@@ -154,6 +172,7 @@ class DeviceLife(RuleBasedStateMachine):
             assert spent[metric.name] <= Fraction(metric.lifetime_epsilon)
             assert spent[metric.name] >= cost[metric.name] * epsilon, "sent and not in the ledger"
         assert total <= 9
+        assert kept <= {"daily", "weekly", "sampled"}, "a value that is answered at once was kept"
 
     def teardown(self) -> None:
         if hasattr(self, "client"):
@@ -182,7 +201,7 @@ def test_the_machine_reaches_exhaustion() -> None:
     machine: Any = DeviceLife()
     machine.begin()
     for _ in range(12):
-        machine.record_daily("a")
+        machine.record_category("daily", "a")
         machine.wait(24)
         machine.flush("fine")
     machine.promises()

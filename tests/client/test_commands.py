@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from deniable import Client, Registry
+from deniable import Client, Registry, compiled
 from deniable.commands import lint, sent
 from deniable.mechanisms import choice
 
@@ -57,6 +57,66 @@ def test_lint_prints_every_mistake_with_its_line(run: Callable[..., Any]) -> Non
     for line, problem in zip(lines, problems, strict=True):
         place = path if problem["line"] is None else f"{path}:{problem['line']}"
         assert line.startswith(f"{place}: error: ")
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ("", []),
+        ("platform = 'python'", []),
+        ("platform = 'web'", ["bounds one life of a browser's storage", "never reports"]),
+        ("platform = ['python', 'web']", ["bounds one life", "never reports"]),
+        (
+            "platform = 'web'\nanswer = 'at_once'\naggregate = 'first'\nwindow = 'month'",
+            ["lifetime_epsilon bounds one life"],
+        ),
+        (
+            "platform = 'web'\nlongitudinal = 'memoize'\nmemo_epsilon = 2.0",
+            ["a second memo", "never reports"],
+        ),
+    ],
+)
+def test_lint_notes_what_the_web_changes(
+    run: Callable[..., Any], tmp_path: Path, keys: str, said: list[str]
+) -> None:
+    """A metric of the web gets a note on the storage of browsers, and one on visitors who do not
+    come back unless it is answered at once; no other metric gets any."""
+    path = tmp_path / "metrics.toml"
+    path.write_text(
+        "schema = 1\napp = 'example'\n"
+        "[metrics.m]\ntype = 'boolean'\ndescription = 'd'\nowner = 'o'\n"
+        f"expires = 2099-01-01\nepsilon = 1.0\nlifetime_epsilon = 4.0\n{keys}\n"
+    )
+    found = json.loads(run(lint, path, "--json").stdout)["problems"]
+    web = [each for each in found if "on the web" in each["message"]]
+    assert len(web) == len(said)
+    for problem, words in zip(web, said, strict=True):
+        assert problem["severity"] == "note"
+        assert problem["line"] == 3
+        assert words in problem["message"]
+
+
+def test_an_edit_of_the_platform_costs_nothing(run: Callable[..., Any], tmp_path: Path) -> None:
+    """Another platform is the same scheme and the same ledger: `--since` says nothing of it."""
+    text = (REGISTRIES / "good.toml").read_text(encoding="utf-8")
+    before, after = tmp_path / "before.toml", tmp_path / "after.toml"
+    before.write_text(text, encoding="utf-8")
+    after.write_text(text.replace("type = ", 'platform = "python"\ntype = '), encoding="utf-8")
+    for path, since in ((after, before), (before, after)):
+        found = json.loads(run(lint, path, "--since", since, "--json").stdout)["problems"]
+        assert found == json.loads(run(lint, path, "--since", path, "--json").stdout)["problems"]
+
+
+def test_lint_reads_a_compiled_registry(run: Callable[..., Any], tmp_path: Path) -> None:
+    """What is shown of metrics.json is what is shown of its metrics.toml, but why `auto` chose."""
+    shown = []
+    registry = Registry.load(REGISTRIES / "good.toml")
+    path = tmp_path / "metrics.json"
+    path.write_text(compiled.to_text(compiled.to_document(registry)), encoding="utf-8")
+    for each in (REGISTRIES / "good.toml", path):
+        metrics = json.loads(run(lint, each, "--json").stdout)["metrics"]
+        shown.append([{**facts, "explanation": None} for facts in metrics])
+    assert shown[0] == shown[1]
 
 
 def test_lint_warns_of_what_cannot_work(run: Callable[..., Any], tmp_path: Path) -> None:
@@ -356,6 +416,40 @@ lifetime_epsilon = 8.0
     before.write_text(text)
     after.write_text(text.replace(was, becomes))
     assert told in run(lint, after, "--since", before).stderr
+
+
+def test_lint_tells_what_the_time_of_an_answer_shows(
+    run: Callable[..., Any], tmp_path: Path
+) -> None:
+    """A metric that is answered at once has a note; a change of `answer` says what it means, in
+    both directions, and keeps the scheme."""
+    close = """schema = 1
+app = "example"
+[metrics.startup]
+type = "boolean"
+description = "Was it slow?"
+owner = "me"
+expires = 2099-01-01
+window = "week"
+aggregate = "first"
+epsilon = 1.0
+lifetime_epsilon = 8.0
+"""
+    at_close, at_once = tmp_path / "close.toml", tmp_path / "once.toml"
+    at_close.write_text(close)
+    at_once.write_text(close + 'answer = "at_once"\n')
+    seen = "within ten seconds, when a device that takes part first records it in a week"
+    assert seen in run(lint, at_once).stderr
+    assert run(lint, at_close).stderr == ""
+    there = run(lint, at_once, "--since", at_close).stderr
+    assert "was answered at_close and is answered at_once" in there
+    assert "Give the collector this registry before the app" in there
+    back = run(lint, at_close, "--since", at_once).stderr
+    assert "was answered at_once and is answered at_close" in back
+    assert "new scheme" not in there + back
+    assert "answered" not in run(lint, at_once, "--since", at_once).stderr.replace(
+        seen, ""
+    ).replace("is answered at_once, so", "")
 
 
 def test_lint_without_a_file_says_so(run: Callable[..., Any], tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ from deniable.mechanisms import (
     SlidingWindow,
     design,
 )
-from deniable.metric import LONGITUDINAL
+from deniable.metric import ANSWERS, LONGITUDINAL, PLATFORMS
 from deniable.number_forecast import reports_for_quantile
 from deniable.types import MAX_VALUES, TYPES
 from deniable.types.number import CELL_CHOICES, QUESTIONS
@@ -100,6 +100,8 @@ def test_every_default_is_that_of_the_code() -> None:
         ("type", TYPES),
         ("window", windows.KINDS),
         ("aggregate", sorted({each for kind in TYPES.values() for each in kind.aggregates})),
+        ("answer", ANSWERS),
+        ("platform", PLATFORMS),
         ("longitudinal", LONGITUDINAL),
         ("epsilon", [f"{MAX_EPSILON:g}"]),
         ("lifetime_epsilon", [f"{MAX_LIFETIME_EPSILON:,.0f}"]),
@@ -241,6 +243,7 @@ BEFORE: dict[str, Any] = {
     "memo_epsilon": 3.0,
     "lifetime_epsilon": 7.0,
     "longitudinal": "memoize",
+    "aggregate": "first",
 }
 EDITS: dict[str, Any] = {
     "type": "boolean",
@@ -254,11 +257,13 @@ EDITS: dict[str, Any] = {
     "values_file": "languages.txt",
     "other": "d",
     "window": "week",
-    "aggregate": "first",
+    "aggregate": "any",
+    "answer": "at_once",
     "sample_rate": 0.5,
     "longitudinal": "fresh",
     "mechanism": "basic_rappor",
     "tags": ["t"],
+    "platform": ["web"],
     "devices": 5,
 }
 NUMBER_BEFORE: dict[str, Any] = {

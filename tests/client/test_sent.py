@@ -90,4 +90,15 @@ def test_every_report_has_words(numbers: NumberRange, mean: bool) -> None:
     for entry in listed[:-1]:
         position = max(0, numbers.position(float(entry.value)))
         assert entry.probability == mechanism.likelihood(Report(0, 0), position)
-    assert listed[-1].probability == mechanism.likelihood(Report(0, 0), 1 << 30)
+    end = numbers.position(float(numbers.high))
+    assert listed[-1].probability == mechanism.likelihood(Report(0, 0), end)
+
+
+@pytest.mark.parametrize(
+    ("high", "listed"),
+    [("40", ["0", "10", "20", "30", "40"]), ("1", ["0", "1"]), ("2", ["0", "1", "2"])],
+)
+def test_whole_numbers_are_listed_once_and_up_to_high(high: str, listed: list[str]) -> None:
+    """Of whole numbers, the likelihoods are those of numbers inside the range, each once."""
+    mechanism = SlidingWindow.design(NumberRange("0", high, integer=True), 1.0, 4)
+    assert [each.value for each in told(mechanism, Report(0, 0)).likelihoods] == listed

@@ -115,7 +115,7 @@ class Shelf(Mechanism[int]):
 def shelf(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Scheme]:
     """Makes schemes whose tallies have rows of the widths asked for."""
     monkeypatch.setitem(mechanisms._CLASSES, Shelf.name, Shelf)
-    return lambda *widths: Scheme("string", Shelf(widths), ())
+    return lambda *widths: Scheme("category", Shelf(widths), ())
 
 
 def missing(tool: str) -> None:

@@ -27,7 +27,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +68,14 @@ type = "boolean"
 description = "One column of two."
 epsilon = 2.0
 lifetime_epsilon = 8.0
+[metrics.visitor]
+type = "boolean"
+description = "The same, of a month that may still run."
+epsilon = 2.0
+lifetime_epsilon = 8.0
+window = "month"
+aggregate = "first"
+answer = "at_once"
 [metrics.browser]
 type = "category"
 description = "Small bitmaps with an exact number of columns."
@@ -185,7 +193,7 @@ class PlainReader:
     def __init__(self, registry: Registry) -> None:
         self._rows: dict[tuple[str, str, str], tuple[Row, ...]] = {}
         for metric in registry:
-            for label in _open_windows(metric.window):
+            for label in _open_windows(metric.window, metric.answer):
                 name = (metric.name, metric.scheme.fingerprint, label)
                 self._rows[name] = metric.scheme.mechanism.rows
 
@@ -282,23 +290,23 @@ class PlainReader:
         return reading
 
 
-def _open_windows(kind: str) -> Iterator[str]:
-    """The labels that are accepted NOW: ended at most six days ago, or within the next day."""
+def _open_windows(kind: str, answer: str) -> Iterator[str]:
+    """The labels that are accepted NOW: of windows that ended at most six days ago and end within
+    the next day, or begin within it if the metric is answered at once."""
     today = datetime.fromtimestamp(NOW, UTC).date()
-    labels = {}
-    for days in range(-80, 80):
-        each = today + timedelta(days)
-        if kind == "day":
-            labels[each.isoformat()] = each + timedelta(1)
-        elif kind == "week":
-            year, week, weekday = each.isocalendar()
-            labels[f"{year}-W{week:02}"] = each + timedelta(8 - weekday)
-        else:
-            following = date(each.year + each.month // 12, each.month % 12 + 1, 1)
-            labels[f"{each.year}-{each.month:02}"] = following
-    for label, end in labels.items():
-        ended = datetime(end.year, end.month, end.day, tzinfo=UTC).timestamp()
-        if -86_400 <= NOW - ended <= 6 * 86_400:
+    days = {}
+    for number in range(-80, 80):
+        each = today + timedelta(number)
+        year, week, _ = each.isocalendar()
+        label = {"day": each.isoformat(), "week": f"{year}-W{week:02}"}.get(kind)
+        days.setdefault(label or f"{each.year}-{each.month:02}", []).append(each)
+    for label, mine in days.items():
+        first, after = (
+            datetime(each.year, each.month, each.day, tzinfo=UTC).timestamp()
+            for each in (mine[0], mine[-1] + timedelta(1))
+        )
+        opens = (first if answer == "at_once" else after) - 86_400
+        if opens <= NOW <= after + 6 * 86_400:
             yield label
 
 

@@ -8,36 +8,49 @@ import numpy as np
 import pytest
 
 from deniable_collector.stores import ids
-from deniable_collector.stores.base import ID_LIFETIME
+from deniable_collector.stores.base import COMMIT_SECONDS, Commit
 
 SEED = bytes(range(16))
+DAY = 86_400.0
 MOMENTS = [
-    (generation + part) * ids.PERIOD for generation in (0, 1, 5123) for part in (0.0, 0.5, 0.999999)
+    (term, (generation + part) * period)
+    for term, period in enumerate(ids.PERIODS)
+    for generation in (0, 1, 523)
+    for part in (0.0, 0.5, 0.999999)
 ]
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize(("term", "moment"), MOMENTS)
 @pytest.mark.parametrize("apart", [0.0, 0.3, 0.9, 1.0])
-def test_moments_of_one_lifetime_meet(moment: float, apart: float) -> None:
-    """Whoever looks for an id up to a lifetime after it came, or before it by a clock that is
-    behind, looks into its generation; new ids go into the first of those that are asked."""
-    assert ID_LIFETIME + 86_400 == 2 * ids.PERIOD
-    later = moment + apart * ID_LIFETIME
-    mine, others = ids.generation_at(moment), ids.generations_at(moment)
+def test_moments_of_one_term_meet(term: int, moment: float, apart: float) -> None:
+    """Whoever looks for an id up to a term and an hour after it came, or before it by a clock that
+    is behind, looks into its generation; new ids go into the first of those that are asked."""
+    later = moment + apart * (ids.TERMS[term] + COMMIT_SECONDS)
+    mine, others = ids.generation_at(moment, term), ids.generations_at(moment, term)
     assert others[0] == mine
     assert sorted(others) == [mine - 2, mine - 1, mine, mine + 1, mine + 2]
-    assert mine in ids.generations_at(later)
-    assert ids.generation_at(later) in others
+    assert mine in ids.generations_at(later, term)
+    assert ids.generation_at(later, term) in others
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
-def test_a_generation_lives_until_four_others_have_passed(moment: float) -> None:
+@pytest.mark.parametrize(("term", "moment"), MOMENTS)
+def test_a_generation_lives_until_four_others_have_passed(term: int, moment: float) -> None:
     """A clock two generations ahead drops nothing that is asked for when it is set right, which
     may be two generations after the ids came; the fifth generation after them drops them."""
-    ends = moment + ids.lifetime_at(moment)
-    assert 2 * (len(ids.generations_at(moment)) // 2) == ids.KEPT
-    assert ends == pytest.approx((ids.generation_at(moment) + 5) * ids.PERIOD, rel=1e-12)
-    assert ids.generation_at(ends - 1) - ids.generation_at(moment) == ids.KEPT
+    mine, ends = ids.generation_at(moment, term), moment + ids.lifetime_at(moment, term)
+    assert 2 * (len(ids.generations_at(moment, term)) // 2) == ids.KEPT
+    assert ends == pytest.approx((mine + 5) * ids.PERIODS[term], rel=1e-12)
+    assert ids.generation_at(ends - 1, term) - mine == ids.KEPT
+
+
+def test_an_id_has_the_shortest_term_that_suffices() -> None:
+    """Every id is remembered for 8 days, and one that needs more for 14 or 38; more is refused."""
+    needed = {0: 0, 8 * DAY: 0, 8 * DAY + 1: 1, 14 * DAY: 1, 14 * DAY + 1: 2, 38 * DAY: 2}
+    assert {seconds: ids.term_of(seconds) for seconds in needed} == needed
+    with pytest.raises(ValueError, match="3283200 seconds at most"):
+        ids.term_of(38 * DAY + 1)
+    assert ids.terms_of(Commit(("a", "b", "c"), {})) == [0, 0, 0]
+    assert ids.terms_of(Commit(("a", "b", "c"), {}, 0, {"b": 38 * DAY, "c": 14 * DAY})) == [0, 2, 1]
 
 
 def test_levels_grow_sixteenfold() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import operator
 import re
@@ -9,23 +10,30 @@ import threading
 import time
 from collections import Counter
 from contextlib import closing, suppress
+from datetime import date
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from deniable import Registry, wire
-from deniable.windows import end
+from deniable import Registry, windows, wire
+from deniable.windows import end, start
+from deniable.wire import LATEST
 from deniable_collector.batches import binary
 from deniable_collector.batches import catalogue as module
-from deniable_collector.batches.batch import REASONS
+from deniable_collector.batches.batch import REASONS, Batch
 from deniable_collector.batches.bodies import IntakeError
 from deniable_collector.batches.catalogue import SKEW
+from deniable_collector.batches.folding import Accepted, Block
 from deniable_collector.intake import Intake
 from deniable_collector.stores import StoreUnavailable, open_store
-from deniable_collector.stores.base import ID_RETENTION
+from deniable_collector.stores.base import ID_RETENTION, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.ids import TERMS
 
 DAY = 86_400.0
+
+STORES = ["sqlite", "redis", "cluster"]
 
 
 class Clock:
@@ -274,12 +282,12 @@ def test_a_store_that_fails_between_shards(registry, store, clock, new_id, monke
         (-SKEW - 0.001, "window_not_closed"),
         (-SKEW, None),
         (0, None),
-        (ID_RETENTION - SKEW, None),
-        (ID_RETENTION - SKEW + 0.001, "window_too_old"),
+        (LATEST, None),
+        (LATEST + 0.001, "window_too_old"),
     ],
 )
 def test_the_edges_of_a_window(intake, registry, new_id, clock, after, reason):
-    """A window is accepted from a day before its end until the retention of ids less a day."""
+    """A window is accepted from a day before its end until six days after it."""
     clock.now = end("2026-11-20") + after
     batch = intake.read(body(new_id(), report(registry["browser"])))
     assert [each.reason for each in batch.rejected] == ([reason] if reason else [])
@@ -297,6 +305,177 @@ def test_no_retry_outlives_the_memory_of_its_id(intake, store, registry, new_id,
             clock.now = first + (hours + later) * 3600
             assert intake.take([intake.read(batch)])[0].accepted == 0
     assert reports_in(store, browser) == 6
+
+
+AT_ONCE = {"day": "browser", "week": "country", "month": "newsletter"}
+
+
+@pytest.fixture
+def at_once(metrics):
+    """The registry with metrics of each kind of window that are answered at once, and whether the
+    metrics of these names are."""
+
+    def registry(*names):
+        text = metrics + MONTHLY
+        for name in names:
+            head = f"[metrics.{name}]\n"
+            assert head in text
+            text = text.replace(head, f'{head}answer = "at_once"\naggregate = "first"\n')
+        return Registry.parse(text)
+
+    return registry
+
+
+MONTHLY = """
+[metrics.newsletter]
+owner = "tests@acme.example"
+expires = 2999-12-31
+type = "boolean"
+description = "Subscribed to the newsletter."
+window = "month"
+epsilon = 1.0
+lifetime_epsilon = 8.0
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "window"), [("day", "2026-11-20"), ("week", "2026-W47"), ("month", "2026-11")]
+)
+def test_the_edges_of_a_window_that_is_answered_at_once(
+    at_once, store, new_id, clock, kind, window
+):
+    """It is accepted from a day before it begins until six days after its end, while a metric that
+    is answered at the close still waits for the end."""
+    name = AT_ONCE[kind]
+    open_one, closed_one = at_once(name), at_once()
+    assert open_one[name].scheme.fingerprint == closed_one[name].scheme.fingerprint
+    for registry, opens in (
+        (open_one, start(window) - SKEW),
+        (closed_one, end(window) - SKEW),
+    ):
+        intake = Intake(registry, store, clock=clock)
+        for moment, reason in (
+            (opens - 0.001, "window_not_closed"),
+            (opens, None),
+            (end(window), None),
+            (end(window) + LATEST, None),
+            (end(window) + LATEST + 0.001, "window_too_old"),
+        ):
+            clock.now = moment
+            batch = intake.read(body(new_id(), report(registry[name], window)))
+            assert [each.reason for each in batch.rejected] == ([reason] if reason else [])
+
+
+@pytest.mark.parametrize("kind", AT_ONCE)
+def test_windows_accept_reports_for_no_longer_than_ids_are_remembered(kind, at_once):
+    """The bound that the proof of the catalogue rests on: no window of thirty years accepts reports
+    for longer than the store is asked to remember, and the longest ones for just as long."""
+    metric = at_once(AT_ONCE[kind])[AT_ONCE[kind]]
+    bound = max(ID_RETENTION, module._longest_acceptance(metric))
+    assert bound in TERMS
+    longest = 0.0
+    label = windows.window_at(kind, 1_767_225_600.0)
+    for _ in range({"day": 3_000, "week": 1_600, "month": 360}[kind]):
+        now = end(label) + LATEST
+        opens, closes = module._check_window(
+            dataclasses.replace(metric, expires=date(9999, 12, 31)), label, now
+        )
+        assert (opens, closes) == (start(label) - SKEW, now)
+        longest = max(longest, closes - opens)
+        label = windows.window_at(kind, end(label))
+    assert longest == bound
+
+
+@pytest.mark.parametrize(
+    ("kind", "window"), [("day", "2026-11-20"), ("week", "2026-W47"), ("month", "2026-11")]
+)
+@pytest.mark.parametrize("binary_one", [False, True])
+def test_no_retry_of_an_open_window_outlives_the_memory_of_its_id(
+    home, at_once, new_id, clock, kind, window, binary_one
+):
+    """Whenever a batch of a metric that is answered at once first came, a retry of the same bytes
+    at any later moment is seen or refused, never counted: in every store, beside other batches in
+    the same commits, and after an edit of the registry that turns `answer` back."""
+    name = AT_ONCE[kind]
+    registry, edited = at_once(name), at_once()
+    first, last = start(window) - SKEW, end(window) + LATEST
+    with closing(home.open()) as store:
+        before = Intake(registry, store, clock=clock)
+        after = Intake(edited, store, clock=clock)
+        counted = 0
+        for part in (0.0, 0.3, 0.7, 1.0):
+            came = first + part * (last - first)
+            if binary_one:
+                columns = registry[name].scheme.mechanism.rows[0].columns
+                one = wire.Report(0, 0 if columns == 1 else (1 << columns) - 1)
+                text = binary_body(registry[name], new_id(), [one], window)
+            else:
+                text = body(new_id(), report(registry[name], window))
+            clock.now = came
+            (receipt,) = take(before, text)
+            assert receipt.accepted == 1
+            counted += 1
+            hours = (0, 1, 26, 190, 200, 331, 340, 700)
+            moments = [max(came, last - 1), last, last + 1, last + 90 * DAY]
+            for clock.now in sorted([*moments, *(came + each * 3600.0 for each in hours)]):
+                for intake in (before, after):
+                    for receipt in take(intake, text):
+                        assert (receipt.accepted, *receipt.refused) in OVER
+                # Others come in the meantime, so that old ids are dropped.
+                day = windows.window_at("day", clock.now - DAY)
+                other = body(new_id(), report(registry["dark_mode"], day))
+                assert [each.accepted for each in take(before, other, text)] == [1, 0]
+        found = store.tally(name, registry[name].scheme.fingerprint, [window])
+        assert found.reports == counted
+
+
+OVER = {(0,), (0, "window_too_old"), (0, "window_not_closed")}
+
+
+def take(intake, *texts):
+    """The receipts of batches that are committed together."""
+    return intake.take(
+        [intake.read(each) if each.startswith(b"{") else intake.read_binary(each) for each in texts]
+    )
+
+
+def test_ids_are_remembered_for_as_long_as_their_batch_needs(at_once, store, new_id, clock):
+    """Only a batch with a counted report of a week or a month that is answered at once has an id
+    that is kept for longer than others."""
+    registry = at_once(*AT_ONCE.values())
+    intake = Intake(registry, store, clock=clock)
+    day, week, month = (registry[name] for name in AT_ONCE.values())
+    ids = [new_id() for _ in range(5)]
+    commits = []
+    fold = store.fold
+    store.fold = lambda commit, now: (commits.append(commit), fold(commit, now))[1]
+    take(
+        intake,
+        body(ids[0], report(day)),
+        body(ids[1], report(day), report(week, "2026-W47")),
+        body(ids[2], report(week, "2026-W47"), report(month, "2026-11"), report(day)),
+        # This one is refused, so its month is not in the tallies.
+        body(ids[3], report(day), report(month, "2027-11")),
+        binary_body(month, ids[4], [wire.Report(0, 1)], "2026-11"),
+    )
+    (commit,) = commits
+    assert commit.remember == {ids[1]: 14 * DAY, ids[2]: 38 * DAY, ids[4]: 38 * DAY}
+    assert set(commit.ids) == set(ids)
+    plain = Intake(at_once("browser"), store, clock=clock)
+    commits.clear()
+    take(plain, body(new_id(), report(day)), body(new_id(), report(week, "2026-W46")))
+    assert [each.remember for each in commits] == [{}]
+
+
+def test_the_metrics_of_a_batch(registry):
+    """A batch names the metrics of its reports, in whatever form they were summed."""
+    keys = [TallyRowKey(TallyKey(name, "abc", "2026-11-20"), 0) for name in AT_ONCE.values()]
+    row = registry["browser"].scheme.mechanism.rows[0]
+    block = Block((keys[2],), np.ones(1, np.int64), np.ones((1, 5), np.int64))
+    summed = {keys[1]: Increment(5, 1, (1,), (1,))}
+    batch = Batch("a" * 32, (Accepted(keys[0], row, 1),), (), summed, (block,))
+    assert batch.metrics == set(AT_ONCE.values())
+    assert Batch("a" * 32, (), ()).metrics == set()
 
 
 def test_the_last_window_before_the_expiry(registry, store, metrics, new_id, clock):
@@ -421,7 +600,7 @@ def test_the_fast_path_asks_no_store(intake, store, registry, new_id, clock, mon
     quick = intake.read_fast(good)
     assert (quick.id, quick.accepted, quick.rejected) == (slow.id, slow.accepted, ())
     assert all(map(operator.is_, quick.accepted, intake.read_fast(good).accepted))
-    clock.now = end("2026-11-20") + ID_RETENTION - SKEW + 1
+    clock.now = end("2026-11-20") + LATEST + 1
     assert intake.read_fast(good) is None
 
 
@@ -472,7 +651,7 @@ def test_the_fast_path_of_a_binary_batch(intake, store, registry, new_id, clock,
     monkeypatch.setattr("deniable_collector.intake._FEW_ROWS", 0)
     assert intake.read_binary_fast(good) is None
     monkeypatch.undo()
-    clock.now = end("2026-11-20") + ID_RETENTION - SKEW + 1
+    clock.now = end("2026-11-20") + LATEST + 1
     assert intake.read_binary_fast(good) is None
 
 

@@ -283,8 +283,8 @@ def test_far_too_many_connections(narrow, connect):
 @pytest.mark.parametrize("size", [150_000, 1_000_000])
 @pytest.mark.parametrize(
     ("path", "kind", "status"),
-    [(b"reports", b"application/json", 413), (b"reports", b"text/plain", 415),
-     (b"nothing", b"text/plain", 404)],
+    [(b"reports", b"application/json", 413), (b"reports", b"text/html", 415),
+     (b"nothing", b"text/html", 404)],
 )  # fmt: skip
 def test_a_refusal_reaches_who_sends_on(collector, connect, close, size, path, kind, status):
     """A client whose body is refused before it has come, and that reads the answer after it has
@@ -306,8 +306,8 @@ def test_a_refusal_reaches_who_sends_on(collector, connect, close, size, path, k
 
 @pytest.mark.parametrize(
     ("path", "kind", "length", "status"),
-    [(b"reports", b"application/json", 1 << 20, 413), (b"reports", b"text/plain", 100, 415),
-     (b"nothing", b"text/plain", 100, 404)],
+    [(b"reports", b"application/json", 1 << 20, 413), (b"reports", b"text/html", 100, 415),
+     (b"nothing", b"text/html", 100, 404)],
 )  # fmt: skip
 def test_a_body_that_is_not_wanted(collector, connect, path, kind, length, status):
     """A client that asks before it sends a body (100-continue) which would be refused is told so

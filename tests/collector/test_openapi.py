@@ -102,9 +102,9 @@ def test_every_reason_is_described():
 
 
 def test_every_media_type_is_described():
-    """A batch may come as JSON or as records."""
+    """A batch may come as JSON, also where it is called text, or as records."""
     content = DOCUMENT["paths"]["/v1/reports"]["post"]["requestBody"]["content"]
-    assert set(content) == {"application/json", binary.MEDIA_TYPE}
+    assert set(content) == {"application/json", "text/plain", binary.MEDIA_TYPE}
 
 
 def test_limits_are_those_in_force():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import sys
 import threading
@@ -24,7 +25,7 @@ from deniable_collector.stores.base import (
     TallyRowKey,
     shard_of,
 )
-from deniable_collector.stores.ids import PERIOD
+from deniable_collector.stores.ids import KEPT, PERIODS, TERMS
 
 STORES = ["sqlite", "redis", "cluster"]
 
@@ -106,6 +107,12 @@ def test_a_seen_id_keeps_the_whole_commit_out(store, scheme, make, new_id, noon)
     assert read(store, scheme) == [(2, {0: 2})]
 
 
+def test_a_commit_of_nothing(store, scheme, new_id, noon):
+    """A commit without batches changes nothing, in a store without any id too."""
+    assert store.fold(Commit((), {}), noon) == frozenset()
+    assert read(store, scheme) == [(0, {})]
+
+
 def test_many_ids_in_one_commit(store, scheme, make, new_id, noon):
     """A commit of thousands of ids remembers every one of them."""
     ids = [new_id() for _ in range(2_500)]
@@ -160,10 +167,10 @@ def test_generations_are_asked_and_kept_apart(store, make, new_id, noon, apart):
     """Thousands of ids of one generation and of another fall into the same slots: each is seen
     from the other, by clocks that are two generations apart, and none takes the place of one."""
     first, second, third = ([new_id() for _ in range(1_500)] for _ in range(3))
-    assert not store.fold(make(first, {0: 1}), noon + apart * PERIOD)
+    assert not store.fold(make(first, {0: 1}), noon + apart * PERIODS[0])
     assert not store.fold(make(second, {0: 1}), noon)
     assert not store.fold(make(third, {0: 1}), noon)
-    for moment in (noon, noon + apart * PERIOD):
+    for moment in (noon, noon + apart * PERIODS[0]):
         for batches in (first, second, third):
             assert store.fold(make(batches, {0: 1}), moment) == set(batches)
 
@@ -173,11 +180,57 @@ def test_a_clock_that_jumped_ahead_forgets_nothing(store, scheme, make, new_id, 
     drops no id that a retry may still bring when it is set right."""
     batch = new_id()
     store.fold(make([batch], {0: 1}), noon)
-    late = noon + 2 * PERIOD
+    late = noon + 2 * PERIODS[0]
     for number in range(30):
-        store.fold(make([new_id()], {0: 1}), late + 2 * PERIOD + number)
+        store.fold(make([new_id()], {0: 1}), late + 2 * PERIODS[0] + number)
     assert store.fold(make([batch], {0: 1}), late) == {batch}
     assert store.fold(make([batch], {0: 1}), noon) == {batch}
+
+
+@pytest.mark.parametrize("term", range(len(TERMS)))
+@pytest.mark.parametrize("part", [0.0, 0.4, 0.99])
+def test_an_id_is_remembered_for_the_term_that_its_commit_asks_for(
+    store, scheme, make, new_id, noon, term, part
+):
+    """An id of each term is seen until its last second, by commits that ask for any other term,
+    with many other ids coming day by day; and it is not remembered for ever."""
+    came = PERIODS[term] * (noon // PERIODS[term] + part)
+    batch, others = new_id(), [new_id() for _ in TERMS]
+    remember = dict(zip(others, TERMS, strict=True)) | {batch: TERMS[term]}
+    first = dataclasses.replace(make([others[0], batch, *others[1:]], {0: 1}), remember=remember)
+    assert not store.fold(first, came)
+    moments = [DAY * day for day in range(0, int(TERMS[term] // DAY) + 1, 2)]
+    for later in (*moments, TERMS[term], TERMS[term] + 3_600):
+        again = make([new_id(), batch], {0: 1})
+        assert store.fold(again, came + later) == {batch}
+        for each in TERMS:
+            asked = dataclasses.replace(again, remember={batch: each, again.ids[0]: each})
+            assert store.fold(asked, came + later) == {batch}
+        some = [new_id() for _ in range(4)]
+        fresh = dataclasses.replace(
+            make(some, {0: 1}), remember=dict(zip(some, TERMS, strict=False))
+        )
+        assert not store.fold(fresh, came + later)
+        known = {each for each, seconds in zip(others, TERMS, strict=True) if later <= seconds}
+        assert store.fold(make(others, {0: 1}), came + later) >= known
+    gone = came + (KEPT + 1) * PERIODS[term]
+    assert not store.fold(make([batch], {0: 1}), gone)
+
+
+@pytest.mark.parametrize("term", range(len(TERMS)))
+@pytest.mark.parametrize("apart", [-2, -1, 1, 2])
+def test_the_generations_of_each_term_are_kept_apart(store, make, new_id, noon, term, apart):
+    """Hundreds of ids of each term in one commit fall into the same slots, in two generations that
+    are asked from each other: each is seen, and none takes the place of another."""
+    batches = [[new_id() for _ in range(900)] for _ in range(3)]
+    moments = (noon + apart * PERIODS[term], noon, noon)
+    for some, moment in zip(batches, moments, strict=True):
+        remember = {each: TERMS[number % 3] for number, each in enumerate(some)}
+        assert not store.fold(dataclasses.replace(make(some, {0: 1}), remember=remember), moment)
+    for some in batches:
+        mine = some[term::3]
+        for moment in (noon, noon + apart * PERIODS[term]):
+            assert store.fold(make(mine, {0: 1}), moment) == set(mine)
 
 
 def test_threads_that_race_with_one_batch(home, store, scheme, make, new_id, noon):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import socket
 import threading
 from collections import Counter
@@ -16,7 +17,6 @@ from deniable_collector.stores import StoreError, StoreUnavailable, ids, open_st
 from deniable_collector.stores import driver as module
 from deniable_collector.stores import redis as redis_store
 from deniable_collector.stores.base import (
-    ID_RETENTION,
     MAX_CELL,
     Commit,
     Increment,
@@ -335,40 +335,44 @@ def test_every_key_has_the_prefix_and_no_other_is_touched(own_server, scheme, ne
         assert all(key.startswith("own:{0}:") for key in tagged)
 
 
-def test_ids_leave_by_themselves(redis_server, scheme, new_id, noon):
-    """Every generation of ids has an expiry, beyond the last moment at which it is asked."""
+@pytest.mark.parametrize(("term", "name"), [(0, ""), (1, "14d:"), (2, "38d:")])
+def test_ids_leave_by_themselves(redis_server, scheme, new_id, noon, term, name):
+    """Every generation of ids of each term has an expiry, beyond the last moment at which it is
+    asked."""
+    period, prefix = ids.PERIODS[term], f"generations{term}"
     with (
-        opened(redis_server, "generations") as store,
+        opened(redis_server, prefix) as store,
         closing(redis.Redis.from_url(redis_server.url)) as client,
     ):
         store.publish({"m": [scheme]})
-        for moment in (noon, noon + 1, noon + ids.PERIOD, noon + 2 * ids.PERIOD):
-            store.fold(commit(scheme, new_id()), moment)
-            generation = ids.generation_at(moment)
+        for moment in (noon, noon + 1, noon + period, noon + 2 * period):
+            one = commit(scheme, new_id())
+            store.fold(dataclasses.replace(one, remember={one.ids[0]: ids.TERMS[term]}), moment)
+            generation = ids.generation_at(moment, term)
             asked_until = next(
-                later * ids.PERIOD
+                later * period
                 for later in range(generation, generation + 9)
-                if generation not in ids.generations_at(later * ids.PERIOD)
+                if generation not in ids.generations_at(later * period, term)
             )
-            left = client.ttl(f"generations:{{0}}:ids:{generation}")
-            assert asked_until - moment <= left <= (1 + ids.KEPT) * ids.PERIOD + 1
-            assert left > ID_RETENTION
-        assert len(client.keys("generations:{0}:ids:*")) == 3 + len(["seed"])
+            left = client.ttl(f"{prefix}:{{0}}:ids:{name}{generation}")
+            assert asked_until - moment <= left <= (1 + ids.KEPT) * period + 1
+            assert left > ids.TERMS[term]
+        assert len(client.keys(f"{prefix}:{{0}}:ids:*")) == 3 + len(["seed"])
 
 
 def test_a_generation_lives_for_the_last_of_its_ids(redis_server, scheme, new_id, noon):
     """Where a clock had jumped ahead, the first id of a generation came long before its time: ids
     that come later, by clocks that are right, prolong its life, and none shortens it."""
-    start = ids.generation_at(noon) * ids.PERIOD
+    start = ids.generation_at(noon) * ids.PERIODS[0]
     with (
         opened(redis_server, "prolonged") as store,
         closing(redis.Redis.from_url(redis_server.url)) as client,
     ):
         store.publish({"m": [scheme]})
         for part, left in ((0.99, 4.01), (0.01, 4.99), (0.5, 4.99)):
-            store.fold(commit(scheme, new_id()), start + part * ids.PERIOD)
+            store.fold(commit(scheme, new_id()), start + part * ids.PERIODS[0])
             found = client.ttl(f"prolonged:{{0}}:ids:{ids.generation_at(noon)}")
-            assert found == pytest.approx(left * ids.PERIOD, abs=30)
+            assert found == pytest.approx(left * ids.PERIODS[0], abs=30)
 
 
 def test_ids_move_to_deeper_levels(redis_server, scheme, new_id, noon, monkeypatch):

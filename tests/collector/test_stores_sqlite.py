@@ -12,7 +12,7 @@ import pytest
 
 from deniable_collector.stores import StoreError, StoreUnavailable, ids
 from deniable_collector.stores import sqlite_file as module
-from deniable_collector.stores.base import ID_LIFETIME, Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.stores.sqlite import SqliteStore
 from deniable_collector.stores.sqlite_migrations import MIGRATIONS
 from deniable_collector.stores.sqlite_pages import _PAGE
@@ -170,7 +170,7 @@ def test_ids_are_pruned_as_others_come(store, path, new_id, noon, one):
     old = [new_id() for _ in range(60)]
     store.fold(one(*old), noon)
     kept, later = new_id(), 1 + ids.KEPT
-    store.fold(one(kept), noon + (later - 1) * ids.PERIOD)
+    store.fold(one(kept), noon + (later - 1) * ids.PERIODS[0])
     with closing(sqlite3.connect(path)) as connection:
 
         def slots(generation):
@@ -180,18 +180,18 @@ def test_ids_are_pruned_as_others_come(store, path, new_id, noon, one):
         before = slots(ids.generation_at(noon))
         assert before > 40
         for number in range(3):
-            store.fold(one(new_id()), noon + later * ids.PERIOD + number)
+            store.fold(one(new_id()), noon + later * ids.PERIODS[0] + number)
         left = slots(ids.generation_at(noon))
         assert 0 < left < before
         for number in range(20):
-            store.fold(one(new_id()), noon + later * ids.PERIOD + number)
+            store.fold(one(new_id()), noon + later * ids.PERIODS[0] + number)
         assert slots(ids.generation_at(noon)) == 0
         generations = connection.execute("SELECT generation, ids FROM generations").fetchall()
     assert dict(generations) == {
-        ids.generation_at(noon + (later - 1) * ids.PERIOD): 1,
-        ids.generation_at(noon + later * ids.PERIOD): 23,
+        ids.generation_at(noon + (later - 1) * ids.PERIODS[0]): 1,
+        ids.generation_at(noon + later * ids.PERIODS[0]): 23,
     }
-    assert store.fold(one(kept), noon + later * ids.PERIOD) == {kept}
+    assert store.fold(one(kept), noon + later * ids.PERIODS[0]) == {kept}
 
 
 def test_ids_move_to_deeper_levels(store, path, new_id, noon, one, monkeypatch):
@@ -249,7 +249,10 @@ def old_file(path, shelf, new_id, noon):
         )
         connection.executemany(
             "INSERT INTO ids VALUES (?, ?)",
-            [(bytes.fromhex(each), came + ID_LIFETIME) for each, came in batches.items()],
+            [
+                (bytes.fromhex(each), came + 7 * 86_400.0 + 3_600.0)
+                for each, came in batches.items()
+            ],
         )
         for number, ((window, row), counts) in enumerate(cells.items(), 1):
             connection.execute(

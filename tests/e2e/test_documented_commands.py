@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from deniable import Metric, Registry
+from deniable import Metric, Registry, compiled
 from deniable_collector.stores import open_store
 from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.tally import Tally
@@ -334,6 +334,8 @@ def test_each_python_snippet_runs(serving: World, tmp_path: Path, page: str, tex
     )
     for name in ("metrics.toml", "sites.txt", "hosts.txt"):
         shutil.copy(serving.folder / name, tmp_path)
+    document = compiled.to_document(Registry.load(tmp_path / "metrics.toml"))
+    (tmp_path / "metrics.json").write_text(compiled.to_text(document), encoding="utf-8")
     environ = {**serving.environ, "XDG_STATE_HOME": str(tmp_path), "DO_NOT_TRACK": "0"}
     done = subprocess.run(
         [sys.executable, "app.py"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -272,6 +273,44 @@ def test_command_as_json(ask: Any) -> None:
     assert "the network" in single["learned_by"]
     assert len(single["not_covered"]) == 4
     assert len(whole["metrics"][0]["not_covered"]) == 3
+
+
+def test_the_time_of_an_answer_is_not_covered(tmp_path: Path) -> None:
+    """Of a metric that is answered at once, the network learns roughly when the app was used, and
+    no true value lies on the device; the bounds on its reports are the same as at the close."""
+    text = """
+schema = 1
+app = "example"
+[metrics.m]
+type = "boolean"
+description = "m"
+owner = "me"
+expires = 2027-06-30
+aggregate = "first"
+epsilon = 1.0
+lifetime_epsilon = 8.0
+"""
+    at_close = guarantee(Registry.parse(text)["m"])
+    at_once = guarantee(Registry.parse(text + 'answer = "at_once"')["m"])
+    assert (at_close.answer, at_once.answer) == ("at_close", "at_once")
+    for who in ("the network", "the collector's operator"):
+        assert "roughly when the app was first used" in at_once.learned_by[who]
+        assert "roughly when" not in at_close.learned_by[who]
+    assert at_once.learned_by["a thief of the device"] == (
+        "the noisy reports it has made, and no true value"
+    )
+    memory = text.replace("8.0", '8.0\nlongitudinal = "memoize"') + 'answer = "at_once"'
+    remembered = guarantee(Registry.parse(memory)["m"])
+    assert "the key of its memory" in remembered.learned_by["a thief of the device"]
+    assert len(at_once.not_covered) == len(at_close.not_covered) + 1
+    assert len(remembered.not_covered) == len(at_close.not_covered) + 2
+    assert replace(at_once, answer="at_close") == at_close
+    path = tmp_path / "metrics.toml"
+    path.write_text(text + 'answer = "at_once"')
+    shown = CliRunner().invoke(privacy, ["--registry", str(path)])
+    assert "Answered at once: m." in " ".join(shown.output.split())
+    one = CliRunner().invoke(privacy, ["m", "--registry", str(path)])
+    assert "answered at once, so the time of a report" in " ".join(one.output.split())
 
 
 def test_command_for_an_unknown_metric(ask: Any) -> None:

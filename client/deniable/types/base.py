@@ -14,7 +14,7 @@ from deniable.mechanisms import Mechanism, Memoizing, Numeric
 from deniable.randomness import Bits, below
 from deniable.told import Told
 
-__all__ = ["Aggregate", "MetricType", "Table", "Value"]
+__all__ = ["Aggregate", "MetricType", "Table", "Value", "require_null"]
 
 Value: TypeAlias = bool | str | int | float
 """What `record` takes: a bool for a boolean metric, a string for a category or string, an int or
@@ -39,6 +39,13 @@ class Table:
     report: Callable[[str | None, str], None]
 
 
+def require_null(kind: str, table: Table, *keys: str) -> None:
+    """Report the keys of a compiled metric that a type has no use for, where they hold anything."""
+    for key in keys:
+        if table.settings[key] is not None:
+            table.report(key, f"must be null for a {kind}")
+
+
 class MetricType(ABC):
     """What the values of a metric are. An instance holds what one metric declares of them.
 
@@ -49,6 +56,7 @@ class MetricType(ABC):
         aggregates: how several records of one window become one value; the first is the default.
         values: the domain in its declared order; empty where there is no list of it.
         unit: that of a number, for people; nothing is converted.
+        other: the value that stands for every text that is not among the values, if there is one.
         needs_candidates: whether the values are any strings, and are named when it is estimated.
     """
 
@@ -59,6 +67,7 @@ class MetricType(ABC):
     needs_candidates: ClassVar[bool] = False
     values: tuple[str, ...] = ()
     unit: str | None = None
+    other: str | None = None
 
     @property
     def domain(self) -> str:
@@ -70,6 +79,12 @@ class MetricType(ABC):
         """The type as a metric's table declares it; mistakes are reported there. None where no
         mechanism can be designed for what it holds."""
         return cls()
+
+    @classmethod
+    @abstractmethod
+    def from_compiled(cls, table: Table, mechanism: Mechanism[Any]) -> Self | None:
+        """The type as a compiled registry holds it, with its mechanism; mistakes are reported
+        there. `table` has all keys of a compiled metric, of their kinds."""
 
     @classmethod
     @abstractmethod

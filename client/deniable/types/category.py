@@ -11,8 +11,8 @@ from deniable.checks import Check, texts
 from deniable.checks import text as is_text
 from deniable.errors import ValueListError
 from deniable.mechanisms import Mechanism
-from deniable.types.base import Table, Value
-from deniable.types.closed import Closed
+from deniable.types.base import Table, Value, require_null
+from deniable.types.closed import Closed, require_size
 from deniable.value_list import normal_form, read_values, value_text
 
 __all__ = ["MAX_VALUES", "Category"]
@@ -51,6 +51,20 @@ class Category(Closed):
                 told = table.settings["other"]
                 table.report("other", f"is {told!r}, which is not one of the values")
         return cls(values, other) if values else None
+
+    @classmethod
+    def from_compiled(cls, table: Table, mechanism: Mechanism[Any]) -> Self | None:
+        require_null(cls.name, table, "unit")
+        values, other = table.settings["values"], table.settings["other"]
+        if values is None:
+            table.report("values", "must list the values of a category")
+            return None
+        if _in_limits(table, "values", values) and _listed(table, values) != values:
+            table.report("values", "must be in Unicode normal form C")
+        if other is not None and other not in values:
+            table.report("other", f"is {other!r}, which is not one of the values")
+        require_size(table, mechanism)
+        return cls(tuple(values), other)
 
     def normalize(self, value: Value) -> str:
         if not isinstance(value, str):
@@ -99,10 +113,14 @@ def _values(table: Table) -> tuple[str, ...]:
         except ValueListError as error:
             table.report(key, str(error))
             return ()
-    if not 2 <= len(values) <= MAX_VALUES:
-        table.report(key, f"must list from 2 to {MAX_VALUES:,} values, not {len(values):,}")
-        return ()
-    return tuple(values)
+    return tuple(values) if _in_limits(table, key, values) else ()
+
+
+def _in_limits(table: Table, key: str, values: list[str]) -> bool:
+    if 2 <= len(values) <= MAX_VALUES:
+        return True
+    table.report(key, f"must list from 2 to {MAX_VALUES:,} values, not {len(values):,}")
+    return False
 
 
 def _listed(table: Table, values: list[str]) -> list[str]:

@@ -15,9 +15,16 @@ from deniable.mechanisms import (
     names,
 )
 from deniable.told import Told
-from deniable.types.base import MetricType
+from deniable.types.base import MetricType, Table
 
-__all__ = ["Closed"]
+__all__ = ["Closed", "require_size"]
+
+
+def require_size(table: Table, mechanism: Mechanism[Any]) -> None:
+    """Report a compiled metric whose mechanism is for another number of values."""
+    size = mechanism.size if isinstance(mechanism, FrequencyOracle) else None
+    if size not in (None, len(table.settings["values"])):
+        table.report("values", f"must be {size} values, as the mechanism has so many")
 
 
 class Closed(MetricType):

@@ -37,7 +37,7 @@ from deniable.mechanisms.number_range import number_text
 from deniable.mechanisms.sliding_window import NEAR_OPTIMUM
 from deniable.randomness import Bits
 from deniable.told import Told
-from deniable.types.base import Aggregate, MetricType, Table, Value
+from deniable.types.base import Aggregate, MetricType, Table, Value, require_null
 
 __all__ = ["CELL_CHOICES", "QUESTIONS", "Ask", "Number"]
 
@@ -117,6 +117,16 @@ class Number(MetricType):
         if numbers is None:
             return None
         return cls(numbers, asked, settings.get("unit"), settings.get("cells", CELLS))
+
+    @classmethod
+    def from_compiled(cls, table: Table, mechanism: Mechanism[Any]) -> Self | None:
+        require_null(cls.name, table, "values", "other")
+        unit = table.settings["unit"]
+        if isinstance(mechanism, HierarchicalHistogram):
+            asked: tuple[Ask, ...] = ("distribution",) if mechanism.mean is None else QUESTIONS
+            return cls(mechanism.range, asked, unit, mechanism.cells)
+        assert isinstance(mechanism, Numeric)
+        return cls(mechanism.range, ("mean",), unit)
 
     @classmethod
     def mechanisms(cls, *, memoize: bool) -> tuple[str, ...]:

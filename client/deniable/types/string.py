@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
-from deniable.mechanisms import Mechanism, Memoizing, design_memoized, design_string, names
+from deniable.mechanisms import (
+    FrequencyOracle,
+    Mechanism,
+    Memoizing,
+    design_memoized,
+    design_string,
+    names,
+)
 from deniable.told import Told
-from deniable.types.base import MetricType, Value
+from deniable.types.base import MetricType, Table, Value, require_null
 from deniable.value_list import value_text
 
 __all__ = ["String"]
@@ -27,6 +34,15 @@ class String(MetricType):
     @classmethod
     def mechanisms(cls, *, memoize: bool) -> tuple[str, ...]:
         return names(closed=False, memoize=memoize)
+
+    @classmethod
+    def from_compiled(cls, table: Table, mechanism: Mechanism[Any]) -> Self | None:
+        require_null(cls.name, table, "values", "other", "unit")
+        return cls()
+
+    @classmethod
+    def suits(cls, mechanism: Mechanism[Any]) -> bool:
+        return isinstance(mechanism, FrequencyOracle) and mechanism.size is None
 
     def normalize(self, value: Value) -> str:
         if not isinstance(value, str):

@@ -63,6 +63,14 @@ class Batch(NamedTuple):
             number += int(block.reports.sum())
         return number
 
+    @property
+    def metrics(self) -> set[str]:
+        """The metrics of the reports that may be counted."""
+        keys = {each.key.tally for each in self.accepted}
+        keys.update(key.tally for key in self.summed)
+        keys.update(block.rows[0].tally for block in self.blocks)
+        return {key.metric for key in keys}
+
 
 class Receipt(NamedTuple):
     """The result of a batch. Its accepted reports are durably in the tallies.

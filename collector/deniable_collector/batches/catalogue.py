@@ -15,6 +15,7 @@ from functools import cached_property, lru_cache
 
 from deniable import Metric, Registry, Scheme, WindowError, windows
 from deniable.mechanisms import Row
+from deniable.wire import LATEST
 from deniable_collector.batches.binary import Layout
 from deniable_collector.stores.base import (
     ID_RETENTION,
@@ -28,6 +29,13 @@ __all__ = ["SKEW", "Catalogue", "OpenTally", "Refused"]
 
 SKEW = 86_400.0
 """Seconds by which a device's clock may run ahead of ours."""
+
+_LONGEST: dict[windows.Kind, float] = {
+    "day": 86_400.0,
+    "week": 7 * 86_400.0,
+    "month": 31 * 86_400.0,
+}
+"""Seconds of the longest window of each kind."""
 
 _REFRESH_SECONDS = 60.0
 _OPEN_TALLIES = 10_000
@@ -83,6 +91,13 @@ class Catalogue:
         self._refreshed = 0.0
         self._published = 0.0
         self._open_tallies: dict[tuple[str, str, str], OpenTally] = {}
+        self.remember = {
+            metric.name: accepted
+            for metric in registry
+            if (accepted := _longest_acceptance(metric)) > ID_RETENTION
+        }
+        """Metrics whose windows accept reports for longer than ID_RETENTION, and for how many
+        seconds at most: so long must a store remember the ids of batches with their reports."""
 
     def prepare(self) -> None:
         """Publish the registry's schemes and read those of earlier registries, once.
@@ -183,13 +198,31 @@ class Catalogue:
         self._refreshed = self._clock()
 
 
+def _longest_acceptance(metric: Metric) -> float:
+    """For how many seconds any window of the metric accepts reports, at most."""
+    lasts = _LONGEST[metric.window] if metric.answer == "at_once" else 0.0
+    return lasts + SKEW + LATEST
+
+
 def _check_window(metric: Metric, label: str, now: float) -> tuple[float, float]:
     """From when to when the window is accepted (POSIX seconds).
 
-    A store remembers a batch id for ID_RETENTION. A report of a window is accepted from
-    end - SKEW on, so the id of its batch may be forgotten from end - SKEW + ID_RETENTION on.
-    From that moment the window is refused. So a retry whose id is forgotten is refused, and
-    never counted twice.
+    A report is accepted from `opens` to `closes`: `opens` is end - SKEW, or start - SKEW if the
+    metric is answered at once, and `closes` is end + LATEST. Let a batch be committed at s, and
+    sent again at t. If one of its reports was counted at s and would be counted again at t, then
+    both moments are between `opens` and `closes` of its window:
+
+        |t - s| <= closes - opens <= `_longest_acceptance(metric)`
+
+    For so long a store remembers the id of the batch (ID_RETENTION, or `Catalogue.remember` if that
+    is longer), so the retry is recognized. Once the id may be forgotten, each report that was
+    counted is refused: a retry is never counted twice.
+
+    Edits of `answer` keep this. What an `at_close` metric accepts, it also accepts at once, and
+    the store searches an id as long as it was told when the id arrived. After an edit from
+    `at_once`, s and t are still within the bound that held at s. After an edit to `at_once`, s was
+    within SKEW + LATEST = 7 days before `closes`, and so is each later t; a clock may then be set
+    back by one day more, as ID_RETENTION is 8 days.
 
     Raises:
         Refused: the window is of another kind, too early, too late, or after the expiry.
@@ -202,9 +235,12 @@ def _check_window(metric: Metric, label: str, now: float) -> tuple[float, float]
         raise Refused("bad_window", f"the metric has windows of a {metric.window}, not a {kind}")
     if datetime.fromtimestamp(first, UTC).date() > metric.expires:
         raise Refused("expired_metric", f"the metric has expired on {metric.expires}")
-    opens, closes = last - SKEW, last + ID_RETENTION - SKEW
+    at_once = metric.answer == "at_once"
+    opens, closes = (first if at_once else last) - SKEW, last + LATEST
     if now < opens:
-        raise Refused("window_not_closed", "the window has not ended yet")
+        raise Refused(
+            "window_not_closed", f"the window has not {'begun' if at_once else 'ended'} yet"
+        )
     if now > closes:
         raise Refused("window_too_old", "the window ended too long ago")
     return opens, closes

@@ -11,9 +11,8 @@ import secrets
 from collections.abc import Sequence
 
 from deniable import DeniableError, Metric, Registry, windows
-from deniable.wire import SealedReport, encode_batch, new_batch_id, pack_columns
+from deniable.wire import LATEST, SealedReport, encode_batch, new_batch_id, pack_columns
 from deniable_collector.batches.catalogue import SKEW
-from deniable_collector.stores.base import ID_RETENTION
 
 __all__ = ["PREFIX", "BenchError", "MadeUp", "choose", "open_window"]
 
@@ -56,7 +55,7 @@ def open_window(metric: Metric, now: float) -> str | None:
     for label in (previous, current):
         end = windows.end(label)
         expired = windows.start(label) >= windows.end(metric.expires.isoformat())
-        if end - SKEW <= now <= end + ID_RETENTION - SKEW - 3_600 and not expired:
+        if end - SKEW <= now <= end + LATEST - 3_600 and not expired:
             return label
     return None
 

@@ -15,6 +15,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from urllib.parse import unquote
 
 import limits
 from limits.storage import Storage
@@ -52,12 +53,21 @@ class Admission:
         """What the settings ask for; None if they ask for nothing, which then costs nothing."""
         return cls(settings) if settings.rate != OFF or settings.ingest_keys else None
 
-    def admit(self, address: str, authorization: str, key: str, *, forwarded: str = "") -> None:
+    def admit(
+        self,
+        address: str,
+        authorization: str,
+        key: str,
+        *,
+        forwarded: str = "",
+        query: bytes = b"",
+    ) -> None:
         """Let one request in.
 
         `address` is the client's as `client_address` finds it, `authorization`, `key` and
-        `forwarded` the headers Authorization, X-Deniable-Key and X-Forwarded-For; each is empty
-        where there is none.
+        `forwarded` the headers Authorization, X-Deniable-Key and X-Forwarded-For, `query` the
+        address's query string; each is empty where there is none. A beacon has no headers of the
+        page's choice, so its key is in the query, which counts only where no header has one.
 
         Raises:
             IntakeError: 429 if the client's network sends too much, 401 without a good key.
@@ -70,13 +80,17 @@ class Admission:
                 if forwarded and not self._hops:
                     self._tell_of_a_proxy()
                 raise _too_many(self._counts.seconds_left())
-        if self._keys and not self._known(authorization, key):
+        if self._keys and not self._known(authorization, key or _asked_key(authorization, query)):
             raise _no_key()
 
     def admit_scope(
-        self, client: tuple[str, int] | None, headers: Iterable[tuple[bytes, bytes]]
+        self,
+        client: tuple[str, int] | None,
+        headers: Iterable[tuple[bytes, bytes]],
+        query: bytes = b"",
     ) -> None:
-        """`admit` for ASGI servers: with the peer, and the header with names in lower case.
+        """`admit` for ASGI servers: with the peer, the header with names in lower case, and the
+        query string.
 
         Raises:
             IntakeError: as `admit` does.
@@ -87,7 +101,7 @@ class Admission:
                 found[name] = b"%b,%b" % (found[name], value) if found[name] else value
         authorization, key, forwarded = (each.decode("latin-1") for each in found.values())
         address = client_address(client[0] if client else "", forwarded, self._hops)
-        self.admit(address, authorization, key, forwarded=forwarded)
+        self.admit(address, authorization, key, forwarded=forwarded, query=query)
 
     def _tell_of_a_proxy(self) -> None:
         if not self._told:
@@ -107,6 +121,17 @@ class Admission:
         digest = hashlib.sha256(key.encode("latin-1", "replace")).digest()
         # All are compared, so that the time does not reveal which one was close.
         return sum(hmac.compare_digest(digest, each) for each in self._keys) > 0
+
+
+def _asked_key(authorization: str, query: bytes) -> str:
+    """The value of `key` in a query string, if there is no Authorization header.
+
+    If it is there twice, both are joined by a comma, as headers are, and no key has one.
+    """
+    if authorization or not query:
+        return ""
+    named = (each.partition("=") for each in query.decode("latin-1").split("&"))
+    return ",".join(unquote(value, "latin-1") for name, _, value in named if name == "key")
 
 
 def client_address(peer: str, forwarded: str, hops: int) -> str:
@@ -213,5 +238,6 @@ def _no_key() -> IntakeError:
         "no-ingest-key",
         401,
         "No ingest key",
-        "send a key of this collector as Authorization: Bearer, or as X-Deniable-Key",
+        "send a key of this collector as Authorization: Bearer, as X-Deniable-Key, or in the "
+        "query of the address as key=",
     )

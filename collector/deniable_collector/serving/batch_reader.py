@@ -6,6 +6,7 @@ from deniable_collector.batches.batch import Batch
 from deniable_collector.batches.binary import MEDIA_TYPE
 from deniable_collector.batches.bodies import IntakeError, is_compressed
 from deniable_collector.intake import Intake
+from deniable_collector.serving import framing
 from deniable_collector.serving.admission import Admission
 from deniable_collector.serving.cors import Cors
 from deniable_collector.settings import Settings
@@ -31,6 +32,29 @@ class BatchReader:
         self.compressed_limit = settings.max_body // COMPRESSED
         """The most bytes of a body of either type before decompression, if it is compressed."""
 
+    def media_type(self, content_type: str, origin: str, site: str) -> str:
+        """The media type of a batch, in lower case and without its parameters; text/plain counts as
+        JSON. The arguments are the headers Content-Type, Origin and Sec-Fetch-Site.
+
+        Raises:
+            IntakeError: it is text/plain from a page that may not send. Browsers ask no leave for
+                it, unlike for the other types: without this check any page could make its visitors
+                send made-up reports.
+        """
+        if not framing.is_text(content_type):
+            return framing.media_type(content_type)
+        # A browser names the page's origin, and no page can change what it names.
+        listed = self.cors is not None and self.cors.allows(origin)
+        if origin and site != "same-origin" and not listed:
+            raise IntakeError(
+                "origin-not-allowed",
+                403,
+                "Origin not allowed",
+                "pages of this origin may not send here: the operator names those that may in "
+                "DENIABLE_CORS_ORIGINS",
+            )
+        return JSON
+
     def limit(self, media_type: str, encoding: str = "") -> int:
         """The most bytes that a body of this type may have, decompressed.
 
@@ -47,7 +71,8 @@ class BatchReader:
                 "http-415",
                 415,
                 "Unsupported Media Type",
-                f"send Content-Type: {JSON}, or {MEDIA_TYPE} for a binary batch",
+                f"send Content-Type: {JSON} (or text/plain in UTF-8, with the same content), or "
+                f"{MEDIA_TYPE} for a binary batch",
             )
         return min(limit, self._grown_limit) if is_compressed(encoding) else limit
 

@@ -1,5 +1,9 @@
 """Which web pages may send batches: the Fetch standard's CORS, only for the ingest route.
 
+Browsers ask before they send application/json to another origin, and not before they send
+text/plain. So a body of text/plain from a page that may not send is refused when it comes
+(`BatchReader.media_type`).
+
 No credentials are ever allowed, so a browser sends no cookies.
 """
 
@@ -29,6 +33,10 @@ class Cors:
     def of(cls, settings: Settings) -> Cors | None:
         """The headers that the settings ask for; None if no page may send."""
         return cls(settings.cors_origins) if settings.cors_origins else None
+
+    def allows(self, origin: str) -> bool:
+        """Whether pages of this origin may send."""
+        return self._anyone or origin in self._origins
 
     def headers(self, origin: str) -> dict[str, str]:
         """The headers for a request from this origin; "" if the request names none."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from deniable_collector.serving.refusals import not_http
 
-__all__ = ["VERSIONS", "check_framing", "is_host", "media_type", "token"]
+__all__ = ["VERSIONS", "check_framing", "is_host", "is_text", "media_type", "token"]
 
 VERSIONS = ("1.1", "1.0")
 """Of HTTP, those that are served."""
@@ -54,3 +54,11 @@ def token(value: str) -> str:
 def media_type(value: str) -> str:
     """A Content-Type in lower case and without its parameters; of odd bytes, no known one."""
     return token(value).partition(";")[0].rstrip(" \t")
+
+
+def is_text(value: str) -> bool:
+    """Whether a Content-Type is text/plain in UTF-8, or without a charset."""
+    kind, *parameters = token(value).split(";")
+    named = (each.partition("=") for each in parameters)
+    charsets = {text.strip(' \t"') for name, _, text in named if name.strip(" \t") == "charset"}
+    return kind.rstrip(" \t") == "text/plain" and charsets <= {"utf-8", "utf8"}

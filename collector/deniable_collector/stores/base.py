@@ -6,7 +6,7 @@ import hashlib
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -16,7 +16,7 @@ from deniable import DeniableError, Scheme
 from deniable_collector.tally import Tally
 
 __all__ = [
-    "ID_LIFETIME",
+    "COMMIT_SECONDS",
     "ID_RETENTION",
     "MAX_CELL",
     "Commit",
@@ -32,12 +32,13 @@ __all__ = [
     "version_of",
 ]
 
-ID_RETENTION = 7 * 86_400.0
-"""Seconds for which a store is guaranteed to remember a batch id."""
+ID_RETENTION = 8 * 86_400.0
+"""Seconds for which a store is guaranteed to remember a batch id, unless `Commit.remember` asks
+for more: as long as a window of one day accepts reports of a metric that is answered at once."""
 
-ID_LIFETIME = ID_RETENTION + 3_600.0
-"""Seconds for which a store actually remembers it, at least: one hour more, for the time between
-reading a batch and committing it."""
+COMMIT_SECONDS = 3_600.0
+"""Seconds for which a store remembers an id longer than that, for the time between reading a batch
+and committing it."""
 
 MAX_CELL = 2**53 - 1
 """The largest value of a counter and of a row's number of reports. Scripts in Redis calculate in
@@ -94,12 +95,14 @@ class Commit:
     """A set of batches, with the increments of all of them.
 
     All `ids` (hexadecimal, from `deniable.wire.new_batch_id`) belong to one shard, so that one
-    atomic call can both check the ids and add to the rows.
+    atomic call can both check the ids and add to the rows. `remember` says for how many seconds
+    an id must be remembered, if that is longer than ID_RETENTION.
     """
 
     ids: tuple[str, ...]
     increments: Mapping[TallyRowKey, Increment]
     shard: int = 0
+    remember: Mapping[str, float] = field(default_factory=dict)
 
 
 def shard_of(batch_id: str, shards: int) -> int:
@@ -122,7 +125,7 @@ class Store(ABC):
     """Tallies, and the ids of the batches that are in them.
 
     Exactly once: across retries, races and crashes, the increments of a batch id are added
-    once within the retention of ids. Every method raises `StoreUnavailable` when the store
+    once for as long as its id is remembered. Every method raises `StoreUnavailable` when the store
     cannot answer. Then a retry changes nothing twice.
     """
 

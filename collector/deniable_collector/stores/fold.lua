@@ -13,12 +13,13 @@
 -- A generation of ids (see ids.py) is a hash: field `n` is the number of its ids, and the
 -- other fields are slots, each with its tags side by side.
 --
--- KEYS  the seed of the slots, generations (new ids go into the first), then for each tally
---       the index of its windows and itself
--- ARGV  the seed by which the slots were named, number of generations, seconds that a new one
+-- KEYS  the seed of the slots, five generations of each term (new ids go into the first of their
+--       term), then for each tally the index of its windows and itself
+-- ARGV  the seed by which the slots were named, for each term the seconds that a new generation
 --       lives, highest counter, ids in the first level, deepest level, the stamps of all tallies
---       (u64), slots and tags of the ids, and for each tally its window, the header that was
---       read ('' if there was none, '+' to add runs), and the new string or the runs
+--       (u64), the term of each id (a digit), slots and tags of the ids, and for each tally its
+--       window, the header that was read ('' if there was none, '+' to add runs), and the new
+--       string or the runs
 -- A run is u32 first counter, u32 length, then as many u32 counts.
 --
 -- Returns {0} when the commit is in, {1, positions of the ids that were seen},
@@ -26,16 +27,18 @@
 -- has changed}, {4, number of a tally that needs wider counters, and so a swap}, or
 -- {5, the seed that names the slots here}.
 
-local HEADER, NARROW, TAG = 16, 4, 8
+local HEADER, NARROW, TAG, SEARCHED = 16, 4, 8, 5
 local NARROW_TOP = 4294967295
 -- Values on Lua's stack at once: far below its limit of 8,000.
 local PIECE = 512
 
 local seed = redis.call('GET', KEYS[1])
 if seed and seed ~= ARGV[1] then return {5, seed} end
-local generations, lifetime, top = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local first_level, deepest = tonumber(ARGV[5]), tonumber(ARGV[6])
-local stamps, slots, tags = ARGV[7], ARGV[8], ARGV[9]
+local lifetimes = {}
+for seconds in string.gmatch(ARGV[2], '%d+') do lifetimes[#lifetimes + 1] = tonumber(seconds) end
+local generations = SEARCHED * #lifetimes
+local top, first_level, deepest = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local stamps, terms, slots, tags = ARGV[6], ARGV[7], ARGV[8], ARGV[9]
 local ids = #tags / TAG
 
 local call, sub, find = redis.call, string.sub, string.find
@@ -53,15 +56,19 @@ local function slots_at(level)
   return slots_of[level]
 end
 
--- What the deepest level of the first generation holds, slot by slot.
-local before, depth = {}, 0
+-- The deepest level of the first generation of each term, and what it holds, slot by slot.
+local before, depth = {}, {}
 local met = {}
-for generation = 1, generations do
+-- Most stores have ids of the shortest term alone.
+local searched = SEARCHED
+if call('EXISTS', unpack(KEYS, 2 + SEARCHED, 1 + generations)) > 0 then searched = generations end
+for generation = 1, searched do
   local key = KEYS[1 + generation]
   local count = tonumber(call('HGET', key, 'n') or 0)
   local deep, limit = 0, first_level
   while count >= limit and deep < deepest do deep, limit = deep + 1, 16 * limit end
-  if generation == 1 then depth = deep end
+  local new = generation % SEARCHED == 1
+  if new then before[generation], depth[generation] = {}, deep end
   for level = 0, count > 0 and deep or -1 do
     local names = slots_at(level)
     for first = 1, ids, PIECE do
@@ -73,7 +80,7 @@ for generation = 1, generations do
           local at = find(packed, tag[id], 1, true)
           while at and at % TAG ~= 1 do at = find(packed, tag[id], at + 1, true) end
           if at then met[id] = true end
-          if generation == 1 and level == deep then before[names[id]] = packed end
+          if new and level == deep then before[generation][names[id]] = packed end
         end
       end
     end
@@ -143,23 +150,34 @@ for _, plan in ipairs(plans) do
     for _, write in ipairs(writes) do call('SETRANGE', key, write[1], write[2]) end
   end
 end
-if ids > 0 then
-  local names, fresh = slots_at(depth), {}
-  for id = 1, ids do
+local function remember(mine, generation, lifetime)
+  local key, names, fresh = KEYS[1 + generation], slots_at(depth[generation] or 0), {}
+  local held = before[generation] or {}
+  for _, id in ipairs(mine) do
     local slot = names[id]
-    fresh[slot] = (fresh[slot] or before[slot] or '') .. tag[id]
+    fresh[slot] = (fresh[slot] or held[slot] or '') .. tag[id]
   end
   local fields = {}
   for slot, packed in pairs(fresh) do
     fields[#fields + 1] = slot
     fields[#fields + 1] = packed
   end
-  if not seed then call('SET', KEYS[1], ARGV[1]) end
-  call('HINCRBY', KEYS[2], 'n', ids)
+  call('HINCRBY', key, 'n', #mine)
   for first = 1, #fields, PIECE do
-    call('HSET', KEYS[2], unpack(fields, first, math.min(first + PIECE - 1, #fields)))
+    call('HSET', key, unpack(fields, first, math.min(first + PIECE - 1, #fields)))
   end
   -- Not only for its first id: where a clock had jumped, that came long before its time.
-  if call('TTL', KEYS[2]) < lifetime then call('EXPIRE', KEYS[2], lifetime) end
+  if call('TTL', key) < lifetime then call('EXPIRE', key, lifetime) end
+end
+
+if ids > 0 and not seed then call('SET', KEYS[1], ARGV[1]) end
+local sorted = {}
+for id = 1, ids do
+  local term = tonumber(sub(terms, id, id))
+  sorted[term] = sorted[term] or {}
+  sorted[term][#sorted[term] + 1] = id
+end
+for term, mine in pairs(sorted) do
+  remember(mine, 1 + SEARCHED * term, lifetimes[1 + term])
 end
 return {0}

@@ -1,11 +1,16 @@
 """How stores remember batch ids: eight bytes for each, packed into slots of a generation.
 
-A generation is a period of about four days. New ids are put into the slots of the current
-generation. An id is searched in these slots and in those of the two generations before and
-after, because a clock may have jumped. Older generations are dropped as a whole. An id has one
-slot at each level. A generation starts with 4,096 slots; when these are full, new ids go to
-the next level, with 16 times as many slots. So beyond the first 30,000, whose slots need half
-a megabyte, an id costs 9 to 15 bytes. Only its generation says when it arrived.
+An id is remembered for one of three terms, by how long its batch may be accepted (`TERMS`). Each
+term has its own generations, which are periods of half a term: about four days in the shortest.
+New ids are put into the slots of the current generation of their term. An id is searched in all
+terms, because an edit of the registry may have changed its own: in the slots of the current
+generation and of the two before and after, because a clock may have jumped. Older generations are
+dropped as a whole.
+
+An id has one slot at each level. A generation starts with 4,096 slots; when these are full, new
+ids go to the next level, with 16 times as many slots. So beyond the first 30,000, whose slots
+need half a megabyte, an id costs 9 to 15 bytes, for four to five generations. Only its generation
+says when it arrived.
 
 Two ids are confused, and the second batch is lost, if 64 bits of their hash are equal and they
 share a slot. Of 10**8 ids in a generation, all but 4 million are in a million slots or more,
@@ -22,27 +27,35 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable_collector.stores.base import ID_LIFETIME
+from deniable_collector.stores.base import COMMIT_SECONDS, ID_RETENTION, Commit
 
 __all__ = [
     "DEEPEST",
     "FIRST_LEVEL",
     "KEPT",
-    "PERIOD",
+    "PERIODS",
     "SEED_BYTES",
     "TAG",
+    "TERMS",
     "Names",
     "generation_at",
     "generations_at",
     "level_of",
     "lifetime_at",
     "name",
+    "term_of",
+    "terms_of",
 ]
 
-PERIOD = (ID_LIFETIME + 86_400.0) / 2
-"""Seconds of a generation. Two of them are longer than any window accepts reports. So for any two
-moments at which a batch can be accepted, the generation of one is at most two away from the
-other's, even if a clock jumps in between."""
+TERMS = (ID_RETENTION, 14 * 86_400.0, 38 * 86_400.0)
+"""Seconds for which ids are remembered, in three classes. A metric that is answered at once accepts
+reports for 7 days longer than its window lasts: for 8 days, 14 days, or at most 38 days."""
+
+PERIODS = tuple((term + COMMIT_SECONDS) / 2 for term in TERMS)
+"""Seconds of a generation of each term. Let a batch be accepted at the moments s and t, with
+|t - s| <= term. Two periods are as long as the term and the hour between reading and committing:
+|t - s| + COMMIT_SECONDS <= 2 * period, so that |t // period - s // period| <= 2. So the generation
+of one moment is at most two away from the other's, even if a clock jumps in between."""
 
 KEPT = 4
 """How many generations before the current one are kept: a clock that jumps ahead by the time that
@@ -75,20 +88,40 @@ class Names(NamedTuple):
     tags: bytes
 
 
-def generation_at(now: float) -> int:
-    """The generation for new ids at this moment (POSIX seconds)."""
-    return int(now // PERIOD)
+def term_of(seconds: float) -> int:
+    """The number of the shortest term that is not shorter than this.
+
+    Raises:
+        ValueError: none is so long.
+    """
+    for number, term in enumerate(TERMS):
+        if seconds <= term:
+            return number
+    raise ValueError(f"ids are remembered for {TERMS[-1]:.0f} seconds at most, not {seconds:.0f}")
 
 
-def generations_at(now: float) -> list[int]:
-    """The generations in which an id may be; the one for new ids first."""
-    mine = generation_at(now)
+def terms_of(commit: Commit) -> list[int]:
+    """The number of the term of each id of a commit."""
+    remember = commit.remember
+    if not remember:
+        return [0] * len(commit.ids)
+    return [term_of(remember.get(each, 0.0)) for each in commit.ids]
+
+
+def generation_at(now: float, term: int = 0) -> int:
+    """The generation for new ids of a term at this moment (POSIX seconds)."""
+    return int(now // PERIODS[term])
+
+
+def generations_at(now: float, term: int = 0) -> list[int]:
+    """The generations of a term in which an id may be; the one for new ids first."""
+    mine = generation_at(now, term)
     return [mine, mine - 1, mine - 2, mine + 1, mine + 2]
 
 
-def lifetime_at(now: float) -> float:
-    """Seconds after which the current generation is no longer searched."""
-    return (generation_at(now) + 1 + KEPT) * PERIOD - now
+def lifetime_at(now: float, term: int = 0) -> float:
+    """Seconds after which the current generation of a term is no longer searched."""
+    return (generation_at(now, term) + 1 + KEPT) * PERIODS[term] - now
 
 
 def level_of(count: int) -> int:

@@ -107,19 +107,25 @@ class RedisStore(Store):
             _TallyWrite(tally, self._tally_key(commit.shard, tally), addition)
             for tally, addition in gather(commit.increments, self._shapes).items()
         ]
-        generations = ids.generations_at(now)
         keys = [self._key(commit.shard, "ids", "seed")]
-        keys += [self._key(commit.shard, "ids", str(each)) for each in generations]
+        for term, seconds in enumerate(ids.TERMS):
+            # The shortest term has the names of the versions before there were others.
+            parent = ("ids", f"{seconds / 86_400:.0f}d") if term else ("ids",)
+            keys += [
+                self._key(commit.shard, *parent, str(each))
+                for each in ids.generations_at(now, term)
+            ]
         for part in parts:
             keys += [self._key(commit.shard, "windows", *part.tally[:2]), part.key]
-        lifetime = math.ceil(ids.lifetime_at(now))
+        lifetimes = [math.ceil(ids.lifetime_at(now, term)) for term in range(len(ids.TERMS))]
         stamps = b"".join(part.stamp for part in parts)
-        limits = (len(generations), lifetime, MAX_CELL, ids.FIRST_LEVEL, ids.DEEPEST, stamps)
+        limits = (" ".join(map(str, lifetimes)), MAX_CELL, ids.FIRST_LEVEL, ids.DEEPEST, stamps)
+        terms = "".join(map(str, ids.terms_of(commit)))
         must_swap: set[int] = set()
         with self._files.writing(), translated():
             for attempt in range(_ATTEMPTS):
                 seed = self._seeds.get(commit.shard, self._seed)
-                arguments: list[Any] = [seed, *limits, *ids.name(commit.ids, seed)]
+                arguments: list[Any] = [seed, *limits, terms, *ids.name(commit.ids, seed)]
                 swaps = {
                     number
                     for number, part in enumerate(parts)

@@ -16,6 +16,7 @@ from deniable import Scheme
 from deniable.windows import end, start
 from deniable_collector.stores.base import Commit, Store, new_stamp, version_of
 from deniable_collector.stores.definitions import read_scheme, unpublished
+from deniable_collector.stores.ids import terms_of
 from deniable_collector.stores.sqlite_file import SqliteFile
 from deniable_collector.stores.sqlite_ids import prune, remember
 from deniable_collector.stores.sqlite_pages import (
@@ -45,8 +46,9 @@ class SqliteStore(Store):
 
     def fold(self, commit: Commit, now: float) -> frozenset[str]:
         additions = gather(commit.increments, self._shapes)
+        terms = terms_of(commit)
         with self._file.transaction("IMMEDIATE", create=True) as connection:
-            seen = remember(connection, commit.ids, now)
+            seen = remember(connection, commit.ids, terms, now)
             if not seen:
                 prune(connection, len(commit.ids), now)
                 for tally, addition in additions.items():

@@ -12,26 +12,35 @@ __all__ = ["prune", "remember"]
 _GENERATION = 1 << 40
 """How many slot numbers are reserved for a generation."""
 
+_TERM = 1 << 20
+"""How many generation numbers are reserved for a term: enough for ten thousand years."""
+
 _PRUNE = 4
 """Expired slots that are deleted for each new id; so the table shrinks without a long pause."""
 
 
 def remember(
-    connection: sqlite3.Connection, batch_ids: Sequence[str], now: float
+    connection: sqlite3.Connection, batch_ids: Sequence[str], terms: Sequence[int], now: float
 ) -> frozenset[str]:
-    """Store all ids; or, if some were seen before, return those and store none."""
+    """Store all ids, each for its term; or, if some were seen before, return those and store
+    none."""
     ((seed,),) = connection.execute("SELECT seed FROM secrets")
     counts = dict(connection.execute("SELECT generation, ids FROM generations"))
     names = ids.name(batch_ids, seed)
     tags = [names.tags[at : at + ids.TAG] for at in range(0, len(names.tags), ids.TAG)]
     asked = [
         _slots(names, generation, level)
-        for generation in ids.generations_at(now)
-        if generation in counts
+        for term in range(len(ids.TERMS))
+        for each in ids.generations_at(now, term)
+        if (generation := each + term * _TERM) in counts
         for level in range(ids.level_of(counts[generation]) + 1)
     ]
-    mine = ids.generation_at(now)
-    target = _slots(names, mine, ids.level_of(counts.get(mine, 0)))
+    mine = {term: ids.generation_at(now, term) + term * _TERM for term in set(terms)}
+    slots = {
+        term: _slots(names, generation, ids.level_of(counts.get(generation, 0)))
+        for term, generation in mine.items()
+    }
+    target = [slots[term][number] for number, term in enumerate(terms)]
     wanted = ",".join(map(str, {place for places in [*asked, target] for place in places}))
     held: dict[int, bytes] = dict(
         connection.execute(f"SELECT place, tags FROM ids WHERE place IN ({wanted})")
@@ -49,21 +58,31 @@ def remember(
     connection.executemany(
         "INSERT OR REPLACE INTO ids VALUES (?, ?)", [(place, held[place]) for place in set(target)]
     )
-    connection.execute(
+    connection.executemany(
         "INSERT OR REPLACE INTO generations VALUES (?, ?)",
-        (mine, counts.get(mine, 0) + len(batch_ids)),
+        [
+            (generation, counts.get(generation, 0) + terms.count(term))
+            for term, generation in mine.items()
+        ],
     )
     return seen
 
 
 def prune(connection: sqlite3.Connection, new: int, now: float) -> None:
     """Delete some slots of generations that are no longer searched, as `new` ids come."""
-    oldest = ids.generation_at(now) - ids.KEPT
-    connection.execute(
-        "DELETE FROM ids WHERE place IN (SELECT place FROM ids WHERE place < ? LIMIT ?)",
-        (oldest * _GENERATION, _PRUNE * (new + 1)),
-    )
-    connection.execute("DELETE FROM generations WHERE generation < ?", (oldest,))
+    ((last,),) = connection.execute("SELECT coalesce(max(place), 0) FROM ids")
+    # Most stores have ids of the shortest term alone.
+    for term in range(last // (_TERM * _GENERATION) + 1):
+        first = term * _TERM
+        oldest = first + ids.generation_at(now, term) - ids.KEPT
+        connection.execute(
+            "DELETE FROM ids WHERE place IN "
+            "(SELECT place FROM ids WHERE place >= ? AND place < ? LIMIT ?)",
+            (first * _GENERATION, oldest * _GENERATION, _PRUNE * (new + 1)),
+        )
+        connection.execute(
+            "DELETE FROM generations WHERE generation >= ? AND generation < ?", (first, oldest)
+        )
 
 
 def _slots(names: ids.Names, generation: int, level: int) -> list[int]:

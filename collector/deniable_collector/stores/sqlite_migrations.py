@@ -10,7 +10,7 @@ import numpy as np
 
 from deniable import Scheme
 from deniable_collector.stores import ids
-from deniable_collector.stores.base import ID_LIFETIME, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.base import Increment, TallyKey, TallyRowKey
 from deniable_collector.stores.definitions import read_scheme, unpublished
 from deniable_collector.stores.sqlite_ids import remember
 from deniable_collector.stores.sqlite_pages import add_to
@@ -51,6 +51,9 @@ _SCHEMA_2 = f"""
     CREATE TABLE pages (place INTEGER PRIMARY KEY, counters BLOB NOT NULL);
 """
 
+_LIFETIME_1 = 7 * 86_400.0 + 3_600.0
+"""Seconds after its arrival at which an id expired in version 1."""
+
 _CHUNK_1 = 256
 """Cells in a chunk of version 1, of 8 bytes each."""
 
@@ -70,10 +73,10 @@ def _to_1(connection: sqlite3.Connection) -> None:
 def _to_2(connection: sqlite3.Connection) -> None:
     """Tallies in pages, all rows of one side by side; ids as packed hashes."""
     _run(connection, _SCHEMA_2)
-    old = connection.execute("SELECT id, expires - ? FROM old_ids ORDER BY 2", (ID_LIFETIME,))
+    old = connection.execute("SELECT id, expires - ? FROM old_ids ORDER BY 2", (_LIFETIME_1,))
     for _, same in groupby(old, key=lambda each: ids.generation_at(each[1])):
         while some := list(islice(same, _AT_ONCE)):
-            remember(connection, [raw.hex() for raw, _ in some], some[0][1])
+            remember(connection, [raw.hex() for raw, _ in some], [0] * len(some), some[0][1])
     definitions = {
         (metric, fingerprint): definition
         for metric, fingerprint, definition in connection.execute("SELECT * FROM schemes")

@@ -152,8 +152,8 @@ def drop(before: datetime, dry_run: bool, address: str | None, yes: bool, as_jso
         if not dry_run and found:
             if moment > time.time() - SETTLED:
                 click.echo(
-                    "warning: windows of the last seven days still accept reports, and would "
-                    "start again at zero",
+                    "warning: windows that have not ended, or ended in the last seven days, may "
+                    "still accept reports, and would start again at zero",
                     err=True,
                 )
             if not yes:
@@ -218,7 +218,7 @@ def import_tallies(
     """Add the tallies of FILE to a store.
 
     The whole file is checked before anything is added. Tallies that were added from the same
-    file in the last seven days are not added again. So run the same command again to complete
+    file in the last eight days are not added again. So run the same command again to complete
     an import that was interrupted.
     """
     from deniable_collector.upkeep.archive import check

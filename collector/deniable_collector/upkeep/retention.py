@@ -12,12 +12,14 @@ import time
 from collections.abc import Callable
 
 from deniable import DeniableError
+from deniable.wire import LATEST
+from deniable_collector.batches.catalogue import SKEW
 from deniable_collector.operation.events import tell
-from deniable_collector.stores.base import ID_RETENTION, Store, StoreUnavailable
+from deniable_collector.stores.base import Store, StoreUnavailable
 
 __all__ = ["SETTLED", "Retention", "keep"]
 
-SETTLED = ID_RETENTION
+SETTLED = LATEST + SKEW
 """Seconds after its end from which a window accepts no reports, however wrong the clocks are."""
 
 _DAY = 86_400.0

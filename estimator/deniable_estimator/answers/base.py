@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from typing import Any, ClassVar, Self
 
 from deniable import windows
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL, Verdict
 from deniable_estimator.analyses.poisoning import FAKES
-from deniable_estimator.answers.change import Comparison
+from deniable_estimator.answers.change import Comparison, unfinished_note
 from deniable_estimator.answers.units import Unit
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.participation import Participation
@@ -103,11 +103,20 @@ class Answer(Basis, ABC):
     verdict: Verdict
     """Whether the tallies look like the sums of honest reports."""
     warnings: tuple[str, ...] = ()
+    unfinished: tuple[str, ...] = ()
+    """The windows among them that had not ended when it was read: see `marked`."""
     fakes: float = FAKES
     """The fraction of all reports that the poisoning budget assumes to be fake; `replace` it to
     change it."""
     alarm_level: float = ALARM_LEVEL
     """The probability that an answer with only honest devices is called anomalous."""
+
+    def marked(self, unfinished: Sequence[str]) -> Self:
+        """The same answer, which says that these of its windows have not ended."""
+        if not (unfinished and self.n):
+            return self
+        warnings = (unfinished_note(unfinished), *self.warnings)
+        return replace(self, unfinished=tuple(unfinished), warnings=warnings)
 
     @property
     def anomalous(self) -> bool:
@@ -177,8 +186,8 @@ class Answer(Basis, ABC):
     def to_dict(self) -> dict[str, Any]:
         """The answer for JSON; what cannot be said is null.
 
-        Keys: `metric`, `kind`, `schemes`, `windows`, `n`, `devices`, `epsilon`, `level`,
-        `warnings`, `poisoning` (`fakes`, and what they add to any one series at most),
+        Keys: `metric`, `kind`, `schemes`, `windows`, `unfinished`, `n`, `devices`, `epsilon`,
+        `level`, `warnings`, `poisoning` (`fakes`, and what they add to any one series at most),
         `anomalies` (as `Verdict.to_dict`), and those of its kind.
         """
         budget = self.budget if math.isfinite(self.budget) else None
@@ -187,6 +196,7 @@ class Answer(Basis, ABC):
             "kind": self.kind,
             "schemes": list(self.schemes),
             "windows": list(self.windows),
+            "unfinished": list(self.unfinished),
             "n": self.n,
             "devices": round(self.devices),
             "epsilon": self.epsilon,

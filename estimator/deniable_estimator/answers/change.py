@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
@@ -15,13 +16,13 @@ from numpy.typing import NDArray
 from deniable import windows
 from deniable_estimator.answers.files import csv_text, plain
 from deniable_estimator.answers.units import half_width
-from deniable_estimator.messages import message
+from deniable_estimator.messages import listed, message
 from deniable_estimator.statistics.intervals import FloatArray
 
 if TYPE_CHECKING:
     from deniable_estimator.answers.base import Answer
 
-__all__ = ["NO_CHANGE", "Comparison", "interval_of_difference"]
+__all__ = ["NO_CHANGE", "Comparison", "interval_of_difference", "unfinished_note"]
 
 NO_CHANGE = message("no change that can be told from noise")
 
@@ -71,9 +72,12 @@ class Comparison:
     @property
     def notes(self) -> tuple[str, ...]:
         """What to bear in mind about it."""
-        if _weekdays(self.before) == _weekdays(self.after):
-            return ()
-        return (message(self.after.unit.weekdays),)
+        notes = []
+        if unfinished := (*self.before.unfinished, *self.after.unfinished):
+            notes.append(unfinished_note(unfinished))
+        if _weekdays(self.before) != _weekdays(self.after):
+            notes.append(message(self.after.unit.weekdays))
+        return tuple(notes)
 
     def ends(self, place: int) -> tuple[str, str]:
         """The ends of one interval in the unit of the answers, with their signs."""
@@ -148,6 +152,15 @@ def interval_of_difference(
     return (
         now - was - np.hypot(now - now_low, was_high - was),
         now - was + np.hypot(now_high - now, was - was_low),
+    )
+
+
+def unfinished_note(labels: Sequence[str]) -> str:
+    """The warning that these windows have not ended."""
+    return message(
+        "unfinished: {windows}; more reports will come, and the devices that report first need "
+        "not be like the others",
+        windows=listed(labels),
     )
 
 

@@ -257,8 +257,8 @@ def _candidates(source: DataSource, metric: Metric) -> Sequence[str] | None:
 
 def _since(source: DataSource, metric: Metric, view: View, estimate: Answer) -> str | None:
     """The change of the leading value against the days before with the same weekdays; None
-    without reports there."""
-    if has_memory(source.store, metric):
+    without reports there, and for an unfinished window."""
+    if estimate.unfinished or has_memory(source.store, metric):
         return None
     days = before(view.days, metric.window)
     earlier = source.estimate(metric, days)

@@ -9,7 +9,7 @@ from functools import lru_cache
 from deniable import Metric
 from deniable.mechanisms import FrequencyOracle
 from deniable_estimator.dashboard.words import mechanism_words
-from deniable_estimator.privacy import Bound, guarantee, learned_by
+from deniable_estimator.privacy import Bound, guarantee
 from deniable_estimator.privacy.words import chance, factor, pace, rounded_up
 
 __all__ = ["Exact", "Figures", "PrivacyLabel", "even_guess", "label_of", "privacy_label"]
@@ -112,7 +112,7 @@ def label_of(metric: Metric, cap: float | None = None) -> PrivacyLabel:
         memo=None if given.memory is None else _figures(given.memory.memo),
         pace=pace(given),
         beliefs=tuple((before, _after(before, given.report)) for before in _BELIEFS),
-        learned=learned_by(remembers=given.memory is not None),
+        learned=given.learned_by,
         exact=_exact(metric),
         numeric=given.numeric,
     )

@@ -36,7 +36,7 @@ from deniable_estimator.dashboard.versions import (
 from deniable_estimator.dashboard.workers import Workers
 from deniable_estimator.messages import message
 from deniable_estimator.questions.history import LONGEST_HISTORY, History, Look, inspect, look
-from deniable_estimator.questions.reading import Selection, select
+from deniable_estimator.questions.reading import Selection, select, unfinished
 from deniable_estimator.questions.trend import Point, Progress, Trend, trend
 from deniable_estimator.statistics.significance import Adjustment
 
@@ -265,7 +265,8 @@ class DataSource:
         self, metric: Metric, days: DayRange, candidates: Sequence[str] | None = None
     ) -> bytes:
         """That of the estimate, without calculating it."""
-        return digest(*self._select(metric, days, candidates).version())
+        selection = self._select(metric, days, candidates)
+        return digest(*selection.version(), unfinished(selection.labels, self.clock()))
 
     def trend_version(
         self,
@@ -299,7 +300,8 @@ class DataSource:
         reach = days.reaching_back(LONGEST_HISTORY, metric.window)
         selection = self._select(metric, reach, None)
         asked = digest_of_candidates(candidates), estimate is None, days, self.alarm_level
-        key = digest("history", *selection.version(), *asked)
+        running = unfinished(selection.labels, self.clock())
+        key = digest("history", *selection.version(), running, *asked)
 
         def work() -> History:
             return inspect(
@@ -308,6 +310,7 @@ class DataSource:
                 self.alarm_level,
                 shown={label for label in selection.labels if days.touches(label)},
                 whole=estimate.verdict.figures if estimate else (),
+                unfinished=running,
             )
 
         return self.decodes.get(key, work)
@@ -384,7 +387,8 @@ class DataSource:
         """
         selection = self._select(metric, days, candidates)
         # Before the tallies are read: what comes in between makes another version.
-        version = digest(*selection.version())
+        running = unfinished(selection.labels, self.clock())
+        version = digest(*selection.version(), running)
         key = digest(version, asked, level, adjust)
         if known:
             found: Answer | None = self.decodes.known(key)
@@ -401,7 +405,8 @@ class DataSource:
                 answer = self.workers.run(
                     decoded, question, level, adjust, strings, strings=strings
                 )
-            return replace(answer, fakes=self.fakes, alarm_level=self.alarm_level)
+            answer = replace(answer, fakes=self.fakes, alarm_level=self.alarm_level)
+            return answer.marked(running)
 
         return Versioned(self.decodes.get(key, work), version)
 

@@ -148,6 +148,14 @@ def _newest(periods: Sequence[Period], value: str, alarmed: frozenset[str]) -> s
     return ""
 
 
+def _label(period: Period) -> str:
+    if period.unfinished:
+        return message("{period} (unfinished)", period=window(period.label))
+    if period.partial:
+        return message("{period} (partial)", period=window(period.label))
+    return window(period.label)
+
+
 def _step(period: Period, value: str, alarmed: frozenset[str]) -> PeriodLine | None:
     answer, change = period.estimate, period.change
     place = answer.series.place(value) if answer else None
@@ -163,9 +171,7 @@ def _step(period: Period, value: str, alarmed: frozenset[str]) -> PeriodLine | N
         index = change.values.index(value)
         told, changed = change.describe(index), bool(change.changed[index])
     return PeriodLine(
-        label=message("{period} (partial)", period=window(period.label))
-        if period.partial
-        else window(period.label),
+        label=_label(period),
         n=period.n,
         share=estimate(unit, share, low, high),
         low=short(unit, low, spread),

@@ -208,7 +208,7 @@ def freshness(label: str, now: float) -> str:
     last = datetime.fromtimestamp(windows.end(label) - 1, UTC).date()
     days = (today - last).days
     if days <= 0:
-        return message("still open")
+        return message("unfinished window")
     if days == 1:
         return message("yesterday")
     return message("{days} days ago", days=days)

@@ -22,6 +22,7 @@ from typing import Any
 from deniable import Metric, Registry
 from deniable.mechanisms import Memoizing
 from deniable.mechanisms.numeric import Numeric
+from deniable.metric import Answer
 from deniable_estimator.analyses import memory_of
 from deniable_estimator.messages import message
 from deniable_estimator.privacy.change_pattern import reports_that_show
@@ -52,6 +53,12 @@ _NOT_COVERED = (
     "what is true of the whole crowd: it may tell about people whose device never reported",
 )
 """What no local mechanism protects."""
+
+_FIRST_USE = (
+    "when the app is first used in a window: the metric is answered at once, so the time of a "
+    "report shows it"
+)
+"""What the time of sending shows of a metric that is answered at once."""
 
 _CHANGES = (
     "the times at which a value changes: against them stands only the bound for reports of "
@@ -161,6 +168,8 @@ class Guarantee:
     memory: MemoGuarantee | None
     numeric: bool = False
     """Whether the values are numbers, which people call so."""
+    answer: Answer = "at_close"
+    """When devices report; the time of sending then shows more or less."""
 
     def to_dict(self) -> dict[str, Any]:
         """The guarantee for JSON, under its fields' names, with who learns what."""
@@ -169,6 +178,7 @@ class Guarantee:
             "description": self.description,
             "mechanism": self.mechanism,
             "window": self.window,
+            "answer": self.answer,
             "sample_rate": self.sample_rate,
             "household": self.household,
             "report": self.report.to_dict(),
@@ -180,9 +190,19 @@ class Guarantee:
             "lifetime_reports": self.lifetime_reports,
             "lifetime": None if self.lifetime is None else self.lifetime.to_dict(),
             "memory": None if self.memory is None else self.memory.to_dict(),
-            "learned_by": learned_by(remembers=self.memory is not None),
-            "not_covered": list(not_covered(remembers=self.memory is not None)),
+            "learned_by": self.learned_by,
+            "not_covered": list(self.not_covered),
         }
+
+    @property
+    def learned_by(self) -> dict[str, str]:
+        """Who can learn what of a device: who -> what."""
+        return learned_by(remembers=self.memory is not None, at_once=self.answer == "at_once")
+
+    @property
+    def not_covered(self) -> tuple[str, ...]:
+        """What the guarantee does not cover."""
+        return not_covered(remembers=self.memory is not None, at_once=self.answer == "at_once")
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +271,7 @@ def guarantee(metric: Metric, cap: float | None = None, household: int = 1) -> G
         lifetime=None if reports is None else Bound.of(household * reports * cost),
         memory=memory,
         numeric=isinstance(mechanism, Numeric),
+        answer=metric.answer,
     )
 
 
@@ -276,27 +297,30 @@ def together(registry: Registry, household: int = 1) -> Together:
     )
 
 
-def learned_by(*, remembers: bool) -> dict[str, str]:
+def learned_by(*, remembers: bool, at_once: bool = False) -> dict[str, str]:
     """Who can learn what of a device: who -> what."""
-    thief = (
-        message(
-            "the true value of the window that is still open, and the noisy reports it has made; "
-            "also which values it has met so far, since its memory is kept by value"
-        )
-        if remembers
-        else message(
-            "the true value of the window that is still open, and the noisy reports it has made"
-        )
+    network = message(
+        "that the device reports, and its address; of the report nothing while TLS holds, "
+        "and if it does not, no more than the bounds"
     )
+    operator = message(
+        "each report as it comes in, and from which address; the bounds need no trust in who "
+        "runs it, and the collector keeps neither"
+    )
+    if at_once:
+        network = message(
+            "that the device reports, its address, and roughly when the app was first used in a "
+            "window; of the report nothing while TLS holds, and if it does not, no more than the "
+            "bounds"
+        )
+        operator = message(
+            "each report as it comes in, from which address, and so roughly when the app was "
+            "first used in a window; the bounds need no trust in who runs it, and the collector "
+            "keeps no report, address or time"
+        )
     return {
-        "the network": message(
-            "that the device reports, and its address; of the report nothing while TLS holds, "
-            "and if it does not, no more than the bounds"
-        ),
-        "the collector's operator": message(
-            "each report as it comes in, and from which address; the bounds need no trust in who "
-            "runs it, and the collector keeps neither"
-        ),
+        "the network": network,
+        "the collector's operator": operator,
         "the analyst": message(
             "sums over all devices, which tell far less of one device than its report"
         ),
@@ -304,13 +328,36 @@ def learned_by(*, remembers: bool) -> dict[str, str]:
             "the same sums, and one by one what the last minute added to them: no address or "
             "device is in it"
         ),
-        "a thief of the device": thief,
+        "a thief of the device": _thief(remembers, at_once),
     }
 
 
-def not_covered(*, remembers: bool) -> tuple[str, ...]:
+def _thief(remembers: bool, at_once: bool) -> str:
+    """What the state file of a device tells."""
+    if at_once and remembers:
+        return message(
+            "the noisy reports it has made, and the key of its memory, which together give away "
+            "the values of these reports"
+        )
+    if at_once:
+        return message("the noisy reports it has made, and no true value")
+    if remembers:
+        return message(
+            "the true value of the window that is still open, and the noisy reports it has made; "
+            "also which values it has met so far, since its memory is kept by value"
+        )
+    return message(
+        "the true value of the window that is still open, and the noisy reports it has made"
+    )
+
+
+def not_covered(*, remembers: bool, at_once: bool = False) -> tuple[str, ...]:
     """What the guarantee does not cover."""
-    return (*_NOT_COVERED, _CHANGES) if remembers else _NOT_COVERED
+    return (
+        *_NOT_COVERED,
+        *((_FIRST_USE,) if at_once else ()),
+        *((_CHANGES,) if remembers else ()),
+    )
 
 
 def _memory(metric: Metric, mechanism: Memoizing[Any], household: int) -> MemoGuarantee:

@@ -14,7 +14,8 @@ proof of fakes: a launch is one too.
 
 Fewer reports than usual are no alarm: devices that are offline send later, so the newest windows
 still grow. For the same reason a window with less than half of the usual reports is not compared
-by its shares: the devices that report first need not be like the others.
+by its shares: the devices that report first need not be like the others. A window that has not
+ended is not compared at all; the figures of its own tally hold for any number of reports.
 
 The figures of all windows that are shown, and those of their sum, are adjusted together (Holm), so
 that a page with many windows raises a false alarm as seldom as one with a single one.
@@ -170,16 +171,20 @@ def inspect(
     *,
     shown: Collection[str] | None = None,
     whole: Iterable[Figure] = (),
+    unfinished: Collection[str] = (),
 ) -> History:
     """The windows `shown`, each against those before it; all of them, if not given.
 
     Args:
         looks: the oldest first. Those that are not shown are what others are compared with.
         whole: the figures of the sum of the windows that are shown.
+        unfinished: the windows that have not ended, which are not compared.
     """
+    ended = [each for each in looks if each.label not in unfinished]
+    against = {each.label: found for each, found in zip(ended, _against(ended), strict=True)}
     kept = [
-        (each, (*each.figures, *against))
-        for each, against in zip(looks, _against(looks), strict=True)
+        (each, (*each.figures, *against.get(each.label, ())))
+        for each in looks
         if shown is None or each.label in shown
     ]
     whole = tuple(whole)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Sequence
+import time
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import lru_cache
@@ -19,7 +20,16 @@ from deniable_estimator.messages import message
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.significance import Adjustment
 
-__all__ = ["Part", "Question", "Selection", "check_days", "find_metric", "read", "select"]
+__all__ = [
+    "Part",
+    "Question",
+    "Selection",
+    "check_days",
+    "find_metric",
+    "read",
+    "select",
+    "unfinished",
+]
 
 _DAY = 86_400.0
 
@@ -35,11 +45,13 @@ def read(
     without: Collection[str] = (),
     level: float = 0.95,
     adjust: Adjustment = "storey",
+    now: float | None = None,
 ) -> Answer:
     """The metric's estimate over every stored window that touches the days first to last.
 
     Without a first or last day the range is open on that side. The windows `without` are left
-    out. Where nothing was reported, the estimate has n = 0.
+    out. Windows that have not ended at `now` (POSIX seconds, the clock's if not given) count, and
+    the answer says so. Where nothing was reported, the estimate has n = 0.
 
     Raises:
         MetricError: the registry declares no such metric.
@@ -47,7 +59,14 @@ def read(
         StoreUnavailable: the store cannot answer now.
     """
     asked = select(store, registry, metric, first, last, candidates, without).read()
-    return asked.estimate(level=level, adjust=adjust)
+    answer = asked.estimate(level=level, adjust=adjust)
+    return answer.marked(unfinished(answer.windows, time.time() if now is None else now))
+
+
+def unfinished(labels: Iterable[str], now: float) -> tuple[str, ...]:
+    """The windows that have not ended at a POSIX time. They hold reports of metrics that are
+    answered at once, and of devices whose clock runs ahead."""
+    return tuple(label for label in labels if windows.end(label) > now)
 
 
 @dataclass(frozen=True, eq=False)

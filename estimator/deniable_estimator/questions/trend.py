@@ -5,7 +5,7 @@ can be grouped into weeks and months, but weeks not into months.
 
 A day is compared with the same weekday a week before, and a week with the week before: most
 metrics are different on weekends, which is no change. A period that is not whole is not compared
-at all.
+at all. Neither is one that is unfinished: it holds reports of a window that has not ended.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from deniable_estimator.answers.units import SHARES, Unit
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message, sentence
 from deniable_estimator.questions.comparison import Comparison, compare, has_memory
-from deniable_estimator.questions.reading import check_days, find_metric, read
+from deniable_estimator.questions.reading import check_days, find_metric, read, unfinished
 
 __all__ = ["GROUPS", "MOST_PERIODS", "Period", "Point", "Progress", "Trend", "trend"]
 
@@ -60,6 +60,8 @@ class Period:
     since: str | None = None
     """The period that `change` looks back to: the same weekday a week before; of weeks and
     months, the whole one before that has reports."""
+    unfinished: bool = False
+    """Whether it has reports of a window that has not ended."""
     change: Comparison | None = None
     """Not corrected for their number. None for a metric with memory, for a partial period and
     where there are no reports to compare with."""
@@ -113,7 +115,14 @@ class Trend:
         repeated = any(each.estimate and each.estimate.devices < each.n for each in self.periods)
         if repeated and not self.memory:
             notes.append(message(self.unit.repeated))
-        if any(period.partial for period in self.reported):
+        if any(period.unfinished for period in self.reported):
+            notes.append(
+                message(
+                    "an unfinished period will have more reports, and is compared with none: the "
+                    "devices that report first need not be like the others"
+                )
+            )
+        if any(period.partial and not period.unfinished for period in self.reported):
             notes.append(
                 message("a partial period holds only some of its days, and is compared with none")
             )
@@ -136,6 +145,7 @@ class Trend:
                     "first": period.first.isoformat(),
                     "last": period.last.isoformat(),
                     "partial": period.partial,
+                    "unfinished": period.unfinished,
                     "n": period.n,
                     "since": period.since,
                     "values": [dict(zip(header, row, strict=True)) for row in _rows(period)],
@@ -146,7 +156,7 @@ class Trend:
 
     def to_csv(self) -> str:
         """One line for each period that has reports and each value (RFC 4180)."""
-        header = ("period", "first", "last", "partial", "n", "since", *self._header)
+        header = ("period", "first", "last", "partial", "unfinished", "n", "since", *self._header)
         return csv_text(
             header,
             ((*_about(period), *row) for period in self.reported for row in _rows(period)),
@@ -232,15 +242,21 @@ def trend(
         )
         raise EstimateError(message(too_many, count=count, most=MOST_PERIODS))
     labels = windows.span(by, first, last)
+    now = time.time() if now is None else now
     # The first days are compared with those of the week before.
     earlier = [] if memory or by != "day" else _week_before(first)
     point = point or partial(
-        read, store, registry, metric, candidates=candidates, level=level, without=without
+        read,
+        *(store, registry, metric),
+        candidates=candidates,
+        level=level,
+        without=without,
+        now=now,
     )
     filled = {windows.window_at(by, windows.start(label)) for label in stored}.intersection(
         earlier + labels
     )
-    now = time.time() if now is None else now
+    running = {windows.window_at(by, windows.start(each)) for each in unfinished(stored, now)}
     periods: list[Period] = []
     done = 0
     for label in earlier + labels:
@@ -255,7 +271,9 @@ def trend(
             done += 1
         cut = grouped and (begins, ends) != (_first_day(label), _last_day(label))
         reported = estimate if estimate and estimate.n else None
-        periods.append(Period(label, begins, ends, cut or windows.end(label) > now, reported))
+        partial_ = cut or windows.end(label) > now
+        open_ = label in running and reported is not None
+        periods.append(Period(label, begins, ends, partial_, reported, unfinished=open_))
     if not memory:
         periods = _compared(periods, by)
     return Trend(metric, by, level, memory, tuple(periods[len(earlier) :]), grouped)
@@ -322,7 +340,7 @@ def _rows(period: Period) -> list[tuple[Any, ...]]:
 def _about(period: Period) -> tuple[Any, ...]:
     return (
         *(period.label, period.first, period.last, period.partial),
-        *(period.n, period.since),
+        *(period.unfinished, period.n, period.since),
     )
 
 

@@ -13,7 +13,6 @@ from deniable_estimator.privacy import (
     Bound,
     Guarantee,
     Together,
-    learned_by,
     not_covered,
 )
 from deniable_estimator.privacy.words import chance, factor, pace, rounded_up
@@ -28,7 +27,6 @@ def guarantee_view(guarantee: Guarantee) -> RenderableType:
     table = _bounds()
     for what, bound in _lines(guarantee):
         table.add_row(what, *_cells(bound))
-    remembers = guarantee.memory is not None
     return Group(
         Text.assemble((guarantee.metric, "bold"), f"  {guarantee.description}"),
         _dim(_whose(guarantee.household)),
@@ -37,9 +35,9 @@ def guarantee_view(guarantee: Guarantee) -> RenderableType:
         "",
         *(Text(line) for line in _words(guarantee)),
         "",
-        _list("Who learns what", learned_by(remembers=remembers).items()),
+        _list("Who learns what", guarantee.learned_by.items()),
         "",
-        _list("Not covered", (("", each) for each in not_covered(remembers=remembers))),
+        _list("Not covered", (("", each) for each in guarantee.not_covered)),
         _dim(f"Computed from the probabilities in force of {guarantee.mechanism}."),
     )
 
@@ -169,6 +167,11 @@ def _total_words(together: Together) -> Iterator[str]:
         yield (
             "There is no bound for a lifetime, because metrics with memos report until they "
             "expire. A lifetime_epsilon at the top of the registry would end them."
+        )
+    if seen := [each.metric for each in together.metrics if each.answer == "at_once"]:
+        yield (
+            f"Answered at once: {', '.join(seen)}. The network sees roughly when the app is first "
+            "used in a window of theirs."
         )
     yield "Not covered: " + "; ".join(not_covered(remembers=False)) + "."
 

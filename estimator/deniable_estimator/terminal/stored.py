@@ -226,7 +226,8 @@ def anomalies(
     with _opened(store) as tallies, progress("Looking at each window"):
         reported = read_trend(tallies, declared, metric, *days, asked, without=without).reported
         looks = [Look.of(each.label, each.estimate) for each in reported if each.estimate]
-        found = inspect(metric, looks, alarm_level)
+        running = [each.label for each in reported if each.unfinished]
+        found = inspect(metric, looks, alarm_level, unfinished=running)
     if form == "json":
         click.echo(json.dumps(found.to_dict(), ensure_ascii=False, allow_nan=False))
     elif found.windows:

@@ -91,7 +91,10 @@ def _cells(period: Period, place: int, value: str, axis: tuple[float, float]) ->
         index = change.values.index(value)
         told = Text(change.describe(index), style="" if change.changed[index] else "dim")
     return [
-        Text(period.label + (" (partial)" if period.partial else "")),
+        Text(
+            period.label
+            + (" (unfinished)" if period.unfinished else " (partial)" if period.partial else "")
+        ),
         Text(f"{period.n:,}"),
         Text(unit.text(share, spread)),
         Text(interval(unit, low, high, spread)),

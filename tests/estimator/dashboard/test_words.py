@@ -37,11 +37,11 @@ def test_a_standard_error_has_two_digits(size: float, text: str) -> None:
 @pytest.mark.parametrize(
     ("label", "text"),
     [
-        ("2026-11-21", "still open"),
+        ("2026-11-21", "unfinished window"),
         ("2026-11-20", "yesterday"),
         ("2026-11-18", "3 days ago"),
         ("2026-W46", "6 days ago"),
-        ("2026-W47", "still open"),
+        ("2026-W47", "unfinished window"),
         ("2026-10", "21 days ago"),
     ],
 )

@@ -12,13 +12,11 @@ from scipy import stats
 
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.number_range import TOP
-from deniable_estimator.analyses.numbers.change import mean_shift, quantile_shift, share_shift
+from deniable_estimator.analyses.numbers.change import quantile_shift
 from deniable_estimator.analyses.numbers.distribution import (
     DistributionEstimate,
-    RangeShare,
     distribution,
 )
-from deniable_estimator.analyses.numbers.mean import MeanEstimate
 from deniable_estimator.analyses.numbers.sampling import sample_crowd
 
 MakeTree: TypeAlias = Callable[..., HierarchicalHistogram]
@@ -84,20 +82,3 @@ def test_other_edges_are_refused(make_tree: MakeTree) -> None:
     two = distribution(tree, sample_crowd(tree, np.full(64, 1 / 64), 1000, rng))
     with pytest.raises(ValueError, match="same edges"):
         quantile_shift(one, two, 0.5)
-
-
-def test_means_and_shares() -> None:
-    """A difference has the sum of both variances, and its p-value is that of its score."""
-    shift = mean_shift(MeanEstimate(0.1, 0.0009, 100), MeanEstimate(0.2, 0.0016, 100))
-    assert shift.change == pytest.approx(0.1)
-    assert shift.z == pytest.approx(2.0)
-    assert shift.p_value == pytest.approx(2 * stats.norm.sf(2))
-    assert (shift.low, shift.high) == pytest.approx((0.1 - 0.0979982, 0.1 + 0.0979982))
-    one, two = (RangeShare(each, 0.0004, 0.0, 1.0) for each in (0.5, 0.4))
-    assert share_shift(one, two).z == pytest.approx(-0.1 / math.sqrt(0.0008))
-
-
-def test_nothing_known() -> None:
-    """Against a window without reports nothing changed, as far as anybody knows."""
-    shift = mean_shift(MeanEstimate(0.0, math.inf, 0), MeanEstimate(0.2, 0.01, 100))
-    assert (shift.z, shift.p_value, shift.low, shift.high) == (0.0, 1.0, -math.inf, math.inf)

@@ -13,7 +13,7 @@ from scipy import stats
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers.distribution import combine_distributions, distribution
-from deniable_estimator.analyses.numbers.mean import MeanEstimate, combine_means, tree_mean
+from deniable_estimator.analyses.numbers.mean import tree_mean
 from deniable_estimator.analyses.numbers.sampling import sample_crowd
 from deniable_estimator.analyses.numbers.tree import combine_trees, estimate_tree, tree_weights
 
@@ -101,16 +101,3 @@ def test_other_cells_are_refused(make_tree: MakeTree) -> None:
         combine_trees([each.tree for each in found])
     with pytest.raises(ValueError, match="same edges"):
         combine_distributions([])
-
-
-def test_means() -> None:
-    """Weights are reports over planned variances; an estimate of nothing has none."""
-    one = MeanEstimate(0.1, 0.02, 300, shared=0.001, kept=0.5, rounding=0.01)
-    two = MeanEstimate(0.4, 0.04, 100, kept=0.3)
-    found = combine_means([one, two, MeanEstimate(0.0, math.inf, 0)], [2.0, 2.0, 1.0], extra=0.01)
-    assert found.mean == pytest.approx(0.75 * 0.1 + 0.25 * 0.4)
-    assert found.noise == pytest.approx(0.75**2 * 0.02 + 0.25**2 * 0.04)
-    assert found.variance == pytest.approx(found.noise + (0.01 + 0.75**2 * 0.001) * 0.3)
-    assert found.rounding == pytest.approx(0.0075)
-    assert found.reports == 400
-    assert math.isinf(combine_means([], []).variance)

@@ -17,13 +17,13 @@ from deniable.mechanisms.number_range import TOP
 from deniable.mechanisms.sliding_window import SlidingWindow
 from deniable.number_forecast import cdf_variances, mean_variance
 from deniable_estimator.analyses.numbers.distribution import distribution
+from deniable_estimator.analyses.numbers.mean import level_noise
 from deniable_estimator.analyses.numbers.planning import (
     mean_half_width,
     quantile_reach,
     reports_for_mean,
     reports_for_quantile,
     tree_variances,
-    window_noise,
 )
 from deniable_estimator.analyses.numbers.sampling import sample_crowd
 from deniable_estimator.analyses.numbers.scores import scores
@@ -37,6 +37,7 @@ def test_noise_of_a_number(make_window: MakeWindow, epsilon: float) -> None:
     """At any position it is the variance of the score under the exact likelihoods, and nowhere more
     than the worst one."""
     window = make_window(epsilon)
+    levels, squares = level_noise(window)
     values = [Fraction(score) for score in window.scores()]
     worst = mean_variance(window)
     for position in (0, 1, 7_654_321, TOP // 3, TOP // 2, window.levels[3] + 5, TOP):
@@ -44,8 +45,9 @@ def test_noise_of_a_number(make_window: MakeWindow, epsilon: float) -> None:
         mean = sum(a * rate for a, rate in zip(values, rates, strict=True))
         square = sum(a * a * rate for a, rate in zip(values, rates, strict=True))
         place = np.array(position / TOP * 2 - 1)
-        assert float(square - mean**2) == pytest.approx(float(window_noise(window, place)))
-    grid = window_noise(window, np.linspace(-1, 1, 20_001))
+        noise = np.interp(place, levels, squares) - place**2
+        assert float(square - mean**2) == pytest.approx(float(noise))
+    grid = np.interp(x := np.linspace(-1, 1, 20_001), levels, squares) - x**2
     assert grid.max() <= worst == pytest.approx(grid.max(), rel=1e-5)
 
 

@@ -1,4 +1,4 @@
-"""What changed between two windows: means, shares, quantiles.
+"""What changed between two windows: quantiles, and by how much.
 
 Windows are independent, as each report has fresh noise. If the same devices with the same numbers
 report in both, the difference varies less than assumed, so that the tests are cautious.
@@ -17,7 +17,6 @@ Med. 2008), from the intervals (l, u) of both quantiles (q)::
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -25,20 +24,17 @@ import numpy as np
 from deniable_estimator.analyses.numbers.distribution import (
     DistributionEstimate,
     Quantile,
-    RangeShare,
     monotone,
 )
-from deniable_estimator.analyses.numbers.mean import MeanEstimate
 from deniable_estimator.statistics.tails import normal_tails
 
-__all__ = ["Shift", "mean_shift", "quantile_shift", "share_shift"]
+__all__ = ["Shift", "quantile_shift"]
 
 
 class Shift(NamedTuple):
-    """A difference, later minus earlier."""
+    """A difference in positions, later minus earlier."""
 
     change: float
-    """Of means between -1 and 1; of shares; of quantiles in positions."""
     low: float
     high: float
     """The interval; infinite where a quantile has no limit."""
@@ -46,16 +42,6 @@ class Shift(NamedTuple):
     """The test's score, positive if the number became larger; 0 if nothing is known."""
     p_value: float
     """Two-sided."""
-
-
-def mean_shift(before: MeanEstimate, after: MeanEstimate, level: float = 0.95) -> Shift:
-    """How far the mean moved, between -1 and 1 like the means."""
-    return _difference(before.mean, before.variance, after.mean, after.variance, level)
-
-
-def share_shift(before: RangeShare, after: RangeShare, level: float = 0.95) -> Shift:
-    """How far the share of a range moved."""
-    return _difference(before.share, before.variance, after.share, after.variance, level)
 
 
 def quantile_shift(before: DistributionEstimate, after: DistributionEstimate, p: float) -> Shift:
@@ -89,12 +75,3 @@ def _reach(quantile: Quantile) -> tuple[float, float]:
     down = math.inf if quantile.low is None else quantile.point - quantile.low
     up = math.inf if quantile.high is None else quantile.high - quantile.point
     return max(0.0, down), max(0.0, up)
-
-
-def _difference(
-    before: float, variance_before: float, after: float, variance_after: float, level: float
-) -> Shift:
-    change, error = after - before, math.sqrt(variance_before + variance_after)
-    reach = NormalDist().inv_cdf((1 + level) / 2) * error
-    z = change / error if error > 0 else 0.0
-    return Shift(change, change - reach, change + reach, z, normal_tails(z))

@@ -44,7 +44,6 @@ __all__ = [
     "MeanEstimate",
     "both_mean",
     "cell_points",
-    "combine_means",
     "level_noise",
     "tree_mean",
     "tree_share_of_both",
@@ -219,36 +218,6 @@ def both_mean(
         below.shared,
         min(below.kept, above.kept),
         part * below.rounding,
-    )
-
-
-def combine_means(
-    estimates: Sequence[MeanEstimate], planned: Sequence[float], extra: float = 0.0
-) -> MeanEstimate:
-    """The average of means of one crowd under several schemes with the same range.
-
-    Args:
-        planned: n times the variance of the noise of each scheme (see `planning` beside this
-            file); the weights are the reports over it, which do not depend on the numbers.
-        extra: what is added to `shared`, because the same devices used several schemes
-            (`deniable_estimator.statistics.participation.together`).
-    """
-    known = [
-        (each, each.reports / (noise + EVEN_SPREAD))
-        for each, noise in zip(estimates, planned, strict=True)
-        if math.isfinite(each.noise)
-    ]
-    total = sum(weight for _, weight in known)
-    if not known:
-        return MeanEstimate(0.0, math.inf, 0)
-    parts = [(each, weight / total) for each, weight in known]
-    return MeanEstimate(
-        sum(weight * each.mean for each, weight in parts),
-        sum(weight**2 * each.noise for each, weight in parts),
-        sum(each.reports for each, _ in parts),
-        extra + sum(weight**2 * each.shared for each, weight in parts),
-        min(each.kept for each, _ in parts),
-        sum(weight * each.rounding for each, weight in parts),
     )
 
 

@@ -25,16 +25,13 @@ from statistics import NormalDist
 import numpy as np
 
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
-from deniable.mechanisms.sliding_window import SlidingWindow
 from deniable.number_forecast import mean_variance
 from deniable_estimator.analyses.numbers.mean import (
     EVEN_SPREAD,
     cell_points,
-    level_noise,
     tree_share_of_both,
 )
 from deniable_estimator.analyses.numbers.scores import MEAN_SHARE, scores
-from deniable_estimator.statistics.intervals import FloatArray
 
 __all__ = [
     "QuantileReach",
@@ -44,7 +41,6 @@ __all__ = [
     "reports_for_mean",
     "reports_for_quantile",
     "tree_variances",
-    "window_noise",
 ]
 
 
@@ -73,12 +69,6 @@ class QuantileReach:
     """None if there will be no lower limit."""
     high: float | None
     """None if there will be no upper limit: the most that can be said is "at least ..."."""
-
-
-def window_noise(window: SlidingWindow, x: FloatArray) -> FloatArray:
-    """n times the variance of the noise for numbers x between -1 and 1; the shape of x."""
-    levels, squares = level_noise(window)
-    return np.asarray(np.interp(x, levels, squares) - np.square(x))
 
 
 def tree_variances(mechanism: HierarchicalHistogram) -> TreeVariances:

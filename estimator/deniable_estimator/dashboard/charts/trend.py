@@ -30,6 +30,7 @@ _TITLES = {
 }
 _WHOLE = sentence("{period}: {value} {share}, {low} to {high}, {n:,} reports")
 _ANOMALOUS = sentence("{period}, anomalous: {value} {share}, {low} to {high}, {n:,} reports")
+_UNFINISHED = sentence("{period}, unfinished: {value} {share}, {low} to {high}, {n:,} reports")
 _PARTIAL = sentence("{period}, partial: {value} {share}, {low} to {high}, {n:,} reports")
 
 _STEPS = 4
@@ -267,7 +268,13 @@ def _told(
 ) -> str:
     spread = half_width(share, low, high)
     return message(
-        _ANOMALOUS if alarmed else _PARTIAL if period.partial else _WHOLE,
+        _ANOMALOUS
+        if alarmed
+        else _UNFINISHED
+        if period.unfinished
+        else _PARTIAL
+        if period.partial
+        else _WHOLE,
         period=window(period.label),
         value=unit.label(value),
         share=estimate(unit, share, low, high),

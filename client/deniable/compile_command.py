@@ -1,0 +1,109 @@
+"""`deniable compile`: the registry as devices need it, and its types for TypeScript."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from deniable import compiled
+from deniable.commands import expired
+from deniable.errors import RegistryError
+from deniable.registry import Registry
+
+__all__ = ["compile_registry"]
+
+_MADE = "// Written by `deniable compile`. Edit metrics.toml, and run it again.\n"
+
+
+@click.command("compile", short_help="Write the registry that ships inside an app.")
+@click.argument("path", default="metrics.toml", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="A .json file, or a .ts module. Without it, JSON is printed.",
+)
+@click.option(
+    "--types",
+    is_flag=True,
+    help="Also write FILE's types beside it (metrics.d.json.ts), for TypeScript.",
+)
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Write nothing; exit 1 if FILE is missing or not up to date.",
+)
+def compile_registry(path: Path, output: Path | None, types: bool, check: bool) -> None:
+    """Compile PATH (metrics.toml) into the registry that an SDK reads.
+
+    It holds each mechanism with all its integers, so that an SDK designs nothing, and leaves out
+    owner, tags and devices. Ship it inside the app: then nothing that a server says later can
+    raise an epsilon. A registry with mistakes is not compiled; each mistake is printed with its
+    line. Expired metrics give a warning.
+    """
+    if output is not None and output.suffix not in (".json", ".ts"):
+        raise click.UsageError(f"-o {output}: the name must end in .json or .ts")
+    if types and (output is None or output.suffix != ".json"):
+        raise click.UsageError("--types needs -o with a name that ends in .json")
+    if check and output is None:
+        raise click.UsageError("--check needs -o: the file to compare")
+    try:
+        registry = Registry.load(path)
+    except RegistryError as error:
+        for problem in error.problems:
+            click.echo(problem.describe(str(path)), err=True)
+        raise SystemExit(1) from None
+    for problem in expired(registry):
+        click.echo(problem.describe(str(path)), err=True)
+    text = compiled.to_text(compiled.to_document(registry))
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    files = {output: text if output.suffix == ".json" else _module(text)}
+    if types:
+        files[output.with_suffix(".d.json.ts")] = _declaration(text)
+    for file, content in files.items():
+        if check:
+            _compare(file, content, path)
+        else:
+            _write(file, content)
+            click.echo(f"{file}: {len(registry)} metrics, {len(content.encode()):,} bytes")
+
+
+def _module(text: str) -> str:
+    """A module whose names and values the compiler knows: JSON is an expression of TypeScript."""
+    return f"{_MADE}export default {text.rstrip()} as const;\n"
+
+
+def _declaration(text: str) -> str:
+    """What TypeScript reads in place of the JSON, whose texts it would take for any texts.
+
+    JSON is also a type of TypeScript, that of this very document. With `moduleResolution`
+    "nodenext" a default import is the module itself, so each key at the top is exported, too.
+    """
+    keys = "".join(
+        f"export declare const {key}: typeof registry.{key};\n"
+        for key in ("format", "app", "lifetime_epsilon", "metrics")
+    )
+    return f"{_MADE}declare const registry: {text.rstrip()};\nexport default registry;\n{keys}"
+
+
+def _write(file: Path, content: str) -> None:
+    try:
+        file.write_text(content, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise click.ClickException(f"{file} cannot be written: {error.strerror}") from None
+
+
+def _compare(file: Path, content: str, path: Path) -> None:
+    try:
+        found = file.read_bytes()
+    except FileNotFoundError:
+        raise click.ClickException(f"{file} is missing: compile {path}") from None
+    except OSError as error:
+        raise click.ClickException(f"{file} cannot be read: {error.strerror}") from None
+    if found != content.encode():
+        raise click.ClickException(f"{file} is not up to date: compile {path} again")
+    click.echo(f"{file} is up to date")

@@ -1,0 +1,285 @@
+"""The compiled registry: `metrics.json`, what a device needs of a `metrics.toml`, as JSON.
+
+It holds each mechanism with its integers in force, so that an SDK designs nothing. It ships inside
+the app. A reader trusts none of its claims: it builds every mechanism from its integers, computes
+what a report reveals, and refuses a document that reveals more than it declares.
+`compiled.schema.json` describes the form, and `client/vectors/compiled.json` holds test vectors.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from deniable.checks import Check
+from deniable.compiled_form import FORMAT, METRIC, REVEALS, TOP
+from deniable.errors import RegistryError, SchemeError
+from deniable.exact import exp_below
+from deniable.keys import NAME
+from deniable.mechanisms import Mechanism, Memoizing, rebuild
+from deniable.metric import Metric
+from deniable.problem import Problem
+from deniable.registry import Registry
+from deniable.scheme import Scheme
+from deniable.types import TYPES, MetricType, Table
+
+__all__ = ["FORMAT", "from_document", "from_text", "to_document", "to_text"]
+
+Where: TypeAlias = tuple[str, ...]
+
+
+def to_document(registry: Registry) -> dict[str, Any]:
+    """The registry as `metrics.json` holds it, with its keys in the order of the format."""
+    return {
+        "format": FORMAT,
+        "app": registry.app,
+        "lifetime_epsilon": _float(registry.lifetime_epsilon),
+        "metrics": {metric.name: _compile(metric) for metric in registry},
+    }
+
+
+def to_text(document: Mapping[str, Any]) -> str:
+    """The text of `metrics.json`; the same registry always gives the same text."""
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def from_text(source_text: str, source: str = "metrics.json") -> Registry:
+    """Read the text of a `metrics.json`.
+
+    Raises:
+        RegistryError: it is not JSON, or holds mistakes (all of them are listed).
+    """
+    try:
+        document = json.loads(
+            source_text, object_pairs_hook=_without_repeats, parse_constant=_refuse
+        )
+    except (ValueError, RecursionError) as error:
+        problem = Problem(getattr(error, "lineno", None), "", f"is not JSON: {error}")
+        raise RegistryError([problem], source) from None
+    return from_document(document, source)
+
+
+def from_document(document: Any, source: str = "metrics.json") -> Registry:
+    """The registry that `to_document` describes.
+
+    Raises:
+        RegistryError: the document holds mistakes, or reveals more than it declares (everything
+            that is wrong is listed).
+    """
+    verifier = _Verifier()
+    registry = verifier.read(document, source)
+    if verifier.problems:
+        raise RegistryError(verifier.problems, source)
+    return registry
+
+
+def _compile(metric: Metric) -> dict[str, Any]:
+    mechanism, definition = metric.scheme.mechanism, metric.scheme.definition()
+    memoized = isinstance(mechanism, Memoizing)
+    return {
+        "type": metric.type.name,
+        "description": metric.description,
+        "expires": metric.expires.isoformat(),
+        "window": metric.window,
+        "aggregate": metric.aggregate,
+        "answer": metric.answer,
+        "sample_rate": float(metric.sample_rate),
+        "longitudinal": metric.longitudinal,
+        "epsilon": metric.epsilon,
+        "lifetime_epsilon": metric.lifetime_epsilon,
+        "memo_epsilon": float(metric.memo_limit) if memoized else None,
+        "values": definition["values"],
+        "other": metric.type.other,
+        "mechanism": definition["mechanism"],
+        "parameters": definition["parameters"],
+        "scheme": metric.scheme.fingerprint,
+        "reveals": _revealed(mechanism),
+        "platform": list(metric.platform),
+        "unit": metric.type.unit,
+    }
+
+
+def _revealed(mechanism: Mechanism[Any]) -> dict[str, float | None]:
+    """The exact epsilons in force, rounded up: the figures that the ledger charges."""
+    if not isinstance(mechanism, Memoizing):
+        return {"report": mechanism.epsilon, "memo": None, "fresh": None}
+    return {
+        "report": mechanism.epsilon,
+        "memo": mechanism.lifetime_epsilon,
+        "fresh": mechanism.fresh_epsilon,
+    }
+
+
+class _Verifier:
+    """Collects all mistakes of one document instead of stopping at the first."""
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+
+    def report(self, where: Where, message: str) -> None:
+        self.problems.append(Problem(None, ".".join(where), message))
+
+    def read(self, document: Any, source: str) -> Registry:
+        if isinstance(document, dict) and document.get("format") != FORMAT:
+            self.report(
+                ("format",), f"must be {FORMAT}: compile metrics.toml with this version of deniable"
+            )
+            # Another format has other keys, so complaints about these would mislead.
+            return Registry("", {}, None, source)
+        fine = self._table((), document, TOP)
+        tables = document.get("metrics") if isinstance(document, dict) else None
+        metrics = {}
+        for name, table in tables.items() if isinstance(tables, dict) else ():
+            metric = self._metric(name, table)
+            if metric is not None:
+                metrics[name] = metric
+        if not fine:
+            return Registry("", {}, None, source)
+        return Registry(document["app"], metrics, _float(document["lifetime_epsilon"]), source)
+
+    def _table(self, where: Where, table: Any, checks: Mapping[str, Check]) -> bool:
+        """Whether a table has exactly these keys, with values of their kinds."""
+        before = len(self.problems)
+        if not isinstance(table, dict):
+            self.report(where, "must be an object")
+            return False
+        for key in table:
+            if key not in checks:
+                self.report((*where, str(key)), "is unknown")
+        for key, check in checks.items():
+            if key not in table:
+                self.report((*where, key), "is missing")
+            elif wrong := check(table[key]):
+                self.report((*where, key), wrong)
+        return len(self.problems) == before
+
+    def _metric(self, name: str, table: Any) -> Metric | None:
+        where, before = ("metrics", name), len(self.problems)
+        if not NAME.fullmatch(name):
+            self.report(
+                where, "a metric's name is a lower-case letter and up to 63 more of a-z, 0-9 and _"
+            )
+        if not self._table(where, table, METRIC) or not self._table(
+            (*where, "reveals"), table["reveals"], REVEALS
+        ):
+            return None
+        kind = TYPES[table["type"]]
+        self._choices(where, kind, table)
+        mechanism = self._mechanism(where, kind, table)
+        if mechanism is None:
+            return None
+        self._limits(where, mechanism, table)
+        self._revealed(where, mechanism, table["reveals"])
+        report = Table(
+            table, Path(), lambda key, message: self.report((*where, key or ""), message)
+        )
+        metric_type = kind.from_compiled(report, mechanism)
+        if metric_type is None or len(self.problems) > before:
+            return None
+        scheme = Scheme(kind.name, mechanism, metric_type.values)
+        if scheme.fingerprint != table["scheme"]:
+            self.report(
+                (*where, "scheme"),
+                f"is not the fingerprint of this mechanism, which is {scheme.fingerprint}",
+            )
+            return None
+        return Metric(
+            name=name,
+            type=metric_type,
+            description=table["description"],
+            owner="",
+            expires=date.fromisoformat(table["expires"]),
+            epsilon=float(table["epsilon"]),
+            lifetime_epsilon=float(table["lifetime_epsilon"]),
+            window=table["window"],
+            aggregate=table["aggregate"],
+            answer=table["answer"],
+            sample_rate=float(table["sample_rate"]),
+            longitudinal=table["longitudinal"],
+            memo_epsilon=_float(table["memo_epsilon"]),
+            mechanism=table["mechanism"],
+            platform=tuple(table["platform"]),
+            compiled=scheme,
+        )
+
+    def _choices(self, where: Where, kind: type[MetricType], table: Mapping[str, Any]) -> None:
+        if table["aggregate"] not in kind.aggregates:
+            choices = ", ".join(kind.aggregates)
+            self.report((*where, "aggregate"), f"of a {kind.name} must be one of {choices}")
+        elif table["answer"] == "at_once" and table["aggregate"] != "first":
+            self.report((*where, "answer"), 'is at_once, which needs the aggregate "first"')
+
+    def _mechanism(
+        self, where: Where, kind: type[MetricType], table: Mapping[str, Any]
+    ) -> Mechanism[Any] | None:
+        """The mechanism, if it can be built and is one for this metric."""
+        try:
+            mechanism = rebuild(table["mechanism"], table["parameters"])
+        except SchemeError as error:
+            self.report((*where, "parameters"), str(error))
+            return None
+        if not kind.suits(mechanism):
+            self.report((*where, "mechanism"), f"is {mechanism.name}, which takes no {kind.name}")
+            return None
+        memoize = table["longitudinal"] == "memoize"
+        if isinstance(mechanism, Memoizing) != memoize:
+            has = "has memos" if not memoize else "has no memos"
+            self.report(
+                (*where, "longitudinal"),
+                f"is {table['longitudinal']}, but {mechanism.name} {has}",
+            )
+            return None
+        return mechanism
+
+    def _limits(self, where: Where, mechanism: Mechanism[Any], table: Mapping[str, Any]) -> None:
+        """Whether the mechanism in force keeps within what is declared."""
+        epsilon, lifetime, memo = (
+            table[key] for key in ("epsilon", "lifetime_epsilon", "memo_epsilon")
+        )
+        if lifetime < epsilon:
+            self.report((*where, "lifetime_epsilon"), f"is {lifetime}, below epsilon {epsilon}")
+        if mechanism.odds > exp_below(epsilon):
+            self.report(
+                (*where, "epsilon"),
+                f"is {epsilon}, but a report with these parameters reveals {mechanism.epsilon}",
+            )
+        if not isinstance(mechanism, Memoizing):
+            if memo is not None:
+                self.report((*where, "memo_epsilon"), "must be null where there are no memos")
+        elif memo is None or not epsilon < memo <= lifetime:
+            self.report(
+                (*where, "memo_epsilon"),
+                f"must be above epsilon {epsilon} and at most lifetime_epsilon {lifetime}",
+            )
+        elif mechanism.lifetime_odds > exp_below(memo):
+            self.report(
+                (*where, "memo_epsilon"),
+                f"is {memo}, but a memo with these parameters reveals {mechanism.lifetime_epsilon}",
+            )
+
+    def _revealed(
+        self, where: Where, mechanism: Mechanism[Any], claimed: Mapping[str, Any]
+    ) -> None:
+        """Whether the figures are those of the mechanism: the ledger charges them."""
+        for key, true in _revealed(mechanism).items():
+            if claimed[key] != true:
+                told = "null" if true is None else repr(true)
+                self.report((*where, "reveals", key), f"is {claimed[key]}, and must be {told}")
+
+
+def _float(value: float | None) -> float | None:
+    return None if value is None else float(value)
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    document = dict(pairs)
+    if len(document) < len(pairs):
+        raise ValueError("an object repeats a key")
+    return document
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no number of JSON")

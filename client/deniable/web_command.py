@@ -1,0 +1,98 @@
+"""`deniable web`: the TypeScript SDK, built, with an app's registry, for pages without npm."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from importlib import resources
+from pathlib import Path
+
+import click
+
+import deniable
+from deniable import compiled
+from deniable.commands import expired
+from deniable.errors import RegistryError
+from deniable.registry import Registry
+
+__all__ = ["CLOSED", "web", "web_files"]
+
+CLOSED = frozenset({"subset_selection", "projective_geometry"})
+"""The mechanisms of the small bundle, `client/web/src/parts_closed.ts`."""
+
+_CLOSED_TYPES = frozenset({"boolean", "category"})
+
+
+@click.command("web", short_help="Write the SDK for web pages.")
+@click.argument("path", default="metrics.toml", type=click.Path(path_type=Path))
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Where the files go; it is made if it is missing.",
+)
+def web(path: Path, out: Path) -> None:
+    """Write the SDK for web pages, with the registry PATH (metrics.toml), into a folder.
+
+    deniable.min.js is for a <script> tag: the SDK, with the registry as deniable.metrics.
+    deniable.js and metrics.js are the same as ES modules. metrics.json is the registry alone.
+    integrity.json has the version and the hash of each script. A registry of booleans and
+    categories gets the smaller build of the SDK. Files of these names are replaced.
+    """
+    try:
+        registry = Registry.load(path)
+    except RegistryError as error:
+        for problem in error.problems:
+            click.echo(problem.describe(str(path)), err=True)
+        raise SystemExit(1) from None
+    for problem in expired(registry):
+        click.echo(problem.describe(str(path)), err=True)
+    files = web_files(registry)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            (out / name).write_bytes(content)
+    except OSError as error:
+        raise click.ClickException(f"{out} cannot be written: {error.strerror}") from None
+    for name, content in files.items():
+        if name.endswith(".js"):
+            click.echo(f"{name:<16} {len(content):>7,} bytes  {_integrity(content)}")
+    script = _integrity(files["deniable.min.js"])
+    click.echo(f'\n<script src="deniable.min.js" integrity="{script}"></script>')
+
+
+def web_files(registry: Registry) -> dict[str, bytes]:
+    """The name and the content of each file that a page needs."""
+    document = compiled.to_document(registry)
+    build = (
+        "deniable"
+        if any(_is_open(each) for each in registry.metrics.values())
+        else "deniable.closed"
+    )
+    folder = resources.files(deniable) / "web"
+    text = compiled.to_text(document)
+    compact = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    script = (folder / f"{build}.min.js").read_text(encoding="utf-8")
+    files = {
+        "deniable.min.js": f"{script}deniable.metrics={compact};\n".encode(),
+        "deniable.js": (folder / f"{build}.js").read_bytes(),
+        "metrics.js": f"export default {compact};\n".encode(),
+        "metrics.json": text.encode(),
+    }
+    integrity = {
+        "version": deniable.__version__,
+        "files": {name: _integrity(content) for name, content in files.items()},
+    }
+    return {**files, "integrity.json": (json.dumps(integrity, indent=2) + "\n").encode()}
+
+
+def _is_open(metric: deniable.Metric) -> bool:
+    """Whether a metric needs the whole SDK."""
+    return metric.type.name not in _CLOSED_TYPES or metric.scheme.mechanism.name not in CLOSED
+
+
+def _integrity(content: bytes) -> str:
+    """A hash as browsers check it (Subresource Integrity)."""
+    return "sha384-" + base64.b64encode(hashlib.sha384(content).digest()).decode()

@@ -1,0 +1,85 @@
+/**
+ * Random bits, and exact draws from them. No float is ever compared with a random number: rounding
+ * leaks the value in its low bits (Mironov, CCS 2012).
+ */
+
+/** A stream of random bytes, read as uniform integers. */
+export interface Source {
+  /** The next bytes of the stream. */
+  bytes(count: number): Uint8Array;
+  /** A uniform integer in [0, 2**count): `count` bits in whole bytes, the lowest ones dropped. */
+  bits(count: number): bigint;
+  /** The same draw as a number, for at most 53 bits. */
+  int(count: number): number;
+}
+
+/** One flag for each position: 1 if it is in the set. */
+export type Flags = Uint8Array;
+
+/** A source over a function that gives the next bytes. */
+export function sourceOf(bytes: (count: number) => Uint8Array): Source {
+  return {
+    bytes,
+    bits(count) {
+      let hex = "";
+      for (const byte of bytes((count + 7) >> 3)) hex = (byte + 256).toString(16).slice(1) + hex;
+      return BigInt("0x0" + hex) >> BigInt(-count & 7);
+    },
+    int(count) {
+      let value = 0;
+      let scale = 1 / (1 << (-count & 7));
+      for (const byte of bytes((count + 7) >> 3)) {
+        value += Math.floor(byte * scale);
+        scale *= 256;
+      }
+      return value;
+    },
+  };
+}
+
+/** A source that gives these bytes and then throws, and says how many it has given; for tests. */
+export function byteSource(stream: Uint8Array): Source & { used(): number } {
+  let used = 0;
+  const source = sourceOf((count) => {
+    if (used + count > stream.length) throw new RangeError("the stream of random bytes is used up");
+    return stream.slice(used, (used += count));
+  });
+  return { ...source, used: () => used };
+}
+
+/** `getRandomValues` gives at most so many bytes at once. */
+const MOST = 65536;
+
+const POOL = 512;
+
+/** The browser's cryptographic random numbers, the only source of new randomness. */
+export function systemSource(): Source {
+  let pool = new Uint8Array(0);
+  let used = 0;
+  return sourceOf((count) => {
+    if (used + count > pool.length) {
+      pool = new Uint8Array(Math.max(count, POOL));
+      for (let at = (used = 0); at < pool.length; at += MOST)
+        crypto.getRandomValues(pool.subarray(at, at + MOST));
+    }
+    return pool.subarray(used, (used += count));
+  });
+}
+
+/** How many bits a number below 2**32 has. */
+export function bitLength(number: number): number {
+  return 32 - Math.clz32(number);
+}
+
+/** A uniform integer in [0, bound), by rejection, which is exact; `bound` is from 1 to 2**32. */
+export function below(bound: number, source: Source): number {
+  for (;;) {
+    const drawn = source.int(bitLength(bound - 1));
+    if (drawn < bound) return drawn;
+  }
+}
+
+/** True with probability exactly threshold / 2**53. */
+export function coin(threshold: number, source: Source): boolean {
+  return source.int(53) < threshold;
+}

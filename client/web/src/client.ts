@@ -1,0 +1,388 @@
+// The client that a page embeds. The page records values; timers and events do the rest. Nothing
+// that goes wrong reaches the page, except a programmer's mistake in development.
+import { systemSource, type Source } from "./bits.ts";
+import { erase, withdraw, write, type RecordedValue } from "./device.ts";
+import { MetricError } from "./metric.ts";
+import { assemble, settle, take, trim, waiting } from "./outbox.ts";
+import { readRegistry, type Parts, type Registry } from "./registry.ts";
+import { freshState, readState, writeState, type Batch, type State, type StoredReport } from "./state.ts";
+import { browserStore, type Store } from "./store.ts";
+import { beacon, post } from "./transport.ts";
+import type { CompiledRegistry, ValueOf } from "./values.ts";
+import { windowAt } from "./windows.ts";
+
+/** How many records may wait for the store; more are dropped and counted. */
+const MAX_RECORDS = 10_000;
+/** Seconds. Clocks are set, machines sleep, and other tabs share the state. */
+const IDLE = 600;
+/** Seconds over which the reports of a closed window are spread. */
+const SPREAD = 3600;
+const LONGEST_SPREAD = 86_400;
+
+export type ClientStatus = "on" | "no_consent" | "disabled" | "failed" | "closed";
+
+export interface Options {
+  /** Whether the person has agreed. Without it nothing is kept or sent, and what an earlier page
+   * left (values and unsent reports) is deleted. */
+  consent: boolean;
+  /** The collector's address; without one, reports wait. */
+  endpoint?: string;
+  /** Sent with each batch, if the collector asks for a key. In a page it is no secret. */
+  ingestKey?: string;
+  /** Seconds over which the reports of a closed window are spread, up to a day. */
+  spread?: number;
+  /** Whether mistakes throw. In production they are counted. */
+  development?: boolean;
+  /** Is called with each trouble that is kept from the page: its kind as in `counters`. */
+  onTrouble?: (kind: string, error?: unknown) => void;
+  /** Where the state is kept; by default in this browser. */
+  state?: Store;
+  /** POSIX time in seconds, for tests. */
+  clock?: () => number;
+  /** Random bits, for tests. Another source in an app breaks the guarantee. */
+  source?: Source;
+}
+
+/** One report of this device; `status` and `reason` are those of the Python SDK. */
+export type SentReport = Readonly<StoredReport>;
+
+/** What setTimeout returns, in browsers and in Node. */
+type Timer = ReturnType<typeof setTimeout> & { unref?(): void };
+
+/** Telemetry of one app in this browser. */
+export interface Client<D extends CompiledRegistry = CompiledRegistry> {
+  /** Record a value of a metric. Returns at once, and never throws in production.
+   * Throws a MetricError in development: no such metric, or it cannot take such a value. */
+  record<N extends keyof D["metrics"] & string>(name: N, value: ValueOf<D["metrics"][N]>): void;
+
+  /** Write all records and send every finished report now, without the usual delay. Windows that
+   * have not ended stay open. Resolves to whether nothing is left to send; false after `timeout`
+   * seconds. */
+  flush(timeout?: number): Promise<boolean>;
+
+  /** Write all records, send what is due and what answers at once, and stop. Takes up to
+   * `timeout` seconds. */
+  close(timeout?: number): Promise<unknown>;
+
+  /** The reports that this device has sent or will send; the newest first. */
+  sent(): Promise<SentReport[]>;
+
+  /** Whether the person has agreed to telemetry. */
+  readonly consent: boolean;
+
+  /** The person agrees. */
+  optIn(): void;
+
+  /** The person does not agree, or no longer agrees: delete values and unsent reports, and stop in
+   * all tabs. The ledger, the list of windows and the keys of memos stay. */
+  optOut(): Promise<void>;
+
+  /** Delete values, all reports, and the keys of memos. The ledger stays. A metric that has
+   * reported with memos never does so again in this browser. */
+  erase(): Promise<void>;
+
+  /** Whether records are kept, and if not, why. "failed": the state cannot be used or trusted, or
+   * the client was built with a mistake. "no_consent" also: a deletion is not stored yet. */
+  readonly status: ClientStatus;
+
+  /** How often something went wrong, by kind. None of this is sent. */
+  readonly counters: Readonly<Record<string, number>>;
+}
+
+/** Start a client. In production it never throws: the client's `status` is then "failed". */
+export function start<D extends CompiledRegistry>(
+  metrics: D,
+  options: Options,
+  parts: Parts,
+): Client<D> {
+  const {
+    endpoint,
+    ingestKey,
+    spread = SPREAD,
+    development,
+    onTrouble,
+    clock = () => Date.now() / 1000,
+    source = systemSource(),
+  } = options;
+  const counters: Record<string, number> = {};
+  const { globalPrivacyControl, doNotTrack } = (globalThis.navigator ?? {}) as Navigator & {
+    globalPrivacyControl?: boolean;
+  };
+  const disabled = globalPrivacyControl || doNotTrack === "1";
+  let registry: Registry;
+  let store: Store;
+  let url: string | undefined;
+  // "no" would count as true.
+  let consent = options.consent;
+  let closed = false;
+  let failed = false;
+  /** How many deletions were asked for and are not stored yet, and the last of them. */
+  let deletions = 0;
+  let forgotten: Promise<unknown> | undefined;
+  let records: RecordedValue[] = [];
+  /** Batches that are stored, and that the last moment of this page may send. */
+  let prepared: Batch[] = [];
+  /** How often a person had opted out when this client began to report. */
+  let withdrawals: number | undefined;
+  let timer: Timer | undefined;
+  let soon = false;
+  let sending: Promise<unknown> | undefined;
+
+  const status = (): ClientStatus =>
+    closed
+      ? "closed"
+      : disabled
+        ? "disabled"
+        : failed
+          ? "failed"
+          : consent && !deletions
+            ? "on"
+            : "no_consent";
+  const isOn = () => status() === "on";
+
+  const note = (kind: string, error?: unknown): void => {
+    counters[kind] = (counters[kind] ?? 0) + 1;
+    try {
+      onTrouble?.(kind, error);
+    } catch {
+      // Nothing reaches the page.
+    }
+  };
+
+  /** Forget what is in memory. */
+  const discard = () => {
+    records = [];
+    prepared = [];
+  };
+
+  /** Stop for the life of this page. */
+  const fail = (error?: unknown) => {
+    failed = true;
+    discard();
+    note("state", error);
+  };
+
+  /** One transaction. Resolves when its changes are stored; to undefined if they are not. */
+  const transact = async <T>(work: (state: State) => T, create?: boolean): Promise<T | undefined> => {
+    try {
+      let result: T;
+      await store.transact(
+        (text) => {
+          const state = readState(text, registry.app);
+          result = work(state);
+          return writeState(state);
+        },
+        create ? freshState(registry.app) : undefined,
+      );
+      return result!;
+    } catch (error) {
+      fail(error);
+      return undefined;
+    }
+  };
+
+  /** A transaction that does nothing unless reporting is on, also in the other tabs. */
+  const change = async <T>(work: (state: State) => T, create?: boolean): Promise<T | undefined> => {
+    const result = isOn()
+      ? await transact((state) => {
+          if (!isOn()) return undefined;
+          withdrawals ??= state.withdrawals;
+          if (withdrawals === state.withdrawals) return work(state);
+          // Another tab has opted out.
+          consent = false;
+          discard();
+          return undefined;
+        }, create)
+      : undefined;
+    // Where nothing is stored, nobody has opted out.
+    if (isOn()) withdrawals ??= 0;
+    return result;
+  };
+
+  /** Delete from memory and from the store. */
+  const forget = async (work: (state: State) => void, create?: boolean): Promise<void> => {
+    discard();
+    deletions++;
+    await (forgotten = transact(work, create));
+    deletions--;
+    wake(0);
+  };
+
+  /** Run a step after so many seconds. */
+  const wake = (seconds: number): void => {
+    if (soon || !isOn()) return;
+    clearTimeout(timer);
+    soon = !seconds;
+    timer = setTimeout(step, seconds * 1000);
+    // A process of Node may end while it waits.
+    if (seconds) timer.unref?.();
+  };
+
+  const step = async (urgent?: boolean): Promise<void> => {
+    soon = false;
+    await save();
+    // One after the other; a slow collector does not delay writing.
+    await (sending = (async () => {
+      await sending;
+      await send(urgent);
+    })());
+    wake(prepared[0] ? prepared[0].leased - clock() : IDLE);
+  };
+
+  /** Write all records, and seal the windows that have ended. */
+  const save = async (): Promise<void> => {
+    await forgotten;
+    if (!isOn()) return;
+    const written = records;
+    records = [];
+    const batch = await change((state) => {
+      const sealed = write(state, registry, written, clock(), spread, source);
+      // Reports that were sealed at once get their batch in the same transaction. So its bytes can
+      // be sent in the last moment of a page, when no transaction would end any more.
+      const batch = url && assemble(state, sealed, sealed[0]?.ready, source);
+      for (let dropped = trim(state); dropped--; ) note("dropped");
+      return batch;
+    }, !!written[0]);
+    // Only now is it stored.
+    if (batch && isOn()) prepared.push(batch);
+  };
+
+  /** Send a batch. Returns whether to continue with another. */
+  const deliver = async ({ id, body }: Batch): Promise<boolean> => {
+    prepared = prepared.filter((each) => each.id !== id);
+    const outcome = await post(url!, id, body, ingestKey, clock);
+    const troubles = await transact((state) => settle(state, id, outcome, clock(), source));
+    troubles?.forEach((kind) => note(kind));
+    return !outcome.trouble;
+  };
+
+  /** Send the batches that are due, or all, one after the other. */
+  const send = async (urgent?: boolean): Promise<void> => {
+    let batch: Batch | undefined;
+    while (
+      url &&
+      (batch = await change((state) => take(state, clock(), source, urgent))) &&
+      isOn() &&
+      (await deliver(batch))
+    );
+  };
+
+  /** The page may be in its last moment: send the prepared batches without waiting for their
+   * jitter. A beacon has no answer, so they stay stored, and are sent again until one comes. */
+  const leave = () => {
+    if (isOn()) prepared = prepared.filter(({ body }) => !beacon(url!, body, ingestKey));
+  };
+  const hide = () => {
+    leave();
+    void save().then(leave);
+  };
+
+  /** The result of some work; false if it takes more seconds. */
+  const within = (seconds: number, work: Promise<boolean>): Promise<boolean> =>
+    Promise.race([
+      work,
+      new Promise<boolean>((resolve) => {
+        const limit: Timer = setTimeout(resolve, seconds * 1000, false);
+        limit.unref?.();
+      }),
+    ]);
+
+  const must = (holds: unknown, told: string): void => {
+    if (!holds) throw new TypeError(told);
+  };
+
+  try {
+    must(typeof options.consent === "boolean", "consent must be true or false");
+    must(spread >= 0 && spread <= LONGEST_SPREAD, "spread must be from 0 to 86400 seconds");
+    must(
+      !ingestKey || /^[\w.~+/-]{16,256}=*$/.test(ingestKey),
+      "ingestKey must have 16 to 256 letters, digits and -._~+/",
+    );
+    must(
+      // Plain HTTP would show the reports, and the page's visits, to the network.
+      /^(https:\/\/[^/]|http:\/\/(localhost|127\.0\.0\.1|\[::1])(?![^:/]))[^@?#\s]*$/.test(endpoint ?? "https://a"),
+      "endpoint must be like https://telemetry.example.com; http is for loopback only",
+    );
+    // All such pages share one storage, or have none.
+    must(globalThis.location?.protocol !== "file:", "a page under file: cannot report: serve it over https");
+    url = endpoint?.replace(/\/*$/, "/v1/reports");
+    registry = readRegistry(metrics, parts);
+    store = options.state ?? browserStore(registry.app, fail);
+    if (isOn()) wake(0);
+    else void forget(withdrawn);
+    globalThis.document?.addEventListener("visibilitychange", () =>
+      document.visibilityState === "hidden" ? hide() : wake(0),
+    );
+    globalThis.addEventListener?.("pagehide", hide);
+  } catch (error) {
+    if (development) throw error;
+    fail(error);
+  }
+
+  return {
+    record(name, value) {
+      if (failed) return;
+      try {
+        const metric = registry.metrics.get(name);
+        if (!metric) throw new MetricError(name, "is not declared");
+        const text = metric.normalize(value);
+        const now = clock();
+        if (now >= metric.expires) note("expired");
+        // While a deletion is being stored, records wait in memory.
+        else if (isOn() || (consent && deletions)) {
+          if (metric.standsIn(text, value)) {
+            note("other");
+            if (development) console.warn(`${name}: a value that is not declared counts as ${text}`);
+          }
+          if (records.length < MAX_RECORDS) {
+            records.push({ metric, text, window: windowAt(metric.window, now) });
+            wake(0);
+          } else note("overflow");
+        }
+      } catch (error) {
+        if (development) throw error;
+        note("mistake", error);
+      }
+    },
+    async flush(timeout = 5) {
+      return !failed && within(timeout, step(true).then(async () => !(await transact(waiting)) && !failed));
+    },
+    async close(timeout = 2) {
+      const rest = async () => {
+        await save();
+        await sending;
+        for (const batch of prepared) await deliver(batch);
+        await send();
+        return true;
+      };
+      await within(timeout, rest());
+      closed = true;
+    },
+    sent: async () => ((await transact(({ reports }) => reports)) ?? []).reverse(),
+    get consent() {
+      return consent;
+    },
+    optIn() {
+      consent = true;
+      withdrawals = undefined;
+      wake(0);
+    },
+    optOut() {
+      consent = false;
+      return forget(withdrawn, true);
+    },
+    erase: () => forget(erase),
+    get status() {
+      return status();
+    },
+    get counters() {
+      return { ...counters };
+    },
+  };
+}
+
+/** Delete what was recorded and not sent, and tell the other tabs. */
+function withdrawn(state: State): void {
+  withdraw(state);
+  state.withdrawals++;
+}

@@ -1,0 +1,145 @@
+// The device: from a recorded value to a sealed report, in one transaction. Draws of random bits
+// are in the order of the Python SDK's device, so that both give the same reports from the same
+// bits.
+import { coin, type Source } from "./bits.ts";
+import { allows, charge } from "./ledger.ts";
+import type { Metric } from "./metric.ts";
+import { uniform, withdrawReports } from "./outbox.ts";
+import type { Registry } from "./registry.ts";
+import { accountOf, type Account, type State, type StoredReport } from "./state.ts";
+import { windowEnd, windowStart } from "./windows.ts";
+
+/** How many closed windows of a metric are stored; older ones are refused. */
+const KEPT_WINDOWS = 400;
+/** Seconds after its window for which the value of an undeclared metric is kept: a tab with a
+ * newer version of the app may still report it. */
+const UNDECLARED = 86400;
+/** Seconds within which a report that is sealed at once is sent, at a random moment. */
+export const JITTER = 10;
+/** Bytes of the key of a metric's memos. */
+const KEY = 32;
+
+/** One recorded value. It exists only in memory and in the open window. */
+export interface RecordedValue {
+  readonly metric: Metric;
+  readonly text: string;
+  readonly window: string;
+}
+
+const isOpen = (found: unknown) => found === "open" || Array.isArray(found);
+
+/** Keep records in their windows and seal the windows that have ended. Reports of closed windows
+ * are sent within `spread` seconds. Returns the reports that were sealed at once. */
+export function write(
+  state: State,
+  registry: Registry,
+  records: readonly RecordedValue[],
+  now: number,
+  spread: number,
+  source: Source,
+): StoredReport[] {
+  /** Close a window for ever, which deletes its value: randomize it, queue the report and charge
+   * the ledger, unless there is none. Returns the report. */
+  const seal = (
+    account: Account,
+    metric: Metric | undefined,
+    window: string,
+    text: string | undefined,
+    readyAt: () => number,
+  ): StoredReport | undefined => {
+    let sealed: StoredReport | undefined;
+    if (metric && text !== undefined && allows(state, account, metric, registry)) {
+      const ready = readyAt();
+      const { name, scheme, longitudinal, expires } = metric;
+      if (windowStart(window) < expires) {
+        // Drawn before the metric's first report.
+        const key = longitudinal === "memoize" ? (account.key ?? [...source.bytes(KEY)]) : null;
+        const report = metric.report(text, source, key && Uint8Array.from(key));
+        if (report) {
+          if (key) account.key = key;
+          sealed = { metric: name, scheme, window, ...report, ready, status: "queued" };
+          state.reports.push(sealed);
+          charge(account, metric);
+        }
+      }
+    }
+    account.windows[window] = sealed ? "answered" : "unanswered";
+    prune(account);
+    return sealed;
+  };
+
+  const sealedAtOnce: StoredReport[] = [];
+  let ready: number | undefined;
+  // One delay for all of them, so that the time of sending says little about that of recording.
+  const soon = () => (ready ??= now + uniform(source, JITTER));
+  for (const { metric, text, window } of records) {
+    const account = accountOf(state, metric.name);
+    const { windows } = account;
+    if (!windows[window]) {
+      if (windowEnd(window) <= account.horizon || !allows(state, account, metric, registry)) continue;
+      // Drawn before any value is stored, and once for each window.
+      windows[window] = coin(Math.floor(metric.sampleRate * 2 ** 53), source) ? "open" : "passed";
+      prune(account);
+    }
+    const found = windows[window];
+    // A value that waits was recorded while the metric was answered at the close of its windows.
+    // It was promised to wait until then, so it does.
+    if (Array.isArray(found)) {
+      const [value, records] = found;
+      windows[window] = [metric.merge(value, text, records + 1, source), records + 1];
+    } else if (found === "open") {
+      if (metric.answer === "at_once") {
+        const sealed = seal(account, metric, window, text, soon);
+        if (sealed) sealedAtOnce.push(sealed);
+      } else windows[window] = [metric.begin(text), 1];
+    }
+  }
+
+  // One delay for all: devices do not all send at midnight.
+  const later = now + uniform(source, spread);
+  state.accounts
+    .flatMap(({ name, windows }) =>
+      Object.keys(windows)
+        .filter((window) => isOpen(windows[window]) && windowEnd(window) <= now)
+        .map((window): [number, string, string] => [windowEnd(window), name, window]),
+    )
+    // In the order of their ends, then of their names: as texts, which do not change it.
+    .sort()
+    .forEach(([ends, name, window]) => {
+      const account = accountOf(state, name);
+      const metric = registry.metrics.get(name);
+      const found = account.windows[window];
+      if (metric || now >= ends + UNDECLARED)
+        seal(account, metric, window, Array.isArray(found) ? found[0] : undefined, () => later);
+    });
+  return sealedAtOnce;
+}
+
+/** Delete the list of closed windows when it is long, and refuse windows up to the last of them
+ * from now on. */
+function prune(account: Account): void {
+  const { windows } = account;
+  const closed = Object.keys(windows).filter((window) => !isOpen(windows[window]));
+  if (closed.length > KEPT_WINDOWS)
+    for (const window of closed) {
+      delete windows[window];
+      account.horizon = Math.max(account.horizon, windowEnd(window));
+    }
+}
+
+/** Delete the values of open windows and the reports that were not acknowledged. The ledger, the
+ * list of windows and the keys of memos stay, so that agreeing again reveals no more than was
+ * declared. */
+export function withdraw(state: State): void {
+  for (const { windows } of state.accounts)
+    for (const window in windows) if (isOpen(windows[window])) windows[window] = "open";
+  withdrawReports(state);
+}
+
+/** Delete values, all reports, and the keys of memos. Metrics that have reported with memos never
+ * do so again. */
+export function erase(state: State): void {
+  withdraw(state);
+  state.reports = [];
+  for (const account of state.accounts) delete account.key;
+}

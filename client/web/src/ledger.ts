@@ -1,0 +1,55 @@
+// The ledger: what this device has spent, per metric and in all, exactly.
+//
+// Without memos a report is allowed while the sum over the metric's reports stays within its
+// `lifetimeEpsilon`. With memos each scheme under which the device ever reported is charged the
+// epsilon of its memos once, and reports without memos are added; a report is also refused when
+// the key of the memos was erased, because another key would make second memos. The registry's
+// own `lifetimeEpsilon` caps the sum over all metrics, where a report from a memo costs the
+// epsilon of its fresh noise.
+import type { Metric } from "./metric.ts";
+import type { Registry } from "./registry.ts";
+import type { Account, State } from "./state.ts";
+
+/** A double as an integer in units of 2**-1074, which is exact. */
+export function exact(number: number): bigint {
+  let shift = 1074;
+  for (; number % 1; shift--) number *= 2;
+  return BigInt(number) << BigInt(shift);
+}
+
+/** What one report may reveal, whatever the device has reported before. */
+const cost = ({ reveals: { report, fresh } }: Metric) => fresh ?? report;
+
+/** The exact sum of the epsilons of the reports of an account, in units of 2**-1074; `memos`
+ * takes a scheme's memo in place of the reports from it. */
+export const spent = ({ ledger }: Account, memos?: boolean): bigint =>
+  ledger.reduce(
+    (sum, [, epsilon, reports, memo]) =>
+      sum + (memos && memo !== null ? exact(memo) : exact(epsilon) * BigInt(reports)),
+    0n,
+  );
+
+const entryOf = ({ ledger }: Account, { scheme }: Metric, epsilon: number) =>
+  ledger.find((each) => each[0] === scheme && each[1] === epsilon);
+
+/** Whether one more report stays within the metric's lifetime and the registry's. */
+export function allows(state: State, account: Account, metric: Metric, registry: Registry): boolean {
+  const { memo } = metric.reveals;
+  const epsilon = cost(metric);
+  const next = memo === null ? epsilon : entryOf(account, metric, epsilon) ? 0 : memo;
+  return (
+    (memo === null || !!account.key || account.ledger.every((each) => each[3] === null)) &&
+    spent(account, memo !== null) + exact(next) <= exact(metric.lifetimeEpsilon) &&
+    (registry.lifetimeEpsilon === null ||
+      state.accounts.reduce((sum, each) => sum + spent(each), exact(epsilon)) <=
+        exact(registry.lifetimeEpsilon))
+  );
+}
+
+/** Count one report of the metric under its scheme, and its memos if it has any. */
+export function charge(account: Account, metric: Metric): void {
+  const epsilon = cost(metric);
+  const entry = entryOf(account, metric, epsilon);
+  if (entry) entry[2]++;
+  else account.ledger.push([metric.scheme, epsilon, 1, metric.reveals.memo]);
+}

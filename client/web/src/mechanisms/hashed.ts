@@ -1,0 +1,70 @@
+import { below } from "../bits.ts";
+import { hash64 } from "../hash.ts";
+import { integers, MAX_CELLS, type Mechanism, type Parameters, refuse } from "./base.ts";
+import { type Memoizing, withMemos } from "./memo.ts";
+import { memoizedSelection } from "./memoized_subset_selection.ts";
+import { geometryChannel } from "./projective_geometry.ts";
+import { type Channel, selectionChannel } from "./subset_selection.ts";
+
+/** The salt of a hash, and the parameters beside it. */
+export function salted({ salt, ...rest }: Parameters): [salt: string, rest: Parameters] {
+  if (typeof salt !== "string" || !salt || salt.includes("\0")) refuse("salt");
+  return [salt, rest];
+}
+
+interface Hashed<C> {
+  readonly rows: number;
+  readonly channel: C;
+  /** Which value of the channel a string stands for in a row. */
+  readonly place: (row: number, text: string) => number;
+}
+
+/** A channel over the hash values of strings, in salted rows. */
+function hashed<C extends { readonly size: number; readonly width: number }>(
+  parameters: Parameters,
+  makeChannel: (rest: Parameters) => C,
+): Hashed<C> {
+  const [salt, { rows: count, ...rest }] = salted(parameters);
+  const channel = makeChannel(rest);
+  const most = Math.min(65536, Math.floor(MAX_CELLS / channel.width));
+  const [rows] = integers({ rows: count }, ["rows", most]) as [number];
+  return {
+    rows,
+    channel,
+    place: (row, text) => Number(hash64(salt, row, text) % BigInt(channel.size)),
+  };
+}
+
+/** The row is drawn afresh for each report, so that it links nothing. */
+function fresh({ rows, channel, place }: Hashed<Channel>): Mechanism {
+  return {
+    size: null,
+    odds: [channel.odds],
+    randomize(item, source) {
+      const row = below(rows, source);
+      return { row, columns: channel.draw(place(row, item as string), source) };
+    },
+  };
+}
+
+/** Projective geometry response for strings. */
+export function hashedProjectiveGeometry(parameters: Parameters): Mechanism {
+  return fresh(hashed(parameters, geometryChannel));
+}
+
+/** Randomized response for strings. */
+export function cohortLocalHashing(parameters: Parameters): Mechanism {
+  return fresh(hashed(parameters, selectionChannel));
+}
+
+/** Randomized response for strings with memory: a device stays in one row, its cohort. */
+export function memoizedLocalHashing(parameters: Parameters): Mechanism {
+  const { rows, channel, place } = hashed(parameters, memoizedSelection);
+  const memoizing: Memoizing<number> = {
+    ...channel,
+    size: null,
+    rows,
+    entry: (row, item) => place(row, item as string),
+  };
+  return withMemos(memoizing);
+}

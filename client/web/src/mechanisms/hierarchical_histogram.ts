@@ -1,0 +1,72 @@
+import { integers, type Mechanism, type Parameters, refuse, threshold } from "./base.ts";
+import { numberRange, TOP } from "./number_range.ts";
+import { geometry } from "./projective_geometry.ts";
+import { countUpTo, list, slidingWindow } from "./sliding_window.ts";
+import { type Channel, selection } from "./subset_selection.ts";
+
+/** The most columns of one level. */
+const MAX_COLUMNS = 4096;
+
+/** How one level of `nodes` nodes shares its columns: order 0 is plain randomized response. */
+function level(nodes: number, order: number, dimension: number, truth: number): Channel {
+  if (!order && dimension !== 1) refuse("dimensions");
+  const channel = order ? geometry(nodes, order, dimension, truth) : selection(nodes, 1, truth);
+  if (channel.width > MAX_COLUMNS) refuse("orders");
+  return channel;
+}
+
+/**
+ * The cell of a number, told at one of several resolutions: level l joins the 4**height cells to
+ * 4**l nodes, and has a channel of its own for them. The device draws a level, whatever its value
+ * is. If the mean is asked for as well, 1 of 4 devices reports the last row, a sliding window.
+ */
+export function hierarchicalHistogram(parameters: Parameters): Mechanism {
+  const [{ position, wholes }, { weights, orders, dimensions, thresholds, ...rest }] =
+    numberRange(parameters);
+  const sixteenths = list({ weights }, "weights", 1, 16);
+  const order = list({ orders }, "orders", 0, MAX_COLUMNS);
+  const dimension = list({ dimensions }, "dimensions", 1, 13);
+  const truths = list({ thresholds }, "thresholds", 1, Number.MAX_SAFE_INTEGER);
+  const height = order.length;
+  if (height < 1 || height > 5) refuse("orders");
+  if (sixteenths.length !== height || dimension.length !== height || truths.length !== height)
+    refuse("orders");
+  if (sixteenths.reduce((sum, each) => sum + each) !== 16) refuse("weights");
+  const levels = order.map((each, at) => level(4 ** (at + 1), each, dimension[at]!, truths[at]!));
+
+  // A row for each number of 4 or 6 random bits.
+  let rows = sixteenths.flatMap((weight, row) => new Array<number>(weight).fill(row));
+  const odds = levels.map((each) => each.odds);
+  const { mean_levels, ...mean } = rest;
+  let window: ReturnType<typeof slidingWindow> | undefined;
+  if (Object.keys(rest).length) {
+    const [columns, width, truth] = integers(
+      mean,
+      ["mean_columns", 256, 2],
+      ["mean_width", 255],
+      threshold("mean_threshold"),
+    ) as [number, number, number];
+    window = slidingWindow(columns, width, truth, list({ mean_levels }, "mean_levels", 0, TOP));
+    odds.push(window.odds);
+    rows = [...rows, ...rows, ...rows, ...new Array<number>(16).fill(height)];
+  }
+
+  // Cells begin in equal parts of the scale; whole numbers are never cut.
+  const inner = BigInt(4 ** height - 2);
+  const parts = wholes || inner;
+  const edge = (place: number): number => {
+    const cut = parts > inner ? (BigInt(place) * parts) / inner : BigInt(place);
+    return Math.min(TOP, Number((cut << 30n) / parts));
+  };
+
+  return {
+    position,
+    odds,
+    randomize(item, source) {
+      const row = rows[source.int(window ? 6 : 4)]!;
+      if (row === height) return { row, columns: window!.draw(item as number, source) };
+      const cell = countUpTo(item as number, 4 ** height - 1, edge);
+      return { row, columns: levels[row]!.draw(cell >> (2 * (height - 1 - row)), source) };
+    },
+  };
+}

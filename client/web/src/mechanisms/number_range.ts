@@ -1,0 +1,72 @@
+import { integers, type Parameters, refuse } from "./base.ts";
+
+/** The position of `high`, and of every number above it. */
+export const TOP = 2 ** 30;
+
+/** Bounds beyond these are refused: squares of such numbers are no doubles. */
+const LARGEST = 1e100;
+const SMALLEST = 1e-100;
+
+/** A number on the edge of two steps of a logarithmic scale falls into the upper one everywhere. */
+const NUDGE = 2 ** -12;
+
+/** All finite doubles are whole multiples of 2**-1074. */
+const SCALE = 1074n;
+
+export interface NumberRange {
+  /** The position of a number: -1 below `low`, 2**30 from `high` on, in equal steps between. */
+  readonly position: (value: number) => number;
+  /** How many whole numbers it holds; 0 if its numbers are not whole. */
+  readonly wholes: bigint;
+}
+
+/** A finite double as a multiple of 2**-1074. */
+function exact(value: number): bigint {
+  let shift = SCALE;
+  for (; value % 1; value *= 2) shift--;
+  return BigInt(value) << shift;
+}
+
+function bound(name: string, text: unknown): number {
+  const known =
+    typeof text === "string" && text.length <= 32 && /^-?\d+(\.\d+)?(e[+-]?\d+)?$/.test(text);
+  if (!known || Math.abs(Number(text)) > LARGEST) refuse(name);
+  return Number(text);
+}
+
+/** The range out of a mechanism's parameters, and the parameters beside it. */
+export function numberRange({
+  low,
+  high,
+  scale,
+  integer,
+  ...rest
+}: Parameters): [NumberRange, Parameters] {
+  const [whole] = integers({ integer }, ["integer", 1, 0]) as [number];
+  const logarithmic = scale === "log";
+  if (!logarithmic && scale !== "linear") refuse("scale");
+  const start = bound("low", low);
+  const last = bound("high", high);
+  const largest = Math.max(Math.abs(start), Math.abs(last));
+  const least = Math.max(SMALLEST, whole ? 0 : largest * 2 ** -40);
+  if (whole && !(Number.isSafeInteger(start) && Number.isSafeInteger(last) && !logarithmic))
+    refuse("integer");
+  if (last - start < least) refuse("high");
+  if (logarithmic && start < SMALLEST) refuse("low");
+
+  const end = last + whole;
+  const width = Math.log(end / start);
+  const from = exact(start);
+  const span = exact(end) - from;
+  const range: NumberRange = {
+    wholes: whole ? span >> SCALE : 0n,
+    position(value) {
+      if (value < start) return -1;
+      if (value >= end) return TOP;
+      return logarithmic
+        ? Math.min(Math.floor((Math.log(value / start) / width) * TOP + NUDGE), TOP - 1)
+        : Number(((exact(value) - from) << 30n) / span);
+    },
+  };
+  return [range, rest];
+}

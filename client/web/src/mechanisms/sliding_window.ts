@@ -1,0 +1,85 @@
+import { below, coin, type Source } from "../bits.ts";
+import type { Odds } from "../exact.ts";
+import { favouring, integers, type Mechanism, type Parameters, refuse, threshold } from "./base.ts";
+import { numberRange, TOP } from "./number_range.ts";
+
+/** How many levels at or below a position there are; levels increase. */
+export function countUpTo(
+  position: number,
+  count: number,
+  level: (place: number) => number,
+): number {
+  let [low, high] = [0, count];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (level(middle) > position) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+/** The named list of integers from `lowest` to `highest`. */
+export function list(
+  parameters: Parameters,
+  name: string,
+  lowest: number,
+  highest: number,
+): number[] {
+  const values: unknown = parameters[name];
+  if (!Array.isArray(values)) refuse(name);
+  return (values as unknown[]).map(
+    (each) => integers({ [name]: each }, [name, highest, lowest])[0]!,
+  );
+}
+
+export interface Window {
+  readonly odds: Odds;
+  readonly draw: (position: number, source: Source) => number;
+}
+
+/**
+ * A window of `width` out of `columns` for each level: a position is rounded to one of the two
+ * levels next to it, at random so that its expectation stays. With chance truth / 2**53 a report
+ * is a uniform column of the level's window, otherwise one outside of it.
+ */
+export function slidingWindow(
+  columns: number,
+  width: number,
+  truth: number,
+  levels: readonly number[],
+): Window {
+  if (columns % 2) refuse("columns");
+  if (width >= columns) refuse("width");
+  const rising = levels.every((level, at) => (at ? level > levels[at - 1]! : !level));
+  if (!rising || levels.length !== columns - width + 1 || levels[levels.length - 1] !== TOP)
+    refuse("levels");
+  return {
+    odds: favouring(truth, width, columns),
+    draw(position, source) {
+      const inside = Math.min(Math.max(position, 0), TOP - 1);
+      const lower = countUpTo(inside, levels.length, (at) => levels[at]!) - 1;
+      const start = levels[lower]!;
+      const gap = levels[lower + 1]! - start;
+      const level = lower + +(below(gap, source) < Math.min(Math.max(position, 0), TOP) - start);
+      if (coin(truth, source)) return level + below(width, source);
+      const other = below(columns - width, source);
+      return other < level ? other : other + width;
+    },
+  };
+}
+
+export function slidingWindowMechanism(parameters: Parameters): Mechanism {
+  const [{ position }, { levels, ...rest }] = numberRange(parameters);
+  const [columns, width, truth] = integers(
+    rest,
+    ["columns", 256, 2],
+    ["width", 255],
+    threshold("threshold"),
+  ) as [number, number, number];
+  const { odds, draw } = slidingWindow(columns, width, truth, list({ levels }, "levels", 0, TOP));
+  return {
+    position,
+    odds: [odds],
+    randomize: (item, source) => ({ row: 0, columns: draw(item as number, source) }),
+  };
+}

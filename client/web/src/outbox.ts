@@ -1,0 +1,139 @@
+// The outbox: reports to send, in batches whose id and bytes never change.
+import type { Source } from "./bits.ts";
+import type { Batch, State, StoredReport } from "./state.ts";
+import type { Outcome } from "./transport.ts";
+import { windowEnd } from "./windows.ts";
+
+/** The most reports in one batch. */
+export const BATCH_REPORTS = 100;
+/** The most reports that are kept; beyond it the oldest are forgotten, or dropped if they wait. */
+export const KEPT_REPORTS = 2000;
+/** Seconds for which other tabs do not touch a batch that one tab is sending. */
+const LEASE = 60;
+/** Seconds. A time further in the future was written under another clock, and is ignored. */
+const LONGEST_PAUSE = 86400;
+/** Seconds after its end for which collectors take the reports of a window. */
+const LATEST = 6 * 86400;
+
+const LONGEST_BACKOFF = 3600;
+/** Seconds after which a report is sent again that the collector could not take yet. */
+const ROLLOUT_PAUSE = 1800;
+
+/** A random delay below a bound. It moves a time, never a value, so a float is safe. */
+export const uniform = (source: Source, bound: number) => (source.int(53) / 2 ** 53) * bound;
+
+const isQueued = ({ status }: StoredReport) => status === "queued";
+const isUnsent = (report: StoredReport) => isQueued(report) && !report.batch;
+
+/** Put up to BATCH_REPORTS waiting reports into a new batch, which nobody sends before `leased`. */
+export function assemble(
+  state: State,
+  reports: readonly StoredReport[],
+  leased = 0,
+  source: Source,
+): Batch | undefined {
+  if (!reports[0]) return undefined;
+  const id = source.bits(128).toString(16).padStart(32, "0");
+  const body = JSON.stringify({
+    batch: id,
+    reports: reports.slice(0, BATCH_REPORTS).map((each) => {
+      each.batch = id;
+      const { metric, scheme, window, row, columns } = each;
+      return { metric, scheme, window, row: row || undefined, columns };
+    }),
+  });
+  const batch = { id, body, leased };
+  state.batches.push(batch);
+  return batch;
+}
+
+/** The next batch to send, leased to the caller; undefined if none is due. `urgent` ignores
+ * delays and backoff, but neither Retry-After nor the wait of reports that were left out. */
+export function take(state: State, now: number, source: Source, urgent?: boolean): Batch | undefined {
+  const isDue = (time: number) => time <= now || time > now + LONGEST_PAUSE;
+  if (!isDue(urgent ? state.asked : state.until)) return undefined;
+  // New reports go before batches that have failed, so that a batch that always fails does not
+  // delay the rest.
+  const batch =
+    assemble(
+      state,
+      state.reports.filter((each) => isUnsent(each) && ((urgent && !each.reason) || isDue(each.ready))),
+      now,
+      source,
+    ) ??
+    state.batches
+      .filter((each) => urgent || isDue(each.leased))
+      .sort((one, other) => one.leased - other.leased)[0];
+  if (batch) batch.leased = now + LEASE;
+  return batch;
+}
+
+/** Store the result of an attempt to send a batch. Returns the troubles, by kind. */
+export function settle(
+  state: State,
+  id: string,
+  { rejected, refused, trouble, retryAfter }: Outcome,
+  now: number,
+  source: Source,
+): string[] {
+  if (trouble) {
+    // Exponential backoff with full jitter.
+    const backoff = uniform(source, Math.min(LONGEST_BACKOFF, 2 ** state.failures++));
+    state.asked = now + (retryAfter! > 0 ? Math.min(retryAfter!, LONGEST_PAUSE) : 0);
+    state.until = Math.max(state.asked, now + backoff);
+    for (const each of state.batches) if (each.id === id) each.leased = state.until;
+    return [trouble];
+  }
+  state.failures = state.until = state.asked = 0;
+  state.batches = state.batches.filter((each) => each.id !== id);
+  const retryAt = refused ? 0 : now + ROLLOUT_PAUSE + uniform(source, ROLLOUT_PAUSE);
+  const troubles = new Set<string>();
+  state.reports
+    .filter((each) => each.batch === id)
+    .forEach((each, place) => {
+      const reason = refused ?? rejected![place];
+      if (reason) {
+        each.reason = reason;
+        // The collector's registry or clock is behind.
+        const waits =
+          /^(unknown_(metric|scheme)|window_not_closed)$/.test(reason) &&
+          now <= windowEnd(each.window) + LATEST;
+        if (waits) {
+          delete each.batch;
+          each.ready = retryAt;
+        } else each.status = "rejected";
+        troubles.add(waits ? reason : "rejected");
+      } else if (isQueued(each)) {
+        each.status = "sent";
+        delete each.reason;
+      }
+    });
+  return [...troubles];
+}
+
+/** How many reports wait to be acknowledged. */
+export const waiting = (state: State) => state.reports.filter(isQueued).length;
+
+/** Keep the outbox within its limit. Returns how many waiting reports were dropped, a batch as a
+ * whole: its bytes are fixed, so it cannot shrink. */
+export function trim(state: State): number {
+  const before = waiting(state);
+  for (const { batch } of state.reports.splice(0, Math.max(0, state.reports.length - KEPT_REPORTS)))
+    if (batch) {
+      state.batches = state.batches.filter((each) => each.id !== batch);
+      state.reports = state.reports.filter((each) => each.batch !== batch);
+    }
+  return before - waiting(state);
+}
+
+/** Delete the reports that were not sent. Those of a batch that was not acknowledged yet may have
+ * arrived, and stay listed as `unanswered`. */
+export function withdrawReports(state: State): void {
+  state.batches = [];
+  state.reports = state.reports.filter((each) => !isUnsent(each));
+  for (const each of state.reports)
+    if (isQueued(each)) {
+      each.status = "unanswered";
+      delete each.reason;
+    }
+}

@@ -1,0 +1,88 @@
+// The device's state: one text, read and written as a whole in each transaction. So a transaction
+// is all or nothing in any store that can replace one text.
+import type { Columns } from "./metric.ts";
+
+/** A window is `passed` if the device does not take part in it, and `unanswered` if it ended
+ * without a report. An open one has its value so far, and how many records that stands for. */
+export type WindowState = "open" | "passed" | "answered" | "unanswered" | [value: string, records: number];
+
+/** What is kept of one metric. */
+export interface Account {
+  readonly name: string;
+  windows: Record<string, WindowState>;
+  /** Windows that ended by this POSIX time are refused: they are no longer listed. */
+  horizon: number;
+  /** The ledger: how many reports there were under each scheme, and the epsilon of each. With
+   * memos also the epsilon of a memo, else null. */
+  ledger: [scheme: string, epsilon: number, reports: number, memo: number | null][];
+  /** The key of its memos: bytes. */
+  key?: number[];
+}
+
+/** One report, in the order of sealing. */
+export interface StoredReport {
+  readonly metric: string;
+  readonly scheme: string;
+  readonly window: string;
+  readonly row: number;
+  readonly columns: Columns;
+  /** It may be sent from this POSIX time on. */
+  ready: number;
+  status: "queued" | "sent" | "unanswered" | "rejected" | "dropped";
+  /** Why it was rejected, or why a queued one waits. */
+  reason?: string;
+  /** The batch that it is in; its place there is its place among the reports of that batch. */
+  batch?: string;
+}
+
+/** What is sent: the same bytes under the same id, until they are acknowledged. */
+export interface Batch {
+  readonly id: string;
+  readonly body: string;
+  /** Nobody sends it before this POSIX time. */
+  leased: number;
+}
+
+export interface State {
+  readonly app: string;
+  /** How often a person has opted out; a tab that finds another number than before stops. */
+  withdrawals: number;
+  accounts: Account[];
+  reports: StoredReport[];
+  batches: Batch[];
+  /** Failed attempts in a row. */
+  failures: number;
+  /** The POSIX times at which backoff ends, and Retry-After. */
+  until: number;
+  asked: number;
+}
+
+/** The text of a new device's state. The version of the format is in front of it. */
+export const freshState = (app: string): string =>
+  writeState({ app, withdrawals: 0, accounts: [], reports: [], batches: [], failures: 0, until: 0, asked: 0 });
+
+/** The state in a stored text. Throws an Error if it cannot be trusted. */
+export function readState(text: unknown, app: string): State {
+  const [, json] = /^1-?\d+(.+)/.exec(text as string) ?? [];
+  if (!json || signed(json) !== text || (JSON.parse(json) as State).app !== app)
+    throw new Error("the stored state is damaged");
+  return JSON.parse(json) as State;
+}
+
+/** The text that `readState` reads. */
+export const writeState = (state: State): string => signed(JSON.stringify(state));
+
+/** The version of the format and FNV-1a of 32 bits, in front of a text: with a changed count the
+ * ledger would allow more than was declared. */
+function signed(json: string): string {
+  let hash = 0x811c9dc5;
+  for (let at = 0; at < json.length; ) hash = Math.imul(hash ^ json.charCodeAt(at++), 0x1000193);
+  return `1${hash}${json}`;
+}
+
+/** What is kept of a metric; a new metric's is begun. */
+export function accountOf(state: State, name: string): Account {
+  let account = state.accounts.find((each) => each.name === name);
+  if (!account) state.accounts.push((account = { name, windows: {}, horizon: 0, ledger: [] }));
+  return account;
+}

@@ -1,0 +1,92 @@
+// Sending to the collector: POST {endpoint}/v1/reports, and what its reply means.
+
+/** What a reply says about its batch: one of the first three. */
+export interface Outcome {
+  /** It is counted, but for these: place in the batch -> reason. */
+  readonly rejected?: Readonly<Record<number, string>>;
+  /** Why it is refused for good. */
+  readonly refused?: string;
+  /** It is to be sent again: there was no reply or a busy collector, or something else responded. */
+  readonly trouble?: "network" | "endpoint";
+  /** Seconds that the collector asks to wait. */
+  readonly retryAfter?: number;
+}
+
+/** Milliseconds after which an attempt to send is given up. */
+const TIMEOUT = 30_000;
+/** Browsers refuse larger bodies to requests that outlive their page. */
+const KEEPALIVE = 61_440;
+
+/** Send a batch, and say what the reply means. */
+export async function post(
+  url: string,
+  id: string,
+  body: string,
+  key: string | undefined,
+  clock: () => number,
+): Promise<Outcome> {
+  try {
+    const response = await fetch(url, {
+      method: "POST",
+      body,
+      headers: { "Content-Type": "application/json", ...(key && { Authorization: `Bearer ${key}` }) },
+      keepalive: body.length < KEEPALIVE,
+      // No cookie, no address of the page, and no way to a place that nobody configured.
+      credentials: "omit",
+      referrerPolicy: "no-referrer",
+      redirect: "manual",
+      signal: AbortSignal.timeout?.(TIMEOUT) ?? null,
+    });
+    const { status, headers } = response;
+    return readReply(status, await response.text(), headers.get("Retry-After"), id, clock());
+  } catch {
+    return { trouble: "network" };
+  }
+}
+
+/** Send a batch in the last moment of a page. There is no reply. Returns whether it was accepted
+ * for sending. */
+export const beacon = (url: string, body: string, key: string | undefined) =>
+  // As text, because a beacon of JSON to another origin is dropped after its preflight.
+  navigator.sendBeacon?.(key ? `${url}?key=${encodeURIComponent(key)}` : url, body);
+
+/** A collector's 202, or its problem. */
+interface Body {
+  readonly batch: string;
+  readonly rejected: readonly { index: number; reason: string }[];
+  readonly type: string;
+}
+
+/** What a reply says about a batch: counted (202), refused for good, or to be sent again. */
+export function readReply(
+  status: number,
+  body: string,
+  header: string | null,
+  id: string,
+  now: number,
+): Outcome {
+  // Seconds, or a date.
+  const retryAfter = +header! || Date.parse(header!) / 1000 - now;
+  try {
+    const { batch, rejected, type } = JSON.parse(body) as Body;
+    if (status === 202 && batch === id)
+      return {
+        rejected: Object.fromEntries(
+          // What a server writes is not repeated in lists and logs, unless it is a code.
+          rejected.map(({ index, reason }) => [
+            index,
+            /^[a-z_]{1,64}$/.test(reason) ? reason : "unknown_reason",
+          ]),
+        ),
+      };
+    const problem = /^urn:deniable:problem:([a-z-]{1,64})$/.exec(type)?.[1];
+    // The codes of these statuses say that sending the same bytes again does not help.
+    if (problem)
+      return (status === 400 || status === 413) && problem !== "not-http"
+        ? { refused: problem }
+        : { trouble: "network", retryAfter };
+  } catch {
+    // Not a collector's.
+  }
+  return { trouble: "endpoint", retryAfter };
+}

@@ -1,0 +1,48 @@
+import { refuse } from "../mechanisms/base.ts";
+import type { Type } from "../metric.ts";
+
+/** The number, or the largest finite one of its sign. */
+function limited(number: number): number {
+  return Math.min(Math.max(number, -Number.MAX_VALUE), Number.MAX_VALUE);
+}
+
+/** The number that a text stands for; undefined if it is no such text. */
+function read(text: string): number | undefined {
+  const number = Number(text);
+  return Number.isFinite(number) && String(number) === text ? number : undefined;
+}
+
+/** A number with a lower and an upper bound. Each step is rounded once, in the order of records. */
+export const number: Type = {
+  kinds: {
+    aggregate: '"(last|first|any|max|min|sum|count|mean)"',
+    unit: '".*\\S.*"|null',
+  },
+  normalize(value) {
+    if (typeof value !== "number") refuse("takes numbers");
+    if (Number.isNaN(value)) refuse("takes no NaN; record a fixed number in its place");
+    return String(limited(value));
+  },
+  begin: (text, aggregate) => (aggregate === "count" ? "1" : text),
+  merge(value, text, records, aggregate) {
+    if (aggregate === "first" || aggregate === "any") return value;
+    if (aggregate === "count") return String(records);
+    const [before, added] = [read(value), Number(text)];
+    // The metric became a number inside the window: it begins again.
+    if (before === undefined) return text;
+    return String(
+      aggregate === "max"
+        ? Math.max(before, added)
+        : aggregate === "min"
+          ? Math.min(before, added)
+          : aggregate === "sum"
+            ? limited(before + added)
+            : limited(before + limited(added - before) / records),
+    );
+  },
+  item(text, { position }) {
+    const number = read(text);
+    return number === undefined ? undefined : position!(number);
+  },
+  suits: ({ position }) => !!position,
+};

@@ -1,0 +1,28 @@
+import assert from "node:assert/strict";
+import { createHash, randomBytes } from "node:crypto";
+import { test } from "node:test";
+import { hash64 } from "../src/hash.ts";
+import { keyedSource, sha512 } from "../src/keyed.ts";
+import { fromHex, vectors } from "./support.ts";
+
+test("each string falls where the vectors say", () => {
+  for (const { salt, text, rows } of vectors("hashing").valid)
+    rows.forEach((hash: string, row: number) =>
+      assert.equal(hash64(salt, row, text).toString(16).padStart(16, "0"), hash),
+    );
+});
+
+test("SHA-512 is that of the platform, for every length around one and two blocks", () => {
+  for (let length = 0; length < 300; length++) {
+    const message = randomBytes(length);
+    const expected = createHash("sha512").update(message).digest("hex");
+    assert.equal(Buffer.from(sha512(message)).toString("hex"), expected, `${length} bytes`);
+  }
+});
+
+test("a key and a label give the bits of the vectors, call by call", () => {
+  for (const { key, label, draws } of vectors("memory").sources) {
+    const source = keyedSource(fromHex(key), label);
+    for (const { bits, value } of draws) assert.equal(source.bits(bits).toString(16), value, label);
+  }
+});

@@ -1,0 +1,146 @@
+"""`deniable compile`: what it writes, what it refuses, and how it exits."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from deniable import Registry, compiled
+from deniable.compile_command import compile_registry
+
+from . import compiled_cases
+
+REGISTRIES = Path(__file__).parent / "registries"
+
+
+@pytest.fixture
+def toml(tmp_path: Path) -> Path:
+    """A registry with every kind of metric."""
+    path = tmp_path / "metrics.toml"
+    path.write_text(compiled_cases.REGISTRY, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Any]:
+    """Runs the command in the folder of the registry."""
+    monkeypatch.chdir(tmp_path)
+    return lambda *arguments: CliRunner().invoke(
+        compile_registry, [str(each) for each in arguments]
+    )
+
+
+def test_it_prints_or_writes_the_same(run: Callable[..., Any], toml: Path, tmp_path: Path) -> None:
+    """Without -o the JSON is printed; with it, the file has the same bytes, in UTF-8."""
+    printed = run()
+    assert printed.exit_code == 0
+    written = run(toml, "-o", "metrics.json")
+    data = (tmp_path / "metrics.json").read_bytes()
+    assert data == printed.stdout.encode()
+    assert written.exit_code == 0
+    assert written.output == f"metrics.json: 11 metrics, {len(data):,} bytes\n"
+    assert printed.stdout.endswith("}\n")
+    assert "søk" in printed.stdout
+    assert compiled.from_text(printed.stdout).metrics.keys() == Registry.load(toml).metrics.keys()
+
+
+def test_nothing_but_what_devices_need_is_written(run: Callable[..., Any], toml: Path) -> None:
+    """Owners, tags and numbers of devices stay out of the app."""
+    text = run(toml).stdout
+    assert not re.search("growth|desktop|1000", text)
+
+
+def test_a_module_holds_the_same_document(
+    run: Callable[..., Any], toml: Path, tmp_path: Path
+) -> None:
+    """`-o metrics.ts` writes the JSON as a constant, and `--types` as a type beside the JSON."""
+    assert run(toml, "-o", "metrics.ts").exit_code == 0
+    assert run(toml, "-o", "metrics.json", "--types").exit_code == 0
+    text = (tmp_path / "metrics.json").read_text(encoding="utf-8").rstrip()
+    module = (tmp_path / "metrics.ts").read_text(encoding="utf-8")
+    types = (tmp_path / "metrics.d.json.ts").read_text(encoding="utf-8")
+    assert module.partition("\n")[2] == f"export default {text} as const;\n"
+    assert f"declare const registry: {text};\nexport default registry;\n" in types
+    exported = re.findall(r"^export declare const (\w+): typeof registry\.\1;$", types, re.M)
+    assert exported == list(json.loads(text))
+    assert not (tmp_path / "metrics.d.ts").exists()
+
+
+def test_mistakes_are_all_listed(run: Callable[..., Any], tmp_path: Path) -> None:
+    """A registry with mistakes is not compiled: each has its line, the exit code is 1, and a file
+    that there was stays."""
+    path = REGISTRIES / "every_mistake.toml"
+    (tmp_path / "metrics.json").write_text("before")
+    result = run(path, "-o", "metrics.json")
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    lines = result.stderr.splitlines()
+    assert len(lines) > 20
+    assert all(line.startswith(f"{path}:") and ": error: " in line for line in lines)
+    assert (tmp_path / "metrics.json").read_text() == "before"
+
+
+def test_an_expired_metric_is_a_warning(run: Callable[..., Any], toml: Path) -> None:
+    """An expired metric is compiled, as devices must know that it is over, and gives a warning."""
+    toml.write_text(toml.read_text(encoding="utf-8").replace("2027-06-30", "2020-06-30"), "utf-8")
+    result = run(toml, "-o", "metrics.json")
+    assert result.exit_code == 0
+    assert "metrics.toml:9: warning: metrics.dark_mode: expired on 2020-06-30" in result.stderr
+    assert len(result.stderr.splitlines()) == len(Registry.load(toml))
+
+
+@pytest.mark.parametrize("name", ["metrics.json", "metrics.ts"])
+def test_check_says_whether_a_file_is_up_to_date(
+    run: Callable[..., Any], toml: Path, tmp_path: Path, name: str
+) -> None:
+    """`--check` writes nothing. It exits with 1 for a file that is missing or not up to date."""
+    missing = run(toml, "-o", name, "--check")
+    assert (missing.exit_code, (tmp_path / name).exists()) == (1, False)
+    assert "is missing" in missing.stderr
+    run(toml, "-o", name)
+    assert run(toml, "-o", name, "--check").exit_code == 0
+    toml.write_text(toml.read_text("utf-8").replace("epsilon = 3.0", "epsilon = 2.9"), "utf-8")
+    before = (tmp_path / name).read_bytes()
+    changed = run(toml, "-o", name, "--check")
+    assert changed.exit_code == 1
+    assert f"{name} is not up to date" in changed.stderr
+    assert (tmp_path / name).read_bytes() == before
+
+
+def test_check_also_compares_the_types(run: Callable[..., Any], toml: Path, tmp_path: Path) -> None:
+    """With `--types`, both files must be up to date."""
+    run(toml, "-o", "metrics.json", "--types")
+    assert run(toml, "-o", "metrics.json", "--types", "--check").exit_code == 0
+    (tmp_path / "metrics.d.json.ts").unlink()
+    assert run(toml, "-o", "metrics.json", "--check").exit_code == 0
+    assert run(toml, "-o", "metrics.json", "--types", "--check").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("-o", "metrics.yaml"), ("--types",), ("-o", "metrics.ts", "--types"), ("--check",)],
+)
+def test_options_that_do_not_fit_are_refused(
+    run: Callable[..., Any], toml: Path, arguments: tuple[str, ...]
+) -> None:
+    """Another suffix, types without JSON and a comparison with nothing are refused."""
+    result = run(toml, *arguments)
+    assert result.exit_code == 2
+    assert not [path for path in toml.parent.iterdir() if path != toml]
+
+
+def test_a_folder_that_cannot_be_written_is_named(
+    run: Callable[..., Any], toml: Path, tmp_path: Path
+) -> None:
+    """Where the file cannot be written, the error says which, without a traceback."""
+    (tmp_path / "out").mkdir(mode=stat.S_IRUSR | stat.S_IXUSR)
+    result = run(toml, "-o", "nowhere/metrics.json")
+    assert result.exit_code == 1
+    assert "nowhere/metrics.json cannot be written" in result.stderr

@@ -1,0 +1,295 @@
+"""Compiled registries: what is written, what is read, and what is refused."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+import math
+import random
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deniable import Client, Registry, RegistryError, compiled
+from deniable.compiled_form import FORMAT, METRIC, TOP
+from deniable.exact import exp_below
+from deniable.mechanisms import Memoizing, all_names, design
+from deniable.testing import MemoryClient
+
+from . import compiled_cases
+from .conftest import Clock, Collector
+
+ROOT = Path(__file__).parents[2]
+SCHEMA = json.loads((ROOT / "client/deniable/compiled.schema.json").read_text(encoding="utf-8"))
+FORM = jsonschema_rs.Draft202012Validator(SCHEMA)
+VECTORS = json.loads(compiled_cases.FILE.read_text(encoding="utf-8"))
+GOOD = [case for case in VECTORS["cases"] if "error" not in case]
+BAD = [case for case in VECTORS["cases"] if "error" in case]
+
+
+def refused(document: Any) -> set[str]:
+    """The paths of the mistakes of a document; empty if it is taken."""
+    try:
+        compiled.from_document(document)
+    except RegistryError as error:
+        return {problem.where for problem in error.problems}
+    return set()
+
+
+def test_the_vectors_are_those_of_the_cases(request: pytest.FixtureRequest) -> None:
+    """The file holds what `compiled_cases` makes, so that what is compiled today is what was."""
+    if request.config.getoption("--take"):
+        compiled_cases.FILE.write_text(compiled_cases.text(), encoding="utf-8")
+    assert compiled_cases.FILE.read_text(encoding="utf-8") == compiled_cases.text()
+    names = [case["name"] for case in VECTORS["cases"]]
+    assert len(set(names)) == len(names) > 100
+
+
+@pytest.mark.parametrize("case", GOOD, ids=lambda case: case["name"])
+def test_good_documents_are_taken(case: dict[str, Any]) -> None:
+    """A good document has the published form, and gives a registry that compiles to it again."""
+    FORM.validate(case["document"])
+    registry = compiled.from_document(case["document"])
+    again = compiled.to_document(registry)
+    assert compiled.to_text(again) == compiled.to_text(case["document"])
+
+
+@pytest.mark.parametrize("case", BAD, ids=lambda case: case["name"])
+def test_bad_documents_are_refused(case: dict[str, Any]) -> None:
+    """A document with a mistake is refused, and the mistake is named by its path."""
+    assert case["error"] in refused(case["document"])
+
+
+def test_what_the_schema_refuses_is_refused() -> None:
+    """No document that breaks the published form is taken; some are refused for more than form."""
+    broken = [case for case in BAD if not FORM.is_valid(case["document"])]
+    assert len(broken) > 60
+    assert len(BAD) - len(broken) > 20
+
+
+def test_the_schema_has_every_key_and_name() -> None:
+    """The schema's keys, and the mechanisms that it names, are those of the code."""
+    metric = SCHEMA["$defs"]["metric"]
+    assert list(SCHEMA["properties"]) == SCHEMA["required"] == list(TOP)
+    assert list(metric["properties"]) == metric["required"] == list(METRIC)
+    assert metric["properties"]["mechanism"]["enum"] == list(all_names())
+    assert SCHEMA["properties"]["format"] == {"const": FORMAT}
+
+
+def test_a_compiled_metric_is_the_declared_one() -> None:
+    """What is compiled and read back differs from the declared metric in nothing that a device
+    uses: scheme, type, window, rates and epsilons."""
+    declared = Registry.parse(compiled_cases.REGISTRY)
+    read = compiled.from_document(compiled.to_document(declared))
+    assert (read.app, read.lifetime_epsilon) == (declared.app, declared.lifetime_epsilon)
+    assert list(read.metrics) == list(declared.metrics)
+    left_out = {"owner", "tags", "devices", "mechanism", "compiled", "memo_epsilon"}
+    for metric in declared:
+        other = read[metric.name]
+        for field in dataclasses.fields(metric):
+            if field.name not in left_out:
+                assert getattr(metric, field.name) == getattr(other, field.name), field.name
+        assert metric.scheme.definition() == other.scheme.definition()
+        assert metric.memo_limit == other.memo_limit
+        assert (other.owner, other.tags, other.devices) == ("", (), None)
+
+
+def test_nothing_is_designed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading a compiled registry, and randomizing under it, designs no mechanism."""
+
+    def fail(*arguments: object, **options: object) -> None:
+        raise AssertionError("a mechanism was designed")
+
+    document = compiled_cases.document("browser", "photos", "plugin", "cookies", "startup")
+    for name in ("closed.design", "closed.design_memoized", "string.design_string"):
+        monkeypatch.setattr(f"deniable.types.{name}", fail)
+    monkeypatch.setattr("deniable.mechanisms.SlidingWindow.design", fail)
+    monkeypatch.setattr("deniable.mechanisms.HierarchicalHistogram.design", fail)
+    registry = compiled.from_document(document)
+    values: dict[str, Any] = {
+        "browser": "firefox",
+        "photos": 3,
+        "plugin": "x",
+        "cookies": "all",
+        "startup": 0.5,
+    }
+    for metric in registry:
+        metric.scheme.mechanism.randomize(metric.item(metric.normalize(values[metric.name])))
+
+
+def test_all_mistakes_are_listed() -> None:
+    """All mistakes come at once, over several metrics."""
+    document = compiled_cases.document("browser", "dark_mode")
+    document["app"] = "?"
+    document["metrics"]["browser"]["window"] = "hour"
+    document["metrics"]["dark_mode"]["epsilon"] = 0.5
+    assert refused(document) == {
+        "app",
+        "metrics.browser.window",
+        "metrics.dark_mode.epsilon",
+    }
+
+
+@pytest.mark.parametrize("figure", ["report", "memo", "fresh"])
+def test_a_figure_is_the_exact_one(figure: str) -> None:
+    """A figure one step of a float too small understates; one too large would be charged by some
+    SDKs and not by others. Both are refused."""
+    for towards in (0.0, math.inf):
+        document = compiled_cases.document("cookies")
+        reveals = document["metrics"]["cookies"]["reveals"]
+        reveals[figure] = math.nextafter(reveals[figure], towards)
+        assert f"metrics.cookies.reveals.{figure}" in refused(document)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The path of every leaf of a document."""
+    if isinstance(value, dict) and value:
+        for key, each in value.items():
+            yield from places(each, (*path, key))
+    elif isinstance(value, list) and value:
+        for place, each in enumerate(value):
+            yield from places(each, (*path, place))
+    else:
+        yield path
+
+
+WHOLE = GOOD[0]["document"]
+PLACES = list(places(WHOLE))
+LEAVES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**60), 2**60),
+    st.floats(),
+    st.text(max_size=5),
+    st.sampled_from(["web", "at_once", "memoize", "fresh", "first", "number", "other"]),
+    st.lists(st.integers(0, 9), max_size=3),
+    st.dictionaries(st.text(max_size=2), st.integers(), max_size=2),
+)
+
+
+@given(st.sampled_from(PLACES), LEAVES | st.integers(-3, 3).map(lambda step: ("step", step)))
+def test_no_change_reveals_more_than_declared(place: tuple[Any, ...], change: Any) -> None:
+    """Whatever is put in the place of whatever leaf, also with figures and fingerprint made to
+    fit: the document is refused, or its mechanisms keep within what it declares."""
+    document = copy.deepcopy(WHOLE)
+    table = document
+    for key in place[:-1]:
+        table = table[key]
+    if isinstance(change, tuple):
+        old = table[place[-1]]
+        number = isinstance(old, (int, float)) and not isinstance(old, bool)
+        change = old + change[1] * max(1, abs(old) // 1000) if number else old
+    table[place[-1]] = change
+    variants = [document]
+    if place[0] == "metrics":
+        forged = copy.deepcopy(document)
+        with suppress(Exception):  # of some changes nothing can be built
+            compiled_cases.consistent(forged["metrics"][place[1]])
+            variants.append(forged)
+    for each in variants:
+        if refused(each):
+            continue
+        FORM.validate(each)
+        for metric in compiled.from_document(each):
+            mechanism = metric.scheme.mechanism
+            assert mechanism.odds <= exp_below(metric.epsilon)
+            assert metric.epsilon <= metric.lifetime_epsilon
+            if isinstance(mechanism, Memoizing):
+                assert mechanism.lifetime_odds <= exp_below(metric.memo_limit)
+                assert metric.memo_limit <= metric.lifetime_epsilon
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(st.sampled_from([*TOP, "x"]) | st.text(max_size=3), inner, max_size=4)
+        ),
+    )
+)
+def test_any_json_is_refused_in_words(document: Any) -> None:
+    """What is no compiled registry at all gives a RegistryError, and no other error."""
+    assert refused(document)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "schema = 1",
+        '{"format": 1, "format": 1}',
+        '{"format": NaN}',
+        "[" * 100_000,
+        "1" * 10_000,
+        "\ufeff{}",
+    ],
+    ids=["empty", "TOML", "twice", "NaN", "deep", "long", "mark"],
+)
+def test_what_is_no_json_is_refused(text: str, tmp_path: Path) -> None:
+    """A file that holds no JSON, or one with repeated keys, gives a RegistryError that names it."""
+    path = tmp_path / "metrics.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(RegistryError, match="not JSON") as caught:
+        Registry.load(path)
+    assert caught.value.source == str(path)
+
+
+def test_half_a_surrogate_pair_is_refused() -> None:
+    """An escape in JSON can write what is not Unicode; it could not be stored later."""
+    document = compiled_cases.document("startup")
+    document["metrics"]["startup"]["description"] = "\ud800"
+    document["metrics"]["startup"]["unit"] = "\udfff"
+    assert refused(document) == {"metrics.startup.description", "metrics.startup.unit"}
+
+
+def test_clients_take_a_compiled_registry(
+    tmp_path: Path, clock: Clock, collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the same bits, a client with metrics.json sends what one with metrics.toml sends."""
+    monkeypatch.delenv("DO_NOT_TRACK", raising=False)
+    monkeypatch.delenv("DENIABLE_DISABLED", raising=False)
+    (tmp_path / "metrics.toml").write_text(compiled_cases.REGISTRY, encoding="utf-8")
+    document = compiled.to_document(Registry.load(tmp_path / "metrics.toml"))
+    (tmp_path / "metrics.json").write_text(compiled.to_text(document), encoding="utf-8")
+    sent = []
+    for name in ("metrics.toml", "metrics.json"):
+        at = Clock(clock.now)
+        client = Client(
+            tmp_path / name,
+            state_dir=tmp_path / f"state of {name}",
+            clock=at,
+            bits=random.Random(7).getrandbits,
+            transport=collector,
+            background=False,
+        )
+        for metric, value in (("dark_mode", True), ("cookies", "some"), ("startup", 0.7)):
+            client.record(metric, value)
+        client.flush()
+        at.days(1)
+        assert client.flush()
+        client.close()
+        sent.append(collector.bodies[:])
+        collector.bodies.clear()
+    assert sent[0] == sent[1] != []
+    memory = MemoryClient(tmp_path / "metrics.json")
+    memory.record("browser", "firefox")
+    memory.assert_recorded("browser", "firefox")
+
+
+def test_a_compiled_registry_ignores_a_better_design(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mechanism of a compiled registry is the compiled one, whatever `auto` would take now."""
+    document = compiled_cases.document("browser")
+    other = design("randomized_response", 6, 1.0)
+    document["metrics"]["browser"].update(mechanism=other.name, parameters=other.parameters())
+    compiled_cases.consistent(document["metrics"]["browser"])
+    metric = compiled.from_document(document)["browser"]
+    assert metric.scheme.mechanism.parameters() == other.parameters()
+    assert metric.scheme.mechanism.parameters() != design("auto", 6, 1.0).parameters()

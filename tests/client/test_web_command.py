@@ -1,0 +1,120 @@
+"""`deniable web`: the files that a page needs."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import deniable
+from deniable import Registry, compiled
+from deniable.web_command import web
+
+from . import compiled_cases
+
+NAMES = ["deniable.js", "deniable.min.js", "integrity.json", "metrics.js", "metrics.json"]
+BUILT = Path(deniable.__file__).parent / "web"
+CLOSED = """
+schema = 1
+app = "shop"
+[metrics.browser]
+type = "category"
+values = ["firefox", "chrome", "other"]
+description = "The browser."
+owner = "growth@acme.example"
+expires = 2999-06-30
+epsilon = 1.0
+lifetime_epsilon = 8.0
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Runs the command on a registry, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(text: str, *arguments: str) -> Any:
+        Path("metrics.toml").write_text(text, encoding="utf-8")
+        return CliRunner().invoke(web, arguments)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("text", "build"), [(CLOSED, "deniable.closed"), (compiled_cases.REGISTRY, "deniable")]
+)
+def test_the_files_hold_sdk_and_registry(
+    run: Callable[..., Any], tmp_path: Path, text: str, build: str
+) -> None:
+    """Folders are made; the registry is the compiled one in each form; a registry of booleans
+    and categories gets the small build, any other the whole one."""
+    done = run(text, "--out", "public/static")
+    assert done.exit_code == 0, done.output
+    folder = tmp_path / "public/static"
+    assert sorted(each.name for each in folder.iterdir()) == NAMES
+    document = compiled.to_document(Registry.load(tmp_path / "metrics.toml"))
+    assert json.loads((folder / "metrics.json").read_bytes()) == document
+    module = (folder / "metrics.js").read_text(encoding="utf-8")
+    assert json.loads(module.removeprefix("export default ").removesuffix(";\n")) == document
+    script = (folder / "deniable.min.js").read_text(encoding="utf-8")
+    sdk = (BUILT / f"{build}.min.js").read_text(encoding="utf-8")
+    assert script.startswith(sdk)
+    registry = script.removeprefix(sdk).removeprefix("deniable.metrics=").removesuffix(";\n")
+    assert json.loads(registry) == document
+    assert (folder / "deniable.js").read_bytes() == (BUILT / f"{build}.js").read_bytes()
+
+
+def test_hashes_are_those_of_the_files(run: Callable[..., Any], tmp_path: Path) -> None:
+    """integrity.json has the version and each file's SHA-384, and the printed tag has the
+    script's."""
+    done = run(CLOSED, "--out", "static")
+    integrity = json.loads((tmp_path / "static/integrity.json").read_bytes())
+    assert integrity["version"] == deniable.__version__
+    assert sorted([*integrity["files"], "integrity.json"]) == NAMES
+    for name, claimed in integrity["files"].items():
+        digest = hashlib.sha384((tmp_path / "static" / name).read_bytes()).digest()
+        assert claimed == "sha384-" + base64.b64encode(digest).decode()
+    script = integrity["files"]["deniable.min.js"]
+    assert f'<script src="deniable.min.js" integrity="{script}"></script>' in done.output
+
+
+def test_mistakes_are_named(run: Callable[..., Any], tmp_path: Path) -> None:
+    """A registry with mistakes writes nothing and exits 1 with each line; a folder that cannot be
+    made is named; --out is needed."""
+    done = run(CLOSED.replace("epsilon = 1.0", "epsilon = -1.0", 1), "--out", "static")
+    assert done.exit_code == 1
+    assert "metrics.toml:10: error: metrics.browser.epsilon" in done.output
+    assert not (tmp_path / "static").exists()
+    (tmp_path / "taken").write_text("")
+    done = run(CLOSED, "--out", "taken/static")
+    assert done.exit_code == 1
+    assert "taken/static cannot be written" in done.output
+    assert run(CLOSED).exit_code == 2
+
+
+def test_expired_metrics_are_told(run: Callable[..., Any]) -> None:
+    """A metric that has expired gives a warning, and the files are written all the same."""
+    done = run(CLOSED.replace("2999", "2019"), "--out", "static")
+    assert done.exit_code == 0
+    assert "expired on 2019-06-30" in done.output
+
+
+def test_a_wheel_has_the_built_sdk(tmp_path: Path) -> None:
+    """A wheel holds the four built files and nothing of npm, so installing needs no Node."""
+    from hatchling.builders.wheel import WheelBuilder
+
+    root = Path(__file__).parents[2]
+    (path,) = WheelBuilder(str(root)).build(directory=str(tmp_path), versions=["standard"])
+    names = zipfile.ZipFile(path).namelist()
+    assert sorted(each for each in names if each.startswith("deniable/web/")) == [
+        f"deniable/web/deniable{suffix}"
+        for suffix in (".closed.js", ".closed.min.js", ".js", ".min.js")
+    ]
+    assert not [each for each in names if "node_modules" in each or each.endswith(".ts")]

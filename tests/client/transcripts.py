@@ -1,0 +1,226 @@
+"""Runs a transcript on a device, and says what every step gave.
+
+A transcript is what drives one device: a stream of random bytes, and steps in their order.
+`client/vectors/transcripts.json` holds them with what they must give; docs/device.md explains them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from deniable import Registry, compiled
+from deniable.device import Device
+from deniable.errors import TransportError
+from deniable.ledger import Ledger
+from deniable.outbox import OutgoingBatch
+from deniable.recording import Recorder
+from deniable.state import State
+from deniable.transport import Reply
+
+FILE = Path(__file__).parents[2] / "client" / "vectors" / "transcripts.json"
+
+Step = dict[str, Any]
+
+
+class Stream:
+    """A source of bits over a stream of bytes, read as `system_bits` reads the system's."""
+
+    def __init__(self, data: Iterator[int]) -> None:
+        self.data = data
+        self.drawn = bytearray()
+
+    def __call__(self, count: int) -> int:
+        size = (count + 7) >> 3
+        taken = bytes(next(self.data) for _ in range(size))
+        self.drawn += taken
+        return int.from_bytes(taken, "little") >> (8 * size - count)
+
+
+def seeded(name: str) -> Iterator[int]:
+    """Bytes that look random and depend on the name alone, without end."""
+    block = 0
+    while True:
+        yield from hashlib.sha256(f"{name} {block}".encode()).digest()
+        block += 1
+
+
+class Script:
+    """A collector that replies as a step says."""
+
+    def __init__(self) -> None:
+        self.reply: Any = None
+
+    def send(self, body: bytes) -> Reply:
+        reply = self.reply
+        if reply == "lost":
+            raise TransportError("the reply was lost")
+        if "rejected" in reply:
+            batch = json.loads(body)
+            rejected = [
+                {"index": int(index), "reason": reason}
+                for index, reason in reply["rejected"].items()
+            ]
+            document = {"batch": batch["batch"], "accepted": 0, "rejected": rejected}
+            return Reply(202, json.dumps(document).encode())
+        problem = reply.get("problem", "store-unavailable")
+        after = reply.get("retry_after")
+        return Reply(
+            reply["status"],
+            json.dumps({"type": f"urn:deniable:problem:{problem}"}).encode(),
+            None if after is None else str(after),
+        )
+
+
+class Driver:
+    """One device with its state in a folder, driven step by step."""
+
+    def __init__(self, document: Any, spread: float, bits: Callable[[int], int], folder: Path):
+        self.spread, self.bits, self.folder = spread, bits, folder
+        self.now = 0.0
+        self.consent = True
+        self.script = Script()
+        self.batch: OutgoingBatch | None = None
+        self.upgrade(document)
+
+    def upgrade(self, document: Any) -> None:
+        """Begin anew with a registry, as a process does: memory is lost, the state is not."""
+        self.registry: Registry = compiled.from_document(document)
+        self.recorder = Recorder(self.registry)
+        self.state = State(self.folder, self.registry.app)
+        self.device = Device(
+            self.registry,
+            self.state,
+            self.script,
+            clock=lambda: self.now,
+            bits=self.bits,
+            spread=self.spread,
+        )
+        self.document = document
+
+    def step(self, step: Step) -> Step:
+        """Do one step. Returns it with everything that it must give."""
+        self.now = step.get("at", self.now)
+        if "records" in step:
+            return {**step, **self._write(step["records"])}
+        if "take" in step:
+            self.batch = self.device.take(urgent=step["take"] == "urgent")
+            body = None if self.batch is None else self.batch.body.decode()
+            return {**step, "body": body}
+        if "reply" in step:
+            return {**step, **self._reply(step["reply"])}
+        if "opt_out" in step:
+            self.consent = False
+            self.device.withdraw()
+        elif "opt_in" in step:
+            self.consent = True
+        elif "erase" in step:
+            self.device.erase()
+        elif "leave" in step:
+            self.device.hurry()
+        elif "restart" in step:
+            self.state.close()
+            self.upgrade(self.document)
+        elif "upgrade" in step:
+            self.state.close()
+            self.upgrade(step["upgrade"])
+        else:
+            return {**step, **self._holds()}
+        return step
+
+    def _write(self, records: list[list[Any]]) -> Step:
+        if not self.consent:
+            return {}
+        with self.state.transaction() as connection:
+            (last,) = connection.execute("SELECT ifnull(max(id), 0) FROM reports").fetchone()
+        admitted = [self.recorder.admit(name, value, self.now) for name, value in records]
+        self.device.write([each for each in admitted if each is not None])
+        with self.state.transaction() as connection:
+            rows = connection.execute(
+                "SELECT metric, window, ready FROM reports WHERE id > ? ORDER BY id", (last,)
+            ).fetchall()
+        return {"sealed": [list(row) for row in rows]} if rows else {}
+
+    def _reply(self, reply: Any) -> Step:
+        assert self.batch is not None
+        self.script.reply = reply
+        try:
+            left_out = self.device.deliver(self.batch)
+        except TransportError as error:
+            return {"counted": False, "final": error.final}
+        waits = [each.reason for each in left_out if each.waits]
+        return {"counted": True, "waits": waits} if waits else {"counted": True}
+
+    def _holds(self) -> Step:
+        with self.state.transaction() as connection:
+            ledger = Ledger(connection)
+            (waiting,) = connection.execute(
+                "SELECT count(*) FROM reports WHERE status = 'queued'"
+            ).fetchone()
+            (values,) = connection.execute("SELECT count(*) FROM open_values").fetchone()
+            rows = connection.execute(
+                "SELECT metric, window, state FROM windows ORDER BY metric, window"
+            ).fetchall()
+            reports = connection.execute(
+                "SELECT metric, window, status, reason FROM reports ORDER BY id"
+            ).fetchall()
+            spent: dict[str, dict[str, Any]] = {}
+            for name in ledger.metrics():
+                spent[name] = {
+                    "reports": ledger.reports(name),
+                    "spent": str(ledger.spent(name)),
+                }
+                if memos := ledger.memos(name):
+                    spent[name]["memos"] = str(memos)
+        windows: dict[str, dict[str, str]] = {}
+        for name, window, state in rows:
+            windows.setdefault(name, {})[window] = state
+        return {
+            "ledger": spent,
+            "waiting": waiting,
+            "values": values,
+            "windows": windows,
+            "reports": [list(row) for row in reports],
+        }
+
+
+def agrees(demanded: Any, given: Any) -> bool:
+    """Whether a step gave what its script demands; `...` demands nothing."""
+    if demanded is ...:
+        return True
+    if not isinstance(demanded, dict):
+        return bool(demanded == given)
+    return demanded.keys() <= given.keys() and all(
+        agrees(value, given[key])
+        and (key != "ledger" or value is ... or value.keys() == given[key].keys())
+        for key, value in demanded.items()
+    )
+
+
+def run(case: dict[str, Any], stream: Stream, folder: Path) -> list[Step]:
+    """Do all steps of a transcript. Returns them with everything that they gave."""
+    driver = Driver(case["registry"], case["spread"], stream, folder)
+    done = []
+    for step in case["steps"]:
+        given = driver.step(step)
+        # What a script says itself, it demands.
+        assert agrees(step, given), (case["name"], step, given)
+        done.append(given)
+    driver.state.close()
+    return done
+
+
+def text(cases: list[dict[str, Any]]) -> str:
+    """The text of the file: a line for each step."""
+    parts = []
+    for case in cases:
+        steps = ",\n    ".join(json.dumps(step, ensure_ascii=False) for step in case["steps"])
+        head = ",\n  ".join(
+            f"{json.dumps(key)}: {json.dumps(case[key], ensure_ascii=False)}"
+            for key in ("name", "about", "registry", "spread", "bytes")
+        )
+        parts.append(f'{{{head},\n  "steps": [\n    {steps}\n  ]}}')
+    return "[\n" + ",\n".join(parts) + "\n]\n"

@@ -1,0 +1,214 @@
+"""What pages send without asking first: JSON as text, of pages that may send, with their key."""
+
+from __future__ import annotations
+
+import functools
+import random
+from contextlib import closing
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deniable import Registry
+from deniable_collector.app import create_app
+from deniable_collector.asgi import Collector as AsgiCollector
+from deniable_collector.intake import Intake
+from deniable_collector.serving import framing
+from deniable_collector.settings import Settings
+from deniable_collector.stores import open_store
+
+from . import fuzzing
+from .test_admission import KEY, OTHER, hashed
+
+TEXT = "text/plain;charset=UTF-8"
+OURS, THEIRS = "https://app.example", "https://evil.example"
+
+
+@pytest.fixture
+def store(tmp_path):
+    with closing(open_store(f"sqlite:///{tmp_path / 'store.db'}")) as store:
+        yield store
+
+
+@pytest.fixture
+def client(serve, registry, store):
+    """Makes a client of a collector with the settings given, behind each kind of server."""
+    return lambda **settings: serve(
+        create_app(Settings(rate="off", **settings), store, registry),
+        Settings(rate="off", **settings),
+    )
+
+
+def send(client, body, content_type=TEXT, path="/v1/reports", **headers):
+    named = {name.replace("_", "-"): text for name, text in headers.items()}
+    return client.post(path, data=body, content_type=content_type, headers=named)
+
+
+def test_any_body_is_read_alike_as_text(serve, monkeypatch):
+    """Of 600 bodies, good and hurt, plain and compressed (seed 1), each gets the same response as
+    text/plain as it does as application/json, and adds the same to the tallies."""
+    monkeypatch.setattr(
+        "deniable_collector.app.Intake", functools.partial(Intake, clock=lambda: fuzzing.NOW)
+    )
+    registry = Registry.parse(fuzzing.METRICS)
+    settings = Settings(rate="off", max_reports=fuzzing.MAX_REPORTS, cors_origins=(OURS,))
+    stores = fuzzing.MemoryStore(), fuzzing.MemoryStore()
+    clients = [serve(create_app(settings, store, registry), settings) for store in stores]
+    draw = random.Random(1)
+    sender = fuzzing.Sender(fuzzing.PlainReader(registry), draw)
+    statuses = set()
+    for number in range(600):
+        body = sender.body()
+        text = (TEXT, "text/plain", 'Text/Plain; Charset="utf-8"')[number % 3]
+        # Pages and others, in turn.
+        origin = {"Origin": OURS} if number % 2 else {}
+        coding = {"Content-Encoding": body.encoding} if body.encoding else {}
+        kinds = (fuzzing.JSON, text) if body.media_type == fuzzing.JSON else [body.media_type] * 2
+        first, second = (
+            send(each, body.data, kind, **origin, **coding)
+            for each, kind in zip(clients, kinds, strict=True)
+        )
+        assert (first.status_code, first.data) == (second.status_code, second.data), body
+        # Only the slow path says that its responses depend on an origin that is not there.
+        fields = [{**each.headers, "vary": ""} for each in (first, second)]
+        assert fields[0] == fields[1]
+        statuses.add(first.status_code)
+    assert {202, 400, 413} <= statuses
+    assert stores[0].cells == stores[1].cells
+    assert stores[0].cells
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    ["text/plain", "text/plain ;charset=utf-8", "text/plain; format=flowed; CHARSET=UTF8;"],
+)
+def test_text_is_utf_8(client, new_body, content_type):
+    """Text without a charset, or in UTF-8 however that is written, is read as JSON."""
+    assert send(client(), new_body(), content_type).json["accepted"] == 1
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    ["text/plain; charset=latin-1", "text/plain; charset=utf-8; charset=utf-16", "text/plainer",
+     "text/plain, application/json", "text/html", "text/plain; charset="],
+)  # fmt: skip
+def test_other_texts_are_refused(client, new_body, content_type):
+    """Another charset or another kind of text is no batch: 415."""
+    refused = send(client(), new_body(), content_type)
+    assert (refused.status_code, refused.json["type"]) == (415, "urn:deniable:problem:http-415")
+
+
+@given(st.text(st.characters(max_codepoint=255), max_size=40))
+def test_no_header_is_both(value):
+    """Whatever stands in Content-Type, it is text for us exactly if the part before the first
+    semicolon says so and no other charset than UTF-8 is named; and reading it raises nothing."""
+    for whole in (value, f"text/plain;{value}"):
+        told = framing.is_text(whole)
+        kind = framing.media_type(whole)
+        names = [each.partition("=") for each in framing.token(whole).split(";")[1:]]
+        others = [
+            text for name, _, text in names
+            if name.strip(" \t") == "charset" and text.strip(' \t"') not in ("utf-8", "utf8")
+        ]  # fmt: skip
+        assert told == (kind == "text/plain" and not others)
+
+
+def test_pages_of_other_origins_may_send_no_text(client, new_body, store, registry):
+    """Text of a page whose origin is not listed is refused, and nothing of it counted, whatever it
+    claims; of a listed one, of the collector's own, and of no page at all it is counted."""
+    client = client(cors_origins=(OURS,))
+    for headers in (
+        {"Origin": THEIRS},
+        {"Origin": "null"},
+        {"Origin": THEIRS, "Sec-Fetch-Site": "same-site"},
+        {"Origin": THEIRS, "Sec-Fetch-Site": "cross-site"},
+        {"Origin": f"{OURS}, {THEIRS}"},
+        {"Origin": f"{OURS}.evil.example"},
+    ):
+        refused = send(client, new_body(), **headers)
+        assert refused.status_code == 403
+        assert refused.json["type"] == "urn:deniable:problem:origin-not-allowed"
+        assert headers["Origin"] not in refused.text
+        assert "Access-Control-Allow-Origin" not in refused.headers
+    scheme = registry["browser"].scheme.fingerprint
+    counted = [{"Origin": OURS}, {"Origin": THEIRS, "Sec-Fetch-Site": "same-origin"}, {}]
+    for headers in counted:
+        answer = send(client, new_body(), **headers)
+        assert (answer.status_code, answer.json["accepted"]) == (202, 1)
+        allowed = OURS if headers.get("Origin") == OURS else None
+        assert answer.headers.get("Access-Control-Allow-Origin") == allowed
+    (window,) = store.windows("browser", scheme)
+    assert store.tally("browser", scheme, [window]).reports == len(counted)
+
+
+@pytest.mark.parametrize(("origins", "status"), [((), 403), (("*",), 202)])
+def test_a_collector_for_no_page_and_for_all(client, new_body, origins, status):
+    """Without the setting no page may send text, not even one without a name; with * all may."""
+    client = client(cors_origins=origins)
+    for origin in (OURS, "null"):
+        assert send(client, new_body(), Origin=origin).status_code == status
+    assert send(client, new_body()).status_code == 202
+
+
+@pytest.mark.parametrize("serve", ["socket"], indirect=True)
+def test_a_page_is_answered_on_the_fast_path(client, new_body, monkeypatch):
+    """What listed pages send, as text and as JSON, needs no way around; what others send does, and
+    is answered alike."""
+    client = client(cors_origins=(OURS,))
+    send(client, new_body())
+    slow = AsgiCollector._reports
+    taken = []
+
+    async def watched(self, scope, receive, send):
+        taken.append(dict(scope["headers"]).get(b"origin"))
+        await slow(self, scope, receive, send)
+
+    monkeypatch.setattr(AsgiCollector, "_reports", watched)
+    for content_type in (TEXT, "text/plain;charset=utf-8", fuzzing.JSON):
+        answer = send(client, new_body(), content_type, Origin=OURS)
+        assert (answer.status_code, answer.json["accepted"]) == (202, 1)
+        assert answer.headers["Access-Control-Allow-Origin"] == OURS
+        assert answer.headers["Vary"] == "Origin"
+    refused = send(client, b"{", Origin=OURS)
+    assert refused.headers["Access-Control-Allow-Origin"] == OURS
+    assert taken == []
+    assert send(client, new_body(), fuzzing.JSON, Origin=THEIRS).status_code == 202
+    assert send(client, new_body(), Origin=THEIRS).status_code == 403
+    assert taken == [THEIRS.encode()] * 2
+
+
+PLUS = "key+of/the-app.example=="
+
+
+@pytest.mark.parametrize(
+    ("query", "headers", "status"),
+    [
+        (f"key={KEY}", {}, 202),
+        (f"a=b&key={KEY}", {}, 202),
+        (f"key={PLUS}", {}, 202),
+        ("key=key%2Bof%2Fthe-app.example%3D%3D", {}, 202),
+        ("key=wrong-key-of-the-app", {}, 401),
+        ("", {}, 401),
+        ("key=", {}, 401),
+        (f"Key={KEY}", {}, 401),
+        (f"key={KEY}&key={KEY}", {}, 401),
+        (f"key=wrong-key-of-the-app&key={KEY}", {}, 401),
+        (f"key={KEY}", {"Authorization": "Bearer wrong-key-of-the-app"}, 401),
+        (f"key={KEY}", {"Authorization": "Basic YTpi"}, 401),
+        (f"key={KEY}", {"X-Deniable-Key": "wrong-key-of-the-app"}, 401),
+        ("key=wrong-key-of-the-app", {"Authorization": f"Bearer {KEY}"}, 202),
+        ("key=wrong-key-of-the-app", {"X-Deniable-Key": KEY}, 202),
+        ("key=%FF%00%zz", {}, 401),
+    ],
+)
+def test_a_key_in_the_query(client, new_body, query, headers, status):
+    """A key in the query counts where no header has one, exactly once, and a wrong one nowhere; no
+    answer repeats it."""
+    client = client(ingest_keys=hashed(KEY, PLUS, OTHER))
+    named = {name.replace("-", "_"): text for name, text in headers.items()}
+    for content_type in (TEXT, fuzzing.JSON):
+        answer = send(client, new_body(), content_type, f"/v1/reports?{query}", **named)
+        assert answer.status_code == status
+        assert KEY not in answer.text
+        assert "wrong-key" not in answer.text

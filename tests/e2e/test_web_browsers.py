@@ -1,0 +1,232 @@
+"""The TypeScript SDK in real browsers, with a real collector: what fails loses no report, and
+counts none twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deniable import Registry
+from deniable_collector.stores import open_store
+
+ROOT = Path(__file__).parents[2]
+HERE = Path(__file__).parent / "web"
+PROGRAMS = {"chrome": "chromium", "firefox": "firefox-esr"}
+COMMAND = [sys.executable, "-c", "from deniable.cli import main; main()"]
+NAVIGATIONS = int(os.environ.get("DENIABLE_NAVIGATIONS", "60"))
+"""benchmarks/README.md has what 1,000 gave."""
+
+AT_ONCE = ("visited", "browser", "site")
+"""The metrics that every device answers on every day."""
+
+
+@pytest.fixture(scope="session")
+def built() -> None:
+    """Builds the SDK, and installs what drives the browsers."""
+    if shutil.which("npm") is None:
+        reason = "Node 20 and npm are needed"
+        if os.environ.get("DENIABLE_REQUIRE_ALL") == "1":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    for command in ([".ci/web", "build"], [".ci/packages", "tests/e2e"]):
+        subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=180)
+
+
+@pytest.fixture(params=PROGRAMS)
+def settings(request: pytest.FixtureRequest, built: None, tmp_path: Path) -> dict[str, Any]:
+    """What each script of the browser tests is told."""
+    program = shutil.which(PROGRAMS[request.param])
+    if program is None:
+        reason = f"{PROGRAMS[request.param]} is needed"
+        if os.environ.get("DENIABLE_REQUIRE_ALL") == "1":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    registry = tmp_path / "metrics.json"
+    subprocess.run(
+        [*COMMAND, "compile", str(HERE / "registry.toml"), "-o", str(registry)],
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
+    store = f"sqlite:///{tmp_path}/tallies.db"
+    options = ["--registry", str(HERE / "registry.toml"), "--store", store]
+    return {
+        "browser": request.param,
+        "program": program,
+        "folder": str(tmp_path),
+        "registry": str(registry),
+        "collector": [*COMMAND, "collect", *options],
+        "environment": {"DENIABLE_RATE": "off", "DENIABLE_WORKERS": "1", "DENIABLE_THREADS": "4"},
+        "store": store,
+        "result": str(tmp_path / "result.json"),
+    }
+
+
+def run(script: str, settings: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """What a script found."""
+    path = Path(settings["folder"]) / "settings.json"
+    path.write_text(json.dumps(settings), encoding="utf-8")
+    done = subprocess.run(
+        ["node", HERE / script, path], capture_output=True, text=True, timeout=seconds, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    found: dict[str, Any] = json.loads(Path(settings["result"]).read_text(encoding="utf-8"))
+    return found
+
+
+def counted(settings: dict[str, Any]) -> Counter[tuple[str, str]]:
+    """How many reports the collector's store has, by metric and window."""
+    registry = Registry.load(HERE / "registry.toml")
+    store = open_store(settings["store"])
+    try:
+        return Counter(
+            {
+                (metric.name, window): number
+                for metric in registry
+                for window, number in store.reports(
+                    metric.name,
+                    metric.scheme.fingerprint,
+                    store.windows(metric.name, metric.scheme.fingerprint),
+                ).items()
+            }
+        )
+    finally:
+        store.close()
+
+
+def label(window: str, day: int) -> str:
+    """The window of that day, counted from today."""
+    moment = datetime.now(UTC) + timedelta(days=day)
+    return moment.strftime({"day": "%Y-%m-%d", "week": "%G-W%V"}[window])
+
+
+def require_consistency(found: dict[str, Any], store: Counter[tuple[str, str]]) -> None:
+    """What the devices have sealed, what passed the proxy, and what the store has agree."""
+    assert found["complaints"] == []
+    sealed: Counter[tuple[str, str]] = Counter()
+    for state in found["states"]:
+        reports = state["reports"]
+        windows = [(each["metric"], each["window"]) for each in reports]
+        assert len(windows) == len(set(windows)), "a window was answered twice"
+        sealed.update(windows)
+        assert {each["status"] for each in reports} <= {"sent"}
+        charged = {
+            account["name"]: sum(reports for _, _, reports in account["ledger"])
+            for account in state["accounts"]
+        }
+        # What left this device, whether it was counted or not.
+        left = Counter(
+            metric
+            for metric, _ in {
+                (each["metric"], each["window"])
+                for seen in found["seen"]
+                if seen["device"] == state["device"]
+                for each in json.loads(seen["body"])["reports"]
+            }
+        )
+        for metric, number in left.items():
+            assert number <= charged[metric]
+        assert charged.get("twice", 0) <= 2
+    # Lost or counted twice: the store would have less or more than what was sealed.
+    assert store == sealed
+    bodies: dict[str, str] = {}
+    answers: dict[tuple[int, str, str], tuple[str, str]] = {}
+    for seen in found["seen"]:
+        assert bodies.setdefault(seen["id"], seen["body"]) == seen["body"]
+        for each in json.loads(seen["body"])["reports"]:
+            key = (seen["device"], each["metric"], each["window"])
+            answer = (seen["id"], json.dumps(each))
+            assert answers.setdefault(key, answer) == answer, "a report left in two batches"
+
+
+def test_nothing_is_lost_and_nothing_counts_twice(settings: dict[str, Any]) -> None:
+    """While tabs, browsers and the collector are killed and the network fails, every report that
+    a device has sealed is counted exactly once; no window has two reports, the ledger has at
+    least what left the device, and a page that lived a second has answered."""
+    seed = int.from_bytes(os.urandom(4), "big")
+    print(f"seed {seed}")
+    found = run(
+        "torture.mjs",
+        {**settings, "navigations": NAVIGATIONS, "seed": seed},
+        seconds=240 + 2 * NAVIGATIONS,
+    )
+    require_consistency(found, counted(settings))
+    answered = {
+        (state["device"], each["metric"], each["window"])
+        for state in found["states"]
+        for each in state["reports"]
+    }
+    for each in found["due"]:
+        device, metric, day = each.split()
+        assert (int(device), metric, label("day", int(day))) in answered
+    types = Counter(str(seen["type"]).partition(";")[0] for seen in found["seen"])
+    assert types["application/json"]
+    assert types["text/plain"]
+    happened = found["happened"]
+    print(json.dumps({**happened, "reports": len(answered), "requests": types}))
+    if NAVIGATIONS >= 60:
+        assert happened["browsersKilled"] == 4
+        for kind in ("closed", "crashed", "left", "reloaded"):
+            assert happened[kind], kind
+
+
+def test_tabs_consent_and_storage(settings: dict[str, Any]) -> None:
+    """A report of a tab that lived a second arrives; ten tabs answer once; a choice in one tab
+    holds in the other; without storage, or against the person's wish, nothing leaves."""
+    found = run("scenarios.mjs", settings, seconds=180)
+    today, week = label("day", 0), label("week", 0)
+    at_once = sorted(("browser", "site", "visited"))
+
+    # Nothing left before the tab was closed: the jitter is longer than a second or so.
+    brief = found["oneSecond"]
+    assert brief["arrived"]
+    assert sorted(brief["metrics"]) == at_once
+    assert [each["status"] for each in brief["first"]] == [202]
+    if brief["before"] == 0:
+        assert brief["first"][0]["type"].startswith("text/plain")
+
+    assert all(found["tenTabs"]["flushed"])
+    many = found["states"][1]
+    assert sorted(each["metric"] for each in many["reports"]) == at_once
+    assert {account["name"] for account in many["accounts"] if account["values"]} == {"taps"}
+
+    out = found["optOut"]
+    assert out["one"] == out["other"] == "no_consent"
+    assert out["sent"] == out["before"]
+    assert all(not account["values"] for account in out["state"]["accounts"])
+    assert out["state"]["batches"] == []
+    assert all(each["status"] != "queued" for each in out["state"]["reports"])
+    # The ledger stays.
+    assert sum(len(account["ledger"]) for account in out["state"]["accounts"]) == 3
+
+    deleted = found["deleted"]
+    assert deleted["gone"] == "deleted"
+    assert (deleted["flushed"], deleted["status"]) == (False, "failed")
+
+    assert found["privacyControl"] == {"status": "disabled", "state": None, "sent": 0}
+    assert found["denied"] == {"status": "failed", "sent": 0}
+    assert found["noConsent"] == {"status": "no_consent", "state": None, "sent": 0}
+    assert {each["status"] for each in found["privateWindow"]["state"]["reports"]} == {"sent"}
+
+    assert found["complaints"] == []
+    store = counted(settings)
+    assert {window for _, window in store} <= {today, week}
+    # The devices 0 and 1 and the private window have one report of each; the others may have one.
+    for metric in at_once:
+        assert 3 <= store[metric, today] <= 5
+    answers = {(each["device"], each["id"]) for each in found["seen"] if each["status"] == 202}
+    reports = sum(
+        len(json.loads(body)["reports"])
+        for body in {each["body"] for each in found["seen"] if each["status"] == 202}
+    )
+    assert len(answers) == len({batch for _, batch in answers})
+    assert store.total() == reports

@@ -1,0 +1,39 @@
+"""The TypeScript SDK's npm scripts, and npm packages that tests need."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def node() -> str:
+    """The path of Node; its tests are skipped where it is missing."""
+    program = shutil.which("node")
+    if program is None or shutil.which("npm") is None:
+        reason = "Node 20 and npm are needed"
+        if os.environ.get("DENIABLE_REQUIRE_ALL") == "1":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return program
+
+
+@pytest.fixture(scope="session")
+def npm_script(node: str) -> Callable[[str], str]:
+    """Runs an npm script of client/web, and returns what it printed."""
+
+    def run(script: str) -> str:
+        done = subprocess.run(
+            [ROOT / ".ci" / "web", script], capture_output=True, text=True, timeout=300, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return run
