@@ -433,7 +433,7 @@ expires = 2099-01-01
 window = "week"
 aggregate = "first"
 epsilon = 1.0
-lifetime_epsilon = 8.0
+lifetime_epsilon = 1.0
 """
     at_close, at_once = tmp_path / "close.toml", tmp_path / "once.toml"
     at_close.write_text(close)
