@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from deniable.errors import SchemeError
@@ -53,6 +54,7 @@ def better_split(metric: Metric, cap: float | None = None) -> Told | None:
     windows = max(reports, round(reports / metric.sample_rate))
     sent = spread_over(windows)
 
+    @cache
     def design(epsilon: float) -> Mechanism[Any]:
         return metric.type.design(metric.mechanism, metric.name, epsilon)
 
