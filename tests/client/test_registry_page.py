@@ -227,6 +227,12 @@ def test_the_divisions_of_a_lifetime_are_computed() -> None:
     assert f"one report with epsilon {least.epsilon:g} shows as much" in text
     odds = math.ceil(math.exp(least.epsilon))
     assert f"a factor of {odds} at most, not by {math.ceil(math.exp(8)):,}" in text
+    three, eight = (
+        split_of(designs["2 values"], declared(Fraction(8, each)), each, sent, share=0.5)
+        for each in (3, 8)
+    )
+    gain = three.information / eight.information
+    assert f"three reports are worth {gain:.1f} times as many devices as eight" in text
     noise = [report_variance(designs["2 values"](each), 0.5).noise for each in (2.36, 1.0, 2.37)]
     assert noise[0] > noise[1] / 8 > noise[2]
     assert "as little noise as one with epsilon 2.37" in text

@@ -118,7 +118,9 @@ def _pages() -> dict[str, str]:
         "API metrics.json": "/api/v1/metrics",
         "API metrics.csv": "/api/v1/metrics?format=csv",
         "API privacy.json": "/api/v1/privacy",
-        "API plan of a lifetime.json": "/api/v1/plan/lifetime?size=20&lifetime_epsilon=8&years=2&devices=100000",
+        "API plan of a lifetime.json": (
+            "/api/v1/plan/lifetime?size=20&lifetime_epsilon=8&years=2&devices=100000"
+        ),
         "API plan.json": "/api/v1/plan?size=20&epsilon=1&devices=100000&lifetime_epsilon=8",
         "API mistake.json": "/api/v1/metrics/browser/estimate?value=netscape",
         "API unknown metric.json": "/api/v1/metrics/browsr/estimate",

@@ -27,7 +27,7 @@ from deniable.mechanisms import AUTO, MAX_EPSILON
 from deniable.types.number import Number
 from deniable.windows import Kind
 from deniable_estimator.planning.lifetime_choices import LifetimeChoice, LifetimePlan
-from deniable_estimator.planning.lifetime_crowd import Crowd
+from deniable_estimator.planning.lifetime_crowd import LifetimeCrowd
 from deniable_estimator.privacy import WINDOWS_A_YEAR
 
 __all__ = [
@@ -73,7 +73,7 @@ def plan_lifetime(
     """
     _check(lifetime_epsilon, years, devices, turnover, epsilon, share, most_epsilon)
     windows = max(1, round(years * WINDOWS_A_YEAR[window]))
-    crowd = Crowd(domain, share, mechanism, windows, window, years, turnover, devices)
+    crowd = LifetimeCrowd(domain, share, mechanism, windows, window, years, turnover, devices)
     limit = min(most_epsilon, MAX_EPSILON)
     divisions = _divisions(lifetime_epsilon, windows, limit)
     splits = [crowd.split(each, count) for each, count in divisions]

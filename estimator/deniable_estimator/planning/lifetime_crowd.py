@@ -28,7 +28,7 @@ from deniable_estimator.planning.turnover import budget_left, lasting_budget
 from deniable_estimator.privacy import WINDOWS_A_YEAR, Bound
 from deniable_estimator.statistics.intervals import FloatArray
 
-__all__ = ["Crowd"]
+__all__ = ["LifetimeCrowd"]
 
 _SALT = "plan"
 
@@ -39,7 +39,7 @@ _STEPS = 100
 """Steps of epsilon from one whole number to the next, in searches."""
 
 
-class Crowd:
+class LifetimeCrowd:
     """The devices of a plan, and what they are asked."""
 
     def __init__(
