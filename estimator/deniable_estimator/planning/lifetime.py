@@ -133,7 +133,7 @@ def _check(
     """Refuse what cannot be planned, by its name."""
     for name, value, low, high in (
         ("lifetime_epsilon", lifetime_epsilon, 0.001, 10_000),
-        ("years", years, 1 / 366, MOST_YEARS),
+        ("years", years, 0.003, MOST_YEARS),
         ("devices", devices, 1, 10**12),
         ("turnover", turnover, 0, MOST_TURNOVER),
         ("share", share, 1e-9, 1),

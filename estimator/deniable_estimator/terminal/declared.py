@@ -88,7 +88,7 @@ _DEVICES = 100_000
 )
 @click.option(
     "--years",
-    type=Real(1 / 366, 20),
+    type=Real(0.003, 20),
     help="List the ways to divide the lifetime epsilon over so many years.",
 )
 @click.option(
