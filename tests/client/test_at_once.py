@@ -6,6 +6,7 @@ import dataclasses
 import random
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from deniable.outbox import JITTER
 from deniable.randomness import PRECISION, coin
 from deniable.recording import Record
 from deniable.state import State
+from deniable.testing import MemoryClient
 from deniable.wire import SealedReport, pack_columns
 
 MakeClient = Callable[..., Client]
@@ -302,6 +304,43 @@ def test_a_tool_that_runs_once_is_counted(tmp_path: Path, clock: Any, collector:
     assert [each["metric"] for each in collector.reports] == ["tool"]
 
 
+def test_a_running_app_sends_after_the_jitter(
+    tmp_path: Path, collector: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With threads and the machine's clock: nobody asks for it, and the report leaves while the
+    window and the app are still open."""
+    monkeypatch.setattr(outbox, "JITTER", 0.5)
+    client = Client(Registry.parse(REGISTRY), state_dir=tmp_path, transport=collector)
+    client.record("kept", True)
+    deadline = time.monotonic() + 30
+    while not collector.reports and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert [each["metric"] for each in collector.reports] == ["kept"]
+    client.close()
+    assert len(collector.bodies) == 1
+
+
+def test_the_owner_sees_what_was_reported(make_client: MakeClient, clock: Any) -> None:
+    """The list of reports and the owner's page name the report and its window; no value waits."""
+    client = make_client()
+    client.record("tool", "build")
+    client.flush()
+    (sent,) = client.sent()
+    assert (sent.metric, sent.window, sent.status) == ("tool", "2027-01-04", "sent")
+    page = client.owner_page()
+    assert "The command that was run first." in page
+    assert client._device.owned()[1] == 0
+
+
+def test_the_memory_client_lists_every_call(registry: Registry) -> None:
+    """It lists all calls; the first of a window is the one that a device would report."""
+    client = MemoryClient(registry)
+    client.record("tool", "build")
+    client.record("tool", "check")
+    assert client.values("tool") == ["build", "check"]
+    client.close()
+
+
 def test_closing_does_not_override_the_collector(
     make_client: MakeClient, collector: Any, clock: Any
 ) -> None:
@@ -511,6 +550,7 @@ import deniable
 from deniable import state
 from deniable.recording import Record
 from deniable.state import State
+from deniable.testing import MemoryClient
 
 registry = deniable.Registry.load(sys.argv[1])
 for turn in range(1, 1000):

@@ -7,6 +7,7 @@ import dataclasses
 import json
 import math
 import random
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +23,7 @@ from deniable.compiled_form import FORMAT, METRIC, TOP
 from deniable.exact import exp_below
 from deniable.mechanisms import Memoizing, all_names, design
 from deniable.testing import MemoryClient
+from deniable.types import TYPES
 
 from . import compiled_cases
 from .conftest import Clock, Collector
@@ -74,12 +76,14 @@ def test_what_the_schema_refuses_is_refused() -> None:
     assert len(BAD) - len(broken) > 20
 
 
-def test_the_schema_has_every_key_and_name() -> None:
-    """The schema's keys, and the mechanisms that it names, are those of the code."""
+def test_the_schema_has_every_key() -> None:
+    """The schema has the keys and types of the code, and takes the name of each mechanism."""
     metric = SCHEMA["$defs"]["metric"]
     assert list(SCHEMA["properties"]) == SCHEMA["required"] == list(TOP)
     assert list(metric["properties"]) == metric["required"] == list(METRIC)
-    assert metric["properties"]["mechanism"]["enum"] == list(all_names())
+    assert metric["properties"]["type"]["enum"] == list(TYPES)
+    pattern = metric["properties"]["mechanism"]["pattern"]
+    assert all(re.fullmatch(pattern, name) for name in all_names())
     assert SCHEMA["properties"]["format"] == {"const": FORMAT}
 
 

@@ -275,6 +275,36 @@ def test_command_as_json(ask: Any) -> None:
     assert len(whole["metrics"][0]["not_covered"]) == 3
 
 
+def test_the_storage_of_a_browser_is_not_covered(tmp_path: Path) -> None:
+    """Of a metric that is recorded on the web, the label and JSON say that bounds for several
+    reports hold for one life of the storage; all figures are the same as elsewhere."""
+    text = """
+schema = 1
+app = "example"
+[metrics.m]
+type = "boolean"
+description = "m"
+owner = "me"
+expires = 2027-06-30
+epsilon = 1.0
+lifetime_epsilon = 8.0
+"""
+    path = tmp_path / "metrics.toml"
+    anywhere = guarantee(Registry.parse(text)["m"])
+    for platform, web in (("python", False), ("web", True), (["web", "python"], True)):
+        path.write_text(f"{text}platform = {json.dumps(platform)}")
+        given = guarantee(Registry.load(path)["m"])
+        assert given.web is web
+        assert replace(given, platform=()) == anywhere
+        told = [each for each in given.not_covered if "one life of the storage" in each]
+        assert len(told) == len(given.not_covered) - len(anywhere.not_covered) == web
+        named = [platform] if isinstance(platform, str) else platform
+        assert given.to_dict()["platform"] == named
+        for arguments in (["m"], []):
+            shown = CliRunner().invoke(privacy, [*arguments, "--registry", str(path)])
+            assert ("one life of the storage" in " ".join(shown.output.split())) is web
+
+
 def test_the_time_of_an_answer_is_not_covered(tmp_path: Path) -> None:
     """Of a metric that is answered at once, the network learns roughly when the app was used, and
     no true value lies on the device; the bounds on its reports are the same as at the close."""

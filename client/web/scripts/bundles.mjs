@@ -15,6 +15,7 @@ export const BUNDLES = [
 export const OPTIONS = {
   absWorkingDir: ROOT,
   bundle: true,
+  define: { DEVELOPMENT: "false" },
   target: "es2020",
   charset: "utf8",
   legalComments: "none",

@@ -18,6 +18,7 @@ await build({
   outdir: "build/test",
   outExtension: { ".js": ".mjs" },
   bundle: true,
+  define: { DEVELOPMENT: "true" },
   platform: "node",
   format: "esm",
   target: "node20",

@@ -89,8 +89,8 @@ export function sha512(message: Uint8Array): Uint8Array {
         s[h + 1]!,
         sigma(el, eh, 14, 18, 41),
         (el & s[f + 1]!) ^ (~el & s[g + 1]!),
-        constants[t + 1]!,
-        w[t + 1]!,
+        constants[t + 1],
+        w[t + 1],
       );
       const high =
         s[h]! +
@@ -107,10 +107,7 @@ export function sha512(message: Uint8Array): Uint8Array {
         (al & s[b + 1]!) ^ (al & s[c + 1]!) ^ (s[b + 1]! & s[c + 1]!),
       );
       s[h] =
-        high +
-        sigma(ah, al, 28, 34, 39) +
-        ((ah & s[b]!) ^ (ah & s[c]!) ^ (s[b]! & s[c]!)) +
-        carry;
+        high + sigma(ah, al, 28, 34, 39) + ((ah & s[b]!) ^ (ah & s[c]!) ^ (s[b]! & s[c]!)) + carry;
     }
     for (let t = 0; t < 16; t += 2) {
       hash[t + 1] = sum(hash[t + 1]!, s[t + 1]!);

@@ -73,8 +73,6 @@ export interface Metric extends Omit<Declared, "expires"> {
 
 /** What the values of a metric are. */
 export interface Type {
-  /** What the keys look like in which it differs from a string, as regular expressions of JSON. */
-  readonly kinds?: Readonly<Record<string, string>>;
   /** The text that a recorded value waits as. Throws what the MetricError shall say. */
   normalize(value: unknown, other: string | null, places: Places): string;
   /** What the mechanism randomizes in place of a normalized text; undefined if that is no value. */

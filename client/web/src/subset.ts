@@ -16,34 +16,28 @@ export function subset(size: number, count: number, source: Source): Flags {
   const sparse = count <= SPARSE + Math.floor(size / 256);
   const chosen: Flags = sparse ? new Uint8Array(size) : scatter(size, count, source);
   let excess = chosen.reduce((sum, flag) => sum + flag, -count);
-  const next = positions(size, Math.abs(excess), source);
-  while (excess) {
-    const position = next();
-    if (chosen[position] === +(excess > 0)) {
-      chosen[position] ^= 1;
-      excess -= Math.sign(excess);
-    }
-  }
+  if (excess)
+    for (const position of positions(size, Math.abs(excess), source))
+      if (chosen[position] === +(excess > 0)) {
+        chosen[position] ^= 1;
+        excess -= Math.sign(excess);
+        if (!excess) break;
+      }
   return chosen;
 }
 
 /** Uniform positions below `size`, without end, drawn in blocks. */
-function positions(size: number, expected: number, source: Source): () => number {
-  const bits = bitLength(size - 1);
-  const words = Math.floor((expected * 2 ** bits) / size) + 8;
-  let block: DataView | undefined;
-  let used = 0;
-  return () => {
-    for (;;) {
-      if (used === words || !block) {
-        const bytes = source.bytes(4 * words);
-        block = new DataView(bytes.buffer, bytes.byteOffset);
-        used = 0;
-      }
-      const position = block.getUint32(4 * used++, true) % 2 ** bits;
-      if (position < size) return position;
+function* positions(size: number, expected: number, source: Source): Generator<number> {
+  const range = 2 ** bitLength(size - 1);
+  const words = Math.floor((expected * range) / size) + 8;
+  for (;;) {
+    const bytes = source.bytes(4 * words);
+    const block = new DataView(bytes.buffer, bytes.byteOffset);
+    for (let at = 0; at < words; at++) {
+      const position = block.getUint32(4 * at, true) % range;
+      if (position < size) yield position;
     }
-  };
+  }
 }
 
 /**
@@ -54,7 +48,7 @@ function scatter(size: number, count: number, source: Source): Flags {
   const share = count / size;
   const aim = share - Math.sqrt((share * (1 - share)) / size);
   const numerator = Math.max(0, Math.floor(aim * 2 ** PLANES));
-  const random = source.bytes((PLANES * size) / 8);
+  const random = source.bytes(size);
   return new Uint8Array(size).map((chosen, position) => {
     for (let plane = 0; plane < PLANES; plane++) {
       const place = plane * size + position;

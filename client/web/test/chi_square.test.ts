@@ -79,7 +79,10 @@ function compare(name: string, parameters: Any, item: Any): void {
   const about = `${name} ${JSON.stringify(parameters)} of ${item}`;
   assert.ok(Math.abs(total - 1) < 1e-9, `${about}: the chances add up to ${total}`);
   assert.equal(counts.size, 0, `${about}: a report that cannot be`);
-  assert.ok(square <= limit(freedom), `${about}: chi-square is ${square}, of ${freedom} degrees of freedom`);
+  assert.ok(
+    square <= limit(freedom),
+    `${about}: chi-square is ${square}, of ${freedom} degrees of freedom`,
+  );
   comparisons += 1;
 }
 
@@ -95,13 +98,18 @@ for (const name of Object.keys(allParts.mechanisms)) {
           const [a, b] = likelihood.split("/").map(BigInt);
           const exact = Number((a * 10n ** 60n) / (b ?? 1n)) / 1e60;
           const ours = LIKELIHOODS[name]!(parameters, row, columnsOf(columns), item);
-          assert.ok(Math.abs(ours - exact) <= 1e-9 * exact, `${name} ${JSON.stringify(parameters)}`);
+          assert.ok(
+            Math.abs(ours - exact) <= 1e-9 * exact,
+            `${name} ${JSON.stringify(parameters)}`,
+          );
         }
   });
 
   test(`${name}: reports are as frequent as their exact chances say`, () => {
     const before = comparisons;
-    const small = cases.filter(([p]) => (p.k ?? p.size ?? 0) <= 64 && size(name, p) <= MOST_OUTCOMES);
+    const small = cases.filter(
+      ([p]) => (p.k ?? p.size ?? 0) <= 64 && size(name, p) <= MOST_OUTCOMES,
+    );
     for (const [parameters, items] of small.slice(0, 5))
       for (const { item } of items.slice(0, 2)) compare(name, parameters, item);
     for (const [parameters, items] of SMALL[name] ?? [])

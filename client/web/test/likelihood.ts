@@ -8,8 +8,7 @@ type Any = any;
 const ONE = 2 ** 53;
 
 /** How many of `size` things are chosen `k` at a time. */
-const choose = (size: number, k: number): number =>
-  k ? (choose(size - 1, k - 1) * size) / k : 1;
+const choose = (size: number, k: number): number => (k ? (choose(size - 1, k - 1) * size) / k : 1);
 
 const points = (q: number, t: number): number => (q ** t - 1) / (q - 1);
 
@@ -18,7 +17,10 @@ function space(q: number, t: number): number[][] {
   const found: number[][] = [];
   for (let lead = 0; lead < t; lead++)
     for (let tail = 0; tail < q ** (t - 1 - lead); tail++) {
-      const digits = tail.toString(q).padStart(t - 1 - lead, "0").split("");
+      const digits = tail
+        .toString(q)
+        .padStart(t - 1 - lead, "0")
+        .split("");
       const coordinates = lead === t - 1 ? [] : digits.map((each) => parseInt(each, q));
       found.push([...new Array<number>(lead).fill(0), 1, ...coordinates]);
     }
@@ -30,7 +32,11 @@ export function columnsOf(packed: number | number[] | string): Set<number> {
   if (typeof packed === "number") return new Set([packed]);
   if (typeof packed !== "string") return new Set(packed);
   const bytes = Buffer.from(packed, "base64url");
-  return new Set([...bytes.keys()].flatMap((at) => [0, 1, 2, 3, 4, 5, 6, 7].filter((bit) => (bytes[at]! >> bit) & 1).map((bit) => 8 * at + bit)));
+  return new Set(
+    [...bytes.keys()].flatMap((at) =>
+      [0, 1, 2, 3, 4, 5, 6, 7].filter((bit) => (bytes[at]! >> bit) & 1).map((bit) => 8 * at + bit),
+    ),
+  );
 }
 
 function subsetOf({ size, k, threshold }: Any, columns: Set<number>, item: number): number {
@@ -46,7 +52,13 @@ function point({ q, t, threshold }: Any, column: number, item: number): number {
 }
 
 /** Independent bits: `one` and `zero` are the chances of a 1 where the filter has 1 and 0. */
-function bits(size: number, filter: Set<number>, columns: Set<number>, one: number, zero: number): number {
+function bits(
+  size: number,
+  filter: Set<number>,
+  columns: Set<number>,
+  one: number,
+  zero: number,
+): number {
   let chance = 1;
   for (let at = 0; at < size; at++) {
     const set = filter.has(at) ? one : zero;
@@ -56,7 +68,9 @@ function bits(size: number, filter: Set<number>, columns: Set<number>, one: numb
 }
 
 function bloom({ salt, k, h }: Any, row: number, text: string): Set<number> {
-  return new Set(Array.from({ length: h }, (_, at) => Number(hash64(salt, row * h + at, text) % BigInt(k))));
+  return new Set(
+    Array.from({ length: h }, (_, at) => Number(hash64(salt, row * h + at, text) % BigInt(k))),
+  );
 }
 
 /** How often a bit is 1 after both rounds, where it was 1 and where it was 0. */
@@ -65,10 +79,15 @@ function rounds({ f, p, q }: Any): [number, number] {
   return [(q * (1 - lie) + p * lie) / ONE, (p * (1 - lie) + q * lie) / ONE];
 }
 
-function windowAt({ columns, width, threshold, levels }: Any, column: number, item: number): number {
+function windowAt(
+  { columns, width, threshold, levels }: Any,
+  column: number,
+  item: number,
+): number {
   const position = Math.min(Math.max(item, 0), 2 ** 30);
   const [inside, outside] = [threshold / ONE / width, (1 - threshold / ONE) / (columns - width)];
-  const of = (level: number): number => (level <= column && column < level + width ? inside : outside);
+  const of = (level: number): number =>
+    level <= column && column < level + width ? inside : outside;
   let lower = 0;
   while (lower < levels.length - 2 && levels[lower + 1] <= position) lower++;
   const share = (position - levels[lower]) / (levels[lower + 1] - levels[lower]);
@@ -79,7 +98,12 @@ function histogram(parameters: Any, row: number, columns: Set<number>, item: num
   const { weights, orders, dimensions, thresholds, integer, low, high } = parameters;
   const mean = parameters.mean_columns;
   const height = orders.length;
-  const last = { columns: mean, width: parameters.mean_width, threshold: parameters.mean_threshold, levels: parameters.mean_levels };
+  const last = {
+    columns: mean,
+    width: parameters.mean_width,
+    threshold: parameters.mean_threshold,
+    levels: parameters.mean_levels,
+  };
   const first = [...columns][0]!;
   if (row === height) return windowAt(last, first, item) / 4;
   const inner = BigInt(4 ** height - 2);
@@ -114,14 +138,20 @@ type Likelihood = (parameters: Any, row: number, columns: Set<number>, item: Any
 export const LIKELIHOODS: Readonly<Record<string, Likelihood>> = {
   subset_selection: (p, _, columns, item) => subsetOf(p, columns, item),
   projective_geometry: (p, _, columns, item) => point(p, [...columns][0]!, item),
-  unary_encoding: (p, _, columns, item) => bits(p.size, new Set([item]), columns, p.one / ONE, p.zero / ONE),
-  hashed_projective_geometry: (p, row, columns, item) => point(p, [...columns][0]!, place({ ...p, size: p.size }, row, item)) / p.rows,
-  cohort_local_hashing: (p, row, columns, item) => subsetOf(p, columns, place(p, row, item)) / p.rows,
+  unary_encoding: (p, _, columns, item) =>
+    bits(p.size, new Set([item]), columns, p.one / ONE, p.zero / ONE),
+  hashed_projective_geometry: (p, row, columns, item) =>
+    point(p, [...columns][0]!, place({ ...p, size: p.size }, row, item)) / p.rows,
+  cohort_local_hashing: (p, row, columns, item) =>
+    subsetOf(p, columns, place(p, row, item)) / p.rows,
   memoized_subset_selection: (p, _, columns, item) => subsetOf(twoRounds(p), columns, item),
-  memoized_local_hashing: (p, row, columns, item) => subsetOf(twoRounds(p), columns, place(p, row, item)) / p.rows,
+  memoized_local_hashing: (p, row, columns, item) =>
+    subsetOf(twoRounds(p), columns, place(p, row, item)) / p.rows,
   basic_rappor: (p, _, columns, item) => bits(p.size, new Set([item]), columns, ...rounds(p)),
-  rappor: (p, row, columns, item) => bits(p.k, bloom(p, row, item), columns, ...rounds(p)) / p.cohorts,
-  one_time_rappor: (p, row, columns, item) => bits(p.k, bloom(p, row, item), columns, 1 - p.f / ONE / 2, p.f / ONE / 2) / p.cohorts,
+  rappor: (p, row, columns, item) =>
+    bits(p.k, bloom(p, row, item), columns, ...rounds(p)) / p.cohorts,
+  one_time_rappor: (p, row, columns, item) =>
+    bits(p.k, bloom(p, row, item), columns, 1 - p.f / ONE / 2, p.f / ONE / 2) / p.cohorts,
   sliding_window: (p, _, columns, item) => windowAt(p, [...columns][0]!, item),
   hierarchical_histogram: histogram,
 };
@@ -136,7 +166,9 @@ function sets(size: number, k: number): number[][] {
 
 /** All reports that a mechanism can make: each row with each of its sets of columns. */
 export function outcomes(name: string, p: Any): { row: number; columns: Set<number> }[] {
-  const rows: number = p.weights ? p.weights.length + (p.mean_columns ? 1 : 0) : (p.rows ?? p.cohorts ?? 1);
+  const rows: number = p.weights
+    ? p.weights.length + (p.mean_columns ? 1 : 0)
+    : (p.rows ?? p.cohorts ?? 1);
   const ofRow = (row: number): number[][] => {
     const level = p.weights && row < p.weights.length;
     const order = level ? p.orders[row] : name.includes("geometry") ? p.q : 0;

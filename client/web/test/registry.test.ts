@@ -246,6 +246,6 @@ test("a bundle says which type or mechanism it lacks", () => {
   document.metrics.browser.mechanism = "rappor";
   assert.throws(
     () => readRegistry(document, closedParts),
-    /build of the SDK.*browser\.parameters: no rappor/,
+    /build of the SDK.*browser\.parameters: no rappor in this build/,
   );
 });

@@ -81,6 +81,8 @@ class PrivacyLabel:
     exact: Exact
     numeric: bool
     """Whether the values are numbers, which people call so."""
+    web: bool
+    """Whether browsers record the metric."""
 
 
 @lru_cache(maxsize=1024)
@@ -115,6 +117,7 @@ def label_of(metric: Metric, cap: float | None = None) -> PrivacyLabel:
         learned=given.learned_by,
         exact=_exact(metric),
         numeric=given.numeric,
+        web=given.web,
     )
 
 

@@ -22,7 +22,7 @@ from typing import Any
 from deniable import Metric, Registry
 from deniable.mechanisms import Memoizing
 from deniable.mechanisms.numeric import Numeric
-from deniable.metric import Answer
+from deniable.metric import Answer, Platform
 from deniable_estimator.analyses import memory_of
 from deniable_estimator.messages import message
 from deniable_estimator.privacy.change_pattern import reports_that_show
@@ -59,6 +59,13 @@ _FIRST_USE = (
     "report shows it"
 )
 """What the time of sending shows of a metric that is answered at once."""
+
+_STORAGE = (
+    "a browser that loses its storage, and the ledger with it: Safari deletes it after 7 days "
+    "without a visit, people clear it, and private windows begin without it; the bounds for "
+    "several reports hold for one life of the storage"
+)
+"""What a metric that is recorded on the web cannot promise."""
 
 _CHANGES = (
     "the times at which a value changes: against them stands only the bound for reports of "
@@ -170,6 +177,8 @@ class Guarantee:
     """Whether the values are numbers, which people call so."""
     answer: Answer = "at_close"
     """When devices report; the time of sending then shows more or less."""
+    platform: tuple[Platform, ...] = ()
+    """Where the metric is recorded, if the registry says so."""
 
     def to_dict(self) -> dict[str, Any]:
         """The guarantee for JSON, under its fields' names, with who learns what."""
@@ -179,6 +188,7 @@ class Guarantee:
             "mechanism": self.mechanism,
             "window": self.window,
             "answer": self.answer,
+            "platform": list(self.platform),
             "sample_rate": self.sample_rate,
             "household": self.household,
             "report": self.report.to_dict(),
@@ -202,7 +212,14 @@ class Guarantee:
     @property
     def not_covered(self) -> tuple[str, ...]:
         """What the guarantee does not cover."""
-        return not_covered(remembers=self.memory is not None, at_once=self.answer == "at_once")
+        return not_covered(
+            remembers=self.memory is not None, at_once=self.answer == "at_once", web=self.web
+        )
+
+    @property
+    def web(self) -> bool:
+        """Whether browsers record the metric."""
+        return "web" in self.platform
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +289,7 @@ def guarantee(metric: Metric, cap: float | None = None, household: int = 1) -> G
         memory=memory,
         numeric=isinstance(mechanism, Numeric),
         answer=metric.answer,
+        platform=metric.platform,
     )
 
 
@@ -351,10 +369,11 @@ def _thief(remembers: bool, at_once: bool) -> str:
     )
 
 
-def not_covered(*, remembers: bool, at_once: bool = False) -> tuple[str, ...]:
+def not_covered(*, remembers: bool, at_once: bool = False, web: bool = False) -> tuple[str, ...]:
     """What the guarantee does not cover."""
     return (
         *_NOT_COVERED,
+        *((_STORAGE,) if web else ()),
         *((_FIRST_USE,) if at_once else ()),
         *((_CHANGES,) if remembers else ()),
     )

@@ -173,7 +173,8 @@ def _total_words(together: Together) -> Iterator[str]:
             f"Answered at once: {', '.join(seen)}. The network sees roughly when the app is first "
             "used in a window of theirs."
         )
-    yield "Not covered: " + "; ".join(not_covered(remembers=False)) + "."
+    web = any(each.web for each in together.metrics)
+    yield "Not covered: " + "; ".join(not_covered(remembers=False, web=web)) + "."
 
 
 def _whose(household: int) -> str:

@@ -68,6 +68,7 @@ type = "boolean"
 description = "Does <b>anybody</b> report?"
 epsilon = 1.0
 lifetime_epsilon = 1.0
+platform = ["python", "web"]
 
 [metrics.old]
 type = "boolean"

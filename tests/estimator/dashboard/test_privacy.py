@@ -183,3 +183,13 @@ def test_every_page_of_a_metric_says_what_a_report_risks(browser: FlaskClient) -
     told = "One report: a 50/50 guess becomes right at most 73.2% of the time."
     assert browser.get("/").text.count(told) == 4
     assert browser.get("/metric/browser/compare").text.count(told) == 1
+
+
+def test_the_label_of_a_web_metric_speaks_of_storage(browser: FlaskClient) -> None:
+    """The page of a metric that browsers record says that bounds for several reports hold for one
+    life of their storage, in the reader's language; no other page does."""
+    told = {"en": "hold for one life of the browser", "zh-Hans": "浏览器存储的一个存续期"}
+    for language, words in told.items():
+        headers = {"Accept-Language": language}
+        assert browser.get("/metric/silent", headers=headers).text.count(words) == 1
+        assert words not in browser.get("/metric/browser", headers=headers).text

@@ -36,7 +36,7 @@ export type Builder = (parameters: Parameters) => Mechanism;
 
 /** Stop with an error that names the parameter that is wrong. */
 export function refuse(message: string): never {
-  throw new Error(message);
+  throw new Error(DEVELOPMENT ? message : "");
 }
 
 type Bounds = readonly [name: string, highest?: number, lowest?: number];

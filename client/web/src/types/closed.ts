@@ -14,7 +14,6 @@ const closed = {
 /** True or false, kept as the texts "true" and "false". */
 export const boolean: Type = {
   ...closed,
-  kinds: { aggregate: '"(last|first|any|max)"', values: '\\["true","false"]' },
   normalize: (value) =>
     typeof value === "boolean" ? String(value) : refuse("takes true or false"),
   merge: (value, text, _, aggregate) => (aggregate === "max" && text === "true" ? text : value),
@@ -23,7 +22,6 @@ export const boolean: Type = {
 /** One of the listed values; any other is `other`, if that is declared, and refused if not. */
 export const category: Type = {
   ...closed,
-  kinds: { values: "\\[.+]", other: '".*\\S.*"|null' },
   normalize(value, other, places) {
     const text = normalForm(value);
     if (places.has(text)) return text;

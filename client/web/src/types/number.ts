@@ -14,10 +14,6 @@ function read(text: string): number | undefined {
 
 /** A number with a lower and an upper bound. Each step is rounded once, in the order of records. */
 export const number: Type = {
-  kinds: {
-    aggregate: '"(last|first|any|max|min|sum|count|mean)"',
-    unit: '".*\\S.*"|null',
-  },
   normalize(value) {
     if (typeof value !== "number") refuse("takes numbers");
     if (Number.isNaN(value)) refuse("takes no NaN; record a fixed number in its place");

@@ -1,0 +1,74 @@
+/** The form of metrics.json, which development builds check: keys, and the kinds of their values. */
+
+type Table<T = unknown> = Readonly<Record<string, T>>;
+
+// The kinds of values, as regular expressions of their JSON. Ranges are checked after that.
+const TEXT = '".*\\S.*"';
+const FIGURE = "[\\d.e+-]+";
+const OBJECT = "{.+}";
+const OR_NULL = "|null";
+
+export const TOP: Table<string> = {
+  format: "1",
+  app: '"[a-z][a-z0-9_-]{0,63}"',
+  lifetime_epsilon: FIGURE + OR_NULL,
+  metrics: OBJECT,
+};
+
+export const REVEALS: Table<string> = {
+  report: FIGURE,
+  memo: FIGURE + OR_NULL,
+  fresh: FIGURE + OR_NULL,
+};
+
+const STRING = {
+  aggregate: '"(last|first|any)"',
+  values: "null",
+  other: "null",
+  unit: "null",
+};
+
+/** The keys whose values depend on the type. */
+const TYPES: Table<Table<string>> = {
+  boolean: { ...STRING, aggregate: '"(last|first|any|max)"', values: '\\["true","false"]' },
+  category: { ...STRING, values: "\\[.+]", other: TEXT + OR_NULL },
+  string: STRING,
+  number: {
+    ...STRING,
+    aggregate: '"(last|first|any|max|min|sum|count|mean)"',
+    unit: TEXT + OR_NULL,
+  },
+};
+
+export const METRIC = (type: unknown): Table<string> => ({
+  type: `"(${Object.keys(TYPES).join("|")})"`,
+  description: TEXT,
+  expires: '"[\\d-]{10}"',
+  window: '"(day|week|month)"',
+  answer: '"at_(close|once)"',
+  sample_rate: FIGURE,
+  longitudinal: '"(fresh|memoize)"',
+  epsilon: FIGURE,
+  lifetime_epsilon: FIGURE,
+  memo_epsilon: FIGURE + OR_NULL,
+  mechanism: TEXT,
+  parameters: OBJECT,
+  scheme: '"[\\da-f]{12}"',
+  reveals: OBJECT,
+  platform: '\\[("(web|python)"(,(?!"\\3)"(web|python)")?)?]',
+  ...STRING,
+  ...TYPES[type as string],
+});
+
+/** Whether a table has each of these keys, with a value of its kind, and no other key. */
+export function form(fields: Table, kinds: Table<string>): Table {
+  const known = new Map(Object.entries(kinds));
+  const keys = [...known.keys(), ...Object.keys(fields)];
+  return Object.fromEntries(
+    keys.map((key) => [
+      key,
+      // A key that is not known has no kind, and no value is of that.
+      RegExp(`^(${known.get(key) ?? "^"})$`, "s").test(JSON.stringify(fields[key])),
+    ]),
+  );
+}
