@@ -5,7 +5,7 @@ import { erase, withdraw, write, type RecordedValue } from "./device.ts";
 import { MetricError } from "./metric.ts";
 import { assemble, settle, take, trim, waiting } from "./outbox.ts";
 import { readRegistry, type Parts, type Registry } from "./registry.ts";
-import { freshState, readState, writeState, type Batch, type State, type StoredReport } from "./state.ts";
+import { freshState, readState, writeState, type Account, type Batch, type State, type StoredReport } from "./state.ts";
 import { browserStore, type Store } from "./store.ts";
 import { beacon, post } from "./transport.ts";
 import type { CompiledRegistry, ValueOf } from "./values.ts";
@@ -67,6 +67,10 @@ export interface Client<D extends CompiledRegistry = CompiledRegistry> {
   /** The reports that this device has sent or will send; the newest first. */
   sent(): Promise<SentReport[]>;
 
+  /** What the device keeps of each metric that was ever recorded: its windows with the values that
+   * wait, and its ledger. It is for the owner of the device alone: never send it. */
+  accounts(): Promise<readonly Account[]>;
+
   /** Whether the person has agreed to telemetry. */
   readonly consent: boolean;
 
@@ -99,7 +103,7 @@ export function start<D extends CompiledRegistry>(
     endpoint,
     ingestKey,
     spread = SPREAD,
-    development,
+    development = DEVELOPMENT,
     onTrouble,
     clock = () => Date.now() / 1000,
     source = systemSource(),
@@ -112,7 +116,7 @@ export function start<D extends CompiledRegistry>(
   let registry: Registry;
   let store: Store;
   let url: string | undefined;
-  // "no" would count as true.
+  // The check below refuses what is neither true nor false.
   let consent = options.consent;
   let closed = false;
   let failed = false;
@@ -287,24 +291,32 @@ export function start<D extends CompiledRegistry>(
       }),
     ]);
 
-  const must = (holds: unknown, told: string): void => {
-    if (!holds) throw new TypeError(told);
+  const must = (name: string, holds: unknown, told: string | false): void => {
+    if (!holds) throw new TypeError(name + (told || ""));
   };
 
   try {
-    must(typeof options.consent === "boolean", "consent must be true or false");
-    must(spread >= 0 && spread <= LONGEST_SPREAD, "spread must be from 0 to 86400 seconds");
+    must("consent", typeof consent === "boolean", DEVELOPMENT && " must be true or false");
     must(
-      !ingestKey || /^[\w.~+/-]{16,256}=*$/.test(ingestKey),
-      "ingestKey must have 16 to 256 letters, digits and -._~+/",
+      "spread",
+      spread >= 0 && spread <= LONGEST_SPREAD,
+      DEVELOPMENT && " must be from 0 to 86400 seconds",
     );
     must(
+      "ingestKey",
+      !DEVELOPMENT || !ingestKey || /^[\w.~+/-]{16,256}=*$/.test(ingestKey),
+      DEVELOPMENT && " must have 16 to 256 letters, digits and . _ ~ + / -",
+    );
+    must(
+      "endpoint",
       // Plain HTTP would show the reports, and the page's visits, to the network.
-      /^(https:\/\/[^/]|http:\/\/(localhost|127\.0\.0\.1|\[::1])(?![^:/]))[^@?#\s]*$/.test(endpoint ?? "https://a"),
-      "endpoint must be like https://telemetry.example.com; http is for loopback only",
+      endpoint === undefined ||
+        /^(https:\/\/[^/]|http:\/\/(localhost|127\.0\.0\.1|\[::1])(?![^:/]))[^@?#\s]*$/.test(endpoint),
+      DEVELOPMENT &&
+        " must be an https:// address, without a name, query or fragment; http:// is for loopback only",
     );
     // All such pages share one storage, or have none.
-    must(globalThis.location?.protocol !== "file:", "a page under file: cannot report: serve it over https");
+    must("file:", globalThis.location?.protocol !== "file:", DEVELOPMENT && " is no place to report from: serve the page over https");
     url = endpoint?.replace(/\/*$/, "/v1/reports");
     registry = readRegistry(metrics, parts);
     store = options.state ?? browserStore(registry.app, fail);
@@ -332,7 +344,8 @@ export function start<D extends CompiledRegistry>(
         else if (isOn() || (consent && deletions)) {
           if (metric.standsIn(text, value)) {
             note("other");
-            if (development) console.warn(`${name}: a value that is not declared counts as ${text}`);
+            if (DEVELOPMENT && development)
+              console.warn(`${name}: an undeclared value counts as ${text}`);
           }
           if (records.length < MAX_RECORDS) {
             records.push({ metric, text, window: windowAt(metric.window, now) });
@@ -359,6 +372,7 @@ export function start<D extends CompiledRegistry>(
       closed = true;
     },
     sent: async () => ((await transact(({ reports }) => reports)) ?? []).reverse(),
+    accounts: async () => (await transact(({ accounts }) => accounts)) ?? [],
     get consent() {
       return consent;
     },

@@ -46,8 +46,13 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
 
   const read = (name: string, fields: Table): void => {
     const path = `metrics.${name}.`;
-    const named = /^[a-z][a-z0-9_]{0,63}$/.test(name) && fields instanceof Object;
-    if (DEVELOPMENT && !claim("metrics.", { [name]: named })) return;
+    if (
+      DEVELOPMENT &&
+      !claim("metrics.", {
+        [name]: /^[a-z][a-z0-9_]{0,63}$/.test(name) && fields instanceof Object,
+      })
+    )
+      return;
     const type = types[fields.type as string];
     if (
       !claim(path, { type }) ||
@@ -74,11 +79,14 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
 
     const places = new Map(values?.map((value, place) => [value, place]));
     const { size, odds, memoOdds, freshOdds } = mechanism;
-    // What is claimed must be the exact figure, rounded up to a double: the ledger charges it.
+    // The ledger charges what is claimed: no less than the exact figure. `deniable compile` writes
+    // the next double above it, so that all SDKs charge the same.
     const tells = (odds: readonly Odds[] | undefined, claimed: number | null): boolean => {
       const holds = (epsilon: number): boolean => odds!.every((each) => within(each, epsilon));
       return odds
-        ? typeof claimed === "number" && holds(claimed) && !holds(claimed * (1 - 2 ** -53))
+        ? typeof claimed === "number" &&
+            holds(claimed) &&
+            !(DEVELOPMENT && holds(claimed * (1 - 2 ** -53)))
         : claimed === null;
     };
     const right = claim(path, {

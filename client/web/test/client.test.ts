@@ -199,7 +199,7 @@ test("disabled", async () => {
     await client.flush();
     await rest();
     const state = (await world.state())!;
-    assert.deepEqual(state.accounts.map((each) => each.windows["2027-01-04"]), ["open", "answered"]);
+    assert.deepEqual(state.accounts.map((each) => each.windows["2027-01-04"]), [[], "answered"]);
     assert.deepEqual([state.batches.length, state.reports[0]!.status], [0, "unanswered"]);
   }
 });
@@ -214,7 +214,7 @@ test("opt out", async () => {
   await client.optOut();
   assert.equal(client.status, "no_consent");
   const state = (await world.state())!;
-  assert.deepEqual(state.accounts.map((each) => each.windows["2027-01-04"]), ["open", "answered"]);
+  assert.deepEqual(state.accounts.map((each) => each.windows["2027-01-04"]), [[], "answered"]);
   assert.equal(state.accounts[1]!.ledger[0]![2], 1);
   assert.deepEqual(state.batches, []);
   client.optIn();
@@ -342,7 +342,7 @@ test("damage", async () => {
   for (const damage of [
     (text: string) => text.replace('"5a9aecab0f02",0.9999999999999996,1', '"5a9aecab0f02",0.9999999999999996,0'),
     (text: string) => text.slice(0, -1),
-    (text: string) => text.replace('"answered"', '"open"'),
+    (text: string) => text.replace('"answered"', "[]"),
     () => "",
     () => undefined,
     () => 7,

@@ -124,6 +124,7 @@ export class World {
       consent: true,
       endpoint: "https://t.acme.example",
       spread: 0,
+      development: false,
       clock: () => this.now,
       ...options,
     });
