@@ -34,7 +34,8 @@ export async function bundle(options) {
   const joined = result.outputFiles.find(({ path }) => path.endsWith(".js")).text;
   const { code } = await minify(joined, {
     module: options.format === "esm",
-    toplevel: true,
+    // A script keeps its one name.
+    toplevel: options.format === "esm",
     ecma: 2020,
     compress: { passes: 3, inline: 1, hoist_funs: true, unsafe_arrows: true, unsafe_methods: true, pure_getters: true },
     format: { comments: false },

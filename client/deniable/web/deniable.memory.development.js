@@ -1,1 +1,0 @@
-function t(){let t;return{async transact(n,e){let r=t??e;void 0!==r&&(t=n(r))}}}export{t as memoryStore};
