@@ -2,15 +2,19 @@
 // which sets `deniable` (`deniableOwner` for the owner's page).
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { bundle, BUNDLES, ROOT } from "./bundles.mjs";
+import { bundle, BUNDLES, constants, ROOT } from "./bundles.mjs";
 
 mkdirSync(join(ROOT, "dist"), { recursive: true });
-for (const { entry, name, globalName = "deniable" } of BUNDLES) {
-  const esm = await bundle({ entryPoints: [entry], format: "esm" });
+for (const { entry, name, full, globalName = "deniable" } of BUNDLES) {
+  const define = constants({ full });
+  const esm = await bundle({ entryPoints: [entry], format: "esm", define });
   writeFileSync(join(ROOT, `dist/${name}.js`), esm);
-  const define = { DEVELOPMENT: "true" };
-  const development = await bundle({ entryPoints: [entry], format: "esm", define });
+  const development = await bundle({
+    entryPoints: [entry],
+    format: "esm",
+    define: constants({ full, development: true }),
+  });
   writeFileSync(join(ROOT, `dist/${name}.development.js`), development);
-  const script = await bundle({ entryPoints: [entry], format: "iife", globalName });
+  const script = await bundle({ entryPoints: [entry], format: "iife", globalName, define });
   writeFileSync(join(ROOT, `dist/${name}.min.js`), script);
 }

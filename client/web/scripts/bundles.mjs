@@ -7,17 +7,23 @@ export const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
 /** The entries and their limits in bytes, minified and gzipped. */
 export const BUNDLES = [
-  { entry: "src/entries/closed.ts", name: "deniable.closed", limit: 6 * 1024 },
+  { entry: "src/entries/closed.ts", name: "deniable.closed", full: false, limit: 6 * 1024 },
   { entry: "src/entries/all.ts", name: "deniable", limit: 10 * 1024 },
   { entry: "src/entries/owner.ts", name: "deniable.owner", globalName: "deniableOwner", limit: 3 * 1024 },
   { entry: "src/entries/memory.ts", name: "deniable.memory", globalName: "deniableMemory", limit: 512 },
 ];
 
+/** The constants of a build, which src/globals.d.ts explains. */
+export const constants = ({ full = true, development = false }) => ({
+  DEVELOPMENT: String(development),
+  FULL: String(full),
+});
+
 /** esbuild's options; `bundle` is what uses them. */
 export const OPTIONS = {
   absWorkingDir: ROOT,
   bundle: true,
-  define: { DEVELOPMENT: "false" },
+  define: constants({}),
   target: "es2020",
   charset: "utf8",
   legalComments: "none",
@@ -37,7 +43,16 @@ export async function bundle(options) {
     // A script keeps its one name.
     toplevel: options.format === "esm",
     ecma: 2020,
-    compress: { passes: 3, inline: 1, hoist_funs: true, unsafe_arrows: true, unsafe_methods: true, pure_getters: true },
+    compress: {
+      passes: 3,
+      inline: 1,
+      hoist_funs: true,
+      pure_getters: true,
+      // Nothing here changes what is built in. Not `unsafe_math`: numbers must stay exact.
+      unsafe: true,
+      unsafe_arrows: true,
+      unsafe_methods: true,
+    },
     format: { comments: false },
   });
   return code;

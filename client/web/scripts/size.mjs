@@ -2,11 +2,12 @@
 // --detail: how much of it each source file takes, before gzip.
 import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
-import { bundle, BUNDLES, OPTIONS } from "./bundles.mjs";
+import { bundle, BUNDLES, constants, OPTIONS } from "./bundles.mjs";
 
 const detail = process.argv.includes("--detail");
-for (const { entry, name, limit } of BUNDLES) {
-  const code = await bundle({ entryPoints: [entry], format: "esm" });
+for (const { entry, name, limit, full } of BUNDLES) {
+  const define = constants({ full });
+  const code = await bundle({ entryPoints: [entry], format: "esm", define });
   const size = gzipSync(code, { level: 9 }).length;
   console.log(`${name}: ${code.length} bytes minified, ${size} gzipped, limit ${limit}`);
   if (detail) {
@@ -14,6 +15,7 @@ for (const { entry, name, limit } of BUNDLES) {
       ...OPTIONS,
       entryPoints: [entry],
       format: "esm",
+      define,
       minify: true,
       metafile: true,
       outfile: "out.js",

@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "esbuild";
-import { ROOT } from "./bundles.mjs";
+import { constants, ROOT } from "./bundles.mjs";
 
 const asked = process.argv.slice(2).filter((each) => !each.startsWith("-"));
 const options = process.argv.slice(2).filter((each) => each.startsWith("-"));
@@ -18,7 +18,7 @@ await build({
   outdir: "build/test",
   outExtension: { ".js": ".mjs" },
   bundle: true,
-  define: { DEVELOPMENT: "true" },
+  define: constants({ development: true }),
   platform: "node",
   format: "esm",
   target: "node20",

@@ -7,9 +7,7 @@
 export interface Source {
   /** The next bytes of the stream. */
   bytes(count: number): Uint8Array;
-  /** A uniform integer in [0, 2**count): `count` bits in whole bytes, the lowest ones dropped. */
-  bits(count: number): bigint;
-  /** The same draw as a number, for at most 53 bits. */
+  /** A uniform integer in [0, 2**count) of at most 53 bits: whole bytes, the lowest bits dropped. */
   int(count: number): number;
 }
 
@@ -20,11 +18,6 @@ export type Flags = Uint8Array;
 export function sourceOf(bytes: (count: number) => Uint8Array): Source {
   return {
     bytes,
-    bits(count) {
-      let hex = "";
-      for (const byte of bytes((count + 7) >> 3)) hex = (byte + 256).toString(16).slice(1) + hex;
-      return BigInt("0x0" + hex) >> BigInt(-count & 7);
-    },
     int(count) {
       let value = 0;
       let scale = 1 / (1 << (-count & 7));
@@ -50,19 +43,12 @@ export function byteSource(stream: Uint8Array): Source & { used(): number } {
 /** `getRandomValues` gives at most so many bytes at once. */
 const MOST = 65536;
 
-const POOL = 512;
-
 /** The browser's cryptographic random numbers, the only source of new randomness. */
 export function systemSource(): Source {
-  let pool = new Uint8Array(0);
-  let used = 0;
   return sourceOf((count) => {
-    if (used + count > pool.length) {
-      pool = new Uint8Array(Math.max(count, POOL));
-      for (let at = (used = 0); at < pool.length; at += MOST)
-        crypto.getRandomValues(pool.subarray(at, at + MOST));
-    }
-    return pool.subarray(used, (used += count));
+    const bytes = new Uint8Array(count);
+    for (let at = 0; at < count; at += MOST) crypto.getRandomValues(bytes.subarray(at, at + MOST));
+    return bytes;
   });
 }
 

@@ -31,7 +31,7 @@ export interface Options {
   ingestKey?: string;
   /** Seconds over which the reports of a closed window are spread, up to a day. */
   spread?: number;
-  /** Whether mistakes throw. In production they are counted. */
+  /** Whether mistakes throw, in development builds. Released builds count them. */
   development?: boolean;
   /** Is called with each trouble that is kept from the page: its kind as in `counters`. */
   onTrouble?: (kind: string, error?: unknown) => void;
@@ -103,11 +103,11 @@ export function start<D extends CompiledRegistry>(
     endpoint,
     ingestKey,
     spread = SPREAD,
-    development = DEVELOPMENT,
     onTrouble,
     clock = () => Date.now() / 1000,
     source = systemSource(),
   } = options;
+  const development = DEVELOPMENT && (options.development ?? true);
   const counters: Record<string, number> = {};
   const { globalPrivacyControl, doNotTrack } = (globalThis.navigator ?? {}) as Navigator & {
     globalPrivacyControl?: boolean;
@@ -176,7 +176,7 @@ export function start<D extends CompiledRegistry>(
   /** What a call of `record` means; undefined once its metric has expired. Throws a MetricError. */
   const admit = (name: string, value: unknown, now: number) => {
     const metric = registry.metrics.get(name);
-    if (!metric) throw new MetricError(name, "is not declared");
+    if (!metric) throw new MetricError(name, DEVELOPMENT ? "is not declared" : "");
     const text = metric.normalize(value);
     const undeclared = metric.standsIn(text, value);
     return now < metric.expires && { metric, text, window: windowAt(metric.window, now), undeclared };
@@ -329,38 +329,34 @@ export function start<D extends CompiledRegistry>(
       }),
     ]);
 
-  const must = (name: string, holds: unknown, told: string | false): void => {
-    if (!holds) throw new TypeError(name + (told || ""));
+  const must = (holds: unknown, told: string): void => {
+    if (!holds) throw new TypeError(DEVELOPMENT ? told : "");
   };
 
   try {
-    must("consent", typeof consent === "boolean", DEVELOPMENT && " must be true or false");
+    must(typeof consent === "boolean", "consent must be true or false");
+    must(!DEVELOPMENT || (spread >= 0 && spread <= LONGEST_SPREAD), "spread must be from 0 to 86400 seconds");
     must(
-      "spread",
-      spread >= 0 && spread <= LONGEST_SPREAD,
-      DEVELOPMENT && " must be from 0 to 86400 seconds",
-    );
-    must(
-      "ingestKey",
       !DEVELOPMENT || !ingestKey || /^[\w.~+/-]{16,256}=*$/.test(ingestKey),
-      DEVELOPMENT && " must have 16 to 256 letters, digits and . _ ~ + / -",
+      "ingestKey must have 16 to 256 letters, digits and . _ ~ + / -",
     );
     must(
-      "endpoint",
       // Plain HTTP would show the reports, and the page's visits, to the network.
       endpoint === undefined ||
         /^(https:\/\/[^/]|http:\/\/(localhost|127\.0\.0\.1|\[::1])(?![^:/]))[^@?#\s]*$/.test(endpoint),
-      DEVELOPMENT &&
-        " must be an https:// address, without a name, query or fragment; http:// is for loopback only",
+      "endpoint must be an https:// address, without a name, query or fragment; http:// is for loopback only",
     );
     // All such pages share one storage, or have none.
-    must("file:", globalThis.location?.protocol !== "file:", DEVELOPMENT && " is no place to report from: serve the page over https");
+    must(
+      globalThis.location?.protocol !== "file:",
+      "file: is no place to report from: serve the page over https",
+    );
     url = endpoint?.replace(/\/*$/, "/v1/reports");
     if (development) load();
     if (isOn()) wake(0);
     else void forget(withdrawn);
     globalThis.document?.addEventListener("visibilitychange", () =>
-      document.visibilityState === "hidden" ? hide() : wake(0),
+      document.hidden ? hide() : wake(0),
     );
     globalThis.addEventListener?.("pagehide", hide);
   } catch (error) {

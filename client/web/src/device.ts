@@ -53,7 +53,8 @@ export function write(
       const { name, scheme, longitudinal, expires } = metric;
       if (windowStart(window) < expires) {
         // Drawn before the metric's first report.
-        const key = longitudinal === "memoize" ? (account.key ?? [...source.bytes(KEY)]) : null;
+        const key =
+          FULL && longitudinal === "memoize" ? (account.key ?? [...source.bytes(KEY)]) : null;
         const report = metric.report(text, source, key && Uint8Array.from(key));
         if (report) {
           if (key) account.key = key;
@@ -78,7 +79,7 @@ export function write(
     if (!windows[window]) {
       if (windowEnd(window) <= account.horizon || !allows(state, account, metric, registry)) continue;
       // Drawn before any value is stored, and once for each window.
-      windows[window] = coin(Math.floor(metric.sampleRate * 2 ** 53), source) ? [] : "passed";
+      windows[window] = coin(Math.floor(metric.sample_rate * 2 ** 53), source) ? [] : "passed";
       prune(account);
     }
     const found = windows[window];

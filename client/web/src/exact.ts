@@ -1,6 +1,13 @@
 /** A bound on a likelihood ratio, exactly: (numerator / denominator) ** power. */
 export type Odds = readonly [numerator: bigint, denominator: bigint, power: number];
 
+/** A double as an integer in units of 2**-1074, of which every double is a whole multiple. */
+export function exact(number: number): bigint {
+  let shift = 1074;
+  for (; number % 1; shift--) number *= 2;
+  return BigInt(number) << BigInt(shift);
+}
+
 /** Fixed-point numbers have so many bits after the point. */
 const BITS = 256n;
 
@@ -13,9 +20,7 @@ const MOST = 100;
  * rounded down, so nothing that reveals more than epsilon passes.
  */
 export function within([numerator, denominator, power]: Odds, epsilon: number): boolean {
-  // A double times 2**200 is a whole number, or loses digits far behind those that count.
-  const scaled = BigInt(Math.floor(Math.min(epsilon, MOST * power) * 2 ** 200));
-  const exponent = (scaled << (BITS - 200n)) / BigInt(power);
+  const exponent = (exact(Math.min(epsilon, MOST * power)) >> (1074n - BITS)) / BigInt(power);
   let sum = 0n;
   let term = 1n << BITS;
   for (let n = 1n; term; n++) {

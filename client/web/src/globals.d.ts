@@ -3,3 +3,9 @@
  * A constant, so that the other build leaves all of that out.
  */
 declare const DEVELOPMENT: boolean;
+
+/**
+ * Whether this is the full bundle. The small one has neither texts nor numbers, and no mechanism
+ * with memos or over any text: a registry that needs one is refused, and their code is left out.
+ */
+declare const FULL: boolean;

@@ -6,26 +6,20 @@
 // the key of the memos was erased, because another key would make second memos. The registry's
 // own `lifetimeEpsilon` caps the sum over all metrics, where a report from a memo costs the
 // epsilon of its fresh noise.
+import { exact } from "./exact.ts";
 import type { Metric } from "./metric.ts";
 import type { Registry } from "./registry.ts";
 import type { Account, State } from "./state.ts";
 
-/** A double as an integer in units of 2**-1074, which is exact. */
-export function exact(number: number): bigint {
-  let shift = 1074;
-  for (; number % 1; shift--) number *= 2;
-  return BigInt(number) << BigInt(shift);
-}
-
 /** What one report may reveal, whatever the device has reported before. */
-const cost = ({ reveals: { report, fresh } }: Metric) => fresh ?? report;
+const cost = ({ reveals: { report, fresh } }: Metric) => (FULL ? fresh : null) ?? report;
 
 /** The exact sum of the epsilons of the reports of an account, in units of 2**-1074; `memos`
  * takes a scheme's memo in place of the reports from it. */
 export const spent = ({ ledger }: Account, memos?: boolean): bigint =>
   ledger.reduce(
     (sum, [, epsilon, reports, memo]) =>
-      sum + (memos && memo !== null ? exact(memo) : exact(epsilon) * BigInt(reports)),
+      sum + (FULL && memos && memo !== null ? exact(memo) : exact(epsilon) * BigInt(reports)),
     0n,
   );
 
@@ -34,12 +28,12 @@ const entryOf = ({ ledger }: Account, { scheme }: Metric, epsilon: number) =>
 
 /** Whether one more report stays within the metric's lifetime and the registry's. */
 export function allows(state: State, account: Account, metric: Metric, registry: Registry): boolean {
-  const { memo } = metric.reveals;
+  const memo = FULL ? metric.reveals.memo : null;
   const epsilon = cost(metric);
   const next = memo === null ? epsilon : entryOf(account, metric, epsilon) ? 0 : memo;
   return (
     (memo === null || !!account.key || account.ledger.every((each) => each[3] === null)) &&
-    spent(account, memo !== null) + exact(next) <= exact(metric.lifetimeEpsilon) &&
+    spent(account, memo !== null) + exact(next) <= exact(metric.lifetime_epsilon) &&
     (registry.lifetimeEpsilon === null ||
       state.accounts.reduce((sum, each) => sum + spent(each), exact(epsilon)) <=
         exact(registry.lifetimeEpsilon))

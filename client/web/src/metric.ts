@@ -18,7 +18,7 @@ export class MetricError extends Error {
     readonly metric: string,
     message: string,
   ) {
-    super(`metric ${metric} ${message}`);
+    super(DEVELOPMENT ? `metric ${metric} ${message}` : metric);
     this.name = "MetricError";
   }
 }
@@ -53,8 +53,6 @@ export interface Declared {
 export interface Metric extends Omit<Declared, "expires"> {
   /** POSIX time in seconds at which its last day has ended. */
   readonly expires: number;
-  readonly sampleRate: number;
-  readonly lifetimeEpsilon: number;
 
   /** The text that a recorded value waits as. Throws a MetricError for what it cannot take. */
   normalize(value: unknown): string;
@@ -124,8 +122,6 @@ export function makeMetric(
   return {
     ...declared,
     expires,
-    sampleRate: declared.sample_rate,
-    lifetimeEpsilon: declared.lifetime_epsilon,
     normalize(value) {
       // Elsewhere nobody reads the message.
       if (!DEVELOPMENT) return type.normalize(value, other, places);
@@ -136,7 +132,7 @@ export function makeMetric(
       }
     },
     standsIn: (text, value) => text === other && !places.has(normalForm(value)),
-    begin: (text) => type.begin?.(text, aggregate) ?? text,
+    begin: (text) => (FULL && type.begin?.(text, aggregate)) || text,
     merge(value, text, records, source) {
       // Reservoir sampling: each record is kept with chance 1 / records.
       if (aggregate === "last" || (aggregate === "any" && !below(records, source))) return text;

@@ -37,7 +37,8 @@ export function assemble(
   source: Source,
 ): Batch | undefined {
   if (!reports[0]) return undefined;
-  const id = source.bits(128).toString(16).padStart(32, "0");
+  let id = "";
+  for (const byte of source.bytes(16)) id = (byte + 256).toString(16).slice(1) + id;
   const body = JSON.stringify({
     batch: id,
     reports: reports.slice(0, BATCH_REPORTS).map((each) => {

@@ -1,7 +1,8 @@
 // Reports in words, and a page for the owner of the device: what was sent, what it reveals, what
 // waits, and what the ledger still allows. It is a bundle of its own, loaded when it is asked for.
 import type { Client, SentReport } from "./client.ts";
-import { exact, spent } from "./ledger.ts";
+import { exact } from "./exact.ts";
+import { spent } from "./ledger.ts";
 import type { Columns } from "./metric.ts";
 import type { Account } from "./state.ts";
 

@@ -5,10 +5,11 @@ import { type Builder, type Mechanism, refuse } from "./mechanisms/base.ts";
 import { type Declared, isValue, makeMetric, type Metric, type Type } from "./metric.ts";
 import { windowEnd } from "./windows.ts";
 
-/** That a compiled registry cannot be used; `mistakes` name each field that is wrong. */
+/** That a compiled registry cannot be used. In development builds `mistakes` name each field that
+ * is wrong. */
 export class RegistryError extends Error {
   constructor(readonly mistakes: readonly string[]) {
-    super(`compile metrics.json anew, for this build of the SDK: ${mistakes.join(", ")}`);
+    super(DEVELOPMENT ? `compile metrics.json anew, for this build of the SDK: ${mistakes.join(", ")}` : "");
     this.name = "RegistryError";
   }
 }
@@ -35,31 +36,33 @@ type Table<T = unknown> = Readonly<Record<string, T>>;
  * file, which `deniable compile` has written. Throws a RegistryError that lists all mistakes.
  */
 export function readRegistry(document: unknown, { types, mechanisms }: Parts): Registry {
+  /** The paths of the fields that are wrong; released builds only count them. */
   const mistakes: string[] = [];
   const metrics = new Map<string, Metric>();
 
-  /** Whether all of these hold; those that do not are mistakes. */
-  const claim = (path: string, claims: Table): boolean => {
-    const wrong = Object.keys(claims).filter((key) => !claims[key]);
-    mistakes.push(...wrong.map((key) => path + key));
-    return !wrong.length;
+  /** Whether something holds; if not, the field is a mistake. */
+  const claim = (holds: unknown, field: string): boolean => {
+    if (!holds) mistakes.push(DEVELOPMENT ? field : "");
+    return !!holds;
   };
+
+  /** The same for the forms of several fields. */
+  const claims = (path: string, forms: Table): boolean =>
+    Object.keys(forms).filter((key) => !claim(forms[key], path + key)).length === 0;
 
   const read = (name: string, fields: Table): void => {
     const path = `metrics.${name}.`;
     if (
       DEVELOPMENT &&
-      !claim("metrics.", {
-        [name]: /^[a-z][a-z0-9_]{0,63}$/.test(name) && fields instanceof Object,
-      })
+      !claim(/^[a-z][a-z0-9_]{0,63}$/.test(name) && fields instanceof Object, `metrics.${name}`)
     )
       return;
     const type = types[fields.type as string];
     if (
-      !claim(path, { type }) ||
+      !claim(type, `${path}type`) ||
       (DEVELOPMENT &&
-        (!claim(path, form(fields, METRIC(fields.type))) ||
-          !claim(`${path}reveals.`, form(fields.reveals as Table, REVEALS))))
+        (!claims(path, form(fields, METRIC(fields.type))) ||
+          !claims(`${path}reveals.`, form(fields.reveals as Table, REVEALS))))
     )
       return;
 
@@ -71,15 +74,17 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
     try {
       expires = windowEnd(metric.expires);
       trying = "parameters";
-      const build = mechanisms[metric.mechanism] ?? refuse(`no ${metric.mechanism} in this build`);
+      const build =
+        mechanisms[metric.mechanism] ?? refuse(`no ${metric.mechanism} in this build`);
       mechanism = build(metric.parameters);
     } catch (error) {
-      claim(path, { [DEVELOPMENT ? `${trying}: ${(error as Error).message}` : trying]: 0 });
+      claim(0, `${path + trying}: ${(error as Error).message}`);
       return;
     }
 
     const places = new Map(values?.map((value, place) => [value, place]));
-    const { size, odds, memoOdds, freshOdds } = mechanism;
+    const { size, odds } = mechanism;
+    const { memoOdds, freshOdds } = FULL ? mechanism : ({} as Mechanism);
     // The ledger charges what is claimed: no less than the exact figure. `deniable compile` writes
     // the next double above it, so that all SDKs charge the same.
     const tells = (odds: readonly Odds[] | undefined, claimed: number | null): boolean => {
@@ -90,42 +95,46 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
             !(DEVELOPMENT && holds(claimed * (1 - 2 ** -53)))
         : claimed === null;
     };
-    const right = claim(path, {
-      epsilon: epsilon >= reveals.report && epsilon <= 10,
-      lifetime_epsilon: lifetime_epsilon >= epsilon && lifetime_epsilon <= 1e4,
-      longitudinal: (metric.longitudinal === "memoize") === !!memoOdds,
-      memo_epsilon: memoOdds
+    const before = mistakes.length;
+    claim(epsilon >= reveals.report && epsilon <= 10, `${path}epsilon`);
+    claim(lifetime_epsilon >= epsilon && lifetime_epsilon <= 1e4, `${path}lifetime_epsilon`);
+    claim((metric.longitudinal === "memoize") === !!memoOdds, `${path}longitudinal`);
+    claim(
+      memoOdds
         ? memo_epsilon! > epsilon &&
-          memo_epsilon! <= Math.min(lifetime_epsilon, 20) &&
-          memo_epsilon! >= reveals.memo!
+            memo_epsilon! <= Math.min(lifetime_epsilon, 20) &&
+            memo_epsilon! >= reveals.memo!
         : memo_epsilon === null,
-      mechanism: type!.suits(mechanism),
-      "reveals.report": tells(odds, reveals.report),
-      "reveals.memo": tells(memoOdds, reveals.memo),
-      "reveals.fresh": tells(freshOdds, reveals.fresh),
-      values: !values || !size || size === places.size,
-      ...(DEVELOPMENT && {
+      `${path}memo_epsilon`,
+    );
+    claim(type!.suits(mechanism), `${path}mechanism`);
+    claim(tells(odds, reveals.report), `${path}reveals.report`);
+    claim(tells(memoOdds, reveals.memo), `${path}reveals.memo`);
+    claim(tells(freshOdds, reveals.fresh), `${path}reveals.fresh`);
+    claim(!values || !size || size === places.size, `${path}values`);
+    if (DEVELOPMENT) {
+      claims(path, {
         answer: metric.answer === "at_close" || metric.aggregate === "first",
         sample_rate: metric.sample_rate >= 1e-9 && metric.sample_rate <= 1,
         other: other === null || places.has(other),
         scheme: metric.scheme === fingerprint(metric),
-      }),
-    });
-    if (DEVELOPMENT && values)
-      claim(path, {
-        values: values.length > 1 && places.size === values.length && values.every(isValue),
       });
-    if (right)
+      if (values)
+        claims(path, {
+          values: values.length > 1 && places.size === values.length && values.every(isValue),
+        });
+    }
+    if (before === mistakes.length)
       metrics.set(name, makeMetric({ ...metric, name }, expires, places, type!, mechanism));
   };
 
   const top = Object(document) as Table;
   const cap = top.lifetime_epsilon as number | null;
   // Another format has other keys, so to list these would mislead.
-  if (claim("", { format: top.format === 1 }) && (!DEVELOPMENT || claim("", form(top, TOP)))) {
-    claim("", { lifetime_epsilon: cap === null || (cap > 0 && cap <= 1e4) });
+  if (claim(top.format === 1, "format") && (!DEVELOPMENT || claims("", form(top, TOP)))) {
+    claim(cap === null || (cap > 0 && cap <= 1e4), "lifetime_epsilon");
     for (const [name, fields] of Object.entries(top.metrics as Table)) read(name, fields as Table);
   }
-  if (mistakes.length) throw new RegistryError(mistakes);
+  if (mistakes[0] !== undefined) throw new RegistryError(mistakes);
   return { app: top.app as string, lifetimeEpsilon: cap, metrics };
 }

@@ -67,9 +67,14 @@ export const freshState = (app: string): string =>
 /** The state in a stored text. Throws an Error if it cannot be trusted. */
 export function readState(text: unknown, app: string): State {
   const [, json] = /^1-?\d+(.+)/.exec(text as string) ?? [];
-  if (!json || signed(json) !== text || (JSON.parse(json) as State).app !== app)
-    throw new Error(DEVELOPMENT ? "the stored state is damaged: delete the data of this site to start again" : "");
-  return JSON.parse(json) as State;
+  const state = json && signed(json) === text && (JSON.parse(json) as State);
+  if (!state || state.app !== app)
+    throw new Error(
+      DEVELOPMENT
+        ? "the stored state is damaged: delete the data of this site to start again"
+        : "",
+    );
+  return state;
 }
 
 /** The text that `readState` reads. */

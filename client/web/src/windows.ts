@@ -35,8 +35,9 @@ function edges(label: string): [number, number] {
   const date = new Date(week ? `${year!}01-04` : year ? label : "");
   if (week) date.setUTCDate(7 * +week - 3 - weekday(date));
   const start = +date / 1000;
-  // Only a label that exists is given back by its own first moment.
-  if (windowAt(kind, start) !== label) throw new RangeError();
+  // Only a label that exists is given back by its own first moment. Elsewhere labels are those of
+  // `windowAt`, and a day that does not exist has ended: its metric records nothing.
+  if (DEVELOPMENT && windowAt(kind, start) !== label) throw new RangeError();
   if (kind === "month") date.setUTCMonth(date.getUTCMonth() + 1);
   else date.setUTCDate(date.getUTCDate() + (week ? 7 : 1));
   return [start, +date / 1000];

@@ -1,15 +1,19 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bundle } from "../scripts/bundles.mjs";
-import { vectors } from "./support.ts";
+import { bundle, constants } from "../scripts/bundles.mjs";
+import { present, vectors } from "./support.ts";
 
 /** The registry's reader as it is released, without the checks of development builds. */
-async function released(): Promise<any> {
+async function released(parts: "all" | "closed" = "all"): Promise<any> {
   const contents = `
-    import { allParts } from "./src/parts_all.ts";
+    import { ${parts}Parts as parts } from "./src/parts_${parts}.ts";
     import { readRegistry } from "./src/registry.ts";
-    export const read = (document) => readRegistry(document, allParts);`;
-  const code = await bundle({ stdin: { contents, resolveDir: process.cwd() }, format: "esm" });
+    export const read = (document) => readRegistry(document, parts);`;
+  const code = await bundle({
+    stdin: { contents, resolveDir: process.cwd() },
+    format: "esm",
+    define: constants({ full: parts === "all" }),
+  });
   return import(`data:text/javascript,${encodeURIComponent(code)}`);
 }
 
@@ -20,7 +24,7 @@ test("a released build refuses whatever would reveal more than it declares", asy
     /^format$|^lifetime_epsilon$|\.(epsilon|lifetime_epsilon|memo_epsilon|longitudinal|reveals\.\w+)$/;
   let refused = 0;
   for (const { name, document, error } of cases) {
-    if (!error) assert.ok(read(document).metrics.size, name);
+    if (!error) assert.ok(read(present(document)).metrics.size, name);
     // A missing or a needless key misleads nobody; what is there must hold.
     else if (grave.test(error) && !/: no |^no cap$|unknown|is a text|that is true/.test(name)) {
       assert.throws(() => read(document), Error, name);
@@ -30,9 +34,29 @@ test("a released build refuses whatever would reveal more than it declares", asy
   assert.ok(refused > 25, `${refused} cases`);
 });
 
-test("a released build makes no metric of a mechanism that cannot be built", async () => {
+test("a released build makes no metric of a mechanism that cannot be built, or whose odds are unknown", async () => {
   const { read } = await released();
   for (const { name, document, error } of vectors("compiled").cases)
-    if (error?.endsWith(".parameters") && !/too many|: no parameters/.test(name))
+    if (error?.endsWith(".parameters") && !/too many|: no (parameters|salt)|bound|weights/.test(name))
       assert.throws(() => read(document), Error, name);
+});
+
+test("the small bundle takes lists of values without memos, and refuses every other metric", async () => {
+  const { read } = await released("closed");
+  const taken = new Set<string>();
+  for (const { name, document, error } of vectors("compiled").cases)
+    for (const [metric, fields] of Object.entries<any>(error ? {} : document.metrics)) {
+      const alone = { ...document, metrics: { [metric]: fields } };
+      const small = /^(boolean|category)$/.test(fields.type) && fields.mechanism === "subset_selection";
+      if (!small) assert.throws(() => read(alone), Error, `${name}: ${metric}`);
+      else assert.equal(read(alone).metrics.get(metric).scheme, fields.scheme);
+      taken.add(`${small} ${fields.type}`);
+    }
+  assert.deepEqual([...taken].sort(), [
+    "false category",
+    "false number",
+    "false string",
+    "true boolean",
+    "true category",
+  ]);
 });

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { byteSource } from "../src/bits.ts";
+import { byteSource, type Source } from "../src/bits.ts";
 
 /** A file of test vectors. */
 export function vectors(name: string): any {
@@ -32,4 +32,28 @@ export function flagsOf(size: number, positions: readonly number[]): Uint8Array 
   const flags = new Uint8Array(size);
   for (const each of positions) flags[each] = 1;
   return flags;
+}
+
+/** The next draw of any number of bits, as an SDK with large integers takes it. */
+export function bitsOf(source: Source, count: number): bigint {
+  const bytes = source.bytes((count + 7) >> 3);
+  return bytes.reduceRight((sum, byte) => sum * 256n + BigInt(byte), 0n) >> BigInt(-count & 7);
+}
+
+/** What the Python SDK knows and this one does not: no metric has them unless it names them. */
+export const ABSENT = new Set([
+  "hadamard_response",
+  "count_mean_sketch",
+  "hadamard_count_mean_sketch",
+  "unary_encoding",
+  "cohort_local_hashing",
+]);
+
+/** A compiled registry without metrics whose mechanism this SDK does not have. */
+export function present(document: any, error = ""): any {
+  if (typeof document?.metrics !== "object") return document;
+  const metrics = Object.entries<any>(document.metrics).filter(
+    ([name, metric]) => error.includes(`.${name}.`) || !ABSENT.has(metric?.mechanism),
+  );
+  return { ...document, metrics: Object.fromEntries(metrics) };
 }

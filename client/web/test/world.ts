@@ -92,7 +92,7 @@ export class Collector {
 export class World {
   readonly collector = new Collector();
   readonly beacons: { url: string; body: string }[] = [];
-  readonly page = Object.assign(new EventTarget(), { visibilityState: "visible" });
+  readonly page = Object.assign(new EventTarget(), { hidden: false });
   readonly window = new EventTarget();
   now = NOON;
 
@@ -132,12 +132,12 @@ export class World {
 
   /** The page is hidden, and shown again. */
   hide(): void {
-    this.page.visibilityState = "hidden";
+    this.page.hidden = true;
     this.page.dispatchEvent(new Event("visibilitychange"));
   }
 
   show(): void {
-    this.page.visibilityState = "visible";
+    this.page.hidden = false;
     this.page.dispatchEvent(new Event("visibilitychange"));
   }
 

@@ -4,13 +4,13 @@ import { integers, limit, MAX_CELLS, type Mechanism, type Parameters, refuse } f
 import { type Memoizing, withMemos } from "./memo.ts";
 import { memoizedSelection } from "./memoized_subset_selection.ts";
 import { geometryChannel } from "./projective_geometry.ts";
-import { type Channel, selectionChannel } from "./subset_selection.ts";
+import type { Channel } from "./subset_selection.ts";
 
 /** The salt of a hash, and the parameters beside it. */
 export function salted({ salt, ...rest }: Parameters): [salt: string, rest: Parameters] {
-  if (typeof salt !== "string" || !salt || salt.includes("\0"))
+  if (DEVELOPMENT && (typeof salt !== "string" || !salt || salt.includes("\0")))
     refuse("salt must be a text without zero bytes");
-  return [salt, rest];
+  return [salt as string, rest];
 }
 
 interface Hashed<C> {
@@ -51,11 +51,6 @@ function fresh({ rows, channel, place }: Hashed<Channel>): Mechanism {
 /** Projective geometry response for strings. */
 export function hashedProjectiveGeometry(parameters: Parameters): Mechanism {
   return fresh(hashed(parameters, geometryChannel));
-}
-
-/** Randomized response for strings. */
-export function cohortLocalHashing(parameters: Parameters): Mechanism {
-  return fresh(hashed(parameters, selectionChannel));
 }
 
 /** Randomized response for strings with memory: a device stays in one row, its cohort. */

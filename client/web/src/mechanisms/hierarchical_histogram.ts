@@ -9,7 +9,7 @@ const MAX_COLUMNS = 4096;
 
 /** How one level of `nodes` nodes shares its columns: order 0 is plain randomized response. */
 function level(nodes: number, order: number, dimension: number, truth: number): Channel {
-  if (!order && dimension !== 1) refuse("dimensions must be 1 where orders is 0");
+  if (DEVELOPMENT && !order && dimension !== 1) refuse("dimensions must be 1 where orders is 0");
   const channel = order ? geometry(nodes, order, dimension, truth) : selection(nodes, 1, truth);
   limit("columns", channel.width, 1, MAX_COLUMNS);
   return channel;
@@ -29,9 +29,12 @@ export function hierarchicalHistogram(parameters: Parameters): Mechanism {
   const truths = list("thresholds", thresholds, 1, Number.MAX_SAFE_INTEGER);
   const height = order.length;
   limit("orders", height, 1, 5);
-  if (sixteenths.length !== height || dimension.length !== height || truths.length !== height)
-    refuse("orders, dimensions, thresholds and weights must have the same length");
-  if (sixteenths.reduce((sum, each) => sum + each) !== 16) refuse("weights must be 16 in all");
+  // Lists that are too short fail below, and weights only say how often a row is drawn.
+  if (DEVELOPMENT) {
+    if (sixteenths.length !== height || dimension.length !== height || truths.length !== height)
+      refuse("orders, dimensions, thresholds and weights must have the same length");
+    if (sixteenths.reduce((sum, each) => sum + each) !== 16) refuse("weights must be 16 in all");
+  }
   const levels = order.map((each, at) => level(4 ** (at + 1), each, dimension[at]!, truths[at]!));
 
   // A row for each number of 4 or 6 random bits.

@@ -1,3 +1,4 @@
+import { exact } from "../exact.ts";
 import { type Parameters, refuse } from "./base.ts";
 
 /** The position of `high`, and of every number above it. */
@@ -9,9 +10,6 @@ const SMALLEST = 1e-100;
 
 /** A number on the edge of two steps of a logarithmic scale falls into the upper one everywhere. */
 const NUDGE = 2 ** -12;
-
-/** All finite doubles are whole multiples of 2**-1074. */
-const SCALE = 1074n;
 
 export interface NumberRange {
   /** The position of a number: -1 below `low`, 2**30 from `high` on, in equal steps between. */
@@ -45,17 +43,10 @@ export function countUpTo(
   return low;
 }
 
-/** A finite double as a multiple of 2**-1074. */
-function exact(value: number): bigint {
-  let shift = SCALE;
-  for (; value % 1; value *= 2) shift--;
-  return BigInt(value) << shift;
-}
-
 function bound(name: string, text: unknown): number {
   const known =
     typeof text === "string" && text.length <= 32 && /^-?\d+(\.\d+)?(e[+-]?\d+)?$/.test(text);
-  if (!known || Math.abs(Number(text)) > LARGEST)
+  if (DEVELOPMENT && (!known || Math.abs(Number(text)) > LARGEST))
     refuse(`${name} must be the text of a number up to 1e100`);
   return Number(text);
 }
@@ -69,25 +60,29 @@ export function numberRange({
   ...rest
 }: Parameters): [NumberRange, Parameters] {
   const whole = Number(integer === 1);
-  if (!whole && integer !== 0) refuse("integer must be 0 or 1");
   const logarithmic = scale === "log";
-  if (!logarithmic && scale !== "linear") refuse("scale must be linear or log");
   const start = bound("low", low);
   const last = bound("high", high);
-  const largest = Math.max(Math.abs(start), Math.abs(last));
-  const least = Math.max(SMALLEST, whole ? 0 : largest * 2 ** -40);
-  if (whole && !(Number.isSafeInteger(start) && Number.isSafeInteger(last) && !logarithmic))
-    refuse("integer is 1: low and high must be whole numbers below 2**53, and scale linear");
-  if (last - start < least)
-    refuse("low must be below high, by at least 1e-100 and 1e-12 of the larger");
-  if (logarithmic && start < SMALLEST) refuse("low must be at least 1e-100 on a logarithmic scale");
+  // The range decides what a position means, not what a report of it reveals.
+  if (DEVELOPMENT) {
+    const largest = Math.max(Math.abs(start), Math.abs(last));
+    const least = Math.max(SMALLEST, whole ? 0 : largest * 2 ** -40);
+    if (!whole && integer !== 0) refuse("integer must be 0 or 1");
+    if (!logarithmic && scale !== "linear") refuse("scale must be linear or log");
+    if (whole && !(Number.isSafeInteger(start) && Number.isSafeInteger(last) && !logarithmic))
+      refuse("integer is 1: low and high must be whole numbers below 2**53, and scale linear");
+    if (last - start < least)
+      refuse("low must be below high, by at least 1e-100 and 1e-12 of the larger");
+    if (logarithmic && start < SMALLEST)
+      refuse("low must be at least 1e-100 on a logarithmic scale");
+  }
 
   const end = last + whole;
   const width = Math.log(end / start);
   const from = exact(start);
   const span = exact(end) - from;
   const range: NumberRange = {
-    wholes: whole ? span >> SCALE : 0n,
+    wholes: whole ? span >> 1074n : 0n,
     position(value) {
       if (value < start) return -1;
       if (value >= end) return TOP;

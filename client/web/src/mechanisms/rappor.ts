@@ -131,20 +131,3 @@ export function oneTimeRappor(parameters: Parameters): Mechanism {
     },
   };
 }
-
-/** Unary encoding over a closed list: a bit for each value, 1 with other chances for the true one. */
-export function unaryEncoding(parameters: Parameters): Mechanism {
-  const [size, one, zero] = integers(parameters, "size", "one", "zero") as [number, number, number];
-  limit("size", size, 2, 65536);
-  if (zero >= one) refuse("zero must be below one");
-  const [high, low] = [BigInt(one), BigInt(zero)];
-  return {
-    size,
-    odds: [[high * (ONE - low), low * (ONE - high), 1]],
-    randomize: (place, source) => {
-      const flags = new Uint8Array(size);
-      flags[place as number] = 1;
-      return { row: 0, columns: bitmap(flips(flags, one, zero, source)) };
-    },
-  };
-}

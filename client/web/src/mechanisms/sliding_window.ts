@@ -28,7 +28,7 @@ export function slidingWindow(
   levels: readonly number[],
 ): Window {
   limit("columns", columns, 2, 256);
-  if (columns % 2) refuse("columns must be even");
+  if (DEVELOPMENT && columns % 2) refuse("columns must be even");
   if (width >= columns) refuse("width must be below columns");
   const rising = levels.every((level, at) => (at ? level > levels[at - 1]! : !level));
   if (!rising || levels.length !== columns - width + 1 || levels[levels.length - 1] !== TOP)

@@ -6,9 +6,9 @@ const closed = {
   item(text: string, { size }: Mechanism, other: string | null, places: Places): Item | undefined {
     // An app may be upgraded inside a window, and the value leave the list.
     const known = places.has(text) ? text : (other ?? "");
-    return size === null ? known || undefined : places.get(known);
+    return FULL && size === null ? known || undefined : places.get(known);
   },
-  suits: ({ size }: Mechanism): boolean => size !== undefined,
+  suits: ({ size }: Mechanism): boolean => !FULL || size !== undefined,
 };
 
 /** True or false, kept as the texts "true" and "false". */
