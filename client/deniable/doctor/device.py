@@ -28,7 +28,7 @@ def read_registry(path: Path) -> tuple[Registry | None, list[CheckResult]]:
             return None, [
                 CheckResult(
                     "registry", "no_registry", "error", f"there is no file {path}",
-                    "name your metrics.toml as an argument, or write one with `deniable init`",
+                    "name your metrics.toml as an argument, or see docs/registry.md",
                 )
             ]  # fmt: skip
         return None, [

@@ -26,7 +26,7 @@ from deniable.errors import TransportError
 from deniable.metric import Metric
 from deniable.registry import Registry
 from deniable.transport import HttpTransport, Reply, problem_code, read_reply
-from deniable.wire import new_batch_id
+from deniable.wire import LATEST, new_batch_id
 
 __all__ = ["IMPOSSIBLE_ROW", "TIMEOUT", "check_endpoint", "skew_of"]
 
@@ -188,8 +188,12 @@ def _schemes(
     """Whether the collector would take a report of each metric now."""
     now = clock()
     today = datetime.fromtimestamp(now, UTC).date()
-    asked = [metric for metric in registry if metric.expires >= today]
+    current = [metric for metric in registry if metric.expires >= today]
     reasons: dict[str, list[str]] = {}
+    for metric in current:
+        if _window(metric, now) is None:
+            reasons.setdefault(_by_document(metric, declared), []).append(metric.name)
+    asked = [metric for metric in current if _window(metric, now) is not None]
     for first in range(0, len(asked), _AT_A_TIME):
         part = asked[first : first + _AT_A_TIME]
         batch_id = new_batch_id()
@@ -214,12 +218,12 @@ def _schemes(
     ]
     if other:
         yield CheckResult(
-            "registry", "another_scheme", "note",
-            "the collector takes these reports, but its registry now has another scheme for "
-            f"them: {listed(other)}",
+            "registry", "another_scheme", "warning",
+            "the collector's registry has another scheme for these, though it may have published "
+            f"yours earlier: {listed(other)}",
             "is one of the two registries older? Estimates combine both schemes",
         )  # fmt: skip
-    if taken and len(taken) == len(asked):
+    if taken and len(taken) == len(current):
         yield CheckResult(
             "registry", "accepted", "ok",
             f"the collector takes reports of {listed(taken)}",
@@ -241,12 +245,21 @@ def _impossible(part: Sequence[Metric], batch_id: str, now: float) -> bytes:
     return json.dumps({"batch": batch_id, "reports": reports}).encode()
 
 
-def _window(metric: Metric, now: float) -> str:
-    """The window that a device would report now."""
+def _window(metric: Metric, now: float) -> str | None:
+    """A window whose reports a collector takes now; None in the middle of a month, say."""
     current = windows.window_at(metric.window, now)
     if metric.answer == "at_once":
         return current
-    return windows.window_at(metric.window, windows.start(current) - 1)
+    begun = windows.start(current)
+    if now - begun <= LATEST:
+        return windows.window_at(metric.window, begun - 1)
+    return current if windows.end(current) - now <= SKEW_ERROR else None
+
+
+def _by_document(metric: Metric, declared: Mapping[str, Any]) -> str:
+    """What a collector would say of a metric that it cannot be asked about, by its registry. It
+    may take an earlier scheme too, so another one is no error."""
+    return "bad_row" if metric.name in declared else "unknown_metric"
 
 
 def _refused(problem: str | None, message: str, ingest_key: str | None) -> CheckResult:
