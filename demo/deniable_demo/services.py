@@ -27,10 +27,12 @@ class ServiceError(DeniableError):
 
 
 @contextmanager
-def collector(registry: Path, store: str) -> Iterator[str]:
-    """A collector at a free port; its address."""
+def collector(registry: Path, store: str, origin: str | None) -> Iterator[str]:
+    """A collector at a free port, for devices and for the pages of an origin; its address."""
     # One relay sends for all devices.
     settings = {"DENIABLE_WORKERS": "1", "DENIABLE_THREADS": "4", "DENIABLE_RATE": "off"}
+    if origin is not None:
+        settings["DENIABLE_CORS_ORIGINS"] = origin
     with _service("collect", "127.0.0.1:0", registry, store, settings) as address:
         yield address
 
