@@ -114,7 +114,7 @@ export function start<D extends CompiledRegistry>(
   };
   const disabled = globalPrivacyControl || doNotTrack === "1";
   let registry: Registry;
-  let store: Store;
+  let store: Store | undefined;
   let url: string | undefined;
   // The check below refuses what is neither true nor false.
   let consent = options.consent;
@@ -123,7 +123,8 @@ export function start<D extends CompiledRegistry>(
   /** How many deletions were asked for and are not stored yet, and the last of them. */
   let deletions = 0;
   let forgotten: Promise<unknown> | undefined;
-  let records: RecordedValue[] = [];
+  /** Calls of `record`; they are looked at later, so that they do not hold up the page. */
+  let calls: [name: string, value: unknown, at: number][] = [];
   /** Batches that are stored, and that the last moment of this page may send. */
   let prepared: Batch[] = [];
   /** How often a person had opted out when this client began to report. */
@@ -155,7 +156,7 @@ export function start<D extends CompiledRegistry>(
 
   /** Forget what is in memory. */
   const discard = () => {
-    records = [];
+    calls = [];
     prepared = [];
   };
 
@@ -166,11 +167,28 @@ export function start<D extends CompiledRegistry>(
     note("state", error);
   };
 
+  /** Read the registry, once and not in the first call: its epsilons take milliseconds. */
+  const load = () => {
+    registry = readRegistry(metrics, parts);
+    store = options.state ?? browserStore(registry.app, fail);
+  };
+
+  /** What a call of `record` means; undefined once its metric has expired. Throws a MetricError. */
+  const admit = (name: string, value: unknown, now: number) => {
+    const metric = registry.metrics.get(name);
+    if (!metric) throw new MetricError(name, "is not declared");
+    const text = metric.normalize(value);
+    const undeclared = metric.standsIn(text, value);
+    return now < metric.expires && { metric, text, window: windowAt(metric.window, now), undeclared };
+  };
+
   /** One transaction. Resolves when its changes are stored; to undefined if they are not. */
   const transact = async <T>(work: (state: State) => T, create?: boolean): Promise<T | undefined> => {
+    if (failed && !store) return undefined;
     try {
       let result: T;
-      await store.transact(
+      if (!store) load();
+      await store!.transact(
         (text) => {
           const state = readState(text, registry.app);
           result = work(state);
@@ -207,7 +225,11 @@ export function start<D extends CompiledRegistry>(
   const forget = async (work: (state: State) => void, create?: boolean): Promise<void> => {
     discard();
     deletions++;
-    await (forgotten = transact(work, create));
+    await (forgotten = (async () => {
+      // Not in the call that builds the client.
+      if (!store) await new Promise((resolve) => setTimeout(resolve));
+      await transact(work, create);
+    })());
     deletions--;
     wake(0);
   };
@@ -237,16 +259,32 @@ export function start<D extends CompiledRegistry>(
   const save = async (): Promise<void> => {
     await forgotten;
     if (!isOn()) return;
-    const written = records;
-    records = [];
+    try {
+      if (!store) load();
+    } catch (error) {
+      fail(error);
+      return;
+    }
+    const records: RecordedValue[] = [];
+    for (const call of calls.splice(0))
+      try {
+        const record = admit(...call);
+        if (!record) note("expired");
+        else {
+          if (record.undeclared) note("other");
+          records.push(record);
+        }
+      } catch (error) {
+        note("mistake", error);
+      }
     const batch = await change((state) => {
-      const sealed = write(state, registry, written, clock(), spread, source);
+      const sealed = write(state, registry, records, clock(), spread, source);
       // Reports that were sealed at once get their batch in the same transaction. So its bytes can
       // be sent in the last moment of a page, when no transaction would end any more.
       const batch = url && assemble(state, sealed, sealed[0]?.ready, source);
       for (let dropped = trim(state); dropped--; ) note("dropped");
       return batch;
-    }, !!written[0]);
+    }, !!records[0]);
     // Only now is it stored.
     if (batch && isOn()) prepared.push(batch);
   };
@@ -318,8 +356,7 @@ export function start<D extends CompiledRegistry>(
     // All such pages share one storage, or have none.
     must("file:", globalThis.location?.protocol !== "file:", DEVELOPMENT && " is no place to report from: serve the page over https");
     url = endpoint?.replace(/\/*$/, "/v1/reports");
-    registry = readRegistry(metrics, parts);
-    store = options.state ?? browserStore(registry.app, fail);
+    if (development) load();
     if (isOn()) wake(0);
     else void forget(withdrawn);
     globalThis.document?.addEventListener("visibilitychange", () =>
@@ -334,28 +371,16 @@ export function start<D extends CompiledRegistry>(
   return {
     record(name, value) {
       if (failed) return;
-      try {
-        const metric = registry.metrics.get(name);
-        if (!metric) throw new MetricError(name, "is not declared");
-        const text = metric.normalize(value);
-        const now = clock();
-        if (now >= metric.expires) note("expired");
-        // While a deletion is being stored, records wait in memory.
-        else if (isOn() || (consent && deletions)) {
-          if (metric.standsIn(text, value)) {
-            note("other");
-            if (DEVELOPMENT && development)
-              console.warn(`${name}: an undeclared value counts as ${text}`);
-          }
-          if (records.length < MAX_RECORDS) {
-            records.push({ metric, text, window: windowAt(metric.window, now) });
-            wake(0);
-          } else note("overflow");
-        }
-      } catch (error) {
-        if (development) throw error;
-        note("mistake", error);
+      if (development) {
+        const record = admit(name, value, clock());
+        if (DEVELOPMENT && record && record.undeclared)
+          console.warn(`${name}: an undeclared value counts as ${record.text}`);
       }
+      // While a deletion is being stored, records wait in memory.
+      if (!isOn() && !(consent && deletions)) return;
+      if (calls.length < MAX_RECORDS) calls.push([name, value, clock()]);
+      else note("overflow");
+      wake(0);
     },
     async flush(timeout = 5) {
       return !failed && within(timeout, step(true).then(async () => !(await transact(waiting)) && !failed));

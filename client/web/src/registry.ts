@@ -1,4 +1,5 @@
 import { type Odds, within } from "./exact.ts";
+import { fingerprint } from "./fingerprint.ts";
 import { form, METRIC, REVEALS, TOP } from "./form.ts";
 import { type Builder, type Mechanism, refuse } from "./mechanisms/base.ts";
 import { type Declared, isValue, makeMetric, type Metric, type Type } from "./metric.ts";
@@ -107,6 +108,7 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
         answer: metric.answer === "at_close" || metric.aggregate === "first",
         sample_rate: metric.sample_rate >= 1e-9 && metric.sample_rate <= 1,
         other: other === null || places.has(other),
+        scheme: metric.scheme === fingerprint(metric),
       }),
     });
     if (DEVELOPMENT && values)

@@ -1,7 +1,7 @@
 import { integers, limit, type Mechanism, type Parameters, refuse } from "./base.ts";
-import { numberRange, TOP } from "./number_range.ts";
+import { cellOf, numberRange, TOP } from "./number_range.ts";
 import { geometry } from "./projective_geometry.ts";
-import { countUpTo, list, slidingWindow } from "./sliding_window.ts";
+import { list, slidingWindow } from "./sliding_window.ts";
 import { type Channel, selection } from "./subset_selection.ts";
 
 /** The most columns of one level. */
@@ -21,7 +21,7 @@ function level(nodes: number, order: number, dimension: number, truth: number): 
  * is. If the mean is asked for as well, 1 of 4 devices reports the last row, a sliding window.
  */
 export function hierarchicalHistogram(parameters: Parameters): Mechanism {
-  const [{ position, wholes }, { weights, orders, dimensions, thresholds, ...rest }] =
+  const [range, { weights, orders, dimensions, thresholds, ...rest }] =
     numberRange(parameters);
   const sixteenths = list("weights", weights, 1, 16);
   const order = list("orders", orders, 0, MAX_COLUMNS);
@@ -51,21 +51,13 @@ export function hierarchicalHistogram(parameters: Parameters): Mechanism {
     rows = [...rows, ...rows, ...rows, ...new Array<number>(16).fill(height)];
   }
 
-  // Cells begin in equal parts of the scale; whole numbers are never cut.
-  const inner = BigInt(4 ** height - 2);
-  const parts = wholes || inner;
-  const edge = (place: number): number => {
-    const cut = parts > inner ? (BigInt(place) * parts) / inner : BigInt(place);
-    return Math.min(TOP, Number((cut << 30n) / parts));
-  };
-
   return {
-    position,
+    position: range.position,
     odds,
     randomize(item, source) {
       const row = rows[source.int(window ? 6 : 4)]!;
       if (row === height) return { row, columns: window!.draw(item as number, source) };
-      const cell = countUpTo(item as number, 4 ** height - 1, edge);
+      const cell = cellOf(range, 4 ** height, item as number);
       return { row, columns: levels[row]!.draw(cell >> (2 * (height - 1 - row)), source) };
     },
   };

@@ -20,6 +20,31 @@ export interface NumberRange {
   readonly wholes: bigint;
 }
 
+/** The cell of a position, of `cells` in equal parts of the scale; whole numbers are never cut. */
+export function cellOf({ wholes }: NumberRange, cells: number, position: number): number {
+  const inner = BigInt(cells - 2);
+  const parts = wholes || inner;
+  return countUpTo(position, cells - 1, (place) => {
+    const cut = parts > inner ? (BigInt(place) * parts) / inner : BigInt(place);
+    return Math.min(TOP, Number((cut << 30n) / parts));
+  });
+}
+
+/** How many of `count` levels, which do not fall, are at most `position`. */
+export function countUpTo(
+  position: number,
+  count: number,
+  level: (place: number) => number,
+): number {
+  let [low, high] = [0, count];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (level(middle) > position) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
 /** A finite double as a multiple of 2**-1074. */
 function exact(value: number): bigint {
   let shift = SCALE;

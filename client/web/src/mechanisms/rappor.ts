@@ -1,6 +1,6 @@
 import { below, type Flags, type Source } from "../bits.ts";
 import type { Odds } from "../exact.ts";
-import { flips } from "../flips.ts";
+import { flipAll, flips } from "../flips.ts";
 import { hash64 } from "../hash.ts";
 import {
   bitmap,
@@ -19,10 +19,7 @@ import { withMemos } from "./memo.ts";
 const MAX_BITS = 4096;
 
 /** The permanent response: each bit is flipped with chance f / 2**54. */
-function permanent(bits: Flags, f: number, source: Source): Flags {
-  const flipped = flips(new Uint8Array(bits.length), f / 2, f / 2, source);
-  return bits.map((bit, at) => bit ^ flipped[at]!);
-}
+const permanent = (bits: Flags, f: number, source: Source): Flags => flipAll(bits, f / 2, source);
 
 /** Half of f is the chance that a bit is flipped for ever. */
 function even(f: number): bigint {

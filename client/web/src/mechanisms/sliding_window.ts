@@ -1,22 +1,7 @@
 import { below, coin, type Source } from "../bits.ts";
 import type { Odds } from "../exact.ts";
 import { favouring, integers, limit, type Mechanism, type Parameters, refuse } from "./base.ts";
-import { numberRange, TOP } from "./number_range.ts";
-
-/** How many levels at or below a position there are; levels increase. */
-export function countUpTo(
-  position: number,
-  count: number,
-  level: (place: number) => number,
-): number {
-  let [low, high] = [0, count];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (level(middle) > position) high = middle;
-    else low = middle + 1;
-  }
-  return low;
-}
+import { countUpTo, numberRange, TOP } from "./number_range.ts";
 
 /** A list of integers, each from `lowest` to `highest`. */
 export function list(name: string, values: unknown, lowest: number, highest: number): number[] {
