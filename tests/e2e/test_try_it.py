@@ -22,9 +22,7 @@ DEVICES = 50
 
 
 @pytest.fixture
-def demo(
-    command: list[str], start: Callable[[list[str]], subprocess.Popen[str]]
-) -> dict[str, str]:
+def demo(command: list[str], start: Callable[[list[str]], subprocess.Popen[str]]) -> dict[str, str]:
     """The addresses of a small demo: its dashboard, its token and its page."""
     process = start([*command, "demo", "--devices", str(DEVICES), "--port", "0"])
     assert process.stdout is not None
