@@ -1,11 +1,11 @@
 """Whether `deniable watch` keeps the stated number of false alarms, and how soon it tells a change.
 
-    python benchmarks/watch.py [--metrics 200] [--days 90] [--false-alarms "1 a month"]
+    python benchmarks/watch.py [--metrics 200] [--days 90] [--number 1 10] [--per month]
 
-Simulates booleans, categories of 4 and of 10 values in turn, at epsilon 1, with windows of a day and
-as many devices as the table says. Each day's tally is drawn from its exact distribution, the devices
-of a day from a population that does not change. Every day is judged as the command does, with
-a baseline of the four weeks before; the days are those after these weeks. Every series that is
+Simulates booleans, categories of 4 and of 10 values in turn, at epsilon 1, with windows of a day
+and as many devices as the table says. Each day's tally is drawn from its exact distribution, the
+devices of a day from a population that does not change. Every day is judged as the command does,
+with a baseline of the four weeks before; the days are those after these weeks. Every series that is
 called changed counts, also if the same was told the day before, so the command tells fewer.
 
 For the power, one value of each metric rises for good, by so many standard errors of the

@@ -15,7 +15,7 @@ FLOORS = (
     {"answers", "planning", "privacy"},
     {"questions"},
     {"terminal", "dashboard"},
-    {"rappor"},
+    {"rappor", "watching"},
 )
 """The lowest first. What stands on one floor may use the same room, and every floor below."""
 
