@@ -10,11 +10,14 @@ import json
 import logging
 import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from http.client import HTTPException
 from typing import Any
 
 from deniable import DeniableError
+from deniable.problem import Problem
 from deniable_estimator.watching.rules import Channel, RulesError
 
 __all__ = ["MOST_MESSAGES", "ChannelError", "check_channels", "send"]
@@ -46,13 +49,12 @@ def check_channels(channels: Sequence[Channel], source: str) -> None:
     Raises:
         RulesError: it does not know one, or is not installed.
     """
-    from deniable.problem import Problem
-
     problems = []
     for channel in channels:
         if channel.kind == "apprise":
             try:
-                known = _apprise().Apprise().add(channel.address)
+                with _apprise() as apprise:
+                    known = apprise.Apprise().add(channel.address)
             except ImportError:
                 problems.append(
                     Problem(
@@ -105,12 +107,12 @@ def _post(channel: Channel, document: Mapping[str, Any]) -> None:
 
 
 def _notify(channel: Channel, title: str, body: str) -> None:
-    apprise = _apprise()
-    notifier = apprise.Apprise()
     try:
-        taken = notifier.add(channel.address) and notifier.notify(
-            body=body, title=title, body_format=apprise.NotifyFormat.TEXT
-        )
+        with _apprise() as apprise:
+            notifier = apprise.Apprise()
+            taken = notifier.add(channel.address) and notifier.notify(
+                body=body, title=title, body_format=apprise.NotifyFormat.TEXT
+            )
     except Exception:
         # A plugin may raise anything, with the address in it.
         raise ChannelError(channel.name, "Apprise could not send it") from None
@@ -118,11 +120,14 @@ def _notify(channel: Channel, title: str, body: str) -> None:
         raise ChannelError(channel.name, "Apprise could not send it")
 
 
-def _apprise() -> Any:
-    import apprise
-
-    # It logs addresses.
+@contextmanager
+def _apprise() -> Iterator[Any]:
+    """The library, kept from writing addresses into a log and warnings about its own imports."""
     logger = logging.getLogger("apprise")
     logger.handlers = [logging.NullHandler()]
     logger.propagate = False
-    return apprise
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import apprise
+
+        yield apprise

@@ -24,7 +24,7 @@ FindingKind: TypeAlias = Literal["change", "anomaly", "expires", "stale", "few"]
 
 KINDS: tuple[FindingKind, ...] = ("change", "anomaly", "expires", "stale", "few")
 
-_CHANGED = sentence("{series} {change}, {span} vs the same windows before")
+_CHANGED = sentence("{series} {change}, {span} vs {count} earlier windows")
 _ANOMALOUS = sentence("{window} looks dishonest: {reasons}")
 _EXPIRES = sentence("expires on {day}: then devices stop reporting")
 _EXPIRED = sentence("expired on {day}: devices have stopped reporting")
@@ -138,7 +138,13 @@ def _change(metric: Metric, change: WatchedChange, window: str, end: float) -> F
         metric=metric.name,
         kind="change",
         detail=f"{change.series}/{'up' if change.rises else 'down'}",
-        text=message(_CHANGED, series=series, change=found.describe(place), span=span),
+        text=message(
+            _CHANGED,
+            series=series,
+            change=found.describe(place),
+            span=span,
+            count=len(found.before.windows),
+        ),
         since=change.since,
         until=end,
         first=first_day(change.since),

@@ -38,7 +38,6 @@ MOST_DAYS = 366
 MOST_WAIT = 6
 """The collector accepts reports for six days after a window, so more waiting brings nothing."""
 MOST_CHANNELS = 20
-WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 LANGUAGE_TAGS = ("en", "zh-Hans")
 
 Per: TypeAlias = Literal["run", "week", "month", "year"]
@@ -104,8 +103,6 @@ class WatchRules:
     language: str
     false_alarms: FalseAlarms
     wait_days: int
-    digest: str | None
-    """The weekday (UTC) on which a digest is sent."""
     only: tuple[str, ...]
     """The metrics that are watched; none: all."""
     defaults: MetricRules
@@ -221,7 +218,6 @@ TOP_KEYS: dict[str, _Check | None] = {
     "language": _choice(LANGUAGE_TAGS),
     "false_alarms": _alarms,
     "wait_days": _whole(0, MOST_WAIT),
-    "digest": _choice(WEEKDAYS),
     "only": None,
     "defaults": None,
     "metrics": None,
@@ -289,7 +285,6 @@ class _RulesReader:
             false_alarms=_read_alarms(good.get("false_alarms", "1 a month"))
             or FalseAlarms(1.0, "month"),
             wait_days=good.get("wait_days", 1),
-            digest=good.get("digest"),
             only=self._only(),
             defaults=defaults,
             metrics=metrics,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -79,8 +78,6 @@ class Watcher:
             new += self._metric(metric, state, now)
         self._end_others(state, now)
         messages = tuple(self._note(each, state, now) for each in new)
-        if digest := self._digest(state, now):
-            messages += (digest,)
         state.forget(now)
         save()
         failed = tuple(self._send_waiting(state)) if sending else ()
@@ -133,7 +130,7 @@ class Watcher:
                 told.ended = now
 
     def _end_others(self, state: WatchState, now: float) -> None:
-        """End what is about metrics that are watched no more, and digests, which are sent once."""
+        """End what is about metrics that are watched no more."""
         watched = {each.name for each in self.metrics}
         for key, told in state.told.items():
             if told.ended is None and key.split("/", 1)[0] not in watched:
@@ -164,10 +161,6 @@ class Watcher:
             found.since, now, found.until, None, waiting, document if waiting else None
         )
         return document
-
-    def _digest(self, state: WatchState, now: float) -> Mapping[str, Any] | None:
-        """The weekly digest as a message, on its weekday, once."""
-        return None
 
     def _in_language(self, text: str) -> str:
         return str(translated(text, LANGUAGES[self.rules.language]))
@@ -221,8 +214,3 @@ def _is_later(window: str, judged: str | None) -> bool:
 
 def _asking(selection: Selection) -> Callable[[Any], Question]:
     return lambda labels: selection.within(labels).read()
-
-
-def today(now: float) -> str:
-    """The day (UTC) of a POSIX time."""
-    return datetime.fromtimestamp(now, UTC).date().isoformat()

@@ -58,8 +58,6 @@ class WatchState:
     """The newest window that was judged, by metric."""
     told: dict[str, ToldFinding] = field(default_factory=dict)
     """By the key of the finding."""
-    digest: str | None = None
-    """The last day on which a digest was sent."""
 
     def is_active(self, key: str) -> bool:
         """Whether a finding was told and has not ended."""
@@ -144,10 +142,7 @@ class WatchState:
                 windows.start(label)
             except WindowError as error:
                 raise ValueError("no window") from error
-        digest = document["digest"]
-        if digest is not None and not isinstance(digest, str):
-            raise ValueError("no day")
-        return cls(judged, told, digest)
+        return cls(judged, told)
 
 
 def _damaged(path: Path) -> WatchStateError:
