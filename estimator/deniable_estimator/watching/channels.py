@@ -18,7 +18,7 @@ from typing import Any
 
 from deniable import DeniableError
 from deniable.problem import Problem
-from deniable_estimator.watching.rules import Channel, RulesError
+from deniable_estimator.watching.rules import NoticeChannel, RulesError
 
 __all__ = ["MOST_MESSAGES", "ChannelError", "check_channels", "send"]
 
@@ -43,7 +43,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def check_channels(channels: Sequence[Channel], source: str) -> None:
+def check_channels(channels: Sequence[NoticeChannel], source: str) -> None:
     """Refuse addresses that Apprise does not know.
 
     Raises:
@@ -76,7 +76,7 @@ def check_channels(channels: Sequence[Channel], source: str) -> None:
         raise RulesError(problems, source)
 
 
-def send(channel: Channel, title: str, messages: Sequence[Mapping[str, Any]]) -> None:
+def send(channel: NoticeChannel, title: str, messages: Sequence[Mapping[str, Any]]) -> None:
     """Send the messages in one delivery.
 
     Raises:
@@ -89,7 +89,7 @@ def send(channel: Channel, title: str, messages: Sequence[Mapping[str, Any]]) ->
         _notify(channel, title, body)
 
 
-def _post(channel: Channel, document: Mapping[str, Any]) -> None:
+def _post(channel: NoticeChannel, document: Mapping[str, Any]) -> None:
     request = urllib.request.Request(  # noqa: S310  (the rules allow http and https alone)
         channel.address,
         json.dumps(document, ensure_ascii=False).encode(),
@@ -106,7 +106,7 @@ def _post(channel: Channel, document: Mapping[str, Any]) -> None:
         raise ChannelError(channel.name, "it cannot be reached") from None
 
 
-def _notify(channel: Channel, title: str, body: str) -> None:
+def _notify(channel: NoticeChannel, title: str, body: str) -> None:
     try:
         with _apprise() as apprise:
             notifier = apprise.Apprise()

@@ -101,7 +101,7 @@ def watch(
     """
     from deniable import Registry
     from deniable_estimator.watching.channels import check_channels
-    from deniable_estimator.watching.rules import load_rules
+    from deniable_estimator.watching.rules_file import load_rules
     from deniable_estimator.watching.run import Watcher
     from deniable_estimator.watching.state import WatchState
 

@@ -18,7 +18,7 @@ from deniable_estimator.messages import joined, message, sentence
 from deniable_estimator.watching.changes import Judgement, WatchedChange, first_day, last_day
 from deniable_estimator.watching.rules import MetricRules
 
-__all__ = ["KINDS", "Finding", "FindingKind", "findings_of", "link", "standing"]
+__all__ = ["KINDS", "FindingKind", "MetricFinding", "findings_of", "link", "standing"]
 
 FindingKind: TypeAlias = Literal["change", "anomaly", "expires", "stale", "few"]
 
@@ -35,7 +35,7 @@ _FEW = sentence(
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class MetricFinding:
     """One thing that is told of a metric."""
 
     metric: str
@@ -60,7 +60,7 @@ class Finding:
         return f"{self.metric}/{self.kind}/{self.detail}"
 
 
-def link(dashboard: str, finding: Finding) -> str:
+def link(dashboard: str, finding: MetricFinding) -> str:
     """The address of the metric's page, on the days that the finding is about."""
     address = f"{dashboard}/metric/{quote(finding.metric)}"
     if finding.first is None or finding.last is None:
@@ -69,14 +69,14 @@ def link(dashboard: str, finding: Finding) -> str:
     return f"{address}?{urlencode(days)}"
 
 
-def findings_of(metric: Metric, judged: Judgement, rules: MetricRules) -> Iterator[Finding]:
+def findings_of(metric: Metric, judged: Judgement, rules: MetricRules) -> Iterator[MetricFinding]:
     """What the judgement of a window tells."""
     end = windows.end(judged.window)
     for change in judged.changes:
         yield _change(metric, change, judged.window, end)
     if judged.figures:
         reasons = joined(each.text for each in judged.figures)
-        yield Finding(
+        yield MetricFinding(
             metric=metric.name,
             kind="anomaly",
             detail="figures",
@@ -97,7 +97,7 @@ def findings_of(metric: Metric, judged: Judgement, rules: MetricRules) -> Iterat
 
 def standing(
     metric: Metric, newest: str | None, rules: MetricRules, now: float
-) -> Iterator[Finding]:
+) -> Iterator[MetricFinding]:
     """What needs no test: that the metric expires, or is silent since its window `newest`."""
     today = datetime.fromtimestamp(now, UTC).date()
     left = (metric.expires - today).days
@@ -105,7 +105,7 @@ def standing(
     if left <= rules.expires_days:
         text = message(_EXPIRED if left < 0 else _EXPIRES, day=day)
         facts = {"expires": day, "days": left}
-        yield Finding(metric.name, "expires", day, text, day, now, facts=facts)
+        yield MetricFinding(metric.name, "expires", day, text, day, now, facts=facts)
     if newest is None or left < 0:
         return
     silent = now - windows.end(newest)
@@ -113,7 +113,7 @@ def standing(
     # The window that runs now has not ended, so its length is no silence.
     if silent >= rules.stale_days * 86_400 + length:
         ended = datetime.fromtimestamp(windows.end(newest), UTC).date().isoformat()
-        yield Finding(
+        yield MetricFinding(
             metric=metric.name,
             kind="stale",
             detail="",
@@ -126,7 +126,7 @@ def standing(
         )
 
 
-def _change(metric: Metric, change: WatchedChange, window: str, end: float) -> Finding:
+def _change(metric: Metric, change: WatchedChange, window: str, end: float) -> MetricFinding:
     found, place = change.comparison, change.place
     span = change.since if change.since == window else f"{change.since} – {window}"
     unit = found.after.unit
@@ -134,7 +134,7 @@ def _change(metric: Metric, change: WatchedChange, window: str, end: float) -> F
     columns = (found.old, found.new, found.difference, found.low, found.high)
     numbers = dict(zip(names, (plain(each)[place] for each in columns), strict=True))
     series = unit.label(change.series)
-    return Finding(
+    return MetricFinding(
         metric=metric.name,
         kind="change",
         detail=f"{change.series}/{'up' if change.rises else 'down'}",
@@ -159,7 +159,7 @@ def _change(metric: Metric, change: WatchedChange, window: str, end: float) -> F
     )
 
 
-def _few(metric: Metric, judged: Judgement, rules: MetricRules, end: float) -> Finding | None:
+def _few(metric: Metric, judged: Judgement, rules: MetricRules, end: float) -> MetricFinding | None:
     """That the reports of a window cannot show the stated share; of closed lists alone."""
     mechanism = metric.scheme.mechanism
     if not metric.values or not isinstance(mechanism, FrequencyOracle):
@@ -169,7 +169,7 @@ def _few(metric: Metric, judged: Judgement, rules: MetricRules, end: float) -> F
     if seen is not None and seen <= rules.share:
         return None
     needed = reports_to_detect(oracle, size, rules.share)
-    return Finding(
+    return MetricFinding(
         metric=metric.name,
         kind="few",
         detail=f"{rules.share:g}",

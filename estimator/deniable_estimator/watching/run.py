@@ -17,9 +17,9 @@ from deniable_estimator.questions.comparison import has_memory
 from deniable_estimator.questions.reading import Question, Selection, select
 from deniable_estimator.watching.changes import judge, newest_settled
 from deniable_estimator.watching.channels import MOST_MESSAGES, ChannelError, send
-from deniable_estimator.watching.findings import Finding, findings_of, link, standing
+from deniable_estimator.watching.findings import MetricFinding, findings_of, link, standing
 from deniable_estimator.watching.levels import judgement_level
-from deniable_estimator.watching.rules import Channel, WatchRules
+from deniable_estimator.watching.rules import NoticeChannel, WatchRules
 from deniable_estimator.watching.state import QUIET_DAYS, ToldFinding, WatchState
 
 __all__ = ["RunResult", "Watcher", "candidates_of"]
@@ -85,7 +85,7 @@ class Watcher:
             save()
         return RunResult(messages, failed)
 
-    def _metric(self, metric: Metric, state: WatchState, now: float) -> list[Finding]:
+    def _metric(self, metric: Metric, state: WatchState, now: float) -> list[MetricFinding]:
         """The findings of a metric that were not told; the others are noted as seen."""
         rules = self.rules.of(metric.name)
         selection = select(
@@ -138,7 +138,7 @@ class Watcher:
         for name in set(state.judged) - watched:
             del state.judged[name]
 
-    def _note(self, found: Finding, state: WatchState, now: float) -> Mapping[str, Any]:
+    def _note(self, found: MetricFinding, state: WatchState, now: float) -> Mapping[str, Any]:
         """Note a new finding, with the message that its channels are to be sent."""
         text = self._in_language(found.text)
         address = link(self.rules.dashboard, found)
@@ -177,7 +177,7 @@ class Watcher:
             if not told.waiting:
                 told.message = None
 
-    def _send(self, channel: Channel, state: WatchState) -> str | None:
+    def _send(self, channel: NoticeChannel, state: WatchState) -> str | None:
         waiting = sorted(
             (each for each in state.told.values() if channel.name in each.waiting),
             key=lambda each: each.told,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -10,14 +11,12 @@ from hypothesis import strategies as st
 
 from deniable_estimator.dashboard.language import LANGUAGES
 from deniable_estimator.watching.rules import (
-    LANGUAGE_TAGS,
-    Channel,
     FalseAlarms,
     MetricRules,
+    NoticeChannel,
     RulesError,
-    load_rules,
-    parse_rules,
 )
+from deniable_estimator.watching.rules_file import LANGUAGE_TAGS, load_rules, parse_rules
 
 METRICS = ("browser", "dark_mode")
 HEAD = 'schema = 1\ndashboard = "https://d.acme.example/"\n'
@@ -50,7 +49,7 @@ def test_secrets_come_from_the_environment() -> None:
     """${NAME} is filled in, and neither the rules nor an error show what it was."""
     text = HEAD + '[channels.ops]\nwebhook = "https://chat.example/${HOOK}"\n'
     rules = parse_rules(text, METRICS, {"HOOK": "s3cret"})
-    assert rules.channels == (Channel("ops", "webhook", "https://chat.example/s3cret"),)
+    assert rules.channels == (NoticeChannel("ops", "webhook", "https://chat.example/s3cret"),)
     assert "s3cret" not in repr(rules)
     with pytest.raises(RulesError, match="environment variable HOOK, which is not set"):
         parse_rules(text, METRICS, {})
@@ -134,10 +133,8 @@ def test_other_mistakes(text: str, told: str) -> None:
 @given(st.text(max_size=60), st.sampled_from(["", HEAD, HEAD + "[defaults]\n"]))
 def test_any_text_is_read_or_refused(text: str, head: str) -> None:
     """No text makes any other error than a list of mistakes."""
-    try:
+    with contextlib.suppress(RulesError):
         parse_rules(head + text, METRICS, {})
-    except RulesError as error:
-        assert error.problems
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:

@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from deniable_estimator.watching import rules as code
+from deniable_estimator.watching import rules_file as code
 from deniable_estimator.watching.commands import watch
 from deniable_estimator.watching.findings import KINDS
-from deniable_estimator.watching.rules import MetricRules, parse_rules
+from deniable_estimator.watching.rules import PERIODS, MetricRules
+from deniable_estimator.watching.rules_file import parse_rules
 
 PAGE = (Path(__file__).parents[3] / "docs" / "watching.md").read_text(encoding="utf-8")
 ENVIRON = {"CHAT_KEY": "k", "MAIL_USER": "u", "MAIL_PASSWORD": "p"}
@@ -76,7 +77,7 @@ def test_every_limit_at_the_top_is_that_of_the_code() -> None:
     assert f"`{code.SCHEMA}`" == top["schema"][2]
     assert top["wait_days"][2] == f"0 to {code.MOST_WAIT}"
     assert f"at most {code.MOST_ALARMS:g}" in top["false_alarms"][2]
-    assert all(each in top["false_alarms"][2] for each in code.PERIODS)
+    assert all(each in top["false_alarms"][2] for each in PERIODS)
     assert all(f"`{each}`" in top["language"][2] for each in code.LANGUAGE_TAGS)
     assert str(code.MOST_CHANNELS) in top["channels"][2]
 
