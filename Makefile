@@ -36,7 +36,8 @@ lint: $(VENV)/.dev ## Style, imports and types, of Python and TypeScript
 web: ## Build the TypeScript SDK, and copy it into the Python package for `deniable web`
 	DENIABLE_REQUIRE_ALL=1 .ci/web build
 	@mkdir -p client/deniable/web
-	cp client/web/dist/deniable*.js client/deniable/web
+	cd client/web/dist && cp deniable.js deniable.min.js deniable.closed.js deniable.closed.min.js \
+	  deniable.owner.js deniable.owner.min.js ../../deniable/web
 
 format: $(VENV)/.dev ## Put the code in its standard form
 	$(BIN)/ruff check --fix .

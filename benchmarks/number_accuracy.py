@@ -24,8 +24,8 @@ from deniable_estimator.analyses.numbers.change import quantile_shift
 from deniable_estimator.analyses.numbers.distribution import distribution
 from deniable_estimator.analyses.numbers.mean import (
     cell_points,
+    cells_mean,
     level_noise,
-    tree_mean,
     window_channel,
     window_mean,
 )
@@ -75,7 +75,7 @@ def means(runs: int) -> Iterator[Table]:
         for _ in range(runs):
             row = TallyRow(reports, rng.multinomial(reports, rates / rates.sum()))
             rows = sample_crowd(tree, cells, reports, rng)
-            rough = tree_mean(tree, estimate_tree(tree, rows))
+            rough = cells_mean(tree, estimate_tree(tree, rows))
             ends = window_mean(window, row).interval(LEVEL), rough.interval(LEVEL)
             near = abs(rough.mean - middles) <= Z * rough.std_error
             found.append([*(low <= mean <= high for low, high in ends), near])
@@ -103,7 +103,7 @@ def shares(runs: int) -> Iterator[Table]:
             ranges = []
             for start, end in np.sort(rng.integers(0, tree.cells + 1, (10, 2)), axis=1).tolist():
                 if start < end:
-                    share, variance = drawn.tree.share(start, end)
+                    share, variance = drawn.sums.share(start, end)
                     truth = sums[end] - sums[start]
                     ranges.append(abs(share - truth) <= Z * math.sqrt(variance) + 1e-12)
             below, above = drawn.below, drawn.above

@@ -1,4 +1,5 @@
-"""Drawn histograms of numbers beside those of other mechanisms, and the time to decode a window.
+"""Drawn histograms of numbers beside those of other mechanisms, what memos cost, and the time to
+decode a window.
 
 Run: python benchmarks/number_histograms.py [--quick]
 """
@@ -13,11 +14,13 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from deniable.mechanisms import DBitFlip
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable_collector.tally import TallyRow
+from deniable_estimator.analyses.numbers.bits import estimate_bits
 from deniable_estimator.analyses.numbers.distribution import distribution
-from deniable_estimator.analyses.numbers.mean import tree_mean
-from deniable_estimator.analyses.numbers.sampling import sample_crowd
+from deniable_estimator.analyses.numbers.mean import cells_mean
+from deniable_estimator.analyses.numbers.sampling import sample_bits, sample_crowd
 from numeric.peers import drawn_by_channel, drawn_by_haar, piecewise_channel, square_wave_channel
 from numeric.populations import CROWDS, EPSILONS, NAMES, RANGE, new_table, population
 
@@ -58,6 +61,44 @@ def histograms(runs: int) -> Iterator[Table]:
     yield table
 
 
+def memos(runs: int) -> Iterator[Table]:
+    """Errors of the shares below all edges with memos (dBitFlip), beside those without (tree), at
+    the same epsilon of one report; a memo has twice that."""
+    columns = ("tree, error", "dBitFlip, error", "covered", "variance over tree", "fresh")
+    table = new_table(
+        "Shares below an edge with memos, 100,000 reports", "epsilon", "cells", *columns
+    )
+    rng, reports = np.random.default_rng(6), 100_000
+    for epsilon in EPSILONS:
+        for cells in (16, 64, 256):
+            tree = HierarchicalHistogram.design(RANGE, epsilon, cells)
+            bits = DBitFlip.design(RANGE, epsilon, 2 * epsilon, cells)
+            places = np.array([-1, *bits.edges])
+            squares, covered = np.zeros(2), []
+            for name in NAMES:
+                shares = population(name).cells(tree)
+                below = np.cumsum(shares)[:-1]
+                for _ in range(runs):
+                    found = distribution(tree, sample_crowd(tree, shares, reports, rng))
+                    counts = rng.multinomial(reports, shares / shares.sum())
+                    sums = estimate_bits(bits, sample_bits(bits, places, counts, rng))
+                    errors = np.array([found.cdf - below, sums.below[1:-1] - below])
+                    squares += np.square(errors).mean(axis=1) / runs / len(NAMES)
+                    covered.append(
+                        (np.abs(errors[1]) <= 1.96 * np.sqrt(sums.variance[1:-1])).mean()
+                    )
+            table.add_row(
+                f"{epsilon:g}",
+                str(cells),
+                *(f"{100 * each:.2f} %" for each in np.sqrt(squares)),
+                f"{100 * np.mean(covered):.1f} %",
+                f"{squares[1] / squares[0]:.2f}",
+                f"{bits.fresh_epsilon:.1f}",
+            )
+    table.caption = f"root mean squares over all edges, four populations and {runs} tallies of each"
+    yield table
+
+
 def decoding() -> Iterator[Table]:
     """The time to decode one window: curve, bands, four quantiles, clamped shares, mean."""
     table = new_table("Decoding one window", "cells", "epsilon", "columns", "ms", "scores, ms once")
@@ -80,7 +121,7 @@ def _decoded(tree: HierarchicalHistogram, rows: tuple[TallyRow, ...]) -> float:
     for p in QUANTILES:
         found.quantile(p)
     assert found.below.low < found.above.high
-    tree_mean(tree, found.tree)
+    cells_mean(tree, found.sums)
     return time.process_time() - start
 
 
@@ -88,7 +129,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     console = Console(width=100)
-    for table in (*histograms(2 if parser.parse_args().quick else 10), *decoding()):
+    quick = parser.parse_args().quick
+    for table in (*histograms(2 if quick else 10), *memos(4 if quick else 100), *decoding()):
         console.print(table)
 
 

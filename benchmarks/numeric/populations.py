@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rich.table import Table
 from scipy import stats
 
+from deniable.mechanisms import Histogram
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.number_range import TOP, NumberRange
 
@@ -46,7 +47,7 @@ class Population:
         """The first position up to which at least p lies."""
         return int(self.positions[np.searchsorted(self.sums, p)])
 
-    def cells(self, mechanism: HierarchicalHistogram) -> NDArray[np.float64]:
+    def cells(self, mechanism: Histogram) -> NDArray[np.float64]:
         """The shares of the mechanism's cells."""
         cell = np.searchsorted(np.array(mechanism.edges), self.positions, side="right")
         return np.bincount(cell, weights=self.shares, minlength=mechanism.cells)

@@ -4,13 +4,11 @@
 // "all" bundles everything that a package's entry exports; "least" only what an app needs that
 // starts it and records one thing, so unused parts can fall away.
 import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
-import { OPTIONS, ROOT } from "../../client/web/scripts/bundles.mjs";
+import { bundle, ROOT } from "../../client/web/scripts/bundles.mjs";
 
-const { build } = createRequire(join(ROOT, "package.json"))("esbuild");
 const HERE = dirname(fileURLToPath(import.meta.url));
 
 const OURS = (entry) => [
@@ -51,15 +49,12 @@ const PACKAGES = {
 };
 
 async function size(contents) {
-  const result = await build({
-    ...OPTIONS,
+  const code = await bundle({
     stdin: { contents, resolveDir: HERE, loader: "ts" },
     format: "esm",
-    outfile: "out.js",
     logLevel: "error",
   });
-  const [{ contents: bytes }] = result.outputFiles;
-  return [bytes.length, gzipSync(bytes, { level: 9 }).length];
+  return [Buffer.byteLength(code), gzipSync(code, { level: 9 }).length];
 }
 
 function version(name) {

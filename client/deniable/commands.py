@@ -16,6 +16,7 @@ import click
 from deniable import edits, sent_command
 from deniable.errors import RegistryError
 from deniable.forecast import forecast, is_blind
+from deniable.lifetime_advice import TWOFOLD, better_split
 from deniable.mechanisms import AUTO, Memoizing
 from deniable.metric import Metric
 from deniable.number_forecast import wasteful_range
@@ -40,9 +41,10 @@ def lint(path: Path, explain: bool, since: Path | None, as_json: bool) -> None:
 
     A registry without mistakes is shown as a table: the metrics, how much their reports
     reveal, and their mechanisms. Warnings name what cannot work: a metric that has expired,
-    or whose expected `devices` are too few to detect a 5 % share. Notes say that they are too
-    few to detect a 1 % share, and what an edit costs: for each metric with memos, and with
-    --since for each change.
+    or whose expected `devices` are too few to detect a 5 % share, or whose lifetime epsilon would
+    tell at least twice as much if it was divided otherwise. Notes say that devices are too few to
+    detect a 1 % share, that another division of the lifetime epsilon would tell at least 1.5 times
+    as much, and what an edit costs: for each metric with memos, and with --since for each change.
     """
     try:
         before = None if since is None else Registry.load(since)
@@ -102,6 +104,9 @@ def _remarks(registry: Registry, before: Registry | None) -> list[Problem]:
             found.append(Problem(line, where, lacks, severity))
         if advice := wasteful_range(metric):
             found.append(Problem(line, where, advice, "note"))
+        if advice := better_split(metric, registry.lifetime_epsilon):
+            severity = "warning" if advice.arguments["times"] >= TWOFOLD else "note"
+            found.append(Problem(line, where, advice, severity))
         found += [Problem(line, where, message, "note") for message in _on_the_web(metric)]
         if message := _beyond_cap(metric, registry):
             found.append(Problem(line, where, message, "warning"))

@@ -192,13 +192,6 @@ class Declarations:
         """Whether there is such a mechanism, for this type and with or without memory."""
         name, place = settings.get("mechanism"), (*path, "mechanism")
         memoize = settings.get("longitudinal") == "memoize"
-        if kind is not None and memoize and not kind.mechanisms(memoize=True):
-            self.report(
-                (*path, "longitudinal"),
-                f"is memoize, but a {kind.name} has no memos: each report is fresh. Set "
-                'longitudinal = "fresh", and bound the reports by lifetime_epsilon',
-            )
-            return
         if not isinstance(name, str) or KEYS["mechanism"](name):
             return
         with_memos, without = (

@@ -5,14 +5,7 @@ With n reports, standard error = sqrt(V / n); V is the variance that one report 
 * Mean, from a sliding window: V is its largest over the range, in units of half the range squared,
   times the square of half the range. It holds for the noise and the rounding; how much the numbers
   of the devices themselves differ adds to it what they differ less than that worst case.
-* Share below an edge, from a hierarchical histogram (Cormode, Kulkarni and Srivastava, VLDB 2019,
-  with a linear fit by least squares to all levels). W is 1 for the cells below the edge and 0 for
-  the others, A_j its averages over the m_j nodes of level j, A_0 over all d cells ::
-
-      V = sum over levels j of |A_j - A_(j-1)|**2 (d / m_j) / (u_j + u_(j+1) + ... + u_h)
-      u_l = (share of the devices at level l) / v_l * d / m_l
-      v_l = [p (1-p) + (m-1) q (1-q)] / [(p-q)**2 (m-1)]
-
+* Share below an edge, from a mechanism with cells: V is its `edge_variances`.
 * Quantile p has an upper limit (95 %) if the share below `high` may be known to be p or more:
   if z sqrt(V / n) < 1 - p, so from n = z**2 V / (1-p)**2 on. V is the average over all edges.
 """
@@ -23,7 +16,7 @@ import math
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-from deniable.mechanisms import HierarchicalHistogram, Level, SlidingWindow
+from deniable.mechanisms import HierarchicalHistogram, Histogram, SlidingWindow
 from deniable.mechanisms.number_range import TOP, NumberRange
 from deniable.told import Told
 from deniable.windows import IN_A
@@ -33,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "QUANTILES",
-    "cdf_variances",
     "is_hopeless",
     "mean_std_error",
     "mean_variance",
@@ -82,35 +74,9 @@ def mean_std_error(window: SlidingWindow, reports: float) -> float:
     return math.sqrt(mean_variance(window) / reports) * _extent(window.range) / 2
 
 
-def cdf_variances(histogram: HierarchicalHistogram) -> list[float]:
-    """V of the share below each edge, for n reports of all rows together, the mean's included."""
-    cells = histogram.cells
-    kept = 0.75 if histogram.mean is not None else 1.0
-    information = [
-        kept * weight / 16 / _node_variance(level) * cells / level.nodes
-        for level, weight in zip(histogram.levels, histogram.weights, strict=True)
-    ]
-    known = [math.fsum(information[level:]) for level in range(histogram.height)]
-    variances = []
-    for edge in range(1, cells):
-        total, share = 0.0, edge / cells
-        for level, details in zip(histogram.levels, known, strict=True):
-            wide = cells // level.nodes
-            # Only the four children of the node that holds the edge differ from their parent.
-            child = edge // wide
-            parts = [
-                min(max(edge / wide - each, 0.0), 1.0)
-                for each in range(child // 4 * 4, child // 4 * 4 + 4)
-            ]
-            total += math.fsum((part - share) ** 2 for part in parts) * wide / details
-            share = parts[child % 4]
-        variances.append(total)
-    return variances
-
-
-def reports_for_quantile(histogram: HierarchicalHistogram, quantile: float) -> int:
+def reports_for_quantile(histogram: Histogram, quantile: float) -> int:
     """With how many reports a quantile begins to have an upper limit; take four times as many."""
-    variances = cdf_variances(histogram)
+    variances = histogram.edge_variances()
     return math.ceil(_Z**2 * math.fsum(variances) / len(variances) / (1 - quantile) ** 2)
 
 
@@ -132,7 +98,7 @@ def number_forecast(metric: Metric) -> Told | None:
                 if part < 0.5
                 else Told("unknown_mean", "the mean is known to no better than the range")
             )
-    if isinstance(mechanism, HierarchicalHistogram):
+    if isinstance(mechanism, Histogram):
         needed = {each: reports_for_quantile(mechanism, each) for each in QUANTILES}
         open_ones = [each for each, count in needed.items() if count > reports]
         if open_ones:
@@ -169,7 +135,7 @@ def is_hopeless(metric: Metric) -> bool:
     if metric.devices is None:
         return False
     reports = metric.devices * metric.sample_rate
-    if isinstance(mechanism, HierarchicalHistogram):
+    if isinstance(mechanism, Histogram):
         return reports_for_quantile(mechanism, 0.5) > reports
     assert isinstance(mechanism, SlidingWindow)
     return _Z * math.sqrt(mean_variance(mechanism) / reports) >= 1
@@ -178,7 +144,7 @@ def is_hopeless(metric: Metric) -> bool:
 def wasteful_range(metric: Metric) -> Told | None:
     """Advice if the cells of a distribution are wider than most of the range's small numbers."""
     mechanism = metric.scheme.mechanism
-    if not isinstance(mechanism, HierarchicalHistogram):
+    if not isinstance(mechanism, Histogram):
         return None
     numbers = mechanism.range
     if numbers.scale == "log" or numbers.integer or numbers.start <= 0:
@@ -191,13 +157,6 @@ def wasteful_range(metric: Metric) -> Told | None:
         'try scale = "log"',
         times=numbers.end / numbers.start,
     )
-
-
-def _node_variance(level: Level) -> float:
-    """v_l of the module's docstring."""
-    p, q = float(level.oracle.p), float(level.oracle.q)
-    spread = p * (1 - p) + (level.nodes - 1) * q * (1 - q)
-    return spread / ((p - q) ** 2 * (level.nodes - 1))
 
 
 def _extent(numbers: NumberRange) -> float:

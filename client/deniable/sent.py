@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from deniable.mechanisms import Mechanism, Memoizing, Numeric, Packing, Report
+from deniable.mechanisms import Mechanism, Memoizing, Numeric, Packing, Report, Row
 from deniable.mechanisms.number_range import TOP, NumberRange, number_text
 from deniable.owner_texts import ENGLISH, OwnerTexts
 from deniable.scheme import Scheme
@@ -139,10 +139,7 @@ def _explain(
             return _memory(mechanism, _two_levels(likelihoods, levels, texts), texts), likelihoods
     else:
         likelihoods = ()
-    if row.packing is Packing.INDEX:
-        said = texts.number.format(said=report.columns, width=row.width)
-    else:
-        said = texts.marked.format(said=report.columns.bit_count(), width=row.width)
+    said = _columns(row, report, texts)
     said = texts.odds.format(said=said, odds=float(mechanism.odds))
     return _memory(mechanism, said, texts), likelihoods
 
@@ -154,7 +151,7 @@ def _number(
     numbers = mechanism.range
     spans = mechanism.favoured(report)
     if len(spans) > _LISTED_SPANS:
-        said = texts.number.format(said=report.columns, width=mechanism.rows[report.row].width)
+        said = _columns(mechanism.rows[report.row], report, texts)
     else:
         ranges = []
         for first, last in spans:
@@ -174,7 +171,15 @@ def _number(
         Likelihood(name, mechanism.likelihood(report, place))
         for name, place in _listed(numbers).items()
     )
-    return texts.odds.format(said=said, odds=float(mechanism.odds)), likelihoods
+    said = texts.odds.format(said=said, odds=float(mechanism.odds))
+    return _memory(mechanism, said, texts), likelihoods
+
+
+def _columns(row: Row, report: Report, texts: OwnerTexts) -> str:
+    """What was reported, where the values behind it are too many to name."""
+    if row.packing is Packing.INDEX:
+        return texts.number.format(said=report.columns, width=row.width)
+    return texts.marked.format(said=report.columns.bit_count(), width=row.width)
 
 
 def _listed(numbers: NumberRange) -> dict[str, int]:

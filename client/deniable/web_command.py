@@ -37,7 +37,9 @@ def web(path: Path, out: Path) -> None:
     """Write the SDK for web pages, with the registry PATH (metrics.toml), into a folder.
 
     deniable.min.js is for a <script> tag: the SDK, with the registry as deniable.metrics.
-    deniable.js and metrics.js are the same as ES modules. metrics.json is the registry alone.
+    deniable.js and metrics.js are the same as ES modules. deniable.owner.min.js and
+    deniable.owner.js write the page for the owner of the device; a page loads them when it is
+    asked for. metrics.json is the registry alone.
     integrity.json has the version and the hash of each script. A registry of booleans and
     categories gets the smaller build of the SDK. Files of these names are replaced.
     """
@@ -58,7 +60,7 @@ def web(path: Path, out: Path) -> None:
         raise click.ClickException(f"{out} cannot be written: {error.strerror}") from None
     for name, content in files.items():
         if name.endswith(".js"):
-            click.echo(f"{name:<16} {len(content):>7,} bytes  {_integrity(content)}")
+            click.echo(f"{name:<22} {len(content):>7,} bytes  {_integrity(content)}")
     script = _integrity(files["deniable.min.js"])
     click.echo(f'\n<script src="deniable.min.js" integrity="{script}"></script>')
 
@@ -78,6 +80,10 @@ def web_files(registry: Registry) -> dict[str, bytes]:
     files = {
         "deniable.min.js": f"{script}deniable.metrics={compact};\n".encode(),
         "deniable.js": (folder / f"{build}.js").read_bytes(),
+        **{
+            name: (folder / name).read_bytes()
+            for name in ("deniable.owner.min.js", "deniable.owner.js")
+        },
         "metrics.js": f"export default {compact};\n".encode(),
         "metrics.json": text.encode(),
     }

@@ -24,7 +24,8 @@ from deniable.types import Value
 from deniable_collector.stores import open_store
 from deniable_demo import fleet, services
 from deniable_demo.population import PERCENTILES, POPULARITIES, Population, draw
-from deniable_demo.results import compare, tables
+from deniable_demo.results import compare, compare_shares, tables
+from deniable_demo.try_it import try_it
 
 __all__ = ["demo"]
 
@@ -42,10 +43,11 @@ _CHUNK = 500
 )
 @click.option(
     "--port",
-    type=click.IntRange(0, 65_535),
+    type=click.IntRange(0, 65_534),
     default=8090,
     show_default=True,
-    help="Where the dashboard listens; 0 takes any free port.",
+    help="Where the dashboard listens, and on the next port the page to try it; 0 takes any free "
+    "ports.",
 )
 def demo(once: bool, as_json: bool, devices: int, port: int) -> None:
     """Let simulated devices report, and see how close the estimates are.
@@ -71,22 +73,37 @@ def _run(once: bool, as_json: bool, devices: int, port: int) -> None:
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="deniable-demo-"))
         store_url = f"sqlite:///{folder}/tallies.db"
-        endpoint = stack.enter_context(services.collector(_REGISTRY, store_url))
+        tried = None if once else stack.enter_context(try_it(port and port + 1))
+        origin = None if tried is None else tried.address
+        endpoint = stack.enter_context(services.collector(_REGISTRY, store_url, origin))
         token = secrets.token_urlsafe(32)
         page = None
-        if not once:
-            page = stack.enter_context(services.dashboard(_REGISTRY, store_url, port, token))
+        if tried is not None:
+            page = stack.enter_context(
+                services.dashboard(_REGISTRY, store_url, port, token, tried.address)
+            )
         population = draw(devices)
         _report(population, endpoint, console)
         store = stack.enter_context(closing(open_store(store_url)))
-        compared = compare(store, Registry.load(_REGISTRY), population)
+        registry = Registry.load(_REGISTRY)
+        compared = compare(store, registry, population)
         if as_json:
             click.echo(json.dumps({"metrics": compared}))
         else:
             _print(console, compared)
-        if page is not None:
+        if tried is not None and page is not None:
+            tried.open(
+                registry,
+                endpoint,
+                page,
+                fleet.DAY,
+                devices,
+                lambda metric: compare_shares(store, registry, population, metric),
+            )
             console.print(f"\nDashboard  [bold link={page}]{page}/login?token={token}[/]")
             console.print(f"[dim]The link works once; after that the token is {token}")
+            console.print(f"Try it     [bold link={tried.address}]{tried.address}[/]")
+            console.print("[dim]There you answer as one more device, and see what was sent.")
             console.print("[dim]Ctrl-C ends the demo and removes all it has made.")
             signal.pause()
 

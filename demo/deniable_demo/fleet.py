@@ -17,7 +17,10 @@ from deniable.state import State, begin
 from deniable.types import Value
 from deniable_demo.relay import Relay
 
-__all__ = ["prepare_worker", "report_from"]
+__all__ = ["DAY", "prepare_worker", "report_from"]
+
+DAY = 86_400
+"""Seconds. Devices record so long before they report."""
 
 
 class _MemoryState(State):
@@ -59,7 +62,7 @@ def report_from(
     registry, memory = _load(registry_path), _memory()
     relay, clock = Relay(endpoint), _Clock()
     for values in devices:
-        clock.now = now - 86_400
+        clock.now = now - DAY
         client = Client(
             registry,
             state_dir=memory,

@@ -14,7 +14,7 @@ from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.units import NumberUnit, half_width
 from deniable_estimator.questions.reading import read
 
-__all__ = ["compare", "tables"]
+__all__ = ["compare", "compare_shares", "tables"]
 
 
 def compare(store: Store, registry: Registry, population: Population) -> list[dict[str, Any]]:
@@ -25,18 +25,22 @@ def compare(store: Store, registry: Registry, population: Population) -> list[di
     have no unit. Of numbers a value is what "p95" or "geometric mean" says, and null is an end
     without a limit.
     """
-    compared = []
-    for each in POPULARITIES:
-        answer, truth = read(store, registry, each.metric), population.shares(each.metric)
-        compared.append(
-            _compared(answer, {name: truth.get(name, 0.0) for name in answer.series.names})
-        )
-        compared[-1]["values"].sort(key=lambda row: -row["truth"])
+    compared = [compare_shares(store, registry, population, each.metric) for each in POPULARITIES]
     for number in PERCENTILES:
         answer, crowd = read(store, registry, number.metric), population.crowd(number.metric)
         found = _compared(answer, {name: crowd.series(name) for name in answer.series.names})
         compared.append({**found, "unit": registry[number.metric].type.unit})
     return compared
+
+
+def compare_shares(
+    store: Store, registry: Registry, population: Population, metric: str
+) -> dict[str, Any]:
+    """The same for one metric of shares."""
+    answer, truth = read(store, registry, metric), population.shares(metric)
+    found = _compared(answer, {name: truth.get(name, 0.0) for name in answer.series.names})
+    found["values"].sort(key=lambda row: -row["truth"])
+    return found
 
 
 def tables(compared: list[dict[str, Any]]) -> list[Table]:

@@ -27,18 +27,24 @@ class ServiceError(DeniableError):
 
 
 @contextmanager
-def collector(registry: Path, store: str) -> Iterator[str]:
-    """A collector at a free port; its address."""
+def collector(registry: Path, store: str, origin: str | None) -> Iterator[str]:
+    """A collector at a free port, for devices and for the pages of an origin; its address."""
     # One relay sends for all devices.
     settings = {"DENIABLE_WORKERS": "1", "DENIABLE_THREADS": "4", "DENIABLE_RATE": "off"}
+    if origin is not None:
+        settings["DENIABLE_CORS_ORIGINS"] = origin
     with _service("collect", "127.0.0.1:0", registry, store, settings) as address:
         yield address
 
 
 @contextmanager
-def dashboard(registry: Path, store: str, port: int, token: str) -> Iterator[str]:
-    """A dashboard at that port (0: any free one); its address."""
-    settings = {"DENIABLE_DASHBOARD_TOKEN": token, "DENIABLE_DASHBOARD_LOGIN_LINK": "1"}
+def dashboard(registry: Path, store: str, port: int, token: str, demo: str) -> Iterator[str]:
+    """A dashboard at that port (0: any free one), whose header links to `demo`; its address."""
+    settings = {
+        "DENIABLE_DASHBOARD_TOKEN": token,
+        "DENIABLE_DASHBOARD_LOGIN_LINK": "1",
+        "DENIABLE_DASHBOARD_DEMO": demo,
+    }
     with _service("dashboard", f"127.0.0.1:{port}", registry, store, settings) as address:
         yield address
 

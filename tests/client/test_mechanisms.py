@@ -24,6 +24,7 @@ from deniable.mechanisms import (
     Bloom,
     CohortLocalHashing,
     CountMeanSketch,
+    DBitFlip,
     FrequencyOracle,
     HadamardCountMeanSketch,
     HadamardResponse,
@@ -54,6 +55,8 @@ STRINGS = ["Ålesund", "Bergen", "", "Oslo"]
 
 NUMBERS = NumberRange("-1", "1")
 POSITIONS = [-1, 0, 1, 123_456_789, 1 << 29, (1 << 30) - 1, 1 << 30]
+
+EVERY_SIXTEENTH = [-1, *range(1, 1 << 30, 1 << 26), 1 << 30]
 
 SMALL: dict[str, tuple[Mechanism[Any], list[Any]]] = {
     "randomized response": (SubsetSelection.design(2, 1.0), [0, 1]),
@@ -113,6 +116,12 @@ SMALL: dict[str, tuple[Mechanism[Any], list[Any]]] = {
         HierarchicalHistogram.design(NumberRange("0", "9", integer=True), 1.0, mean=True),
         POSITIONS,
     ),
+    "noisy bits of 4 cells": (
+        DBitFlip.design(NumberRange("1", "2", integer=True), 1.0, 2.0),
+        POSITIONS,
+    ),
+    "2 of 16 noisy bits": (DBitFlip(NUMBERS, 16, 2, ONE // 8, ONE // 5), EVERY_SIXTEENTH),
+    "1 of 16 noisy bits": (DBitFlip.design(NUMBERS, 6.0, 8.0), EVERY_SIXTEENTH),
 }
 """Mechanisms small enough to enumerate, each with values to enumerate it over."""
 
@@ -279,6 +288,13 @@ BOUNDS["sliding_window"] = {
     "columns": (2, 256),
     "width": (1, 255),
     "threshold": CHANCE,
+}
+BOUNDS["dbitflip"] = {
+    "integer": (0, 1),
+    "cells": (1, 256),
+    "bits": (1, 256),
+    "memo": CHANCE,
+    "fresh": CHANCE,
 }
 BOUNDS["hierarchical_histogram"] = {"integer": (0, 1)}
 MEAN_BOUNDS = {f"mean_{key}": BOUNDS["sliding_window"][key] for key in ("columns", "width")}
@@ -448,7 +464,12 @@ def test_vectors_of_draws(name: str, case: dict[str, Any]) -> None:
     mechanism = rebuild(name, case["parameters"])
     assert mechanism.odds <= exp_below(case["epsilon"])
     designed: Mechanism[Any]
-    if isinstance(mechanism, HierarchicalHistogram):
+    if isinstance(mechanism, DBitFlip):
+        assert list(mechanism.edges) == case["edges"]
+        designed = DBitFlip.design(
+            mechanism.range, case["epsilon"], case["memo_epsilon"], mechanism.cells
+        )
+    elif isinstance(mechanism, HierarchicalHistogram):
         assert list(mechanism.edges) == case["edges"]
         designed = HierarchicalHistogram.design(
             mechanism.range, case["epsilon"], mechanism.cells, mechanism.mean is not None

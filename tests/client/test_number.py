@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from deniable import Client, Metric, MetricError, Registry, RegistryError, Scheme, SchemeError
 from deniable.exact import exp_below
-from deniable.mechanisms import HierarchicalHistogram, SlidingWindow
+from deniable.mechanisms import DBitFlip, HierarchicalHistogram, SlidingWindow
 from deniable.mechanisms.number_range import TOP, NumberRange, number_text
 from deniable.outbox import entries
 from deniable.testing import MemoryClient
@@ -297,12 +297,50 @@ def test_designs_keep_within_any_epsilon(ask: tuple[Any, ...]) -> None:
             kind.design("auto", "m", epsilon)
 
 
-def test_a_number_has_no_memos() -> None:
-    """Neither from a registry, nor when it is built by hand."""
-    with pytest.raises(RegistryError, match="a number has no memos"):
-        declared(longitudinal='"memoize"')
-    with pytest.raises(SchemeError, match="a number has no memos"):
-        dataclasses.replace(metric(), longitudinal="memoize").scheme  # noqa: B018
+@pytest.mark.parametrize("ask", ['"mean"', '["mean", "distribution"]'])
+def test_a_mean_has_no_memos(ask: str) -> None:
+    """Neither from a registry, where the line is that of `longitudinal`, nor when it is built by
+    hand."""
+    with pytest.raises(RegistryError, match=r"longitudinal: is memoize, but a mean has no memos"):
+        declared(longitudinal='"memoize"', ask=ask, memo_epsilon="2.0", lifetime_epsilon="4.0")
+    with pytest.raises(SchemeError, match="a mean has no memos"):
+        dataclasses.replace(metric(ask=ask), longitudinal="memoize").scheme  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("settings", "cells", "bits"),
+    [
+        ({}, 16, 16),
+        ({"mechanism": '"dbitflip"'}, 16, 16),
+        ({"cells": "64"}, 64, 16),
+        ({"cells": "256"}, 256, 16),
+        ({"epsilon": "6.0", "cells": "64"}, 64, 1),
+        ({"integer": "true"}, 16, 16),
+        ({"integer": "true", "high": "1"}, 4, 1),
+    ],
+)
+def test_a_distribution_may_have_memos(settings: dict[str, str], cells: int, bits: int) -> None:
+    """`auto` takes dBitFlip, with 16 cells unless others are declared, and keeps within both
+    epsilons."""
+    memos = {"longitudinal": '"memoize"', "memo_epsilon": "7.0", "lifetime_epsilon": "14.0"}
+    made = metric(**{"ask": '"distribution"', **memos, **settings})
+    mechanism = made.scheme.mechanism
+    assert isinstance(mechanism, DBitFlip)
+    assert (mechanism.cells, mechanism.bits) == (cells, bits)
+    assert mechanism.odds <= exp_below(made.epsilon)
+    assert mechanism.lifetime_odds <= exp_below(7.0)
+
+
+def test_memos_have_at_most_256_cells() -> None:
+    """1,024 cells are refused with memos, at the line of `cells`, and so are other mechanisms."""
+    memos = {"ask": '"distribution"', "longitudinal": '"memoize"', "lifetime_epsilon": "4.0"}
+    with pytest.raises(RegistryError, match=r"cells: is 1024: with memos .* at most 256"):
+        declared(cells="1024", **memos)
+    with pytest.raises(RegistryError, match="hierarchical_histogram, which has no memos"):
+        declared(mechanism='"hierarchical_histogram"', **memos)
+    kind = Number(NumberRange("0", "1"), ("distribution",), cells=16)
+    with pytest.raises(SchemeError, match="choose one of auto, dbitflip"):
+        kind.design_memoized("rappor", "m", 1.0, 2.0)
 
 
 def test_cells_are_those_of_the_hierarchy() -> None:

@@ -13,7 +13,6 @@ from deniable.forecast import forecast, is_blind
 from deniable.mechanisms import HierarchicalHistogram, NumberRange, SlidingWindow
 from deniable.number_forecast import (
     QUANTILES,
-    cdf_variances,
     mean_std_error,
     mean_variance,
     reports_for_quantile,
@@ -39,7 +38,7 @@ UNIT = NumberRange("0", "1")
 def test_variances_of_the_distribution(epsilon: float, average: float, largest: float) -> None:
     """The average and the largest variance over the edges of 256 cells, as another program has
     them to three digits."""
-    variances = cdf_variances(HierarchicalHistogram.design(UNIT, epsilon))
+    variances = HierarchicalHistogram.design(UNIT, epsilon).edge_variances()
     assert len(variances) == 255
     assert math.fsum(variances) / 255 == pytest.approx(average, rel=0.02)
     assert max(variances) == pytest.approx(largest, rel=0.02)
@@ -47,7 +46,7 @@ def test_variances_of_the_distribution(epsilon: float, average: float, largest: 
 
 def test_variances_at_single_edges() -> None:
     """Below the edges 64, 128 and 255 of 256 cells, epsilon 1."""
-    variances = cdf_variances(HierarchicalHistogram.design(UNIT, 1.0))
+    variances = HierarchicalHistogram.design(UNIT, 1.0).edge_variances()
     assert variances[63] == pytest.approx(7.78228843, abs=1e-6)
     assert variances[127] == pytest.approx(10.37638457, abs=1e-6)
     assert variances[254] == pytest.approx(9.59446554, abs=1e-6)
@@ -56,7 +55,7 @@ def test_variances_at_single_edges() -> None:
 def test_a_row_for_the_mean_costs_a_quarter_of_the_devices() -> None:
     """With it, all variances of the distribution are 4/3 of what they are without."""
     plain, both = (HierarchicalHistogram.design(UNIT, 2.0, mean=mean) for mean in (False, True))
-    for one, other in zip(cdf_variances(plain), cdf_variances(both), strict=True):
+    for one, other in zip(plain.edge_variances(), both.edge_variances(), strict=True):
         assert other == pytest.approx(one * 4 / 3)
 
 
@@ -95,7 +94,7 @@ def test_variances_are_those_of_least_squares(edge: int) -> None:
     """The closed form is the inverse of the normal equations."""
     histogram = HierarchicalHistogram.design(UNIT, 1.0, 64)
     expected = least_squares(histogram, edge)
-    assert cdf_variances(histogram)[edge - 1] == pytest.approx(expected, rel=1e-9)
+    assert histogram.edge_variances()[edge - 1] == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Callable
 from datetime import date
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,21 @@ from deniable.keys import (
     REQUIRED,
     TOP_KEYS,
 )
+from deniable.lifetime_split import (
+    MOST_EPSILON,
+    declared,
+    report_variance,
+    smallest_lifetime,
+    split_of,
+    spread_over,
+)
 from deniable.mechanisms import (
     MAX_EPSILON,
     MAX_MEMO_EPSILON,
+    DBitFlip,
     HierarchicalHistogram,
     NumberRange,
+    SlidingWindow,
     design,
 )
 from deniable.metric import ANSWERS, LONGITUDINAL, PLATFORMS
@@ -145,7 +156,7 @@ def test_every_mechanism_is_listed() -> None:
             }
             expected = set(kind.mechanisms(memoize=memoize))
             assert listed == expected - {"auto"}
-            assert bool(expected) == (not memoize or kind.name != "number")
+            assert expected
 
 
 def columns(heading: str, each: Callable[[str, str], str]) -> None:
@@ -180,6 +191,61 @@ def test_the_numbers_are_computed() -> None:
         return f"{reports_for_quantile(made, float(quantile)):,}"
 
     columns("quantile", bounded)
+
+    def memoized(row: str, epsilon: str) -> str:
+        cells, quantile = row.split(", ")
+        limit = float(epsilon.removeprefix("epsilon "))
+        made = DBitFlip.design(NumberRange("0", "1"), limit, 4 * limit, int(cells))
+        return f"{reports_for_quantile(made, float(quantile)):,}"
+
+    columns("cells and quantile", memoized)
+
+
+def test_the_divisions_of_a_lifetime_are_computed() -> None:
+    """The table under "Dividing a lifetime" and the figures below it are what the formulas give."""
+    numbers = NumberRange("0", "1")
+    designs: dict[str, Callable[[float], Any]] = {
+        "2 values": lambda epsilon: design("auto", 2, epsilon),
+        "20 values": lambda epsilon: design("auto", 20, epsilon),
+        "mean": lambda epsilon: SlidingWindow.design(numbers, epsilon),
+        "distribution": lambda epsilon: HierarchicalHistogram.design(numbers, epsilon),
+    }
+    sent = spread_over(730)
+
+    def told(name: str, reports: int) -> float:
+        epsilon = declared(Fraction(8, reports))
+        return split_of(designs[name], epsilon, reports, sent, share=0.01).information
+
+    def cell(reports: str, head: str) -> str:
+        count = int(reports)
+        if head == "epsilon":
+            return f"{declared(Fraction(8, count)):g}"
+        if head == "sample_rate":
+            return f"{count / 730:.3g}"
+        if head == "right guesses":
+            right = 100 / (1 + math.exp(-declared(Fraction(8, count))))
+            digits = 1 if right < 99.9 else 2
+            return f"{math.ceil(right * 10**digits) / 10**digits} %"
+        return f"{told(head, count) / told(head, 8):.1f}"
+
+    columns("reports", cell)
+    least = smallest_lifetime(designs["2 values"], told("2 values", 8), sent, most_reports=8)
+    assert least is not None
+    assert least.reports == 1
+    text = " ".join(PAGE.split())
+    assert f"one report with epsilon {least.epsilon:g} shows as much" in text
+    odds = math.ceil(math.exp(least.epsilon))
+    assert f"a factor of {odds} at most, not by {math.ceil(math.exp(8)):,}" in text
+    three, eight = (
+        split_of(designs["2 values"], declared(Fraction(8, each)), each, sent, share=0.5)
+        for each in (3, 8)
+    )
+    gain = three.information / eight.information
+    assert f"three reports are worth {gain:.1f} times as many devices as eight" in text
+    noise = [report_variance(designs["2 values"](each), 0.5).noise for each in (2.36, 1.0, 2.37)]
+    assert noise[0] > noise[1] / 8 > noise[2]
+    assert "as little noise as one with epsilon 2.37" in text
+    assert f"epsilon above {MOST_EPSILON:g}" in text
 
 
 BEFORE: dict[str, Any] = {

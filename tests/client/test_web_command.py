@@ -19,7 +19,15 @@ from deniable.web_command import web
 
 from . import compiled_cases
 
-NAMES = ["deniable.js", "deniable.min.js", "integrity.json", "metrics.js", "metrics.json"]
+NAMES = [
+    "deniable.js",
+    "deniable.min.js",
+    "deniable.owner.js",
+    "deniable.owner.min.js",
+    "integrity.json",
+    "metrics.js",
+    "metrics.json",
+]
 BUILT = Path(deniable.__file__).parent / "web"
 CLOSED = """
 schema = 1
@@ -107,7 +115,7 @@ def test_expired_metrics_are_told(run: Callable[..., Any]) -> None:
 
 
 def test_a_wheel_has_the_built_sdk(tmp_path: Path) -> None:
-    """A wheel holds the four built files and nothing of npm, so installing needs no Node."""
+    """A wheel holds the built files and nothing of npm, so installing needs no Node."""
     from hatchling.builders.wheel import WheelBuilder
 
     root = Path(__file__).parents[2]
@@ -115,6 +123,13 @@ def test_a_wheel_has_the_built_sdk(tmp_path: Path) -> None:
     names = zipfile.ZipFile(path).namelist()
     assert sorted(each for each in names if each.startswith("deniable/web/")) == [
         f"deniable/web/deniable{suffix}"
-        for suffix in (".closed.js", ".closed.min.js", ".js", ".min.js")
+        for suffix in (
+            ".closed.js",
+            ".closed.min.js",
+            ".js",
+            ".min.js",
+            ".owner.js",
+            ".owner.min.js",
+        )
     ]
     assert not [each for each in names if "node_modules" in each or each.endswith(".ts")]

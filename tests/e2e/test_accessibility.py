@@ -44,6 +44,8 @@ PAGES = (
     "/plan?size=one",
     "/plan/number",
     "/plan/number?low=one",
+    "/plan/lifetime",
+    "/plan/lifetime?years=0",
     "/metric/browsr",
 )
 """Overview, metrics with a trend and with an alarm, comparisons, the planner, and pages about

@@ -23,6 +23,7 @@ PAGES = (
     "/metric/page_load/compare",
     "/plan",
     "/plan/number",
+    "/plan/lifetime",
 )
 
 SIZES = """

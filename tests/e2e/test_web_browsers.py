@@ -65,7 +65,12 @@ def settings(request: pytest.FixtureRequest, built: None, tmp_path: Path) -> dic
         "folder": str(tmp_path),
         "registry": str(registry),
         "collector": [*COMMAND, "collect", *options],
-        "environment": {"DENIABLE_RATE": "off", "DENIABLE_WORKERS": "1", "DENIABLE_THREADS": "4"},
+        "environment": {
+            "DENIABLE_CORS_ORIGINS": "*",
+            "DENIABLE_RATE": "off",
+            "DENIABLE_THREADS": "4",
+            "DENIABLE_WORKERS": "1",
+        },
         "store": store,
         "result": str(tmp_path / "result.json"),
     }
@@ -74,9 +79,14 @@ def settings(request: pytest.FixtureRequest, built: None, tmp_path: Path) -> dic
 def run(script: str, settings: dict[str, Any], seconds: float) -> dict[str, Any]:
     """What a script found."""
     path = Path(settings["folder"]) / "settings.json"
-    path.write_text(json.dumps(settings), encoding="utf-8")
+    path.write_text(json.dumps({**settings, "seconds": seconds}), encoding="utf-8")
+    # The script ends by itself in time, and takes browser and collector with it.
     done = subprocess.run(
-        ["node", HERE / script, path], capture_output=True, text=True, timeout=seconds, check=False
+        ["node", HERE / script, path],
+        capture_output=True,
+        text=True,
+        timeout=seconds + 30,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     found: dict[str, Any] = json.loads(Path(settings["result"]).read_text(encoding="utf-8"))
@@ -103,6 +113,15 @@ def counted(settings: dict[str, Any]) -> Counter[tuple[str, str]]:
         store.close()
 
 
+def waiting_values(state: dict[str, Any]) -> set[str]:
+    """The metrics of which a device stores a value: that of an open window, with its records."""
+    return {
+        account["name"]
+        for account in state["accounts"]
+        if any(isinstance(each, list) for each in account["windows"].values())
+    }
+
+
 def label(window: str, day: int) -> str:
     """The window of that day, counted from today."""
     moment = datetime.now(UTC) + timedelta(days=day)
@@ -120,7 +139,7 @@ def require_consistency(found: dict[str, Any], store: Counter[tuple[str, str]]) 
         sealed.update(windows)
         assert {each["status"] for each in reports} <= {"sent"}
         charged = {
-            account["name"]: sum(reports for _, _, reports in account["ledger"])
+            account["name"]: sum(entry[2] for entry in account["ledger"])
             for account in state["accounts"]
         }
         # What left this device, whether it was counted or not.
@@ -189,20 +208,22 @@ def test_tabs_consent_and_storage(settings: dict[str, Any]) -> None:
     # Nothing left before the tab was closed: the jitter is longer than a second or so.
     brief = found["oneSecond"]
     assert brief["arrived"]
-    assert sorted(brief["metrics"]) == at_once
-    assert [each["status"] for each in brief["first"]] == [202]
+    # Firefox may send a beacon again; the bytes are the same.
+    assert sorted(set(brief["metrics"])) == at_once
+    assert {each["status"] for each in brief["first"]} == {202}
+    assert len({each["id"] for each in found["seen"] if each["device"] == 0}) == 1
     if brief["before"] == 0:
         assert brief["first"][0]["type"].startswith("text/plain")
 
     assert all(found["tenTabs"]["flushed"])
     many = found["states"][1]
     assert sorted(each["metric"] for each in many["reports"]) == at_once
-    assert {account["name"] for account in many["accounts"] if account["values"]} == {"taps"}
+    assert waiting_values(many) == {"taps"}
 
     out = found["optOut"]
     assert out["one"] == out["other"] == "no_consent"
     assert out["sent"] == out["before"]
-    assert all(not account["values"] for account in out["state"]["accounts"])
+    assert waiting_values(out["state"]) == set()
     assert out["state"]["batches"] == []
     assert all(each["status"] != "queued" for each in out["state"]["reports"])
     # The ledger stays.

@@ -13,9 +13,11 @@ import pytest
 from deniable.mechanisms import (
     BasicRappor,
     Bloom,
+    DBitFlip,
     MemoizedLocalHashing,
     MemoizedSubsetSelection,
     Memoizing,
+    NumberRange,
     Rappor,
     Rounds,
     SubsetSelection,
@@ -60,6 +62,9 @@ def test_the_pages_numbers() -> None:
         "memoized local hashing": MemoizedLocalHashing.design("city", 1.0, 4.0),
         "basic RAPPOR, 5 values": BasicRappor.design(5, 1.0, 4.0),
         "RAPPOR, 128 bits": Rappor.design("city", 1.0, 4.0),
+        "dBitFlip, 16 or more cells of a number": DBitFlip.design(
+            NumberRange("0", "1"), 1.0, 4.0, cells=64
+        ),
     }
     for name, mechanism in costs.items():
         assert table[name] == [f"{math.ceil(100 * mechanism.fresh_epsilon) / 100:.2f}"]

@@ -88,6 +88,9 @@ def _commands() -> dict[str, list[str]]:
         "unary encoding": ["--size", "20", *devices, "--mechanism", "optimized_unary_encoding"],
         "hadamard response": ["--size", "20", *devices, "--mechanism", "hadamard_response"],
         "unknown mechanism": ["--size", "20", *devices, "--mechanism", "magic"],
+        "lifetime": [
+            *("--size", "2", "--lifetime", "8", "--years", "2", "--turnover", "0.3", *devices),
+        ],
     }
     for name, arguments in plans.items():
         asked[f"plan, {name}.txt"] = ["plan", *arguments]
@@ -110,9 +113,14 @@ def _pages() -> dict[str, str]:
         "plan in Chinese.html": "/plan?lang=zh&size=40&memoize=on",
         "plan of a long list.html": "/plan?size=90&epsilon=2&devices=1000000&sample_rate=1",
         "plan with a mistake.html": "/plan?size=1",
+        "plan of a lifetime.html": "/plan/lifetime?turnover=30&devices=50000",
+        "plan of a lifetime in Chinese.html": "/plan/lifetime?lang=zh&question=mean&window=week",
         "API metrics.json": "/api/v1/metrics",
         "API metrics.csv": "/api/v1/metrics?format=csv",
         "API privacy.json": "/api/v1/privacy",
+        "API plan of a lifetime.json": (
+            "/api/v1/plan/lifetime?size=20&lifetime_epsilon=8&years=2&devices=100000"
+        ),
         "API plan.json": "/api/v1/plan?size=20&epsilon=1&devices=100000&lifetime_epsilon=8",
         "API mistake.json": "/api/v1/metrics/browser/estimate?value=netscape",
         "API unknown metric.json": "/api/v1/metrics/browsr/estimate",

@@ -37,6 +37,7 @@ from deniable.mechanisms.choice import (
 )
 from deniable.mechanisms.cohort_local_hashing import CohortLocalHashing
 from deniable.mechanisms.count_mean_sketch import CountMeanSketch, HadamardCountMeanSketch
+from deniable.mechanisms.dbitflip import DBitFlip
 from deniable.mechanisms.hadamard_response import HadamardResponse
 from deniable.mechanisms.hashed import Hashed
 from deniable.mechanisms.hashed_projective_geometry import HashedProjectiveGeometry
@@ -45,7 +46,7 @@ from deniable.mechanisms.level import Level
 from deniable.mechanisms.memoized_local_hashing import MemoizedLocalHashing
 from deniable.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
 from deniable.mechanisms.number_range import TOP, NumberRange
-from deniable.mechanisms.numeric import Numeric, Span
+from deniable.mechanisms.numeric import Histogram, Numeric, Span
 from deniable.mechanisms.projective_geometry import ProjectiveGeometry
 from deniable.mechanisms.rappor import BasicRappor, OneTimeRappor, Rappor, Rounds
 from deniable.mechanisms.sliding_window import SlidingWindow
@@ -69,12 +70,14 @@ __all__ = [
     "Choice",
     "CohortLocalHashing",
     "CountMeanSketch",
+    "DBitFlip",
     "FrequencyOracle",
     "HadamardCountMeanSketch",
     "HadamardResponse",
     "Hashed",
     "HashedProjectiveGeometry",
     "HierarchicalHistogram",
+    "Histogram",
     "Level",
     "Mechanism",
     "MemoizedLocalHashing",
@@ -162,6 +165,7 @@ _CLASSES: dict[str, type[Mechanism[Any]]] = {
         OneTimeRappor,
         SlidingWindow,
         HierarchicalHistogram,
+        DBitFlip,
     )
 }
 

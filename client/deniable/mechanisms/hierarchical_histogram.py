@@ -21,6 +21,7 @@ Shares of cells, sums of them and quantiles follow by least squares over the lev
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Mapping
 from fractions import Fraction
@@ -38,8 +39,8 @@ from deniable.mechanisms.base import (
     check_parameters,
 )
 from deniable.mechanisms.level import MAX_COLUMNS, Level
-from deniable.mechanisms.number_range import BELOW, TOP, NumberRange
-from deniable.mechanisms.numeric import Numeric, Span, check_range
+from deniable.mechanisms.number_range import TOP, NumberRange
+from deniable.mechanisms.numeric import Histogram, Span, cell_edges, check_range
 from deniable.mechanisms.sliding_window import MAX_COLUMNS as WINDOW_COLUMNS
 from deniable.mechanisms.sliding_window import SlidingWindow
 from deniable.randomness import Bits, system_bits
@@ -62,16 +63,13 @@ MEAN_SHARE = 4
 """One of so many devices reports for the mean, if that is asked for as well."""
 
 
-class HierarchicalHistogram(Numeric):
+class HierarchicalHistogram(Histogram):
     """The levels of a hierarchy over `cells` = 4**height cells, one row each.
 
     Attributes:
         height: the number of levels.
         levels: from 4 nodes to as many as there are cells.
         weights: the sixteenths of the devices at each level.
-        edges: `cells` - 1 positions, from 0 to 2**30. Cell j begins at edge j - 1 and ends before
-            edge j. Where whole numbers have a cell each and cells are left over, the last edges
-            are all 2**30, and nothing falls between them.
         mean: the sliding window of the last row, or None.
         shares: the chance of each row, whatever the value is.
 
@@ -98,7 +96,7 @@ class HierarchicalHistogram(Numeric):
             raise SchemeError(f"{self.name}: weights must be {height} sixteenths, 16 in all")
         self.range, self.levels, self.weights, self.mean = range, levels, weights, mean
         self.height, self.cells = height, 4**height
-        self.edges = _edges(range, self.cells)
+        self.edges = cell_edges(range, self.cells)
         self._oracles = tuple(level.oracle for level in levels)
         if max(oracle.rows[0].width for oracle in self._oracles) > MAX_COLUMNS:
             raise SchemeError(f"{self.name}: a level may have {MAX_COLUMNS} columns at most")
@@ -197,21 +195,39 @@ class HierarchicalHistogram(Numeric):
         within = Report(0, report.columns)
         if report.row == self.height and self.mean is not None:
             return self.mean.favoured(within)
-        shift = self._shifts[report.row]
-        # The first cell is everything below the first edge, and the last everything from the last.
-        starts, ends = (BELOW, *self.edges), (*(edge - 1 for edge in self.edges), TOP)
-        nodes = {
-            node: Span(starts[node << shift], ends[((node + 1) << shift) - 1])
-            for node in range(self.levels[report.row].nodes)
-        }
-        filled = {node: span for node, span in nodes.items() if span.first <= span.last}
         # Node x owns column y if and only if node y, were there so many, would own column x.
         owners = {cell.column for cell in self._oracles[report.row].support(report.columns)}
-        spans: list[Span] = []
-        for first, last in sorted(filled[node] for node in (filled.keys() & owners) or filled):
-            joins = bool(spans) and spans[-1].last == first - 1
-            spans.append(Span(spans.pop().first if joins else first, last))
-        return tuple(spans)
+        shift = self._shifts[report.row]
+        return self.joined({cell for cell, _ in enumerate(self.spans()) if cell >> shift in owners})
+
+    def edge_variances(self) -> list[float]:
+        """In closed form, by least squares over the levels. W is 1 for the cells below the edge and
+        0 for the others, A_j its averages over the m_j nodes of level j, A_0 over all d cells ::
+
+            V = sum over levels j of |A_j - A_(j-1)|**2 (d / m_j) / (u_j + u_(j+1) + ... + u_h)
+            u_l = (share of the devices at level l) / v_l * d / m_l
+            v_l = [p (1-p) + (m-1) q (1-q)] / [(p-q)**2 (m-1)]
+        """
+        information = [
+            float(share) / _node_variance(level) * self.cells / level.nodes
+            for level, share in zip(self.levels, self.shares, strict=False)
+        ]
+        known = [math.fsum(information[level:]) for level in range(self.height)]
+        variances = []
+        for edge in range(1, self.cells):
+            total, share = 0.0, edge / self.cells
+            for level, details in zip(self.levels, known, strict=True):
+                wide = self.cells // level.nodes
+                # Only the four children of the node that holds the edge differ from their parent.
+                child = edge // wide
+                parts = [
+                    min(max(edge / wide - each, 0.0), 1.0)
+                    for each in range(child // 4 * 4, child // 4 * 4 + 4)
+                ]
+                total += math.fsum((part - share) ** 2 for part in parts) * wide / details
+                share = parts[child % 4]
+            variances.append(total)
+        return variances
 
 
 _LISTS = ("weights", "orders", "dimensions", "thresholds")
@@ -223,18 +239,11 @@ def _nodes(height: int) -> list[int]:
     return [4**level for level in range(1, height + 1)]
 
 
-def _edges(numbers: NumberRange, cells: int) -> tuple[int, ...]:
-    """The positions at which cells begin, without that of the first.
-
-    In equal parts of the scale. Whole numbers are never cut: a cell has one of them, or, where
-    there are more than cells, one more or less than the others.
-    """
-    inner = cells - 2
-    parts = int(numbers.span) if numbers.integer else inner
-    if parts <= inner:
-        return tuple(min(TOP, (place << 30) // parts) for place in range(inner + 1))
-    cuts = ((place * parts) // inner for place in range(inner + 1))
-    return tuple((cut << 30) // parts for cut in cuts)
+def _node_variance(level: Level) -> float:
+    """v_l of `edge_variances`."""
+    p, q = float(level.oracle.p), float(level.oracle.q)
+    spread = p * (1 - p) + (level.nodes - 1) * q * (1 - q)
+    return spread / ((p - q) ** 2 * (level.nodes - 1))
 
 
 def _window(numbers: NumberRange, parameters: Mapping[str, Any]) -> SlidingWindow | None:

@@ -18,13 +18,15 @@ import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self, TypeAlias
+from typing import Any, ClassVar, Self
 
 from deniable.checks import Check, bound, flag, one_of, text
 from deniable.errors import SchemeError
 from deniable.mechanisms import (
     AUTO,
+    DBitFlip,
     HierarchicalHistogram,
+    Histogram,
     Mechanism,
     Memoizing,
     NumberRange,
@@ -38,34 +40,24 @@ from deniable.mechanisms.sliding_window import NEAR_OPTIMUM
 from deniable.randomness import Bits
 from deniable.told import Told
 from deniable.types.base import Aggregate, MetricType, Table, Value, require_null
+from deniable.types.number_keys import (
+    ADVICE,
+    CELL_CHOICES,
+    QUESTIONS,
+    Ask,
+    check_ask,
+    check_cells,
+    read_cells,
+    read_range,
+)
 
 __all__ = ["CELL_CHOICES", "QUESTIONS", "Ask", "Number"]
-
-Ask: TypeAlias = Literal["mean", "distribution"]
-
-QUESTIONS: tuple[Ask, ...] = ("mean", "distribution")
-"""What `ask` may name."""
-
-CELL_CHOICES = (64, 256, 1024)
-"""What `cells` may say."""
 
 _LARGEST = sys.float_info.max
 
 _MEAN_ONLY = ("sliding_window", "duchi")
 _DISTRIBUTION = ("hierarchical_histogram",)
-
-
-def _ask(value: Any) -> str | None:
-    asked = [value] if isinstance(value, str) else value
-    fine = isinstance(asked, list) and all(each in QUESTIONS for each in asked)
-    if fine and 0 < len(asked) == len(set(asked)):
-        return None
-    return 'must be "mean", "distribution", or ["mean", "distribution"]'
-
-
-def _cells(value: Any) -> str | None:
-    fine = type(value) is int and value in CELL_CHOICES
-    return None if fine else f"must be one of {', '.join(map(str, CELL_CHOICES))}"
+_MEMOIZED = ("dbitflip",)
 
 
 @dataclass(frozen=True)
@@ -86,8 +78,8 @@ class Number(MetricType):
         "unit": text,
         "scale": one_of(("linear", "log")),
         "integer": flag,
-        "ask": _ask,
-        "cells": _cells,
+        "ask": check_ask,
+        "cells": check_cells,
     }
     foreign = dict.fromkeys(("values", "values_file", "other"), "it has low and high, and no list")
     aggregates = ("last", "first", "any", "max", "min", "sum", "count", "mean")
@@ -105,32 +97,31 @@ class Number(MetricType):
     @classmethod
     def read(cls, table: Table) -> Self | None:
         settings = table.settings
-        lacking = [key for key in _ADVICE if key not in settings]
+        lacking = [key for key in ADVICE if key not in settings]
         for key in lacking:
-            table.report(None, f"lacks {key}{_ADVICE[key]}")
+            table.report(None, f"lacks {key}{ADVICE[key]}")
         if lacking or any(cls.keys[key](settings[key]) for key in cls.keys if key in settings):
             return None
         asked = tuple(each for each in QUESTIONS if each in settings["ask"])
-        if "cells" in settings and "distribution" not in asked:
-            table.report("cells", 'cuts a distribution: add "distribution" to ask, or remove it')
-        numbers = _range(table)
-        if numbers is None:
+        cells, numbers = read_cells(table, asked), read_range(table)
+        if numbers is None or cells is None:
             return None
-        return cls(numbers, asked, settings.get("unit"), settings.get("cells", CELLS))
+        return cls(numbers, asked, settings.get("unit"), cells)
 
     @classmethod
     def from_compiled(cls, table: Table, mechanism: Mechanism[Any]) -> Self | None:
         require_null(cls.name, table, "values", "other")
         unit = table.settings["unit"]
-        if isinstance(mechanism, HierarchicalHistogram):
-            asked: tuple[Ask, ...] = ("distribution",) if mechanism.mean is None else QUESTIONS
+        if isinstance(mechanism, Histogram):
+            both = isinstance(mechanism, HierarchicalHistogram) and mechanism.mean is not None
+            asked: tuple[Ask, ...] = QUESTIONS if both else ("distribution",)
             return cls(mechanism.range, asked, unit, mechanism.cells)
         assert isinstance(mechanism, Numeric)
         return cls(mechanism.range, ("mean",), unit)
 
     @classmethod
     def mechanisms(cls, *, memoize: bool) -> tuple[str, ...]:
-        return () if memoize else (AUTO, *_MEAN_ONLY, *_DISTRIBUTION)
+        return (AUTO, *_MEMOIZED) if memoize else (AUTO, *_MEAN_ONLY, *_DISTRIBUTION)
 
     def normalize(self, value: Value) -> str:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -202,14 +193,25 @@ class Number(MetricType):
     def design_memoized(
         self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float
     ) -> Memoizing[Any]:
-        told = Told(
-            "no_memos",
-            'a number has no memos: each report is fresh. Set longitudinal = "fresh", and bound '
-            "the reports by lifetime_epsilon",
-        )
-        raise SchemeError(told)
+        if mechanism not in self.mechanisms(memoize=True):
+            raise SchemeError(no_mechanism(mechanism, self.mechanisms(memoize=True)))
+        if self.ask != ("distribution",):
+            told = Told(
+                "mean_without_memos",
+                'a mean has no memos: set ask = "distribution", which also tells the mean less '
+                'exactly, or longitudinal = "fresh"',
+            )
+            raise SchemeError(told)
+        made = DBitFlip.design(self.range, epsilon, memo_epsilon, self.cells)
+        return made.require_within_lifetime(epsilon, memo_epsilon)
 
     def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> Told:
+        if memo_epsilon is not None:
+            return Told(
+                "noisy_bits_of_a_histogram",
+                "dBitFlip keeps noisy bits of a histogram; it is the only mechanism with memos "
+                "for numbers",
+            )
         if "distribution" not in self.ask:
             if epsilon > NEAR_OPTIMUM:
                 return Told(
@@ -263,31 +265,6 @@ class Number(MetricType):
             f"had the unit {old} and has {new}: the scheme is the same, so numbers of both are "
             "added up. If the numbers change, and not only their label, declare a new metric"
         )
-
-
-_ADVICE = {
-    "low": ": the smallest number that you want to tell apart",
-    "high": ": the largest number that you want to tell apart",
-    "ask": ': "mean", "distribution" or both. A mean alone takes far fewer devices',
-}
-"""What each required key is for."""
-
-
-def _range(table: Table) -> NumberRange | None:
-    """The range that the keys declare, all of which are of their kind; mistakes are reported."""
-    settings = table.settings
-    scale, integer = settings.get("scale", "linear"), settings.get("integer", False)
-    broken = [key for key in ("low", "high") if not float(settings[key]).is_integer()]
-    if integer and broken:
-        for key in broken:
-            table.report(key, f"is {settings[key]}, but integer says that numbers are whole")
-        return None
-    low, high = (number_text(float(settings[key])) for key in ("low", "high"))
-    try:
-        return NumberRange(low, high, scale, integer)
-    except SchemeError as error:
-        table.report("integer" if integer and scale == "log" else "low", str(error))
-        return None
 
 
 def _read(text: str) -> float | None:

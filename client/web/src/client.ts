@@ -5,7 +5,7 @@ import { erase, withdraw, write, type RecordedValue } from "./device.ts";
 import { MetricError } from "./metric.ts";
 import { assemble, settle, take, trim, waiting } from "./outbox.ts";
 import { readRegistry, type Parts, type Registry } from "./registry.ts";
-import { freshState, readState, writeState, type Batch, type State, type StoredReport } from "./state.ts";
+import { freshState, readState, writeState, type Account, type Batch, type State, type StoredReport } from "./state.ts";
 import { browserStore, type Store } from "./store.ts";
 import { beacon, post } from "./transport.ts";
 import type { CompiledRegistry, ValueOf } from "./values.ts";
@@ -67,6 +67,10 @@ export interface Client<D extends CompiledRegistry = CompiledRegistry> {
   /** The reports that this device has sent or will send; the newest first. */
   sent(): Promise<SentReport[]>;
 
+  /** What the device keeps of each metric that was ever recorded: its windows with the values that
+   * wait, and its ledger. It is for the owner of the device alone: never send it. */
+  accounts(): Promise<readonly Account[]>;
+
   /** Whether the person has agreed to telemetry. */
   readonly consent: boolean;
 
@@ -99,7 +103,7 @@ export function start<D extends CompiledRegistry>(
     endpoint,
     ingestKey,
     spread = SPREAD,
-    development,
+    development = DEVELOPMENT,
     onTrouble,
     clock = () => Date.now() / 1000,
     source = systemSource(),
@@ -110,16 +114,17 @@ export function start<D extends CompiledRegistry>(
   };
   const disabled = globalPrivacyControl || doNotTrack === "1";
   let registry: Registry;
-  let store: Store;
+  let store: Store | undefined;
   let url: string | undefined;
-  // "no" would count as true.
+  // The check below refuses what is neither true nor false.
   let consent = options.consent;
   let closed = false;
   let failed = false;
   /** How many deletions were asked for and are not stored yet, and the last of them. */
   let deletions = 0;
   let forgotten: Promise<unknown> | undefined;
-  let records: RecordedValue[] = [];
+  /** Calls of `record`; they are looked at later, so that they do not hold up the page. */
+  let calls: [name: string, value: unknown, at: number][] = [];
   /** Batches that are stored, and that the last moment of this page may send. */
   let prepared: Batch[] = [];
   /** How often a person had opted out when this client began to report. */
@@ -151,7 +156,7 @@ export function start<D extends CompiledRegistry>(
 
   /** Forget what is in memory. */
   const discard = () => {
-    records = [];
+    calls = [];
     prepared = [];
   };
 
@@ -162,11 +167,28 @@ export function start<D extends CompiledRegistry>(
     note("state", error);
   };
 
+  /** Read the registry, once and not in the first call: its epsilons take milliseconds. */
+  const load = () => {
+    registry = readRegistry(metrics, parts);
+    store = options.state ?? browserStore(registry.app, fail);
+  };
+
+  /** What a call of `record` means; undefined once its metric has expired. Throws a MetricError. */
+  const admit = (name: string, value: unknown, now: number) => {
+    const metric = registry.metrics.get(name);
+    if (!metric) throw new MetricError(name, "is not declared");
+    const text = metric.normalize(value);
+    const undeclared = metric.standsIn(text, value);
+    return now < metric.expires && { metric, text, window: windowAt(metric.window, now), undeclared };
+  };
+
   /** One transaction. Resolves when its changes are stored; to undefined if they are not. */
   const transact = async <T>(work: (state: State) => T, create?: boolean): Promise<T | undefined> => {
+    if (failed && !store) return undefined;
     try {
       let result: T;
-      await store.transact(
+      if (!store) load();
+      await store!.transact(
         (text) => {
           const state = readState(text, registry.app);
           result = work(state);
@@ -203,7 +225,11 @@ export function start<D extends CompiledRegistry>(
   const forget = async (work: (state: State) => void, create?: boolean): Promise<void> => {
     discard();
     deletions++;
-    await (forgotten = transact(work, create));
+    await (forgotten = (async () => {
+      // Not in the call that builds the client.
+      if (!store) await new Promise((resolve) => setTimeout(resolve));
+      await transact(work, create);
+    })());
     deletions--;
     wake(0);
   };
@@ -233,16 +259,32 @@ export function start<D extends CompiledRegistry>(
   const save = async (): Promise<void> => {
     await forgotten;
     if (!isOn()) return;
-    const written = records;
-    records = [];
+    try {
+      if (!store) load();
+    } catch (error) {
+      fail(error);
+      return;
+    }
+    const records: RecordedValue[] = [];
+    for (const call of calls.splice(0))
+      try {
+        const record = admit(...call);
+        if (!record) note("expired");
+        else {
+          if (record.undeclared) note("other");
+          records.push(record);
+        }
+      } catch (error) {
+        note("mistake", error);
+      }
     const batch = await change((state) => {
-      const sealed = write(state, registry, written, clock(), spread, source);
+      const sealed = write(state, registry, records, clock(), spread, source);
       // Reports that were sealed at once get their batch in the same transaction. So its bytes can
       // be sent in the last moment of a page, when no transaction would end any more.
       const batch = url && assemble(state, sealed, sealed[0]?.ready, source);
       for (let dropped = trim(state); dropped--; ) note("dropped");
       return batch;
-    }, !!written[0]);
+    }, !!records[0]);
     // Only now is it stored.
     if (batch && isOn()) prepared.push(batch);
   };
@@ -287,27 +329,34 @@ export function start<D extends CompiledRegistry>(
       }),
     ]);
 
-  const must = (holds: unknown, told: string): void => {
-    if (!holds) throw new TypeError(told);
+  const must = (name: string, holds: unknown, told: string | false): void => {
+    if (!holds) throw new TypeError(name + (told || ""));
   };
 
   try {
-    must(typeof options.consent === "boolean", "consent must be true or false");
-    must(spread >= 0 && spread <= LONGEST_SPREAD, "spread must be from 0 to 86400 seconds");
+    must("consent", typeof consent === "boolean", DEVELOPMENT && " must be true or false");
     must(
-      !ingestKey || /^[\w.~+/-]{16,256}=*$/.test(ingestKey),
-      "ingestKey must have 16 to 256 letters, digits and -._~+/",
+      "spread",
+      spread >= 0 && spread <= LONGEST_SPREAD,
+      DEVELOPMENT && " must be from 0 to 86400 seconds",
     );
     must(
+      "ingestKey",
+      !DEVELOPMENT || !ingestKey || /^[\w.~+/-]{16,256}=*$/.test(ingestKey),
+      DEVELOPMENT && " must have 16 to 256 letters, digits and . _ ~ + / -",
+    );
+    must(
+      "endpoint",
       // Plain HTTP would show the reports, and the page's visits, to the network.
-      /^(https:\/\/[^/]|http:\/\/(localhost|127\.0\.0\.1|\[::1])(?![^:/]))[^@?#\s]*$/.test(endpoint ?? "https://a"),
-      "endpoint must be like https://telemetry.example.com; http is for loopback only",
+      endpoint === undefined ||
+        /^(https:\/\/[^/]|http:\/\/(localhost|127\.0\.0\.1|\[::1])(?![^:/]))[^@?#\s]*$/.test(endpoint),
+      DEVELOPMENT &&
+        " must be an https:// address, without a name, query or fragment; http:// is for loopback only",
     );
     // All such pages share one storage, or have none.
-    must(globalThis.location?.protocol !== "file:", "a page under file: cannot report: serve it over https");
+    must("file:", globalThis.location?.protocol !== "file:", DEVELOPMENT && " is no place to report from: serve the page over https");
     url = endpoint?.replace(/\/*$/, "/v1/reports");
-    registry = readRegistry(metrics, parts);
-    store = options.state ?? browserStore(registry.app, fail);
+    if (development) load();
     if (isOn()) wake(0);
     else void forget(withdrawn);
     globalThis.document?.addEventListener("visibilitychange", () =>
@@ -322,27 +371,16 @@ export function start<D extends CompiledRegistry>(
   return {
     record(name, value) {
       if (failed) return;
-      try {
-        const metric = registry.metrics.get(name);
-        if (!metric) throw new MetricError(name, "is not declared");
-        const text = metric.normalize(value);
-        const now = clock();
-        if (now >= metric.expires) note("expired");
-        // While a deletion is being stored, records wait in memory.
-        else if (isOn() || (consent && deletions)) {
-          if (metric.standsIn(text, value)) {
-            note("other");
-            if (development) console.warn(`${name}: a value that is not declared counts as ${text}`);
-          }
-          if (records.length < MAX_RECORDS) {
-            records.push({ metric, text, window: windowAt(metric.window, now) });
-            wake(0);
-          } else note("overflow");
-        }
-      } catch (error) {
-        if (development) throw error;
-        note("mistake", error);
+      if (development) {
+        const record = admit(name, value, clock());
+        if (DEVELOPMENT && record && record.undeclared)
+          console.warn(`${name}: an undeclared value counts as ${record.text}`);
       }
+      // While a deletion is being stored, records wait in memory.
+      if (!isOn() && !(consent && deletions)) return;
+      if (calls.length < MAX_RECORDS) calls.push([name, value, clock()]);
+      else note("overflow");
+      wake(0);
     },
     async flush(timeout = 5) {
       return !failed && within(timeout, step(true).then(async () => !(await transact(waiting)) && !failed));
@@ -359,6 +397,7 @@ export function start<D extends CompiledRegistry>(
       closed = true;
     },
     sent: async () => ((await transact(({ reports }) => reports)) ?? []).reverse(),
+    accounts: async () => (await transact(({ accounts }) => accounts)) ?? [],
     get consent() {
       return consent;
     },

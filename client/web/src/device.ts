@@ -6,7 +6,7 @@ import { allows, charge } from "./ledger.ts";
 import type { Metric } from "./metric.ts";
 import { uniform, withdrawReports } from "./outbox.ts";
 import type { Registry } from "./registry.ts";
-import { accountOf, type Account, type State, type StoredReport } from "./state.ts";
+import { accountOf, type Account, type OpenWindow, type State, type StoredReport, type WindowState } from "./state.ts";
 import { windowEnd, windowStart } from "./windows.ts";
 
 /** How many closed windows of a metric are stored; older ones are refused. */
@@ -26,7 +26,7 @@ export interface RecordedValue {
   readonly window: string;
 }
 
-const isOpen = (found: unknown) => found === "open" || Array.isArray(found);
+const isOpen = (found: WindowState | undefined): found is OpenWindow => typeof found === "object";
 
 /** Keep records in their windows and seal the windows that have ended. Reports of closed windows
  * are sent within `spread` seconds. Returns the reports that were sealed at once. */
@@ -78,21 +78,22 @@ export function write(
     if (!windows[window]) {
       if (windowEnd(window) <= account.horizon || !allows(state, account, metric, registry)) continue;
       // Drawn before any value is stored, and once for each window.
-      windows[window] = coin(Math.floor(metric.sampleRate * 2 ** 53), source) ? "open" : "passed";
+      windows[window] = coin(Math.floor(metric.sampleRate * 2 ** 53), source) ? [] : "passed";
       prune(account);
     }
     const found = windows[window];
+    if (!isOpen(found)) continue;
+    const [value, records = 0] = found;
     // A value that waits was recorded while the metric was answered at the close of its windows.
     // It was promised to wait until then, so it does.
-    if (Array.isArray(found)) {
-      const [value, records] = found;
-      windows[window] = [metric.merge(value, text, records + 1, source), records + 1];
-    } else if (found === "open") {
-      if (metric.answer === "at_once") {
-        const sealed = seal(account, metric, window, text, soon);
-        if (sealed) sealedAtOnce.push(sealed);
-      } else windows[window] = [metric.begin(text), 1];
-    }
+    if (metric.answer === "at_once" && !records) {
+      const sealed = seal(account, metric, window, text, soon);
+      if (sealed) sealedAtOnce.push(sealed);
+    } else
+      windows[window] = [
+        records ? metric.merge(value!, text, records + 1, source) : metric.begin(text),
+        records + 1,
+      ];
   }
 
   // One delay for all: devices do not all send at midnight.
@@ -108,9 +109,9 @@ export function write(
     .forEach(([ends, name, window]) => {
       const account = accountOf(state, name);
       const metric = registry.metrics.get(name);
-      const found = account.windows[window];
+      const [value] = account.windows[window] as OpenWindow;
       if (metric || now >= ends + UNDECLARED)
-        seal(account, metric, window, Array.isArray(found) ? found[0] : undefined, () => later);
+        seal(account, metric, window, value, () => later);
     });
   return sealedAtOnce;
 }
@@ -132,7 +133,7 @@ function prune(account: Account): void {
  * declared. */
 export function withdraw(state: State): void {
   for (const { windows } of state.accounts)
-    for (const window in windows) if (isOpen(windows[window])) windows[window] = "open";
+    for (const window in windows) if (isOpen(windows[window])) windows[window] = [];
   withdrawReports(state);
 }
 

@@ -36,3 +36,9 @@ export function flips(ones: Flags, ifOne: number, ifZero: number, source: Source
   // A number equal to its threshold is not below it, so what stays undecided is 0.
   return heads.map((head) => head & 1);
 }
+
+/** Flip each bit with chance threshold / 2**53. */
+export function flipAll(bits: Flags, threshold: number, source: Source): Flags {
+  const flipped = flips(new Uint8Array(bits.length), threshold, threshold, source);
+  return bits.map((bit, at) => bit ^ flipped[at]!);
+}

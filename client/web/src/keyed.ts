@@ -21,7 +21,7 @@ function sigma(upper: number, lower: number, a: number, b: number, c: number): n
 }
 
 /** The first 64 bits after the point of the `degree`-th root of a number. */
-function rootBits(number: number, degree: number): [number, number] {
+export function rootBits(number: number, degree: number): [number, number] {
   const n = BigInt(degree);
   const power = BigInt(number) << (64n * n);
   let root = BigInt(Math.floor(number ** (1 / degree) * 2 ** 32) + 1) << 32n;

@@ -25,6 +25,10 @@ export const uniform = (source: Source, bound: number) => (source.int(53) / 2 **
 const isQueued = ({ status }: StoredReport) => status === "queued";
 const isUnsent = (report: StoredReport) => isQueued(report) && !report.batch;
 
+const removeBatch = (state: State, id: string) => {
+  state.batches = state.batches.filter((each) => each.id !== id);
+};
+
 /** Put up to BATCH_REPORTS waiting reports into a new batch, which nobody sends before `leased`. */
 export function assemble(
   state: State,
@@ -85,7 +89,7 @@ export function settle(
     return [trouble];
   }
   state.failures = state.until = state.asked = 0;
-  state.batches = state.batches.filter((each) => each.id !== id);
+  removeBatch(state, id);
   const retryAt = refused ? 0 : now + ROLLOUT_PAUSE + uniform(source, ROLLOUT_PAUSE);
   const troubles = new Set<string>();
   state.reports
@@ -118,11 +122,13 @@ export const waiting = (state: State) => state.reports.filter(isQueued).length;
  * whole: its bytes are fixed, so it cannot shrink. */
 export function trim(state: State): number {
   const before = waiting(state);
-  for (const { batch } of state.reports.splice(0, Math.max(0, state.reports.length - KEPT_REPORTS)))
+  while (state.reports.length > KEPT_REPORTS) {
+    const { batch } = state.reports.shift()!;
     if (batch) {
-      state.batches = state.batches.filter((each) => each.id !== batch);
+      removeBatch(state, batch);
       state.reports = state.reports.filter((each) => each.batch !== batch);
     }
+  }
   return before - waiting(state);
 }
 

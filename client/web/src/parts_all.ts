@@ -3,6 +3,7 @@ import {
   hashedProjectiveGeometry,
   memoizedLocalHashing,
 } from "./mechanisms/hashed.ts";
+import { dBitFlip } from "./mechanisms/dbitflip.ts";
 import { hierarchicalHistogram } from "./mechanisms/hierarchical_histogram.ts";
 import { memoizedSubsetSelection } from "./mechanisms/memoized_subset_selection.ts";
 import { basicRappor, oneTimeRappor, rappor, unaryEncoding } from "./mechanisms/rappor.ts";
@@ -27,5 +28,6 @@ export const allParts: Parts = {
     one_time_rappor: oneTimeRappor,
     sliding_window: slidingWindowMechanism,
     hierarchical_histogram: hierarchicalHistogram,
+    dbitflip: dBitFlip,
   },
 };

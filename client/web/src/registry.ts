@@ -1,4 +1,5 @@
 import { type Odds, within } from "./exact.ts";
+import { fingerprint } from "./fingerprint.ts";
 import { form, METRIC, REVEALS, TOP } from "./form.ts";
 import { type Builder, type Mechanism, refuse } from "./mechanisms/base.ts";
 import { type Declared, isValue, makeMetric, type Metric, type Type } from "./metric.ts";
@@ -46,8 +47,13 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
 
   const read = (name: string, fields: Table): void => {
     const path = `metrics.${name}.`;
-    const named = /^[a-z][a-z0-9_]{0,63}$/.test(name) && fields instanceof Object;
-    if (DEVELOPMENT && !claim("metrics.", { [name]: named })) return;
+    if (
+      DEVELOPMENT &&
+      !claim("metrics.", {
+        [name]: /^[a-z][a-z0-9_]{0,63}$/.test(name) && fields instanceof Object,
+      })
+    )
+      return;
     const type = types[fields.type as string];
     if (
       !claim(path, { type }) ||
@@ -74,11 +80,14 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
 
     const places = new Map(values?.map((value, place) => [value, place]));
     const { size, odds, memoOdds, freshOdds } = mechanism;
-    // What is claimed must be the exact figure, rounded up to a double: the ledger charges it.
+    // The ledger charges what is claimed: no less than the exact figure. `deniable compile` writes
+    // the next double above it, so that all SDKs charge the same.
     const tells = (odds: readonly Odds[] | undefined, claimed: number | null): boolean => {
       const holds = (epsilon: number): boolean => odds!.every((each) => within(each, epsilon));
       return odds
-        ? typeof claimed === "number" && holds(claimed) && !holds(claimed * (1 - 2 ** -53))
+        ? typeof claimed === "number" &&
+            holds(claimed) &&
+            !(DEVELOPMENT && holds(claimed * (1 - 2 ** -53)))
         : claimed === null;
     };
     const right = claim(path, {
@@ -99,6 +108,7 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
         answer: metric.answer === "at_close" || metric.aggregate === "first",
         sample_rate: metric.sample_rate >= 1e-9 && metric.sample_rate <= 1,
         other: other === null || places.has(other),
+        scheme: metric.scheme === fingerprint(metric),
       }),
     });
     if (DEVELOPMENT && values)

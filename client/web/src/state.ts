@@ -3,8 +3,11 @@
 import type { Columns } from "./metric.ts";
 
 /** A window is `passed` if the device does not take part in it, and `unanswered` if it ended
- * without a report. An open one has its value so far, and how many records that stands for. */
-export type WindowState = "open" | "passed" | "answered" | "unanswered" | [value: string, records: number];
+ * without a report. An open one has its value so far, and how many records that stands for; or
+ * nothing. */
+export type WindowState = "passed" | "answered" | "unanswered" | OpenWindow;
+
+export type OpenWindow = [value?: string, records?: number];
 
 /** What is kept of one metric. */
 export interface Account {
@@ -65,7 +68,7 @@ export const freshState = (app: string): string =>
 export function readState(text: unknown, app: string): State {
   const [, json] = /^1-?\d+(.+)/.exec(text as string) ?? [];
   if (!json || signed(json) !== text || (JSON.parse(json) as State).app !== app)
-    throw new Error("the stored state is damaged");
+    throw new Error(DEVELOPMENT ? "the stored state is damaged: delete the data of this site to start again" : "");
   return JSON.parse(json) as State;
 }
 

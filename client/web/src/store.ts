@@ -1,4 +1,4 @@
-// Where the state is kept: IndexedDB in a browser, memory on a server, or an app's own store.
+// Where the state is kept: IndexedDB in a browser, or an app's own store.
 
 /** Keeps one text. */
 export interface Store {
@@ -9,19 +9,6 @@ export interface Store {
    * The promise is fulfilled when the text is safe, and rejected if nothing was changed.
    */
   transact(change: (text: unknown) => string, initial?: string): Promise<void>;
-}
-
-/** A store that lasts as long as its process. */
-export function memoryStore(): Store {
-  let text: string | undefined;
-  return {
-    // Async: an error of `change` becomes a rejection.
-    // eslint-disable-next-line @typescript-eslint/require-await
-    async transact(change, initial) {
-      const found = text ?? initial;
-      if (found !== undefined) text = change(found);
-    },
-  };
 }
 
 const STATE = "state";

@@ -36,6 +36,12 @@ const SMALL: Readonly<Record<string, [parameters: Any, items: Any[]][]>> = {
     [{ salt: "city", cohorts: 3, k: 6, h: 2, ...ROUNDS }, ["Oslo", "Bergen"]],
   ],
   one_time_rappor: [[{ salt: "city", cohorts: 2, k: 5, h: 2, f: F }, ["Oslo", "Bergen"]]],
+  dbitflip: [
+    [
+      { low: "0", high: "1", scale: "linear", integer: 0, cells: 16, bits: 4, memo: 2 ** 50, fresh: 2 ** 51 },
+      [-1, 2 ** 28, 2 ** 30],
+    ],
+  ],
   memoized_local_hashing: [
     [
       { salt: "city", rows: 4, size: 4, k: 1, memo: 6406231707072795, fresh: 5552600225446917 },
@@ -122,6 +128,7 @@ for (const name of Object.keys(allParts.mechanisms)) {
 /** How many outcomes there are, without listing too many of them. */
 function size(name: string, p: Any): number {
   if (name.includes("rappor") || name === "unary_encoding") return 2 ** (p.k ?? p.size);
+  if (p.bits) return (2 ** p.bits * p.cells) / p.bits;
   if (p.k > 1) return p.size <= 12 ? outcomes(name, p).length : Infinity;
   if ((p.q ?? 0) ** (p.t ?? 0) * (p.rows ?? 1) > 4 * MOST_OUTCOMES) return Infinity;
   return outcomes(name, p).length;

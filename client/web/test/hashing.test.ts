@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import { test } from "node:test";
+import { fingerprint, sha256 } from "../src/fingerprint.ts";
 import { hash64 } from "../src/hash.ts";
 import { keyedSource, sha512 } from "../src/keyed.ts";
 import { fromHex, vectors } from "./support.ts";
@@ -25,4 +26,16 @@ test("a key and a label give the bits of the vectors, call by call", () => {
     const source = keyedSource(fromHex(key), label);
     for (const { bits, value } of draws) assert.equal(source.bits(bits).toString(16), value, label);
   }
+});
+
+test("SHA-256 is that of the platform, for every length around one and two blocks", () => {
+  for (let length = 0; length < 200; length++) {
+    const message = randomBytes(length);
+    assert.equal(sha256(message), createHash("sha256").update(message).digest("hex"));
+  }
+});
+
+test("a scheme has the fingerprint of the vectors", () => {
+  for (const { definition, fingerprint: expected } of vectors("scheme").valid)
+    assert.equal(fingerprint(definition), expected);
 });

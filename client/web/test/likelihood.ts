@@ -94,8 +94,31 @@ function windowAt(
   return of(lower) * (1 - share) + of(lower + 1) * share;
 }
 
+function cellAt({ integer, low, high }: Any, cells: number, item: number): number {
+  const inner = BigInt(cells - 2);
+  const wholes = BigInt(integer ? Number(high) + 1 - Number(low) : 0);
+  let cell = 0;
+  for (let place = 0n; place <= inner; place++) {
+    // Whole numbers are never cut; where there are cells enough, each has its own.
+    const parts = wholes || inner;
+    const cut = parts > inner ? (place * parts) / inner : place < parts ? place : parts;
+    if ((cut * 2n ** 30n) / parts <= BigInt(item)) cell++;
+  }
+  return cell;
+}
+
+function noisyBits(parameters: Any, row: number, columns: Set<number>, item: number): number {
+  const { cells, bits: size, memo, fresh } = parameters;
+  const rows = cells / size;
+  const cell = cellAt(parameters, cells, item);
+  const own = new Set(cell % rows === row ? [(cell - row) / rows] : []);
+  const [a, g] = [memo / ONE, fresh / ONE];
+  const wrong = a * (1 - g) + g * (1 - a);
+  return bits(size, own, columns, 1 - wrong, wrong) / rows;
+}
+
 function histogram(parameters: Any, row: number, columns: Set<number>, item: number): number {
-  const { weights, orders, dimensions, thresholds, integer, low, high } = parameters;
+  const { weights, orders, dimensions, thresholds } = parameters;
   const mean = parameters.mean_columns;
   const height = orders.length;
   const last = {
@@ -106,15 +129,7 @@ function histogram(parameters: Any, row: number, columns: Set<number>, item: num
   };
   const first = [...columns][0]!;
   if (row === height) return windowAt(last, first, item) / 4;
-  const inner = BigInt(4 ** height - 2);
-  const wholes = BigInt(integer ? Number(high) + 1 - Number(low) : 0);
-  let cell = 0;
-  for (let place = 0n; place <= inner; place++) {
-    // Whole numbers are never cut; where there are cells enough, each has its own.
-    const parts = wholes || inner;
-    const cut = parts > inner ? (place * parts) / inner : place < parts ? place : parts;
-    if ((cut * 2n ** 30n) / parts <= BigInt(item)) cell++;
-  }
+  const cell = cellAt(parameters, 4 ** height, item);
   const node = Math.floor(cell / 4 ** (height - 1 - row));
   const share = (weights[row] / 16) * (mean ? 3 / 4 : 1);
   const nodes = 4 ** (row + 1);
@@ -154,6 +169,7 @@ export const LIKELIHOODS: Readonly<Record<string, Likelihood>> = {
     bits(p.k, bloom(p, row, item), columns, 1 - p.f / ONE / 2, p.f / ONE / 2) / p.cohorts,
   sliding_window: (p, _, columns, item) => windowAt(p, [...columns][0]!, item),
   hierarchical_histogram: histogram,
+  dbitflip: noisyBits,
 };
 
 /** All sets of `k` of the numbers below `size`. */
@@ -168,14 +184,14 @@ function sets(size: number, k: number): number[][] {
 export function outcomes(name: string, p: Any): { row: number; columns: Set<number> }[] {
   const rows: number = p.weights
     ? p.weights.length + (p.mean_columns ? 1 : 0)
-    : (p.rows ?? p.cohorts ?? 1);
+    : (p.rows ?? p.cohorts ?? (p.bits ? p.cells / p.bits : 1));
   const ofRow = (row: number): number[][] => {
     const level = p.weights && row < p.weights.length;
     const order = level ? p.orders[row] : name.includes("geometry") ? p.q : 0;
     const dimension = level ? p.dimensions[row] : p.t;
-    const bitmap = name === "unary_encoding" || name.includes("rappor");
+    const bitmap = p.bits || name === "unary_encoding" || name.includes("rappor");
     if (bitmap) {
-      const size: number = p.k ?? p.size;
+      const size: number = p.bits ?? p.k ?? p.size;
       return Array.from({ length: 2 ** size }, (_, set) =>
         [...new Array(size).keys()].filter((bit) => (set >> bit) & 1),
       );

@@ -133,8 +133,8 @@ class Driver {
             ledger[account.name].memos = fraction(spent({ ...account, ledger: memos }, true));
         }
         for (const [window, found] of Object.entries(account.windows)) {
-          (windows[account.name] ??= {})[window] = Array.isArray(found) ? "open" : found;
-          values += +Array.isArray(found);
+          (windows[account.name] ??= {})[window] = typeof found === "object" ? "open" : found;
+          values += +(typeof found === "object" && found.length > 0);
         }
       }
       const reports = state.reports.map(({ metric, window, status, reason }) => [

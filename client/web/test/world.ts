@@ -39,7 +39,7 @@ export const categoryMetric = (changes: Any = {}): Any =>
     type: "category",
     values: ["firefox", "chrome", "safari", "other"],
     parameters: { size: 4, k: 1, threshold: 4281724265078805 },
-    scheme: "964368715ba2",
+    scheme: "8f4d9177a857",
     reveals: { report: 0.9999999999999999, memo: null, fresh: null },
     ...changes,
   });
@@ -124,6 +124,7 @@ export class World {
       consent: true,
       endpoint: "https://t.acme.example",
       spread: 0,
+      development: false,
       clock: () => this.now,
       ...options,
     });

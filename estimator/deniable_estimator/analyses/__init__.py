@@ -12,6 +12,7 @@ from deniable.mechanisms import (
     BasicRappor,
     CohortLocalHashing,
     CountMeanSketch,
+    DBitFlip,
     FrequencyOracle,
     HadamardCountMeanSketch,
     HadamardResponse,
@@ -29,6 +30,7 @@ from deniable.mechanisms import (
     UnaryEncoding,
 )
 from deniable_estimator.analyses.base import Analysis, MemoryAnalysis, OracleAnalysis
+from deniable_estimator.analyses.dbitflip import DBitFlipAnalysis
 from deniable_estimator.analyses.hadamard_response import HadamardResponseAnalysis
 from deniable_estimator.analyses.hashed import (
     CountMeanSketchAnalysis,
@@ -68,6 +70,7 @@ ANALYSES: dict[type[Mechanism[Any]], type[Analysis[Any]]] = {
     OneTimeRappor: OneTimeRapporAnalysis,
     SlidingWindow: SlidingWindowAnalysis,
     HierarchicalHistogram: HierarchicalHistogramAnalysis,
+    DBitFlip: DBitFlipAnalysis,
 }
 """mechanism -> its analysis."""
 

@@ -193,7 +193,7 @@ def figures(
     found = [
         *_shares(analysis, share, noise),
         *_bitmaps(tally, analysis.ones(), repeats),
-        *_rows(tally, repeats),
+        *row_figures(tally, repeats),
         *_messages(tally, analysis.commonest()),
     ]
     return tuple(
@@ -247,7 +247,7 @@ def _bitmaps(tally: Tally, ones: Ones | None, repeats: float) -> _Found:
         yield "row_ones", statistic, float(freedom), chi_square_tail(statistic, freedom)
 
 
-def _rows(tally: Tally, repeats: float) -> _Found:
+def row_figures(tally: Tally, repeats: float) -> _Found:
     """How evenly reports are spread over rows."""
     count = len(tally.rows)
     if count < 2:

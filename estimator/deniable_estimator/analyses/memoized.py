@@ -53,10 +53,11 @@ def flipped(rounds: Rounds) -> tuple[Fraction, Fraction]:
     return 1 - turned, turned
 
 
-def alternating_bits(rounds: Rounds, size: int, hashes: int, half: int) -> float:
+def alternating_bits(rounds: Rounds, size: int, lost: int, gained: int, half: int) -> float:
     """Each bit is 1 in all odd reports and 0 in all even ones, or the other way round.
 
-    Bits have independent noise, so their losses add up.
+    Of the bits, so many are lost and gained by going from one value to the other; the others are 0
+    under both. They have independent noise, so their losses add up.
     """
     flipped = rounds.f / (2 * _ONE)
     one = {0: math.log(rounds.p / _ONE), 1: math.log(rounds.q / _ONE)}
@@ -81,7 +82,7 @@ def alternating_bits(rounds: Rounds, size: int, hashes: int, half: int) -> float
             said(first, zero) + said(second, one) - stays,
         )
 
-    return hashes * (loss(1, 0) + loss(0, 1)) + (size - 2 * hashes) * loss(0, 0)
+    return lost * loss(1, 0) + gained * loss(0, 1) + (size - lost - gained) * loss(0, 0)
 
 
 def log_sum(*terms: tuple[float, float]) -> float:

@@ -108,4 +108,4 @@ class RapporAnalysis(FilterAnalysis[Rappor], MemoryAnalysis):
 
     def alternation_loss(self, reports: int) -> float:
         bloom = self.mechanism.bloom
-        return alternating_bits(self.mechanism.rounds, bloom.k, bloom.h, reports // 2)
+        return alternating_bits(self.mechanism.rounds, bloom.k, bloom.h, bloom.h, reports // 2)

@@ -7,38 +7,38 @@ from typing import TypeVar
 
 import numpy as np
 
-from deniable.mechanisms import HierarchicalHistogram, SlidingWindow
+from deniable.mechanisms import Numeric, SlidingWindow
+from deniable.number_forecast import mean_variance
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.anomalies import Figure
 from deniable_estimator.analyses.base import Analysis
 from deniable_estimator.analyses.numbers.honesty import Found, window_figures
 from deniable_estimator.analyses.numbers.mean import MeanEstimate, window_mean
 from deniable_estimator.analyses.numbers.poisoning import Attack, window_attack
-from deniable_estimator.analyses.numbers.sampling import sample_rows
+from deniable_estimator.analyses.numbers.sampling import sample_window
 from deniable_estimator.analyses.support import Counts, Items
 
 __all__ = ["NumberAnalysis", "SlidingWindowAnalysis"]
 
-AnyNumber = TypeVar("AnyNumber", SlidingWindow, HierarchicalHistogram)
+AnyNumber = TypeVar("AnyNumber", bound=Numeric)
 
 
 class NumberAnalysis(Analysis[AnyNumber]):
-    """What a tally of numbers says. Items are positions in the range."""
+    """What a tally of numbers says. Items are positions in the range: -1 below `low`, 2**30 for
+    `high` and above."""
 
-    def sample_rows(
-        self, items: Items, counts: Counts, rng: np.random.Generator
-    ) -> tuple[TallyRow, ...]:
-        """`items` are positions: -1 below `low`, 2**30 for `high` and above."""
-        return sample_rows(self.mechanism, np.asarray(items, np.int64), counts, rng)
+    def figures(self, tally: Tally, repeats: float = 1.0) -> tuple[Figure, ...]:
+        """All tests of whether the tally can be the sum of honest reports.
 
-    def figures(self, tally: Tally) -> tuple[Figure, ...]:
-        """All tests of whether the tally can be the sum of honest reports."""
+        Args:
+            repeats: how often the same devices reported (`Participation.repeats`).
+        """
         return tuple(
             Figure(name, tally.scheme, observed, expected, p_value)
-            for name, observed, expected, p_value in self._found(tally)
+            for name, observed, expected, p_value in self._found(tally, repeats)
         )
 
-    def _found(self, tally: Tally) -> Iterator[Found]:
+    def _found(self, tally: Tally, repeats: float) -> Iterator[Found]:
         raise NotImplementedError
 
     def mean(self, tally: Tally, repeats: float) -> MeanEstimate:
@@ -49,9 +49,21 @@ class NumberAnalysis(Analysis[AnyNumber]):
         """How far so many fakes move that mean."""
         raise NotImplementedError
 
+    def planned_mean(self) -> float:
+        """n times the variance of the noise in that mean, before any report."""
+        raise NotImplementedError
+
 
 class SlidingWindowAnalysis(NumberAnalysis[SlidingWindow]):
     """The mean alone."""
+
+    def sample_rows(
+        self, items: Items, counts: Counts, rng: np.random.Generator
+    ) -> tuple[TallyRow, ...]:
+        return (sample_window(self.mechanism, np.asarray(items, np.int64), counts, rng),)
+
+    def planned_mean(self) -> float:
+        return mean_variance(self.mechanism)
 
     def mean(self, tally: Tally, repeats: float) -> MeanEstimate:
         return window_mean(self.mechanism, tally.rows[0], repeats)
@@ -59,5 +71,5 @@ class SlidingWindowAnalysis(NumberAnalysis[SlidingWindow]):
     def attack(self, mean: float, fakes: float) -> Attack:
         return window_attack(self.mechanism, fakes, mean)
 
-    def _found(self, tally: Tally) -> Iterator[Found]:
+    def _found(self, tally: Tally, repeats: float) -> Iterator[Found]:
         return window_figures(self.mechanism, tally.rows[0])

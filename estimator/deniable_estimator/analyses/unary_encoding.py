@@ -46,4 +46,4 @@ class BasicRapporAnalysis(UnaryEncodingAnalysis[BasicRappor], MemoryAnalysis):
         return flipped(self.mechanism.rounds)
 
     def alternation_loss(self, reports: int) -> float:
-        return alternating_bits(self.mechanism.rounds, self.mechanism.size, 1, reports // 2)
+        return alternating_bits(self.mechanism.rounds, self.mechanism.size, 1, 1, reports // 2)

@@ -9,7 +9,7 @@ from deniable import Scheme
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.base import Analysis, OracleAnalysis
-from deniable_estimator.analyses.hierarchical_histogram import HierarchicalHistogramAnalysis
+from deniable_estimator.analyses.histogram import HistogramAnalysis
 from deniable_estimator.analyses.sliding_window import SlidingWindowAnalysis
 from deniable_estimator.answers import shares
 from deniable_estimator.answers.base import Answer
@@ -27,7 +27,7 @@ Maker: TypeAlias = Callable[..., Answer]
 MAKERS: dict[type[Analysis[Any]], Maker] = {
     OracleAnalysis: shares.estimate,
     SlidingWindowAnalysis: estimate_mean,
-    HierarchicalHistogramAnalysis: estimate_distribution,
+    HistogramAnalysis: estimate_distribution,
 }
 """analysis, or what analyses have in common -> what makes an answer of a tally."""
 

@@ -22,7 +22,7 @@ from deniable.number_forecast import QUANTILES
 from deniable.types.number import Number
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses.anomalies import Verdict
-from deniable_estimator.analyses.hierarchical_histogram import HierarchicalHistogramAnalysis
+from deniable_estimator.analyses.histogram import HistogramAnalysis
 from deniable_estimator.analyses.numbers.change import quantile_shift
 from deniable_estimator.analyses.numbers.distribution import (
     DistributionEstimate,
@@ -30,9 +30,9 @@ from deniable_estimator.analyses.numbers.distribution import (
     RangeShare,
     combine_distributions,
 )
-from deniable_estimator.analyses.numbers.poisoning import Attack, cdf_attack, quantile_attack
+from deniable_estimator.analyses.numbers.poisoning import Attack, quantile_attack
 from deniable_estimator.analyses.numbers.range_fit import range_findings
-from deniable_estimator.analyses.numbers.tree import tree_weights
+from deniable_estimator.analyses.numbers.sums import sum_weights
 from deniable_estimator.analyses.poisoning import FAKES
 from deniable_estimator.answers.base import BASIS_COLUMNS, Answer, Basis, Series
 from deniable_estimator.answers.change import Comparison
@@ -322,17 +322,17 @@ def estimate_distribution(
     """What a tally of one scheme says of a distribution; the arguments are those of
     `estimate_mean`, with the same errors."""
     analysis, basis = basis_of(tally, scheme, candidates, level, participation)
-    assert isinstance(analysis, HierarchicalHistogramAnalysis)
+    assert isinstance(analysis, HistogramAnalysis)
     repeats = basis.participation.repeats
     answer = Distribution(
         **vars_of(basis),
         level=level,
-        verdict=Verdict.of(analysis.figures(tally)),
+        verdict=Verdict.of(analysis.figures(tally, repeats)),
         name=unit,
         range=analysis.mechanism.range,
         found=analysis.distribution(tally, level, repeats),
         mean=MeanInUnits.of(analysis, analysis.mean(tally, repeats)),
-        attack=cdf_attack(analysis.mechanism, FAKES),
+        attack=analysis.curve_attack(FAKES),
     )
     return replace(answer, warnings=_caveats(answer))
 
@@ -363,7 +363,7 @@ def _caveats(answer: Distribution) -> tuple[str, ...]:
 def _pooled(parts: Sequence[Distribution]) -> Distribution:
     """The average of distributions with the same cells."""
     participations = [each.participation for each in parts]
-    weights = np.array(tree_weights([each.found.tree for each in parts]))
+    weights = np.array(sum_weights([each.found.sums for each in parts]))
     # The cost of a device that reported under several schemes is bounded for the same weights.
     extra = float(together(participations, weights[:, None], overlap(participations))[0])
     first = parts[0]

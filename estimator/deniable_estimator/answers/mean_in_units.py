@@ -16,12 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from deniable.mechanisms import HierarchicalHistogram, SlidingWindow
 from deniable.mechanisms.number_range import NumberRange
-from deniable.number_forecast import mean_variance
 from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.analyses.numbers.mean import EVEN_SPREAD, MeanEstimate
-from deniable_estimator.analyses.numbers.planning import tree_variances
 from deniable_estimator.analyses.sliding_window import NumberAnalysis
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
@@ -59,7 +56,7 @@ class MeanInUnits:
             half**2 * found.variance if found.reports else math.inf,
             half * found.rounding,
             half**2 * found.kept,
-            half**2 * (_planned(mechanism) + EVEN_SPREAD),
+            half**2 * (analysis.planned_mean() + EVEN_SPREAD),
             half * attack.gain,
             half * attack.loss,
             mechanism.range.scale == "log",
@@ -154,10 +151,3 @@ def _axis(numbers: NumberRange) -> tuple[float, float]:
     else:
         start, end = numbers.start, numbers.end
     return start, (end - start) / 2
-
-
-def _planned(mechanism: SlidingWindow | HierarchicalHistogram) -> float:
-    """n times the variance of the mean's noise, between -1 and 1."""
-    if isinstance(mechanism, SlidingWindow):
-        return mean_variance(mechanism)
-    return tree_variances(mechanism).mean

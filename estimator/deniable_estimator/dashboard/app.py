@@ -29,6 +29,7 @@ from deniable_estimator.dashboard.comparing import comparing
 from deniable_estimator.dashboard.decodes import Decodes, StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.embedding import offer_embedding
 from deniable_estimator.dashboard.language import offer_languages
+from deniable_estimator.dashboard.lifetime_planner import lifetime_planner
 from deniable_estimator.dashboard.number_planner import number_planner
 from deniable_estimator.dashboard.pages import pages
 from deniable_estimator.dashboard.pictures import pictures
@@ -85,6 +86,7 @@ def create_app(
         )
     app = Flask(__name__)
     app.config["DENIABLE_UPLOAD"] = settings.dashboard_upload
+    app.config["DENIABLE_DEMO"] = settings.dashboard_demo
     app.extensions["deniable_source"] = DataSource(
         store or store_of(settings),
         registry or Registry.load(settings.registry),
@@ -116,6 +118,7 @@ def create_app(
     app.register_blueprint(comparing)
     app.register_blueprint(planner)
     app.register_blueprint(number_planner)
+    app.register_blueprint(lifetime_planner)
     app.register_blueprint(api)
     app.register_blueprint(pictures)
     for name in ("pages.metric_page", "pages.metric_upload"):

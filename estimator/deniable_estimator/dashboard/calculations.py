@@ -20,7 +20,9 @@ from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.files import csv_text
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.dashboard.versions import Listed
-from deniable_estimator.planning.numbers import plan_number
+from deniable_estimator.planning.lifetime import plan_lifetime
+from deniable_estimator.planning.lifetime_choices import LifetimePlan
+from deniable_estimator.planning.numbers import number_type, plan_number
 from deniable_estimator.planning.plan import plan
 from deniable_estimator.questions.comparison import Comparison, compare
 from deniable_estimator.questions.reading import Question
@@ -148,6 +150,20 @@ def plan_text(numbers: Mapping[str, Any]) -> str:
 def number_plan_text(numbers: Mapping[str, Any]) -> str:
     """The plan of a number as JSON; `numbers` are the arguments of `planning.numbers`."""
     return to_json(plan_number(**numbers).to_dict())
+
+
+def lifetime_plan_text(numbers: Mapping[str, Any]) -> str:
+    """The ways to divide a lifetime as JSON; `numbers` are those of `lifetime_of`."""
+    return to_json(lifetime_of(numbers).to_dict())
+
+
+def lifetime_of(numbers: Mapping[str, Any]) -> LifetimePlan:
+    """The same as a plan: `ask` about `size` values or about a number, with the other arguments of
+    `planning.lifetime`. The range of a number makes no difference, so widths are percents of it."""
+    rest = dict(numbers)
+    ask, size = rest.pop("ask"), rest.pop("size")
+    domain = size if ask == "share" else number_type(0, 100, ask, unit="%")
+    return plan_lifetime(domain, **rest)
 
 
 def to_json(document: Any) -> str:

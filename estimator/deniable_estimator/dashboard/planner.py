@@ -31,13 +31,13 @@ from deniable_estimator.planning.plan import Plan, plan
 from deniable_estimator.planning.population import zipf_shares
 from deniable_estimator.privacy.words import rounded_up
 
-__all__ = ["FIELDS", "Field", "FieldSpec", "marked", "planner", "read_fields"]
+__all__ = ["FIELDS", "LIGHT_SIZE", "Field", "FieldSpec", "marked", "planner", "read_fields"]
 
 planner = Blueprint("planner", __name__)
 
 _LARGEST_SIZE = 10_000
 """The planner's own limit: an example over longer lists would take seconds."""
-_LIGHT_SIZE = 100
+LIGHT_SIZE = 100
 """Of longer lists the example is calculated in another process."""
 _MOST_DEVICES = 10**10
 _BARS = 12
@@ -168,7 +168,7 @@ def marked(fields: Sequence[Field], name: str, mistake: str) -> list[Field]:
 
 
 def _calculated(numbers: Mapping[str, float], memoize: bool) -> PlanResult:
-    if numbers["size"] <= _LIGHT_SIZE:
+    if numbers["size"] <= LIGHT_SIZE:
         return _outcome(numbers, memoize)
     key = digest("planner", *sorted(numbers.items()), memoize)
     return current_source().calculate(key, _outcome, numbers, memoize)

@@ -27,7 +27,7 @@ from deniable_estimator.analyses.numbers.mean import (
     tree_share_of_both,
 )
 from deniable_estimator.analyses.numbers.planning import (
-    TreeVariances,
+    HistogramVariances,
     mean_half_width,
     quantile_reach,
     reports_for_mean,
@@ -39,7 +39,7 @@ from deniable_estimator.analyses.poisoning import FAKES
 from deniable_estimator.analyses.sliding_window import NumberAnalysis
 from deniable_estimator.planning.plan import Lifetime
 
-__all__ = ["ASKS", "MeanPlan", "NumberPlan", "QuantilePlan", "plan_number"]
+__all__ = ["ASKS", "MeanPlan", "NumberPlan", "QuantilePlan", "number_type", "plan_number"]
 
 ASKS = ("mean", "distribution", "both")
 """What a planned number may be asked for."""
@@ -153,13 +153,7 @@ def plan_number(
     Raises:
         SchemeError: there is no such range or mechanism.
     """
-    if ask not in ASKS:
-        raise SchemeError(f"ask must be one of {', '.join(ASKS)}, not {ask!r}")
-    if cells not in CELL_CHOICES:
-        raise SchemeError(f"cells must be one of {', '.join(map(str, CELL_CHOICES))}, not {cells}")
-    numbers = NumberRange(number_text(float(low)), number_text(float(high)), scale, integer)
-    asked = QUESTIONS if ask == "both" else tuple(each for each in QUESTIONS if each == ask)
-    kind = Number(numbers, asked, unit, cells)
+    kind = number_type(low, high, ask, scale, integer, unit, cells)
     chosen = kind.design(mechanism, _SALT, epsilon)
     assert isinstance(chosen, (SlidingWindow, HierarchicalHistogram))
     reports = devices * sample_rate
@@ -204,6 +198,29 @@ def plan_number(
         fakes_share=fakes_share,
         lifetime=lifetime,
     )
+
+
+def number_type(
+    low: float,
+    high: float,
+    ask: str,
+    scale: Scale = "linear",
+    integer: bool = False,
+    unit: str | None = None,
+    cells: int = 256,
+) -> Number:
+    """The type of a metric that asks this of a number between `low` and `high`.
+
+    Raises:
+        SchemeError: there is no such range or question.
+    """
+    if ask not in ASKS:
+        raise SchemeError(f"ask must be one of {', '.join(ASKS)}, not {ask!r}")
+    if cells not in CELL_CHOICES:
+        raise SchemeError(f"cells must be one of {', '.join(map(str, CELL_CHOICES))}, not {cells}")
+    numbers = NumberRange(number_text(float(low)), number_text(float(high)), scale, integer)
+    asked = QUESTIONS if ask == "both" else tuple(each for each in QUESTIONS if each == ask)
+    return Number(numbers, asked, unit, cells)
 
 
 def _mean(
@@ -262,7 +279,7 @@ def _reports(noise: float, rounding: float, half_width: float) -> int | None:
 
 
 def _quantiles(
-    variances: TreeVariances, reports: float, sample_rate: float
+    variances: HistogramVariances, reports: float, sample_rate: float
 ) -> tuple[QuantilePlan, ...]:
     found = []
     for p in QUANTILES:

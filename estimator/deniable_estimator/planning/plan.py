@@ -31,7 +31,7 @@ from deniable.mechanisms.choice import loss
 from deniable_estimator.analyses import memory_of
 from deniable_estimator.analyses.poisoning import FAKES, gain
 
-__all__ = ["Lifetime", "MemoryPlan", "Plan", "plan"]
+__all__ = ["Lifetime", "MemoryPlan", "Plan", "lasting_error", "plan"]
 
 _SALT = "plan"
 """For mechanisms over strings, which hash with the name of their metric."""
@@ -149,7 +149,7 @@ def plan(
             lifetime_epsilon,
             chosen.lifetime_epsilon,
             chosen.fresh_epsilon,
-            _lasting_error(chosen, share, devices),
+            lasting_error(chosen, share, devices),
         )
     elif lifetime_epsilon is not None:
         allowed = Fraction(lifetime_epsilon) // Fraction(chosen.epsilon)
@@ -195,8 +195,9 @@ def _reason(
     return explain(size, epsilon).reason
 
 
-def _lasting_error(mechanism: Memoizing[Any], share: float, devices: int) -> float:
-    """The standard error that remains when fresh noise has averaged out."""
+def lasting_error(mechanism: Memoizing[Any], share: float, devices: int) -> float:
+    """The standard error of a share that remains over any number of windows, when the fresh noise
+    has averaged out."""
     p1, q1 = (float(each) for each in memory_of(mechanism).memo_channel())
     rate = q1 + share * (p1 - q1)
     return math.sqrt(rate * (1 - rate) / devices) / (p1 - q1)

@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 import click
 
+from deniable import windows
+from deniable.lifetime_split import SMALL_SHARE
 from deniable_collector.numeric import Real
 from deniable_estimator.terminal.options import (
     as_json,
@@ -26,9 +28,12 @@ __all__ = ["plan", "privacy"]
 # One device in a billion; below that, the numbers of a plan overflow.
 _part = Real(1e-9, 1)
 
+_DEVICES = 100_000
+"""With --years figures depend on the number of devices by a factor alone, so it has a default."""
+
 
 @click.command()
-@click.option("--size", type=click.IntRange(2, 10**9), help="How many values.")
+@click.option("--size", "--values", type=click.IntRange(2, 10**9), help="How many values.")
 @click.option("--number", is_flag=True, help="Plan a number in place of values.")
 @click.option("--low", type=Real(), help="With --number: the smallest number to tell apart.")
 @click.option("--high", type=Real(), help="With --number: the largest one.")
@@ -44,15 +49,18 @@ _part = Real(1e-9, 1)
 @click.option("--unit", help="With --number: its unit.")
 @click.option(
     "--epsilon",
-    required=True,
     type=Real(0.001),
-    help="What one report may reveal at most.",
+    help="What one report may reveal at most; with --years only to compare with.",
 )
-@click.option("--devices", required=True, type=click.IntRange(1, 10**12), help="How many devices.")
+@click.option(
+    "--devices",
+    type=click.IntRange(1, 10**12),
+    help=f"How many devices; with --years {_DEVICES:,} if not given.",
+)
 @click.option(
     "--share",
     type=_part,
-    help="The share of interest; 1/size if not given.",
+    help="The share of interest; 1/size if not given, with --years 0.01.",
 )
 @click.option(
     "--half-width",
@@ -69,6 +77,7 @@ _part = Real(1e-9, 1)
 )
 @click.option(
     "--lifetime-epsilon",
+    "--lifetime",
     type=Real(0.001, 10_000),
     help="The limit for all reports of a device together; with --memoize, for all of one value.",
 )
@@ -77,11 +86,28 @@ _part = Real(1e-9, 1)
     is_flag=True,
     help='Memoize noise (longitudinal = "memoize").',
 )
+@click.option(
+    "--years",
+    type=Real(0.003, 20),
+    help="List the ways to divide the lifetime epsilon over so many years.",
+)
+@click.option(
+    "--turnover",
+    type=Real(0, 0.99),
+    help="With --years: the part of the devices that is replaced in a year; by default 0.",
+)
+@click.option(
+    "--window",
+    type=click.Choice(windows.KINDS),
+    help="With --years: what a report is about; by default day.",
+)
 @click.option("--mechanism", default="auto", show_default=True, help="As the registry names it.")
 @fakes_option
 @as_json
+@click.pass_context
 @reported
 def plan(
+    context: click.Context,
     size: int | None,
     number: bool,
     low: float | None,
@@ -90,19 +116,25 @@ def plan(
     scale: Literal["linear", "log"] | None,
     integer: bool,
     unit: str | None,
-    epsilon: float,
-    devices: int,
+    epsilon: float | None,
+    devices: int | None,
     share: float | None,
     half_width: float | None,
     sample_rate: float,
     lifetime_epsilon: float | None,
     memoize: bool,
+    years: float | None,
+    turnover: float | None,
+    window: windows.Kind | None,
     mechanism: str,
     fakes: float,
     form: str | None,
 ) -> None:
     """Compute what a metric can detect, before it is declared: --size for values, --number for a
-    number."""
+    number.
+
+    With --years, list the ways to divide a lifetime epsilon: few reports with a large epsilon, or
+    many with a small one."""
     of_numbers = {
         "--low": low,
         "--high": high,
@@ -114,6 +146,31 @@ def plan(
     given = [name for name, value in of_numbers.items() if value is not None]
     if number:
         _check_number(size, share, memoize, [name for name in _NEEDED if name not in given])
+    elif size is None:
+        raise click.UsageError("say --size for values, or --number for a number")
+    elif given:
+        raise click.UsageError(f"{', '.join(given)}: only with --number, in place of --size")
+    if years is not None:
+        lifetime = _check_lifetime(context, lifetime_epsilon)
+        from deniable_estimator.terminal.lifetime_plan import print_lifetime
+
+        print_lifetime(
+            size or (low, high, ask, scale or "linear", integer, unit),
+            *(lifetime, years, devices or _DEVICES, form),
+            turnover=turnover or 0.0,
+            window=window or "day",
+            epsilon=epsilon,
+            share=share or SMALL_SHARE,
+            mechanism=mechanism,
+        )
+        return
+    if turnover is not None or window is not None:
+        raise click.UsageError("--turnover and --window are for --years: give it as well")
+    if epsilon is None or devices is None:
+        raise click.UsageError(
+            "say --epsilon and --devices; or --lifetime and --years, to divide a lifetime epsilon"
+        )
+    if number:
         _plan_number(
             *(low, high, ask, epsilon, devices),
             form,
@@ -127,10 +184,7 @@ def plan(
             fakes=fakes,
         )
         return
-    if size is None:
-        raise click.UsageError("say --size for values, or --number for a number")
-    if given:
-        raise click.UsageError(f"{', '.join(given)}: only with --number, in place of --size")
+    assert size is not None
     if half_width is not None and half_width > 1:
         raise click.UsageError("--half-width of a share is a part of 1")
     if memoize and lifetime_epsilon is None:
@@ -169,9 +223,26 @@ def _check_number(size: int | None, share: float | None, memoize: bool, lacking:
     if share is not None:
         raise click.UsageError("--share is for values: leave it out with --number")
     if memoize:
-        raise click.UsageError("a number has no memos: leave --memoize out with --number")
+        raise click.UsageError(
+            "--number plans fresh reports: leave --memoize out. docs/registry.md says how many "
+            "reports a distribution with memos takes"
+        )
     if lacking:
         raise click.UsageError(f"--number needs {', '.join(lacking)}")
+
+
+def _check_lifetime(context: click.Context, lifetime_epsilon: float | None) -> float:
+    """The lifetime epsilon to divide; refuses what a list of divisions does not take."""
+    given = [
+        f"--{name.replace('_', '-')}"
+        for name in ("half_width", "sample_rate", "memoize", "fakes")
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+    ]
+    if given:
+        raise click.UsageError(f"{', '.join(given)}: not with --years, which computes the rate")
+    if lifetime_epsilon is None:
+        raise click.UsageError("--years needs --lifetime: the lifetime epsilon to divide")
+    return lifetime_epsilon
 
 
 def _plan_number(*question: Any, **options: Any) -> None:

@@ -1,6 +1,6 @@
 // What browser tests need: a browser, pages on loopback, a collector that can be killed, and a
 // proxy before it that notes each batch and can be offline.
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { createServer, request } from "node:http";
 import { createServer as createSocket } from "node:net";
@@ -23,17 +23,60 @@ const CHROMIUM = [
 ];
 
 /** A headless browser with a profile in this folder, which outlives it. */
-export function launch(name, program, profile) {
-  return puppeteer.launch({
+export async function launch(name, program, profile) {
+  const browser = await puppeteer.launch({
     browser: name,
     executablePath: program,
     userDataDir: profile,
     headless: true,
     args: name === "chrome" ? CHROMIUM : [],
     // Firefox answers later on a busy machine.
-    protocolTimeout: 120_000,
-    timeout: 120_000,
+    protocolTimeout: 60_000,
+    timeout: 60_000,
+    handleSIGINT: false,
+    handleSIGTERM: false,
+    handleSIGHUP: false,
   });
+  const { pid } = browser.process();
+  const end = () => family(pid).forEach(kill);
+  leftovers.add(end);
+  browser.process().once("exit", () => leftovers.delete(end));
+  return browser;
+}
+
+/** What is to be ended when this process gives up: functions. */
+const leftovers = new Set();
+
+/** Give up after so many seconds, or when asked to, and leave nothing behind. */
+export function limit(seconds) {
+  const giveUp = (why) => {
+    console.error(`given up: ${why}`);
+    leftovers.forEach((each) => each());
+    process.exit(1);
+  };
+  setTimeout(giveUp, seconds * 1000, `more than ${seconds} seconds`).unref();
+  for (const each of ["SIGTERM", "SIGINT"]) process.on(each, giveUp);
+  process.on("unhandledRejection", (error) => giveUp(error.stack));
+}
+
+/** The processes below this one, and itself. */
+export function family(pid) {
+  let children = "";
+  try {
+    children = execFileSync("ps", ["--ppid", String(pid), "-o", "pid="], { encoding: "utf8" });
+  } catch {
+    // It has none.
+  }
+  return [pid, ...children.split("\n").map(Number).filter(Boolean).flatMap(family)];
+}
+
+/** End a process at once; it may have ended by itself. */
+export function kill(pid) {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // It has.
+  }
 }
 
 /** A server of one page per origin; each origin has its own storage, so it is a device. */
@@ -77,6 +120,10 @@ export async function startCollector(command, environment) {
         stdio: ["ignore", "ignore", "inherit"],
         env: { ...process.env, ...environment },
       });
+      const { pid } = child;
+      const end = () => kill(-pid);
+      leftovers.add(end);
+      child.once("exit", () => leftovers.delete(end));
       for (const begin = Date.now(); !(await answers(port)); ) {
         if (Date.now() - begin > 60_000) throw new Error("the collector did not start");
         await sleep(50);
@@ -179,12 +226,15 @@ export async function readState(page, app) {
   return text && JSON.parse(text.slice(text.indexOf("{")));
 }
 
-/** Collect what pages complain about; browsers' own words about failed requests are none. */
+/** Collect what pages complain about; that a browser looks for an icon is not the page's doing. */
 export function watch(page, complaints) {
-  page.on("pageerror", (error) => complaints.push(`${page.url()}: ${error.message}`));
+  const note = (text) => {
+    if (!text.includes("/favicon.ico")) complaints.push(`${page.url()}: ${text}`);
+  };
+  page.on("pageerror", (error) => note(error.message));
   page.on("console", (message) => {
     if (/^(error|unhandledrejection|securitypolicyviolation): /.test(message.text()))
-      complaints.push(`${page.url()}: ${message.text()}`);
+      note(message.text());
   });
 }
 

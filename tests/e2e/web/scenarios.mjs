@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import {
   address,
   launch,
+  limit,
   readState,
   servePages,
   startCollector,
@@ -14,6 +15,7 @@ import {
 } from "./harness.mjs";
 
 const settings = JSON.parse(readFileSync(process.argv[2], "utf8"));
+limit(settings.seconds);
 const registry = JSON.parse(readFileSync(settings.registry, "utf8"));
 const collector = await startCollector(settings.collector, settings.environment);
 const proxy = await startProxy(collector.port);

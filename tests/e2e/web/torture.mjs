@@ -2,14 +2,16 @@
 // network fails; then what the devices say they have sent, for a comparison with the store.
 // Usage: node torture.mjs SETTINGS.json, which has browser, program, folder, navigations, seed,
 // collector (the command that starts it), environment, registry (compiled) and result (a path).
-import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   address,
   dice,
+  family,
+  kill,
   launch,
+  limit,
   readState,
   servePages,
   startCollector,
@@ -26,6 +28,7 @@ const TABS = 4;
 const LONG = 1000;
 
 const settings = JSON.parse(readFileSync(process.argv[2], "utf8"));
+limit(settings.seconds);
 const registry = JSON.parse(readFileSync(settings.registry, "utf8"));
 const random = dice(settings.seed);
 const below = (bound) => Math.floor(random() * bound);
@@ -136,29 +139,10 @@ function contentProcesses(pid) {
   });
 }
 
-function family(pid) {
-  let below = [];
-  try {
-    below = execFileSync("ps", ["--ppid", String(pid), "-o", "pid="], { encoding: "utf8" });
-    below = below.split("\n").map(Number).filter(Boolean);
-  } catch {
-    // It has no children.
-  }
-  return [...below, ...below.flatMap(family)];
-}
-
-function kill(pid) {
-  try {
-    process.kill(pid, "SIGKILL");
-  } catch {
-    // It ended by itself.
-  }
-}
-
 async function killBrowser() {
   happened.browsersKilled += 1;
   open.length = 0;
-  const all = [browser.process().pid, ...family(browser.process().pid)];
+  const all = family(browser.process().pid);
   const gone = new Promise((resolve) => browser.process().once("exit", resolve));
   all.forEach(kill);
   await gone;

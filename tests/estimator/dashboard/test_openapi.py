@@ -50,6 +50,7 @@ PARAMETERS = {
     "/api/v1/privacy": parameters.PrivacyParameters,
     "/api/v1/plan": parameters.PlanParameters,
     "/api/v1/plan/number": parameters.NumberPlanParameters,
+    "/api/v1/plan/lifetime": parameters.LifetimePlanParameters,
 }
 
 

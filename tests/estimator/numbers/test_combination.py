@@ -13,9 +13,10 @@ from scipy import stats
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers.distribution import combine_distributions, distribution
-from deniable_estimator.analyses.numbers.mean import tree_mean
+from deniable_estimator.analyses.numbers.mean import cells_mean
 from deniable_estimator.analyses.numbers.sampling import sample_crowd
-from deniable_estimator.analyses.numbers.tree import combine_trees, estimate_tree, tree_weights
+from deniable_estimator.analyses.numbers.sums import combine_sums, sum_weights
+from deniable_estimator.analyses.numbers.tree import estimate_tree
 
 MakeTree: TypeAlias = Callable[..., HierarchicalHistogram]
 
@@ -32,7 +33,7 @@ def test_coverage(make_tree: MakeTree) -> None:
     shares = rng.dirichlet(np.ones(64))
     held = [0, 0]
     for _ in range(500):
-        found = combine_trees(
+        found = combine_sums(
             [
                 estimate_tree(tree, sample_crowd(tree, shares, reports, rng))
                 for tree, reports in zip(trees, (30_000, 5000), strict=True)
@@ -53,7 +54,7 @@ def test_one_average_for_all_questions(make_tree: MakeTree) -> None:
     parts = [
         estimate_tree(tree, sample_crowd(tree, np.full(64, 1 / 64), 20_000, rng)) for tree in trees
     ]
-    found, weights = combine_trees(parts), tree_weights(parts)
+    found, weights = combine_sums(parts), sum_weights(parts)
     assert sum(weights) == pytest.approx(1)
     assert found.reports == 40_000
     below = sum(weight * part.below for weight, part in zip(weights, parts, strict=True))
@@ -64,8 +65,8 @@ def test_one_average_for_all_questions(make_tree: MakeTree) -> None:
     assert covariance[0, 0] == pytest.approx(found.variance[20])
     assert found.share(0, 20) == pytest.approx((found.below[20], found.variance[20]))
     assert found.variance[20] <= min(part.variance[20] for part in parts) * 1.01
-    assert tree_mean(trees[0], found).mean == pytest.approx(
-        sum(w * tree_mean(trees[0], part).mean for w, part in zip(weights, parts, strict=True))
+    assert cells_mean(trees[0], found).mean == pytest.approx(
+        sum(w * cells_mean(trees[0], part).mean for w, part in zip(weights, parts, strict=True))
     )
 
 
@@ -87,7 +88,7 @@ def test_devices_that_used_several_schemes(make_tree: MakeTree) -> None:
     tree = make_tree(2.0, 64)
     rows = sample_crowd(tree, np.full(64, 1 / 64), 200_000, np.random.default_rng(4))
     parts = [estimate_tree(tree, rows), estimate_tree(tree, rows)]
-    more = combine_trees(parts, 1e-3).variance[32] - combine_trees(parts).variance[32]
+    more = combine_sums(parts, 1e-3).variance[32] - combine_sums(parts).variance[32]
     assert more == pytest.approx(1e-3 / 4, rel=1e-3)
 
 
@@ -98,6 +99,6 @@ def test_other_cells_are_refused(make_tree: MakeTree) -> None:
     with pytest.raises(ValueError, match="same edges"):
         combine_distributions(found)
     with pytest.raises(ValueError, match="same cells"):
-        combine_trees([each.tree for each in found])
+        combine_sums([each.sums for each in found])
     with pytest.raises(ValueError, match="same edges"):
         combine_distributions([])

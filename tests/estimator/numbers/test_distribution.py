@@ -203,7 +203,7 @@ def test_drawn_histogram(make_tree: MakeTree, striped: MakeRows) -> None:
     drawn = found.histogram()
     assert drawn.min() >= 0
     assert drawn.sum() == pytest.approx(1)
-    shares = np.diff(found.tree.below[::16])
+    shares = np.diff(found.sums.below[::16])
     best, least = None, math.inf
     for used in itertools.product((False, True), repeat=4):
         mask = np.array(used)

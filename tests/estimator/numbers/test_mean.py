@@ -19,8 +19,8 @@ from deniable_estimator.analyses.numbers.mean import (
     MeanEstimate,
     both_mean,
     cell_points,
+    cells_mean,
     level_noise,
-    tree_mean,
     tree_share_of_both,
     window_mean,
 )
@@ -155,7 +155,7 @@ def test_both_rows_tell_of_the_mean(make_tree: MakeTree) -> None:
         held += low <= truth <= high
     assert stats.binomtest(held, 600, 0.95).pvalue > 1e-4
     assert tree.mean is not None
-    alone = tree_mean(tree, estimate_tree(tree, rows)), window_mean(tree.mean, rows[-1])
+    alone = cells_mean(tree, estimate_tree(tree, rows)), window_mean(tree.mean, rows[-1])
     assert found.mean == pytest.approx(part * alone[0].mean + (1 - part) * alone[1].mean)
     assert found.variance < min(alone[0].variance, alone[1].variance)
     assert found.reports == 4000
@@ -168,7 +168,7 @@ def test_either_row_is_enough(make_tree: MakeTree) -> None:
     full = [TallyRow(10 * row.width, np.full(row.width, 10)) for row in tree.rows]
     none = [TallyRow(0, np.zeros(row.width, np.int64)) for row in tree.rows]
     without = [*full[:-1], none[-1]]
-    assert both_mean(tree, without) == tree_mean(tree, estimate_tree(tree, without))
+    assert both_mean(tree, without) == cells_mean(tree, estimate_tree(tree, without))
     assert both_mean(tree, [*none[:-1], full[-1]]) == window_mean(tree.mean, full[-1])
     assert math.isinf(both_mean(tree, none).variance)
 

@@ -15,7 +15,7 @@ from deniable.mechanisms import Report
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.number_range import TOP
 from deniable.mechanisms.sliding_window import SlidingWindow
-from deniable.number_forecast import cdf_variances, mean_variance
+from deniable.number_forecast import mean_variance
 from deniable_estimator.analyses.numbers.distribution import distribution
 from deniable_estimator.analyses.numbers.mean import level_noise
 from deniable_estimator.analyses.numbers.planning import (
@@ -87,7 +87,7 @@ def test_edges_of_known_noise(make_tree: MakeTree) -> None:
 def test_devices_and_servers_plan_alike(make_tree: MakeTree, mean: bool) -> None:
     """The variances that the registry's check computes without numpy are the same ones."""
     tree = make_tree(2.0, 64, mean=mean)
-    edges = cdf_variances(tree)
+    edges = tree.edge_variances()
     found = tree_variances(tree)
     assert (found.cdf, found.cdf_worst) == pytest.approx((np.mean(edges), max(edges)))
 

@@ -67,7 +67,7 @@ def test_the_plan_as_json() -> None:
         (NUMBER, 2, "--number needs --ask"),
         (("--number",), 2, "--number needs --low, --high, --ask"),
         ((*NUMBER, "--ask", "mean", "--share", "0.1"), 2, "--share is for values"),
-        ((*NUMBER, "--ask", "mean", "--memoize"), 2, "a number has no memos"),
+        ((*NUMBER, "--ask", "mean", "--memoize"), 2, "plans fresh reports"),
         ((*NUMBER, "--ask", "mean", "--mechanism", "magic"), 1, "magic"),
         (
             ("--number", "--low", "0", "--high", "1", "--ask", "mean", "--scale", "log"),

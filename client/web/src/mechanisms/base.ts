@@ -39,21 +39,21 @@ export function refuse(message: string): never {
   throw new Error(DEVELOPMENT ? message : "");
 }
 
-type Bounds = readonly [name: string, highest?: number, lowest?: number];
-
-/** The named integers, from 1 on where nothing else is said; there must be no other parameters. */
-export function integers(parameters: Parameters, ...bounds: readonly Bounds[]): number[] {
-  for (const name in parameters) if (!bounds.some(([known]) => known === name)) refuse(name);
-  return bounds.map(([name, highest = MAX_CELLS, lowest = 1]) => {
+/** The named integers, from 1 to 2**53 - 1; there must be no other parameters. */
+export function integers(parameters: Parameters, ...names: readonly string[]): number[] {
+  if (DEVELOPMENT)
+    for (const name in parameters) if (!names.includes(name)) refuse(`${name} is unknown`);
+  return names.map((name) => {
     const value = parameters[name] as number;
-    if (!Number.isInteger(value) || value < lowest || value > highest) refuse(name);
+    if (!Number.isSafeInteger(value) || value < 1) refuse(`${name} must be an integer from 1 on`);
     return value;
   });
 }
 
-/** A threshold out of 2**53. */
-export function threshold(name: string): Bounds {
-  return [name, Number.MAX_SAFE_INTEGER];
+/** Limits that keep tallies small; a wrong one reveals nothing. */
+export function limit(name: string, value: number, lowest: number, highest = MAX_CELLS): void {
+  if (DEVELOPMENT && (value < lowest || value > highest))
+    refuse(`${name} must be from ${lowest} to ${highest}`);
 }
 
 /**
@@ -64,7 +64,7 @@ export function favouring(threshold: number, part: number, whole: number): Odds 
   const chance = BigInt(threshold);
   const inside = BigInt(part);
   const all = BigInt(whole);
-  if (chance * all <= inside * ONE) refuse("threshold");
+  if (chance * all <= inside * ONE) refuse("threshold is too low: epsilon must be positive");
   return [chance * (all - inside), (ONE - chance) * inside, 1];
 }
 

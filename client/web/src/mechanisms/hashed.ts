@@ -1,6 +1,6 @@
 import { below } from "../bits.ts";
 import { hash64 } from "../hash.ts";
-import { integers, MAX_CELLS, type Mechanism, type Parameters, refuse } from "./base.ts";
+import { integers, limit, MAX_CELLS, type Mechanism, type Parameters, refuse } from "./base.ts";
 import { type Memoizing, withMemos } from "./memo.ts";
 import { memoizedSelection } from "./memoized_subset_selection.ts";
 import { geometryChannel } from "./projective_geometry.ts";
@@ -8,7 +8,8 @@ import { type Channel, selectionChannel } from "./subset_selection.ts";
 
 /** The salt of a hash, and the parameters beside it. */
 export function salted({ salt, ...rest }: Parameters): [salt: string, rest: Parameters] {
-  if (typeof salt !== "string" || !salt || salt.includes("\0")) refuse("salt");
+  if (typeof salt !== "string" || !salt || salt.includes("\0"))
+    refuse("salt must be a text without zero bytes");
   return [salt, rest];
 }
 
@@ -26,8 +27,8 @@ function hashed<C extends { readonly size: number; readonly width: number }>(
 ): Hashed<C> {
   const [salt, { rows: count, ...rest }] = salted(parameters);
   const channel = makeChannel(rest);
-  const most = Math.min(65536, Math.floor(MAX_CELLS / channel.width));
-  const [rows] = integers({ rows: count }, ["rows", most]) as [number];
+  const [rows] = integers({ rows: count }, "rows") as [number];
+  limit("rows", rows, 1, Math.min(65536, MAX_CELLS / channel.width));
   return {
     rows,
     channel,

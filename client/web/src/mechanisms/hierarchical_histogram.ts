@@ -1,7 +1,7 @@
-import { integers, type Mechanism, type Parameters, refuse, threshold } from "./base.ts";
-import { numberRange, TOP } from "./number_range.ts";
+import { integers, limit, type Mechanism, type Parameters, refuse } from "./base.ts";
+import { cellOf, numberRange, TOP } from "./number_range.ts";
 import { geometry } from "./projective_geometry.ts";
-import { countUpTo, list, slidingWindow } from "./sliding_window.ts";
+import { list, slidingWindow } from "./sliding_window.ts";
 import { type Channel, selection } from "./subset_selection.ts";
 
 /** The most columns of one level. */
@@ -9,9 +9,9 @@ const MAX_COLUMNS = 4096;
 
 /** How one level of `nodes` nodes shares its columns: order 0 is plain randomized response. */
 function level(nodes: number, order: number, dimension: number, truth: number): Channel {
-  if (!order && dimension !== 1) refuse("dimensions");
+  if (!order && dimension !== 1) refuse("dimensions must be 1 where orders is 0");
   const channel = order ? geometry(nodes, order, dimension, truth) : selection(nodes, 1, truth);
-  if (channel.width > MAX_COLUMNS) refuse("orders");
+  limit("columns", channel.width, 1, MAX_COLUMNS);
   return channel;
 }
 
@@ -21,17 +21,17 @@ function level(nodes: number, order: number, dimension: number, truth: number): 
  * is. If the mean is asked for as well, 1 of 4 devices reports the last row, a sliding window.
  */
 export function hierarchicalHistogram(parameters: Parameters): Mechanism {
-  const [{ position, wholes }, { weights, orders, dimensions, thresholds, ...rest }] =
+  const [range, { weights, orders, dimensions, thresholds, ...rest }] =
     numberRange(parameters);
-  const sixteenths = list({ weights }, "weights", 1, 16);
-  const order = list({ orders }, "orders", 0, MAX_COLUMNS);
-  const dimension = list({ dimensions }, "dimensions", 1, 13);
-  const truths = list({ thresholds }, "thresholds", 1, Number.MAX_SAFE_INTEGER);
+  const sixteenths = list("weights", weights, 1, 16);
+  const order = list("orders", orders, 0, MAX_COLUMNS);
+  const dimension = list("dimensions", dimensions, 1, 13);
+  const truths = list("thresholds", thresholds, 1, Number.MAX_SAFE_INTEGER);
   const height = order.length;
-  if (height < 1 || height > 5) refuse("orders");
+  limit("orders", height, 1, 5);
   if (sixteenths.length !== height || dimension.length !== height || truths.length !== height)
-    refuse("orders");
-  if (sixteenths.reduce((sum, each) => sum + each) !== 16) refuse("weights");
+    refuse("orders, dimensions, thresholds and weights must have the same length");
+  if (sixteenths.reduce((sum, each) => sum + each) !== 16) refuse("weights must be 16 in all");
   const levels = order.map((each, at) => level(4 ** (at + 1), each, dimension[at]!, truths[at]!));
 
   // A row for each number of 4 or 6 random bits.
@@ -42,30 +42,22 @@ export function hierarchicalHistogram(parameters: Parameters): Mechanism {
   if (Object.keys(rest).length) {
     const [columns, width, truth] = integers(
       mean,
-      ["mean_columns", 256, 2],
-      ["mean_width", 255],
-      threshold("mean_threshold"),
+      "mean_columns",
+      "mean_width",
+      "mean_threshold",
     ) as [number, number, number];
-    window = slidingWindow(columns, width, truth, list({ mean_levels }, "mean_levels", 0, TOP));
+    window = slidingWindow(columns, width, truth, list("mean_levels", mean_levels, 0, TOP));
     odds.push(window.odds);
     rows = [...rows, ...rows, ...rows, ...new Array<number>(16).fill(height)];
   }
 
-  // Cells begin in equal parts of the scale; whole numbers are never cut.
-  const inner = BigInt(4 ** height - 2);
-  const parts = wholes || inner;
-  const edge = (place: number): number => {
-    const cut = parts > inner ? (BigInt(place) * parts) / inner : BigInt(place);
-    return Math.min(TOP, Number((cut << 30n) / parts));
-  };
-
   return {
-    position,
+    position: range.position,
     odds,
     randomize(item, source) {
       const row = rows[source.int(window ? 6 : 4)]!;
       if (row === height) return { row, columns: window!.draw(item as number, source) };
-      const cell = countUpTo(item as number, 4 ** height - 1, edge);
+      const cell = cellOf(range, 4 ** height, item as number);
       return { row, columns: levels[row]!.draw(cell >> (2 * (height - 1 - row)), source) };
     },
   };

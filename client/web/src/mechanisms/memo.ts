@@ -10,7 +10,8 @@ import type { Item, Mechanism } from "./base.ts";
  * random key of the metric, so they are the same every time.
  */
 export interface Memoizing<Memo> {
-  readonly size: number | null;
+  readonly size?: number | null;
+  readonly position?: (value: number) => number;
   readonly rows: number;
   readonly odds: readonly Odds[];
   readonly memoOdds: readonly Odds[];

@@ -1,5 +1,5 @@
 import type { Odds } from "../exact.ts";
-import { integers, MAX_CELLS, type Mechanism, ONE, type Parameters, threshold } from "./base.ts";
+import { integers, limit, type Mechanism, ONE, type Parameters } from "./base.ts";
 import { type Memoizing, withMemos } from "./memo.ts";
 import { selection } from "./subset_selection.ts";
 
@@ -10,13 +10,13 @@ import { selection } from "./subset_selection.ts";
 export function memoizedSelection(
   parameters: Parameters,
 ): Memoizing<number> & { size: number; width: number } {
-  const [size, k, memo, fresh] = integers(
-    parameters,
-    ["size", MAX_CELLS, 2],
-    ["k"],
-    threshold("memo"),
-    threshold("fresh"),
-  ) as [number, number, number, number];
+  const [size, k, memo, fresh] = integers(parameters, "size", "k", "memo", "fresh") as [
+    number,
+    number,
+    number,
+    number,
+  ];
+  limit("size", size, 2);
   const permanent = selection(size, 1, memo);
   const instantaneous = selection(size, k, fresh);
   // p = p1 p2 + (1 - p1) q2 with q2 = (p2 (k-1) + (1-p2) k) / (size-1), over 2**106 (size-1).

@@ -1,4 +1,4 @@
-import { integers, type Parameters, refuse } from "./base.ts";
+import { type Parameters, refuse } from "./base.ts";
 
 /** The position of `high`, and of every number above it. */
 export const TOP = 2 ** 30;
@@ -20,6 +20,31 @@ export interface NumberRange {
   readonly wholes: bigint;
 }
 
+/** The cell of a position, of `cells` in equal parts of the scale; whole numbers are never cut. */
+export function cellOf({ wholes }: NumberRange, cells: number, position: number): number {
+  const inner = BigInt(cells - 2);
+  const parts = wholes || inner;
+  return countUpTo(position, cells - 1, (place) => {
+    const cut = parts > inner ? (BigInt(place) * parts) / inner : BigInt(place);
+    return Math.min(TOP, Number((cut << 30n) / parts));
+  });
+}
+
+/** How many of `count` levels, which do not fall, are at most `position`. */
+export function countUpTo(
+  position: number,
+  count: number,
+  level: (place: number) => number,
+): number {
+  let [low, high] = [0, count];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (level(middle) > position) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
 /** A finite double as a multiple of 2**-1074. */
 function exact(value: number): bigint {
   let shift = SCALE;
@@ -30,7 +55,8 @@ function exact(value: number): bigint {
 function bound(name: string, text: unknown): number {
   const known =
     typeof text === "string" && text.length <= 32 && /^-?\d+(\.\d+)?(e[+-]?\d+)?$/.test(text);
-  if (!known || Math.abs(Number(text)) > LARGEST) refuse(name);
+  if (!known || Math.abs(Number(text)) > LARGEST)
+    refuse(`${name} must be the text of a number up to 1e100`);
   return Number(text);
 }
 
@@ -42,17 +68,19 @@ export function numberRange({
   integer,
   ...rest
 }: Parameters): [NumberRange, Parameters] {
-  const [whole] = integers({ integer }, ["integer", 1, 0]) as [number];
+  const whole = Number(integer === 1);
+  if (!whole && integer !== 0) refuse("integer must be 0 or 1");
   const logarithmic = scale === "log";
-  if (!logarithmic && scale !== "linear") refuse("scale");
+  if (!logarithmic && scale !== "linear") refuse("scale must be linear or log");
   const start = bound("low", low);
   const last = bound("high", high);
   const largest = Math.max(Math.abs(start), Math.abs(last));
   const least = Math.max(SMALLEST, whole ? 0 : largest * 2 ** -40);
   if (whole && !(Number.isSafeInteger(start) && Number.isSafeInteger(last) && !logarithmic))
-    refuse("integer");
-  if (last - start < least) refuse("high");
-  if (logarithmic && start < SMALLEST) refuse("low");
+    refuse("integer is 1: low and high must be whole numbers below 2**53, and scale linear");
+  if (last - start < least)
+    refuse("low must be below high, by at least 1e-100 and 1e-12 of the larger");
+  if (logarithmic && start < SMALLEST) refuse("low must be at least 1e-100 on a logarithmic scale");
 
   const end = last + whole;
   const width = Math.log(end / start);

@@ -2,11 +2,11 @@ import { below, coin } from "../bits.ts";
 import {
   favouring,
   integers,
+  limit,
   MAX_CELLS,
   type Mechanism,
   type Parameters,
   refuse,
-  threshold,
 } from "./base.ts";
 import { type Channel, onlyRow } from "./subset_selection.ts";
 
@@ -32,9 +32,9 @@ export function geometry(size: number, order: number, dimension: number, truth: 
   const messages = points(order, dimension);
   let divisor = 2;
   while (order % divisor && divisor * divisor <= order) divisor++;
-  if (order !== 2 && order % divisor === 0) refuse("q");
-  if (messages > MAX_CELLS) refuse("t");
-  if (size > messages) refuse("size");
+  if (order !== 2 && order % divisor === 0) refuse("q must be a prime");
+  if (messages > MAX_CELLS) refuse("q and t make too many points");
+  if (size > messages) refuse("q and t make fewer points than size");
 
   const digits = (number: number, count: number): number[] => {
     const found = [];
@@ -79,13 +79,13 @@ export function geometry(size: number, order: number, dimension: number, truth: 
 }
 
 export function geometryChannel(parameters: Parameters): Channel {
-  const [size, order, dimension, truth] = integers(
-    parameters,
-    ["size", MAX_CELLS, 2],
-    ["q", MAX_CELLS, 2],
-    ["t", 24, 2],
-    threshold("threshold"),
-  ) as [number, number, number, number];
+  const [size, order, dimension, truth] = integers(parameters, "size", "q", "t", "threshold") as [
+    number,
+    number,
+    number,
+    number,
+  ];
+  limit("size", size, 2);
   return geometry(size, order, dimension, truth);
 }
 

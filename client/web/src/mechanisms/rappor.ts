@@ -1,16 +1,16 @@
 import { below, type Flags, type Source } from "../bits.ts";
 import type { Odds } from "../exact.ts";
-import { flips } from "../flips.ts";
+import { flipAll, flips } from "../flips.ts";
 import { hash64 } from "../hash.ts";
 import {
   bitmap,
   integers,
+  limit,
   MAX_CELLS,
   type Mechanism,
   ONE,
   type Parameters,
   refuse,
-  threshold,
 } from "./base.ts";
 import { salted } from "./hashed.ts";
 import { withMemos } from "./memo.ts";
@@ -19,14 +19,11 @@ import { withMemos } from "./memo.ts";
 const MAX_BITS = 4096;
 
 /** The permanent response: each bit is flipped with chance f / 2**54. */
-function permanent(bits: Flags, f: number, source: Source): Flags {
-  const flipped = flips(new Uint8Array(bits.length), f / 2, f / 2, source);
-  return bits.map((bit, at) => bit ^ flipped[at]!);
-}
+const permanent = (bits: Flags, f: number, source: Source): Flags => flipAll(bits, f / 2, source);
 
 /** Half of f is the chance that a bit is flipped for ever. */
 function even(f: number): bigint {
-  if (f % 2) refuse("f");
+  if (f % 2) refuse("f must be even");
   return BigInt(f);
 }
 
@@ -37,12 +34,8 @@ function flagsOf(number: bigint, size: number): Flags {
 
 /** Two rounds over bitmaps of `size` bits, two of which differ in at most 2 `hashes` bits. */
 function rounds(size: number, hashes: number, parameters: Parameters) {
-  const [f, p, q] = integers(parameters, threshold("f"), threshold("p"), threshold("q")) as [
-    number,
-    number,
-    number,
-  ];
-  if (p >= q) refuse("p");
+  const [f, p, q] = integers(parameters, "f", "p", "q") as [number, number, number];
+  if (p >= q) refuse("p must be below q");
   const [lie, low, high] = [even(f), BigInt(p), BigInt(q)];
   const truth = 2n * ONE - lie;
   const all = 2n * ONE * ONE;
@@ -76,14 +69,14 @@ interface Bloom {
 /** Bloom filters of strings: h of k bits, by other hash functions in each cohort. */
 function bloom(parameters: Parameters): Bloom {
   const [salt, { cohorts: count, k: bits, h: hashes, ...rest }] = salted(parameters);
-  const [cohorts, k, h] = integers(
-    { cohorts: count, k: bits, h: hashes },
-    ["cohorts", 65536],
-    ["k", MAX_BITS, 2],
-    ["h", 64],
-  ) as [number, number, number];
-  if (k < 2 * h) refuse("h");
-  if (cohorts * k > MAX_CELLS) refuse("cohorts");
+  const [cohorts, k, h] = integers({ cohorts: count, k: bits, h: hashes }, "cohorts", "k", "h") as [
+    number,
+    number,
+    number,
+  ];
+  limit("cohorts", cohorts, 1, Math.min(65536, MAX_CELLS / k));
+  limit("k", k, 2, MAX_BITS);
+  limit("h", h, 1, Math.min(64, k / 2));
   return {
     cohorts,
     k,
@@ -100,7 +93,8 @@ function bloom(parameters: Parameters): Bloom {
 
 /** RAPPOR over a closed list: a bit for each value (Erlingsson, Pihur and Korolova, CCS 2014). */
 export function basicRappor({ size, ...rest }: Parameters): Mechanism {
-  const [bits] = integers({ size }, ["size", MAX_BITS, 2]) as [number];
+  const [bits] = integers({ size }, "size") as [number];
+  limit("size", bits, 2, MAX_BITS);
   return withMemos({
     ...rounds(bits, 1, rest),
     size: bits,
@@ -123,7 +117,7 @@ export function rappor(parameters: Parameters): Mechanism {
 /** RAPPOR without its instantaneous round and without memos: each report has new noise. */
 export function oneTimeRappor(parameters: Parameters): Mechanism {
   const { cohorts, k, h, rest, filter } = bloom(parameters);
-  const [f] = integers(rest, threshold("f")) as [number];
+  const [f] = integers(rest, "f") as [number];
   const lie = even(f);
   return {
     size: null,
@@ -140,13 +134,9 @@ export function oneTimeRappor(parameters: Parameters): Mechanism {
 
 /** Unary encoding over a closed list: a bit for each value, 1 with other chances for the true one. */
 export function unaryEncoding(parameters: Parameters): Mechanism {
-  const [size, one, zero] = integers(
-    parameters,
-    ["size", 65536, 2],
-    threshold("one"),
-    threshold("zero"),
-  ) as [number, number, number];
-  if (zero >= one) refuse("zero");
+  const [size, one, zero] = integers(parameters, "size", "one", "zero") as [number, number, number];
+  limit("size", size, 2, 65536);
+  if (zero >= one) refuse("zero must be below one");
   const [high, low] = [BigInt(one), BigInt(zero)];
   return {
     size,

@@ -1,35 +1,14 @@
 import { below, coin, type Source } from "../bits.ts";
 import type { Odds } from "../exact.ts";
-import { favouring, integers, type Mechanism, type Parameters, refuse, threshold } from "./base.ts";
-import { numberRange, TOP } from "./number_range.ts";
+import { favouring, integers, limit, type Mechanism, type Parameters, refuse } from "./base.ts";
+import { countUpTo, numberRange, TOP } from "./number_range.ts";
 
-/** How many levels at or below a position there are; levels increase. */
-export function countUpTo(
-  position: number,
-  count: number,
-  level: (place: number) => number,
-): number {
-  let [low, high] = [0, count];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (level(middle) > position) high = middle;
-    else low = middle + 1;
-  }
-  return low;
-}
-
-/** The named list of integers from `lowest` to `highest`. */
-export function list(
-  parameters: Parameters,
-  name: string,
-  lowest: number,
-  highest: number,
-): number[] {
-  const values: unknown = parameters[name];
-  if (!Array.isArray(values)) refuse(name);
-  return (values as unknown[]).map(
-    (each) => integers({ [name]: each }, [name, highest, lowest])[0]!,
-  );
+/** A list of integers, each from `lowest` to `highest`. */
+export function list(name: string, values: unknown, lowest: number, highest: number): number[] {
+  if (!Array.isArray(values) || !values.every(Number.isSafeInteger))
+    return refuse(`${name} must be a list of integers`);
+  for (const each of values as number[]) limit(name, each, lowest, highest);
+  return values as number[];
 }
 
 export interface Window {
@@ -48,11 +27,12 @@ export function slidingWindow(
   truth: number,
   levels: readonly number[],
 ): Window {
-  if (columns % 2) refuse("columns");
-  if (width >= columns) refuse("width");
+  limit("columns", columns, 2, 256);
+  if (columns % 2) refuse("columns must be even");
+  if (width >= columns) refuse("width must be below columns");
   const rising = levels.every((level, at) => (at ? level > levels[at - 1]! : !level));
   if (!rising || levels.length !== columns - width + 1 || levels[levels.length - 1] !== TOP)
-    refuse("levels");
+    refuse(`levels must be ${columns - width + 1} integers that increase from 0 to ${TOP}`);
   return {
     odds: favouring(truth, width, columns),
     draw(position, source) {
@@ -70,13 +50,12 @@ export function slidingWindow(
 
 export function slidingWindowMechanism(parameters: Parameters): Mechanism {
   const [{ position }, { levels, ...rest }] = numberRange(parameters);
-  const [columns, width, truth] = integers(
-    rest,
-    ["columns", 256, 2],
-    ["width", 255],
-    threshold("threshold"),
-  ) as [number, number, number];
-  const { odds, draw } = slidingWindow(columns, width, truth, list({ levels }, "levels", 0, TOP));
+  const [columns, width, truth] = integers(rest, "columns", "width", "threshold") as [
+    number,
+    number,
+    number,
+  ];
+  const { odds, draw } = slidingWindow(columns, width, truth, list("levels", levels, 0, TOP));
   return {
     position,
     odds: [odds],

@@ -6,12 +6,11 @@ import {
   bitmap,
   favouring,
   integers,
+  limit,
   listed,
-  MAX_CELLS,
   type Mechanism,
   type Parameters,
   refuse,
-  threshold,
 } from "./base.ts";
 
 /** A mechanism of one row over a closed list, without memos. */
@@ -29,7 +28,7 @@ export interface Channel {
  * randomized response.
  */
 export function selection(size: number, k: number, truth: number): Channel {
-  if (k >= size) refuse("k");
+  if (k >= size) refuse("k must be below size");
   const pack = k * bitLength(size - 1) < size ? listed : bitmap;
   return {
     size,
@@ -63,12 +62,12 @@ export function onlyRow({ size, odds, draw }: Channel): Mechanism {
 }
 
 export function selectionChannel(parameters: Parameters): Channel {
-  const [size, k, truth] = integers(
-    parameters,
-    ["size", MAX_CELLS, 2],
-    ["k"],
-    threshold("threshold"),
-  ) as [number, number, number];
+  const [size, k, truth] = integers(parameters, "size", "k", "threshold") as [
+    number,
+    number,
+    number,
+  ];
+  limit("size", size, 2);
   return selection(size, k, truth);
 }
 

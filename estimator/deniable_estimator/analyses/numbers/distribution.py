@@ -29,7 +29,8 @@ from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.number_range import NumberRange
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers.scores import ARITY
-from deniable_estimator.analyses.numbers.tree import TreeEstimate, combine_trees, estimate_tree
+from deniable_estimator.analyses.numbers.sums import CellSums, combine_sums
+from deniable_estimator.analyses.numbers.tree import estimate_tree
 from deniable_estimator.statistics.intervals import FloatArray
 
 __all__ = [
@@ -94,23 +95,23 @@ class DistributionEstimate:
 
     edges: NDArray[np.int64]
     """Positions of the edges 1 to d - 1, shape (d - 1,)."""
-    tree: TreeEstimate
+    sums: CellSums
     level: float
 
     @property
     def cells(self) -> int:
         """d, with the one below `low` (0) and the one from `high` on (d - 1)."""
-        return self.tree.cells
+        return self.sums.cells
 
     @property
     def cdf(self) -> FloatArray:
         """The unbiased share below each of `edges`, shape (d - 1,)."""
-        return self.tree.below[1:-1]
+        return self.sums.below[1:-1]
 
     @property
     def variance(self) -> FloatArray:
         """Of `cdf`; infinite for edges that no row sees."""
-        return self.tree.variance[1:-1]
+        return self.sums.variance[1:-1]
 
     @cached_property
     def curve(self) -> FloatArray:
@@ -169,7 +170,7 @@ class DistributionEstimate:
         last = float(self.cells) if end is None else self._edge(end)
         if first > last:
             raise ValueError("a range starts before it ends")
-        share, variance = self.tree.share(first, last)
+        share, variance = self.sums.share(first, last)
         reach = self.z * math.sqrt(variance)
         low, high = share - reach, share + reach
         interpolated = first % 1 > 0 or last % 1 > 0
@@ -177,9 +178,9 @@ class DistributionEstimate:
             inside = math.ceil(first), math.floor(last)
             low = -math.inf if math.isinf(variance) else 0.0
             if inside[0] < inside[1]:
-                least, noise = self.tree.share(*inside)
+                least, noise = self.sums.share(*inside)
                 low = least - self.z * math.sqrt(noise)
-            most, noise = self.tree.share(math.floor(first), math.ceil(last))
+            most, noise = self.sums.share(math.floor(first), math.ceil(last))
             high = most + self.z * math.sqrt(noise)
         return RangeShare(share, variance, low, high, interpolated)
 
@@ -202,7 +203,7 @@ class DistributionEstimate:
         shares = np.ones(1)
         while len(shares) < self.cells:
             nodes = len(shares) * ARITY
-            found = np.diff(self.tree.below[:: self.cells // nodes])
+            found = np.diff(self.sums.below[:: self.cells // nodes])
             shares = _nearest_shares(found.reshape(-1, ARITY), shares).ravel()
         return shares
 
@@ -236,15 +237,15 @@ def distribution(
     level: float = 0.95,
     repeats: float = 1.0,
 ) -> DistributionEstimate:
-    """What the rows of a tally say about the distribution.
+    """What the rows of a hierarchical histogram's tally say about the distribution.
 
     Args:
         rows: of the tally, in the order of the mechanism's.
         level: of every interval.
         repeats: how often the same devices reported (`Participation.repeats`).
     """
-    tree = estimate_tree(mechanism, rows, repeats)
-    return DistributionEstimate(np.array(mechanism.edges, np.int64), tree, level)
+    sums = estimate_tree(mechanism, rows, repeats)
+    return DistributionEstimate(np.array(mechanism.edges, np.int64), sums, level)
 
 
 def combine_distributions(
@@ -253,15 +254,15 @@ def combine_distributions(
     """The average of estimates of one crowd under several schemes of the same range and cells.
 
     Args:
-        extra: see `deniable_estimator.analyses.numbers.tree.combine_trees`.
+        extra: see `deniable_estimator.analyses.numbers.sums.combine_sums`.
 
     Raises:
         ValueError: there is no estimate, or they have different edges.
     """
     if not found or not all(np.array_equal(each.edges, found[0].edges) for each in found):
         raise ValueError("distributions are averaged over the same edges")
-    tree = combine_trees([each.tree for each in found], extra)
-    return DistributionEstimate(found[0].edges, tree, found[0].level)
+    sums = combine_sums([each.sums for each in found], extra)
+    return DistributionEstimate(found[0].edges, sums, found[0].level)
 
 
 def monotone(values: FloatArray, weights: FloatArray) -> FloatArray:

@@ -27,6 +27,17 @@ from m to P / (2**53 w).
   Devices draw their row whatever their number, so that all rows tell of the same crowd.
 * *repeated*: the most frequent column of a row, compared with the most that devices with the same
   number would send it.
+
+**dBitFlip.** Devices keep their rows and memos, so if they reported `repeats` times, variances are
+that many times larger at most.
+
+* *rows*: as above, with equal shares.
+* *ones*: how many bits are set in all reports. Whatever its number is, a device has a bit of its
+  own in one of the R rows, and draws one of them. So the mean is d s + (1 - 2 s) / R and the
+  variance d s (1 - s) + (1 - 2 s)**2 (1 - 1 / R) / R.
+* *lowest*, *low*: the counter of a cell that is too low for any share of 0 or more, times the
+  number of cells; and how many counters are more than a standard error below that. Given the
+  numbers, they are independent.
 """
 
 from __future__ import annotations
@@ -37,12 +48,13 @@ from typing import TypeAlias
 
 import numpy as np
 
-from deniable.mechanisms import ProjectiveGeometry
+from deniable.mechanisms import DBitFlip, ProjectiveGeometry
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.level import Level
 from deniable.mechanisms.sliding_window import SlidingWindow
-from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.anomalies import LEAST_REPORTS
+from deniable_collector.tally import Tally, TallyRow
+from deniable_estimator.analyses.anomalies import LEAST_REPORTS, row_figures
+from deniable_estimator.analyses.numbers.bits import cell_shares
 from deniable_estimator.analyses.numbers.mean import window_channel, window_mean
 from deniable_estimator.analyses.numbers.scores import ARITY, ownership, row_shares
 from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis
@@ -54,7 +66,7 @@ from deniable_estimator.statistics.tails import (
     poisson_tail,
 )
 
-__all__ = ["Found", "tree_figures", "window_figures"]
+__all__ = ["Found", "bit_figures", "tree_figures", "window_figures"]
 
 Found: TypeAlias = tuple[str, float, float, float]
 """(name, observed, expected, p-value)."""
@@ -129,6 +141,32 @@ def tree_figures(mechanism: HierarchicalHistogram, rows: Sequence[TallyRow]) -> 
         yield _agreement(spread)
     if mechanism.mean is not None:
         yield from window_figures(mechanism.mean, rows[-1])
+
+
+def bit_figures(mechanism: DBitFlip, tally: Tally, repeats: float) -> Iterator[Found]:
+    """All tests of a tally of dBitFlip; none of fewer than LEAST_REPORTS reports."""
+    n = tally.reports
+    if n < LEAST_REPORTS:
+        return
+    yield from row_figures(tally, repeats)
+    s, rows = float(mechanism.flipped), len(tally.rows)
+    seen = sum(int(row.cells.sum()) for row in tally.rows) / n
+    expected = mechanism.bits * s + (1 - 2 * s) / rows
+    own = (1 - 2 * s) ** 2 * (1 - 1 / rows) / rows
+    error = math.sqrt((mechanism.bits * s * (1 - s) + own) * repeats / n)
+    yield "ones", seen, expected, normal_tails((seen - expected) / error)
+    reports = np.array([max(1, row.reports) for row in tally.rows], np.float64)
+    if reports.min() * s < _CROWDED:
+        return
+    # Without the half, counters of few reports would be below their expectation too often.
+    counters = np.array([row.cells for row in tally.rows], np.float64).T + 0.5
+    scores = (counters - reports * s) / np.sqrt(reports * s * (1 - s) * repeats)
+    lowest = cell_shares(mechanism, tally.rows).min()
+    tail = normal_tails(min(0.0, float(scores.min()))) / 2
+    yield "lowest", float(lowest), 0.0, min(1.0, mechanism.cells * tail)
+    count = int((scores < -1).sum())
+    tail = binomial_tail(count, mechanism.cells, _BELOW)
+    yield "low", float(count), _BELOW * mechanism.cells, tail
 
 
 _Rows: TypeAlias = Sequence[tuple[Level, TallyRow]]

@@ -1,4 +1,4 @@
-"""The mean of numbers, from a sliding window's row, the tree of a distribution, or both.
+"""The mean of numbers, from a sliding window's row, the cells of a distribution, or both.
 
 A sliding window has D columns; a device at level i reports each of the w columns from i on with
 probability P / (2**53 w), and each other one with m = (1 - P / 2**53) / (D - w). Column j scores
@@ -15,7 +15,7 @@ bounds the variance of the numbers themselves::
 If the same devices reported `repeats` times, (repeats - 1) Var(x) / n is added, at the smaller of
 the two bounds, each two standard errors up (`deniable_estimator.statistics.participation`).
 
-From a tree, the mean is that of the middles of the cells, where every number of a cell counts as
+From cells, the mean is that of their middles, where every number of a cell counts as
 its middle, and what is clamped counts as `low` or `high`; `rounding` says by how much that can
 move the mean, and intervals allow for it. On a logarithmic scale all this is the mean of
 logarithms: in units it is the geometric mean.
@@ -33,10 +33,12 @@ import numpy as np
 from deniable.mechanisms.base import ONE
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.number_range import TOP
+from deniable.mechanisms.numeric import Histogram
 from deniable.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers.scores import MEAN_SHARE, scores
-from deniable_estimator.analyses.numbers.tree import LEAST_ROW, TreeEstimate, estimate_tree
+from deniable_estimator.analyses.numbers.sums import LEAST_ROW, CellSums
+from deniable_estimator.analyses.numbers.tree import estimate_tree
 from deniable_estimator.statistics.intervals import FloatArray
 
 __all__ = [
@@ -44,8 +46,8 @@ __all__ = [
     "MeanEstimate",
     "both_mean",
     "cell_points",
+    "cells_mean",
     "level_noise",
-    "tree_mean",
     "tree_share_of_both",
     "window_channel",
     "window_mean",
@@ -64,8 +66,8 @@ class MeanEstimate:
 
     mean: float
     noise: float
-    """Its variance if all reports are of different devices. Infinite if nothing is known; the
-    mean is then 0."""
+    """Its variance if all reports are of different devices, but with what memos keep. Infinite if
+    nothing is known; the mean is then 0."""
     reports: int
     shared: float = 0.0
     """The part of `kept` by which the variance is larger, as the same devices reported again."""
@@ -141,7 +143,7 @@ def window_mean(window: SlidingWindow, row: TallyRow, repeats: float = 1.0) -> M
     return MeanEstimate(mean, each / n, n, (repeats - 1) / n, kept)
 
 
-def cell_points(mechanism: HierarchicalHistogram) -> tuple[FloatArray, float]:
+def cell_points(mechanism: Histogram) -> tuple[FloatArray, float]:
     """Where the numbers of each cell count as being, between -1 and 1, shape (d,), and the
     largest distance of a number from there.
 
@@ -164,16 +166,16 @@ def cell_points(mechanism: HierarchicalHistogram) -> tuple[FloatArray, float]:
     return points, float(distance.max()) / TOP * 2
 
 
-def tree_mean(mechanism: HierarchicalHistogram, tree: TreeEstimate) -> MeanEstimate:
+def cells_mean(mechanism: Histogram, sums: CellSums) -> MeanEstimate:
     """The mean of the middles of the cells."""
     points, rounding = cell_points(mechanism)
-    value, covariance = tree.fresh(points[None])
+    value, covariance = sums.fresh(points[None])
     noise = float(covariance[0, 0])
     if math.isinf(noise):
-        return MeanEstimate(0.0, math.inf, tree.reports, tree.shared, 1.0, rounding)
+        return MeanEstimate(0.0, math.inf, sums.reports, sums.shared, 1.0, rounding)
     mean = float(value[0])
-    kept = min(float(tree.kept(points[None])[0]), _most_spread(mean, math.sqrt(noise)))
-    return MeanEstimate(mean, noise, tree.reports, tree.shared, kept, rounding)
+    kept = min(float(sums.kept(points[None])[0]), _most_spread(mean, math.sqrt(noise)))
+    return MeanEstimate(mean, noise, sums.reports, sums.shared, kept, rounding)
 
 
 def tree_share_of_both(mechanism: HierarchicalHistogram) -> float:
@@ -194,7 +196,7 @@ def both_mean(
     mechanism: HierarchicalHistogram,
     rows: Sequence[TallyRow],
     repeats: float = 1.0,
-    tree: TreeEstimate | None = None,
+    tree: CellSums | None = None,
 ) -> MeanEstimate:
     """The mean that all rows of a tally say: those of the tree, and the mean's row if there is one.
 
@@ -203,7 +205,7 @@ def both_mean(
     """
     if tree is None:
         tree = estimate_tree(mechanism, rows, repeats)
-    below = tree_mean(mechanism, tree)
+    below = cells_mean(mechanism, tree)
     if mechanism.mean is None or rows[-1].reports < LEAST_ROW:
         return below
     above = window_mean(mechanism.mean, rows[-1], repeats)

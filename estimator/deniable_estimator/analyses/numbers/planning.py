@@ -24,6 +24,7 @@ from statistics import NormalDist
 
 import numpy as np
 
+from deniable.mechanisms import DBitFlip
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.number_forecast import mean_variance
 from deniable_estimator.analyses.numbers.mean import (
@@ -34,8 +35,9 @@ from deniable_estimator.analyses.numbers.mean import (
 from deniable_estimator.analyses.numbers.scores import MEAN_SHARE, scores
 
 __all__ = [
+    "HistogramVariances",
     "QuantileReach",
-    "TreeVariances",
+    "bits_variances",
     "mean_half_width",
     "quantile_reach",
     "reports_for_mean",
@@ -45,7 +47,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class TreeVariances:
+class HistogramVariances:
     """n times the variance of the noise, for one question each."""
 
     cdf: float
@@ -71,7 +73,7 @@ class QuantileReach:
     """None if there will be no upper limit: the most that can be said is "at least ..."."""
 
 
-def tree_variances(mechanism: HierarchicalHistogram) -> TreeVariances:
+def tree_variances(mechanism: HierarchicalHistogram) -> HistogramVariances:
     """The exact variances of the noise, with the rows' declared shares of devices."""
     table = scores(mechanism)
     part = 1.0 if mechanism.mean is None else 1 - MEAN_SHARE
@@ -89,12 +91,30 @@ def tree_variances(mechanism: HierarchicalHistogram) -> TreeVariances:
         weight = tree_share_of_both(mechanism)
         window = mean_variance(mechanism.mean) / MEAN_SHARE
         mean = weight**2 * mean + (1 - weight) ** 2 * window
-    return TreeVariances(
+    return HistogramVariances(
         float(inner.mean()),
         float(inner.max()),
         pairs / part,
         float(max(inner[0], inner[-1])),
         mean,
+    )
+
+
+def bits_variances(mechanism: DBitFlip) -> HistogramVariances:
+    """Those of dBitFlip. With W, its average w and the planned variance V of one cell's share, V
+    times the sum of (W - w)**2; 1 for m of the k cells makes m (k - m) / k."""
+    each, k = float(mechanism.share_variance), mechanism.cells
+    edges = mechanism.edge_variances()
+    # So many pairs of the k - 1 edges have m cells between them.
+    cells = np.arange(1, k - 1)
+    pairs = float(np.average(cells * (k - cells) / k, weights=k - 1 - cells))
+    points, _ = cell_points(mechanism)
+    return HistogramVariances(
+        sum(edges) / len(edges),
+        max(edges),
+        each * pairs,
+        max(edges[0], edges[-1]),
+        each * float(np.square(points - points.mean()).sum()),
     )
 
 
@@ -104,7 +124,7 @@ def mean_half_width(
     """Half of the width of the interval of a mean, between -1 and 1.
 
     Args:
-        noise: `deniable.number_forecast.mean_variance`, or `TreeVariances.mean`.
+        noise: `deniable.number_forecast.mean_variance`, or `HistogramVariances.mean`.
         spread: the variance of the numbers.
     """
     return _z(level) * math.sqrt((noise + spread) / reports)
@@ -117,7 +137,7 @@ def reports_for_mean(
     return math.ceil((_z(level) / half_width) ** 2 * (noise + spread))
 
 
-def reports_for_quantile(variances: TreeVariances, p: float, level: float = 0.95) -> int:
+def reports_for_quantile(variances: HistogramVariances, p: float, level: float = 0.95) -> int:
     """The number of reports with which the interval of quantile p is useful (see above).
 
     A quarter of it is needed for the interval to have both limits at all.
@@ -127,7 +147,7 @@ def reports_for_quantile(variances: TreeVariances, p: float, level: float = 0.95
 
 
 def quantile_reach(
-    variances: TreeVariances, p: float, reports: float, level: float = 0.95
+    variances: HistogramVariances, p: float, reports: float, level: float = 0.95
 ) -> QuantileReach:
     """How far the interval of quantile p will reach, from so many reports."""
     reach = _z(level) * math.sqrt((variances.cdf + p * (1 - p)) / reports)

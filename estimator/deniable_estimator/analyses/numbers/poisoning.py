@@ -18,6 +18,9 @@ the k_l sum to k,  k_l = max(0, sqrt(g_l n_l / lambda) - n_l). Few fakes are all
 largest g_l / n_l, the last one to the first: rows are not drawn for them. They could change the
 weights of rows only by making a row too small, and nobody can take reports away.
 
+**Distribution**, dBitFlip: the same, where the score of a report is the sum over the bits of its
+row of C (b - s) / (1 - 2 s) (see `bits` beside this file), and a fake chooses all bits b.
+
 **Quantile**: if F rises by at most G at every edge and falls by at most H, the quantile p comes to
 lie between where the curve reaches p - G and where it reaches p + H.
 """
@@ -30,6 +33,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from deniable.mechanisms import DBitFlip
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow
@@ -40,8 +44,11 @@ from deniable_estimator.statistics.intervals import FloatArray
 
 __all__ = [
     "Attack",
+    "bits_attack",
+    "bits_curve_attack",
     "both_attack",
     "cdf_attack",
+    "flooded",
     "mean_pull",
     "quantile_attack",
     "share_attack",
@@ -89,7 +96,7 @@ def share_attack(
     shares, rates = _honest(mechanism, rows)
     total = _of_all(mechanism)
     found = _row_pulls(mechanism, weights, rates)
-    return Attack(*(_flooded(pulls, shares * total, fakes) for pulls in found))
+    return Attack(*(flooded(pulls, shares * total, fakes) for pulls in found))
 
 
 def both_attack(mechanism: HierarchicalHistogram, fakes: float) -> Attack:
@@ -104,7 +111,7 @@ def both_attack(mechanism: HierarchicalHistogram, fakes: float) -> Attack:
     last = (1 - part) * mean_pull(mechanism.mean)
     found = _row_pulls(mechanism, points, rates)
     shares = row_shares(mechanism)
-    return Attack(*(_flooded(np.append(part * pulls, last), shares, fakes) for pulls in found))
+    return Attack(*(flooded(np.append(part * pulls, last), shares, fakes) for pulls in found))
 
 
 def cdf_attack(mechanism: HierarchicalHistogram, fakes: float) -> Attack:
@@ -133,9 +140,44 @@ def _even_attack(
     for side in range(2):
         pulls = np.array([each[side] for each in gains])
         moved.append(
-            max(_flooded(pulls[:, edge], np.array(sizes), fakes) for edge in range(table.cells - 1))
+            max(flooded(pulls[:, edge], np.array(sizes), fakes) for edge in range(table.cells - 1))
         )
     return Attack(*moved)
+
+
+def bits_attack(mechanism: DBitFlip, weights: FloatArray, fakes: float) -> Attack:
+    """How far fakes move the answer to W . f of dBitFlip, for a crowd spread evenly over all cells.
+
+    Args:
+        weights: W, shape (d,).
+        fakes: the fraction of all reports that are fake.
+    """
+    pulls = _bit_pulls(weights[None], len(mechanism.rows), float(mechanism.flipped))
+    shares = np.full(len(mechanism.rows), 1 / len(mechanism.rows))
+    return Attack(*(flooded(each[0], shares, fakes) for each in pulls))
+
+
+def bits_curve_attack(mechanism: DBitFlip, fakes: float) -> Attack:
+    """`cdf_attack` for dBitFlip."""
+    sizes = mechanism.cells, len(mechanism.rows)
+    return _even_bits_attack(*sizes, float(mechanism.flipped), fakes)
+
+
+@lru_cache(maxsize=16)
+def _even_bits_attack(cells: int, rows: int, flipped: float, fakes: float) -> Attack:
+    below = np.tri(cells - 1, cells)
+    shares = np.full(rows, 1 / rows)
+    found = _bit_pulls(below, rows, flipped)
+    return Attack(*(max(flooded(each, shares, fakes) for each in pulls) for pulls in found))
+
+
+def _bit_pulls(weights: FloatArray, rows: int, flipped: float) -> tuple[FloatArray, FloatArray]:
+    """g_l up and down for f questions, shape (f, rows) each: a fake sets each bit as suits it."""
+    centred = (weights - weights.mean(axis=1, keepdims=True)).reshape(len(weights), -1, rows)
+    one, zero = centred * (1 - flipped) / (1 - 2 * flipped), -centred * flipped / (1 - 2 * flipped)
+    mean = centred.sum(axis=1) / weights.shape[1]
+    up, down = np.maximum(one, zero).sum(axis=1), np.minimum(one, zero).sum(axis=1)
+    return up - mean, mean - down
 
 
 def quantile_attack(
@@ -195,7 +237,7 @@ def _edge_pulls(table: Scores, row: int, rate: FloatArray) -> tuple[FloatArray, 
     return np.array(up), np.array(down)
 
 
-def _flooded(pulls: FloatArray, shares: FloatArray, fakes: float) -> float:
+def flooded(pulls: FloatArray, shares: FloatArray, fakes: float) -> float:
     """The most that fakes add: `pulls` (g_l) and `shares` (n_l / n) of the honest reports."""
     if fakes <= 0:
         return 0.0

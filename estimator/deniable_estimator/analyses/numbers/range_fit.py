@@ -54,7 +54,7 @@ def _crowded(found: DistributionEstimate) -> RangeFinding | None:
     if len(edges) - 1 <= 2 * FEW_CELLS:
         return None
     for cells in range(1, FEW_CELLS):
-        shares = found.tree.below[edges[cells:]] - found.tree.below[edges[:-cells]]
+        shares = found.sums.below[edges[cells:]] - found.sums.below[edges[:-cells]]
         start = int(edges[int(shares.argmax())])
         share = found.share(int(found.edges[start - 1]), int(found.edges[start + cells - 1]))
         if share.low > _MOST:

@@ -14,8 +14,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.mechanisms import DBitFlip
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.number_range import TOP
+from deniable.mechanisms.numeric import Histogram
 from deniable.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers.mean import window_channel
@@ -25,6 +27,7 @@ from deniable_estimator.statistics.intervals import FloatArray
 __all__ = [
     "cell_crowd",
     "node_channel",
+    "sample_bits",
     "sample_crowd",
     "sample_rows",
     "sample_window",
@@ -35,7 +38,7 @@ _Counts = NDArray[np.int64]
 
 
 def sample_rows(
-    mechanism: SlidingWindow | HierarchicalHistogram,
+    mechanism: HierarchicalHistogram,
     positions: _Counts,
     counts: _Counts,
     rng: np.random.Generator,
@@ -44,8 +47,6 @@ def sample_rows(
 
     Positions are those that devices randomize: -1 below `low`, 2**30 for `high` and above.
     """
-    if isinstance(mechanism, SlidingWindow):
-        return (sample_window(mechanism, positions, counts, rng),)
     shares = row_shares(mechanism)
     drawn = rng.multinomial(counts, shares)
     cells = cell_crowd(mechanism, positions)
@@ -62,6 +63,26 @@ def sample_rows(
         rows.append(TallyRow(int(each.sum()), sent))
     if mechanism.mean is not None:
         rows.append(sample_window(mechanism.mean, positions, drawn[:, -1], rng))
+    return tuple(rows)
+
+
+def sample_bits(
+    mechanism: DBitFlip, positions: _Counts, counts: _Counts, rng: np.random.Generator
+) -> tuple[TallyRow, ...]:
+    """The rows of dBitFlip, for `counts[i]` devices at `positions[i]` that report once each.
+
+    Devices go to rows by a multinomial. Given those of each cell, the counter of a bit is the sum
+    of two binomials, independent of all others.
+    """
+    count, s = len(mechanism.rows), float(mechanism.flipped)
+    drawn = rng.multinomial(counts, np.full(count, 1 / count))
+    cells = cell_crowd(mechanism, positions)
+    rows = []
+    for row in range(count):
+        devices = int(drawn[:, row].sum())
+        crowd = np.bincount(cells, weights=drawn[:, row], minlength=mechanism.cells)
+        true = crowd.astype(np.int64)[row::count]
+        rows.append(TallyRow(devices, rng.binomial(true, 1 - s) + rng.binomial(devices - true, s)))
     return tuple(rows)
 
 
@@ -106,7 +127,7 @@ def window_rates(window: SlidingWindow, positions: _Counts, shares: FloatArray) 
     return np.asarray(at @ _level_channel(window))
 
 
-def cell_crowd(mechanism: HierarchicalHistogram, positions: _Counts) -> _Counts:
+def cell_crowd(mechanism: Histogram, positions: _Counts) -> _Counts:
     """The cell of each position."""
     return np.searchsorted(np.array(mechanism.edges), positions, side="right")
 

@@ -28,6 +28,7 @@ from deniable_estimator.dashboard.api.parameters import (
     ComparisonParameters,
     DeclaredParameters,
     EstimateParameters,
+    LifetimePlanParameters,
     ListParameters,
     NumberPlanParameters,
     PlanParameters,
@@ -47,6 +48,7 @@ from deniable_estimator.dashboard.calculations import (
     compared,
     comparison_text,
     estimate_text,
+    lifetime_plan_text,
     number_plan_text,
     plan_text,
     to_json,
@@ -283,6 +285,14 @@ def plan_number() -> ResponseReturnValue:
     return _planned(read_parameters(NumberPlanParameters, request.args), 1, number_plan_text)
 
 
+@api.get("/plan/lifetime")
+def plan_lifetime() -> ResponseReturnValue:
+    """The ways to divide a lifetime epsilon."""
+    require("plan")
+    asked = read_parameters(LifetimePlanParameters, request.args)
+    return _planned(asked, asked.size if asked.ask == "share" else 1, lifetime_plan_text)
+
+
 @api.route("/<path:unknown>")
 def nowhere(unknown: str) -> ResponseReturnValue:
     """The response for unknown addresses."""
@@ -290,7 +300,9 @@ def nowhere(unknown: str) -> ResponseReturnValue:
 
 
 def _planned(
-    asked: PlanParameters | NumberPlanParameters, size: int, text_of: Callable[..., str]
+    asked: PlanParameters | NumberPlanParameters | LifetimePlanParameters,
+    size: int,
+    text_of: Callable[..., str],
 ) -> ResponseReturnValue:
     """The response with a plan, which `text_of` writes from the parameters."""
     form = form_of(asked.format, "json")

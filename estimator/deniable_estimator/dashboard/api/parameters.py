@@ -11,8 +11,10 @@ from msgspec import Meta, Struct, field
 from werkzeug.datastructures import MultiDict
 
 from deniable import windows
+from deniable.lifetime_split import SMALL_SHARE
 from deniable.mechanisms import AUTO, MAX_EPSILON
 from deniable_estimator.dashboard.problems import ApiProblem
+from deniable_estimator.planning.lifetime import MOST_TURNOVER, MOST_YEARS
 from deniable_estimator.statistics.significance import Adjustment
 
 __all__ = [
@@ -21,6 +23,7 @@ __all__ = [
     "ComparisonParameters",
     "DeclaredParameters",
     "EstimateParameters",
+    "LifetimePlanParameters",
     "ListParameters",
     "NumberPlanParameters",
     "PlanParameters",
@@ -136,6 +139,22 @@ class NumberPlanParameters(Common, frozen=True, kw_only=True):
     half_width: Annotated[float, Meta(ge=1e-9, le=1e15)] | None = None
     sample_rate: _Proportion = 1.0
     lifetime_epsilon: Annotated[float, Meta(ge=0.001, le=10_000)] | None = None
+    mechanism: str = AUTO
+
+
+class LifetimePlanParameters(Common, frozen=True, kw_only=True):
+    """Of the ways to divide a lifetime."""
+
+    lifetime_epsilon: Annotated[float, Meta(ge=0.001, le=10_000)]
+    years: Annotated[float, Meta(ge=0.003, le=MOST_YEARS)]
+    devices: Annotated[int, Meta(ge=1, le=10**12)]
+    turnover: Annotated[float, Meta(ge=0, le=MOST_TURNOVER)] = 0.0
+    window: windows.Kind = "day"
+    epsilon: Annotated[float, Meta(ge=0.001, le=MAX_EPSILON)] | None = None
+    share: _Proportion = SMALL_SHARE
+    ask: Literal["share", "mean", "distribution", "both"] = "share"
+    """A share of one of so many values, or what is asked of a number."""
+    size: Annotated[int, Meta(ge=2, le=100_000)] = 2
     mechanism: str = AUTO
 
 

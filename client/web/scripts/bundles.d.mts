@@ -1,0 +1,2 @@
+import type { BuildOptions } from "esbuild";
+export function bundle(options: BuildOptions): Promise<string>;

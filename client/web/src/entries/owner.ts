@@ -1,0 +1,2 @@
+export { describe, ownerPage } from "../owner.ts";
+export type { DescribedRegistry, OwnerPageOptions } from "../owner.ts";

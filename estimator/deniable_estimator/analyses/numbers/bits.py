@@ -1,0 +1,144 @@
+"""The estimate of dBitFlip: any sum of shares with its variance, from the counts of noisy bits.
+
+The k cells are dealt to R rows of d bits. Each row has a crowd of its own, drawn whatever the
+numbers are, so n reports of a row in which c_j set the bit of cell j estimate its share ::
+
+    f_j = (c_j / n - s) / (1 - 2 s)                 s = the chance that a bit is flipped
+
+What is asked for is W . f. All shares sum to 1, so with w, the average of W over all cells,
+w + (W - w) . f is the same, and has the least noise, as all shares have equal errors. Given its
+number, the bits of a report are independent, and a number sets one bit of its row or none. So for
+the weights C = W - w of one row ::
+
+    variance = [V |C|**2 + S] / n,   V = s (1-s) / (1 - 2 s)**2,   S = C**2 . f - (C . f)**2
+
+S is the choice of devices, and V the noise. A device that reports again keeps its row, its number
+and the memo, which has the same form with a in place of s (the chance that a bit of it is flipped),
+and only the noise of the report is new. If devices reported `repeats` times
+(`deniable_estimator.statistics.participation`), then ::
+
+    variance = [V |C|**2 + S + (repeats - 1) (V1 |C|**2 + S)] / n,   V1 = a (1-a) / (1 - 2 a)**2
+
+S is taken from the estimates of f, which noise can make too small: it is never below 0 in all. A
+bit says nothing of the cells of other rows, so if one row has too few reports, nothing is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from deniable.mechanisms import DBitFlip
+from deniable_collector.tally import TallyRow
+from deniable_estimator.analyses.numbers.sums import LEAST_ROW, CellSums, Part
+from deniable_estimator.statistics.intervals import FloatArray
+
+__all__ = ["BitPart", "cell_shares", "estimate_bits"]
+
+
+@dataclass(frozen=True, eq=False)
+class BitPart(Part):
+    """The tally of dBitFlip."""
+
+    shares: FloatArray
+    """The share of each cell from its row alone, shape (k,); unbiased."""
+    noise: float
+    """V, with (repeats - 1) V1."""
+    planned: float
+    """n times the variance of the noise in the share of a cell."""
+    row_reports: FloatArray
+    """Shape (R,)."""
+    repeats: float
+    live: bool
+    """Whether all rows have enough reports."""
+
+    @property
+    def cells(self) -> int:
+        return len(self.shares)
+
+    @property
+    def reports(self) -> float:
+        return float(self.row_reports.sum())
+
+    @property
+    def seen(self) -> int:
+        return 1 if self.live else self.cells
+
+    def fresh(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        if not self.live:
+            return np.zeros(len(weights)), np.zeros((len(weights), len(weights)))
+        centred = weights - weights.mean(axis=1, keepdims=True)
+        noise, each, told = self._terms(centred)
+        covariance = (centred * each) @ centred.T - told @ told.T
+        np.fill_diagonal(covariance, np.maximum(np.diag(covariance), np.square(centred) @ noise))
+        return centred @ self.shares, covariance
+
+    def between(self, start: float, end: float) -> tuple[float, float]:
+        cell = np.arange(self.cells)
+        weights = np.clip(end - cell, 0, 1) - np.clip(start - cell, 0, 1)
+        value, covariance = self.fresh(weights[None])
+        return float(value[0]), float(covariance[0, 0])
+
+    def edges(self) -> tuple[FloatArray, FloatArray]:
+        if not self.live:
+            variance = np.full(self.cells + 1, np.inf)
+            variance[[0, -1]] = 0.0
+            return np.zeros(self.cells + 1), variance
+        weights = np.tri(self.cells + 1, self.cells, -1)
+        centred = weights - weights.mean(axis=1, keepdims=True)
+        noise, each, told = self._terms(centred)
+        variance = np.square(centred) @ each - np.square(told).sum(axis=1)
+        return centred @ self.shares, np.maximum(variance, np.square(centred) @ noise)
+
+    def planned_edges(self) -> FloatArray:
+        below = np.arange(self.cells + 1)
+        return np.asarray(self.planned * below * (self.cells - below) / self.cells)
+
+    def _terms(self, centred: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """V / n and (V + f_j) / n for each cell, shape (k,), and (C . f) / sqrt(n) for each row,
+        shape (f, R); all with what devices keep."""
+        count = len(self.row_reports)
+        grid = self.shares.reshape(-1, count)
+        noise = np.broadcast_to(self.noise / self.row_reports, grid.shape)
+        each = noise + self.repeats * grid / self.row_reports
+        told = (centred.reshape(len(centred), -1, count) * grid).sum(axis=1)
+        return noise.ravel(), each.ravel(), told * np.sqrt(self.repeats / self.row_reports)
+
+
+def cell_shares(mechanism: DBitFlip, rows: Sequence[TallyRow]) -> FloatArray:
+    """The unbiased share of each cell, shape (k,); 0 in rows without reports."""
+    s = float(mechanism.flipped)
+    told = [(row.cells / max(1, row.reports) - s) / (1 - 2 * s) for row in rows]
+    shares = np.where([row.reports > 0 for row in rows], np.array(told).T, 0.0)
+    # Cell j is bit j // rows of row j mod rows.
+    return np.asarray(shares.ravel())
+
+
+def estimate_bits(
+    mechanism: DBitFlip, rows: Sequence[TallyRow], repeats: float = 1.0, least: int = LEAST_ROW
+) -> CellSums:
+    """What the rows of a tally say.
+
+    Args:
+        rows: of the tally, in the order of the mechanism's.
+        repeats: how often the same devices reported (`Participation.repeats`).
+        least: if a row has fewer reports, nothing is known.
+    """
+    counts = np.array([row.reports for row in rows], np.float64)
+    part = BitPart(
+        1.0,
+        cell_shares(mechanism, rows),
+        _noise(float(mechanism.flipped)) + (repeats - 1) * _noise(float(mechanism.memo_flipped)),
+        float(mechanism.share_variance),
+        counts,
+        repeats,
+        bool(counts.min() >= max(1, least)),
+    )
+    return CellSums.of([part], int(counts.sum()), 0.0)
+
+
+def _noise(flipped: float) -> float:
+    """The variance of a share from one bit that is flipped so often."""
+    return flipped * (1 - flipped) / (1 - 2 * flipped) ** 2

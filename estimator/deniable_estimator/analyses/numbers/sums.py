@@ -1,0 +1,225 @@
+"""Sums of shares of the cells of a distribution, each with its variance.
+
+Every mechanism with cells gives one `Part` a scheme: estimates that are linear in the counters, so
+unbiased and not clipped, whose variance comes from the same counters. It is that of the share in
+the population that the devices were drawn from.
+
+If the same devices reported `repeats` times (`deniable_estimator.statistics.participation`), what
+they keep is W at their number. So (repeats - 1) / n times V1 is added, V1 = the variance of W over
+devices. It is not known, and is taken at the upper end of two standard errors, but never above the
+most that is possible: F (1 - F) at the F nearest to 1/2, or a quarter of the square of what W
+spans. With memos, a part counts all that devices keep itself.
+
+Estimates under several schemes with the same cells are averaged with one weight each, for all
+questions the same, so that shares still add up. A weight is the reports over the planned variance
+of the curve, which does not depend on the numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from deniable_estimator.statistics.intervals import FloatArray
+
+__all__ = ["LEAST_ROW", "CellSums", "Part", "combine_sums", "sum_weights"]
+
+LEAST_ROW = 30
+"""A row with fewer reports is left out: its variance could not be estimated."""
+
+_SAMPLING = 1 / 6
+"""F (1 - F) on average over all F."""
+
+_CAUTION = 2.0
+"""Standard errors by which what devices keep may exceed its estimate."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part(ABC):
+    """The tally of one scheme, and what it counts for.
+
+    Values leave out what no counter is needed for: the average of W over the cells.
+    """
+
+    weight: float
+
+    @property
+    @abstractmethod
+    def cells(self) -> int:
+        """d."""
+
+    @property
+    @abstractmethod
+    def reports(self) -> float:
+        """In the rows that tell of cells."""
+
+    @property
+    @abstractmethod
+    def seen(self) -> int:
+        """How many neighbouring cells the rows cannot tell apart: 1 if they see each, d if they
+        see nothing."""
+
+    @abstractmethod
+    def fresh(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Values, shape (f,), and covariances, shape (f, f), of W . f, shape (f, d)."""
+
+    @abstractmethod
+    def between(self, start: float, end: float) -> tuple[float, float]:
+        """The value and variance of the share between two edges, 0 to d; within a cell, numbers
+        count as evenly spread."""
+
+    @abstractmethod
+    def edges(self) -> tuple[FloatArray, FloatArray]:
+        """Those of the shares below all edges, shape (d + 1,) each; infinite variances where the
+        rows do not see the edge."""
+
+    @abstractmethod
+    def planned_edges(self) -> FloatArray:
+        """n times the variance of the noise in these shares, shape (d + 1,); inf if unseen."""
+
+
+@dataclass(frozen=True, eq=False)
+class CellSums:
+    """The share of numbers below each edge, and any other sum of shares of the d cells."""
+
+    below: FloatArray
+    """Shape (d + 1,), for the edges 0 to d; the first is 0 and the last is 1. Where the variance
+    is infinite, the share is spread evenly over what the rows do tell apart."""
+    variance: FloatArray
+    """Shape (d + 1,); infinite for edges that no row with enough reports sees."""
+    reports: int
+    """All reports of the tally, also in rows that are not used."""
+    shared: float
+    """By what part of V1 the variance is larger because the same devices report again. All reports
+    count: of those that one device sent, a part falls into each row."""
+    parts: tuple[Part, ...]
+
+    @classmethod
+    def of(cls, parts: Sequence[Part], reports: int, shared: float) -> Self:
+        """The weighted sum of parts, whose weights sum to 1."""
+        cells = parts[0].cells
+        below, variance = np.arange(cells + 1) / cells, np.zeros(cells + 1)
+        for part in parts:
+            value, noise = part.edges()
+            below = below + part.weight * value
+            variance = variance + part.weight**2 * noise
+        variance = variance + _kept(below, variance, shared)
+        return cls(below, variance, reports, shared, tuple(parts))
+
+    @property
+    def cells(self) -> int:
+        """d, with the one below `low` and the one from `high` on."""
+        return len(self.below) - 1
+
+    def linear(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Sums W . f over the cells, for f questions: their values, shape (f,), and covariances,
+        shape (f, f).
+
+        Args:
+            weights: W, shape (f, d).
+
+        A question that the rows cannot answer has an infinite variance and covariances of 0. What
+        devices keep is in the variances alone.
+        """
+        weights = np.asarray(weights, np.float64)
+        value, covariance = self.fresh(weights)
+        if self.shared:
+            covariance += np.diag(self.kept(weights) * self.shared)
+        return value, covariance
+
+    def kept(self, weights: FloatArray) -> FloatArray:
+        """Bounds of the variances over devices of W at a device's number, shape (f,)."""
+        value, _ = self.fresh(weights)
+        squares, noise = self.fresh(weights**2)
+        reach = _CAUTION * np.sqrt(np.maximum(np.diag(noise), 0.0))
+        return np.clip(squares + reach - value**2, 0.0, np.square(np.ptp(weights, axis=1)) / 4)
+
+    def share(self, start: float, end: float) -> tuple[float, float]:
+        """The share of numbers between two edges (0 to d), and its variance.
+
+        Within a cell numbers count as evenly spread, so at edge 2.25 a quarter of cell 2 lies
+        below.
+        """
+        value, variance = (end - start) / self.cells, 0.0
+        for part in self.parts:
+            mean, spread = part.between(start, end)
+            value += part.weight * mean
+            variance += part.weight**2 * spread
+        if start < end and not self._sees(start, end):
+            return value, math.inf
+        return value, float(variance + _kept(np.array(value), np.array(variance), self.shared))
+
+    def fresh(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """`linear` without what devices keep, other than memos."""
+        value = weights.mean(axis=1)
+        covariance = np.zeros((len(weights), len(weights)))
+        blind = np.zeros(len(weights), np.bool_)
+        for part in self.parts:
+            mean, spread = part.fresh(weights)
+            value += part.weight * mean
+            covariance += part.weight**2 * spread
+            seen = weights.reshape(len(weights), -1, part.seen)
+            blind |= np.ptp(seen, axis=2).max(axis=1) > 0
+        places = np.flatnonzero(blind)
+        covariance[places, :] = covariance[:, places] = 0.0
+        covariance[places, places] = np.inf
+        return value, covariance
+
+    def _sees(self, *edges: float) -> bool:
+        """Whether the rows tell these edges apart from others."""
+        around = [side(edge) for edge in edges for side in (math.floor, math.ceil)]
+        return all(edge % part.seen == 0 for edge in around for part in self.parts)
+
+
+def combine_sums(estimates: Sequence[CellSums], extra: float = 0.0) -> CellSums:
+    """The average of estimates of one crowd under several schemes with the same edges.
+
+    Args:
+        extra: what is added to `shared`, because the same devices used several schemes
+            (`deniable_estimator.statistics.participation.together`).
+
+    Raises:
+        ValueError: there is no estimate, or they have different numbers of cells.
+    """
+    if len({each.cells for each in estimates}) != 1:
+        raise ValueError("estimates are averaged over the same cells")
+    weights = sum_weights(estimates)
+    if not any(weights):
+        return estimates[0]
+    used = [(each, weight) for each, weight in zip(estimates, weights, strict=True) if weight]
+    shared = extra + sum(weight**2 * each.shared for each, weight in used)
+    parts = [
+        replace(part, weight=weight * part.weight) for each, weight in used for part in each.parts
+    ]
+    return CellSums.of(parts, sum(each.reports for each, _ in used), shared)
+
+
+def sum_weights(estimates: Sequence[CellSums]) -> list[float]:
+    """The weights that `combine_sums` gives them: with a sum of 1, or all 0 if nothing is known.
+
+    A scheme of which a row has too few reports gets none if others have enough in all.
+    """
+    finest = min((part.seen for each in estimates for part in each.parts), default=0)
+    told = []
+    for each in estimates:
+        worth = 0.0
+        for part in each.parts:
+            if part.seen == finest and finest < part.cells:
+                planned = part.planned_edges()[1:-1]
+                known = planned[np.isfinite(planned)]
+                worth += part.reports / (float(known.mean()) + _SAMPLING)
+        told.append(worth)
+    total = sum(told)
+    return [worth / total if total else 0.0 for worth in told]
+
+
+def _kept(share: FloatArray, variance: FloatArray, shared: float) -> FloatArray:
+    """`shared` times F (1 - F) at the F nearest to 1/2 that is possible."""
+    reach = _CAUTION * np.sqrt(variance)
+    nearest = np.clip(np.clip(0.5, share - reach, share + reach), 0.0, 1.0)
+    return np.asarray(shared * nearest * (1 - nearest))

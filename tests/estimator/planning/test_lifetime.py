@@ -1,0 +1,292 @@
+"""How a lifetime epsilon can be divided: the crowd, its reports, and what is best."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deniable import SchemeError
+from deniable.lifetime_split import report_variance, sent_reports
+from deniable.mechanisms import design, design_memoized
+from deniable.types.number import Number
+from deniable_estimator.planning.lifetime import MOST_TURNOVER, MOST_YEARS, plan_lifetime
+from deniable_estimator.planning.lifetime_choices import LifetimePlan
+from deniable_estimator.planning.lifetime_words import rate_words, verdicts
+from deniable_estimator.planning.numbers import number_type
+from deniable_estimator.planning.turnover import budget_left, lasting_budget
+
+MEAN = number_type(0, 100, "mean", unit="ms")
+DISTRIBUTION = number_type(0.05, 20, "distribution", "log", cells=64)
+DOMAINS: dict[str, int | Number] = {"boolean": 2, "list": 20, "mean": MEAN, "tree": DISTRIBUTION}
+
+
+def test_the_budget_that_is_left_is_enumerated() -> None:
+    """For three windows, every course of reports and replacements of a device, with its exact
+    chance, adds up to the share of devices that have reports left."""
+    rate, turnover = Fraction(1, 4), Fraction(1, 8)
+    for reports in (1, 2, 3):
+        expected = []
+        for windows in range(4):
+            share = Fraction(0)
+            for course in itertools.product((False, True), repeat=2 * windows):
+                chance, sent = Fraction(1), 0
+                for reported, replaced in zip(course[::2], course[1::2], strict=True):
+                    if sent < reports:
+                        chance *= rate if reported else 1 - rate
+                        sent += reported
+                    elif reported:
+                        chance = Fraction(0)  # a device without reports left has one course only
+                    chance *= turnover if replaced else 1 - turnover
+                    sent = 0 if replaced else sent
+                share += chance * (sent < reports)
+            expected.append(float(share))
+        found = budget_left(reports, float(rate), float(turnover), 3)
+        assert found == pytest.approx(expected, rel=1e-14)
+
+
+@given(st.integers(1, 12), st.floats(0.01, 1), st.floats(0, 0.3), st.integers(1, 200))
+@settings(max_examples=60, deadline=None)
+def test_more_reports_or_new_devices_leave_more(
+    reports: int, rate: float, turnover: float, windows: int
+) -> None:
+    """The share with reports left falls from window to window towards its limit, and grows with the
+    reports that a device may send and with turnover."""
+    left = budget_left(reports, rate, turnover, windows)
+    assert left[0] == 1
+    assert (np.diff(left) <= 1e-12).all()
+    assert left[-1] >= lasting_budget(reports, rate, turnover) - 1e-9
+    assert (budget_left(reports + 1, rate, turnover, windows) >= left - 1e-12).all()
+    assert (budget_left(reports, rate, min(1.0, turnover + 0.1), windows) >= left - 1e-12).all()
+
+
+@given(st.integers(1, 12), st.floats(0.02, 1), st.floats(0.02, 0.5))
+@settings(max_examples=40, deadline=None)
+def test_the_long_run_is_the_limit(reports: int, rate: float, turnover: float) -> None:
+    """After a thousand windows the share with reports left is its limit; without turnover that is
+    zero."""
+    left = budget_left(reports, rate, turnover, 1000)
+    assert left[-1] == pytest.approx(lasting_budget(reports, rate, turnover), rel=1e-9)
+    assert lasting_budget(reports, rate, 0.0) == 0
+    assert budget_left(reports, rate, 0.0, 5000)[-1] < 1e-12
+
+
+def test_without_turnover_a_device_sends_the_binomial_mean() -> None:
+    """The reports of all windows add up to E[min(X, k)]."""
+    left = budget_left(5, 0.03, 0.0, 200)
+    assert 0.03 * left[:-1].sum() == pytest.approx(sent_reports(5, 0.03, 200), rel=1e-12)
+
+
+def test_a_simulated_crowd_is_as_computed() -> None:
+    """40,000 simulated devices, of which 40 % are replaced in a year, send in each of 12 quarters
+    (of 61 days) as many reports as computed, and have as many left at its end.
+
+    Seed 11; 24 two-sided z-tests over independent devices, alpha 0.001 in all (Bonferroni).
+    """
+    rng = np.random.default_rng(11)
+    devices, reports, rate, days = 40_000, 3, 3 / 730, 732
+    turnover = -math.expm1(math.log(0.6) / 365.25)
+    left = np.full(devices, reports)
+    expected = budget_left(reports, rate, turnover, days)
+    scores, quarter = [], np.zeros(devices)
+    for day in range(days):
+        said = (left > 0) & (rng.random(devices) < rate)
+        left -= said
+        quarter += said
+        left[rng.random(devices) < turnover] = reports
+        if day % 61 == 60:
+            mean = rate * expected[day - 60 : day + 1].sum()
+            scores.append((quarter.mean() - mean) / (quarter.std() / math.sqrt(devices)))
+            share = expected[day + 1]
+            spread = math.sqrt(share * (1 - share) / devices)
+            scores.append(((left > 0).mean() - share) / spread)
+            quarter[:] = 0
+    assert len(scores) == 24
+    assert max(map(abs, scores)) < 4.1  # two-sided normal tail below 0.001 / 24
+
+
+def test_a_simulated_crowd_has_the_planned_variance() -> None:
+    """The share of a value that 5,000 simulated devices report through two years (randomized
+    response, weekly), window by window, scatters as the plan says: sum of squared z-scores of 104
+    windows within its 99.9 % range of chi squared.
+
+    Seed 12, alpha 0.001. The number of reports of each window is the planned one on average.
+    """
+    rng = np.random.default_rng(12)
+    made = plan_lifetime(2, 8, 2, 5_000, turnover=0.3, window="week", share=0.3)
+    best = made.best
+    mechanism = design("auto", 2, best.epsilon)
+    p, q = float(mechanism.p), float(mechanism.q)
+    turnover = -math.expm1(math.log(0.7) / (365.25 / 7))
+    left = np.full(made.devices, best.reports)
+    total, count = 0.0, 0
+    for _ in range(made.windows):
+        said = (left > 0) & (rng.random(made.devices) < best.sample_rate)
+        left -= said
+        left[rng.random(made.devices) < turnover] = best.reports
+        n = int(said.sum())
+        count += n
+        yes = rng.binomial(n, q + 0.3 * (p - q))
+        total += n * ((yes / n - q) / (p - q) - 0.3) ** 2
+    variance = best.window_variance * best.window_reports
+    assert 57 < total / variance < 163  # chi squared with 104 degrees: 0.0005 and 0.9995
+    assert count / made.windows == pytest.approx(best.window_reports, rel=0.05)
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+@pytest.mark.parametrize(("lifetime", "years", "turnover"), [(8, 2, 0.3), (1, 1, 0), (60, 5, 0.9)])
+def test_every_choice_keeps_within_the_lifetime(
+    name: str, lifetime: float, years: float, turnover: float
+) -> None:
+    """No choice costs more than the lifetime, by its epsilon in force; the best is advised and no
+    other advised one tells more; figures follow from each other."""
+    made = plan_lifetime(DOMAINS[name], lifetime, years, 10_000, turnover=turnover)
+    assert made.choices[0].epsilon > made.choices[-1].epsilon
+    for each in made.choices:
+        assert each.reports * Fraction(each.exact_epsilon) <= Fraction(lifetime)
+        assert each.sample_rate == min(1, each.reports / made.windows)
+        assert each.advised == (each.epsilon <= 3)
+        assert each.relative <= 1 or not each.advised
+        assert each.information * made.devices * each.window_variance == pytest.approx(
+            made.windows, rel=1e-9
+        )
+        assert Fraction(each.life.epsilon) >= each.reports * Fraction(each.one.epsilon)
+        if each.like_one_epsilon is not None:
+            assert each.epsilon <= each.like_one_epsilon
+            assert each.like_one_epsilon <= max(lifetime, each.epsilon)
+    assert made.best.relative == 1
+    assert made.once.reports == 1
+    assert made.once.epsilon == min(lifetime, 3)
+
+
+def test_one_report_of_a_life_costs_that_report() -> None:
+    """For a trait that stays, eight reports at epsilon 1 are like one at 2.37, whose odds of a life
+    are at most 11 in place of 2,981."""
+    made = plan_lifetime(2, 8, 1, 1000, epsilon=1.0, share=0.5)
+    assert made.stated is not None
+    assert made.stated.like_one_epsilon == 2.37
+    assert math.ceil(made.stated.life.odds) == 2981
+    assert math.ceil(math.exp(2.37)) == 11
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+def test_the_least_lifetime_tells_as_much_as_the_stated_plan(name: str) -> None:
+    """It takes less and tells no less, in the same crowd with its turnover."""
+    made = plan_lifetime(DOMAINS[name], 8, 2, 10_000, turnover=0.4, epsilon=1.0)
+    assert made.stated is not None
+    assert made.same_as_stated is not None
+    assert made.same_as_stated.information >= made.stated.information
+    assert made.same_as_stated.half_width <= made.stated.half_width
+    assert made.same_as_stated.life.epsilon < made.stated.life.epsilon
+    assert made.same_as_stated.advised
+    again = plan_lifetime(DOMAINS[name], 2.66, 2, 10_000, epsilon=2.66)
+    assert again.same_as_stated is None
+
+
+def test_memos_are_those_of_the_registry() -> None:
+    """The memoized mechanism keeps within the lifetime; its figures are those of the channel, and
+    numbers have none."""
+    made = plan_lifetime(5, 4, 1, 20_000)
+    assert made.memory is not None
+    mechanism = design_memoized("auto", "plan", 5, 2.0, 4.0)
+    assert made.memory.mechanism == mechanism.name
+    assert made.memory.memo.epsilon == mechanism.lifetime_epsilon <= 4
+    assert made.memory.fresh.epsilon == mechanism.fresh_epsilon
+    assert made.memory.half_width > made.memory.staying_half_width
+    assert plan_lifetime(MEAN, 4, 1, 20_000).memory is None
+
+
+def test_widths_of_numbers_are_in_their_unit() -> None:
+    """A mean's width scales with its range, a logarithmic one is a part of it, and a distribution's
+    is a share."""
+    small, large = (
+        plan_lifetime(number_type(0, high, "mean"), 8, 1, 1_000_000).best.half_width
+        for high in (1, 100)
+    )
+    assert large == pytest.approx(100 * small, rel=1e-9)
+    log = plan_lifetime(number_type(1, 100, "mean", "log"), 8, 1, 1_000_000).best.half_width
+    assert log == pytest.approx(math.expm1(math.log(100) * small), rel=1e-9)
+    tree = plan_lifetime(DISTRIBUTION, 8, 1, 1_000_000).best
+    variance = report_variance(DISTRIBUTION.design("auto", "plan", tree.epsilon), 0.5)
+    assert tree.window_variance == pytest.approx(variance.total / tree.window_reports)
+
+
+def test_a_short_time_cannot_spend_a_large_lifetime() -> None:
+    """Where even a report in every window leaves more than the largest epsilon for each, the best
+    has that epsilon, and spends less."""
+    made = plan_lifetime(2, 100, 1, 1000, window="month")
+    assert made.best.epsilon == 3
+    assert made.best.reports == 12
+    assert made.best.sample_rate == 1
+    huge = plan_lifetime(2, 10_000, 0.1, 1000)
+    assert [each.epsilon for each in huge.choices] == [10, 3]
+    assert plan_lifetime(2, 0.001, 0.01, 1).best.reports == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"lifetime_epsilon": 0.0001}, "lifetime_epsilon"),
+        ({"lifetime_epsilon": math.nan}, "lifetime_epsilon"),
+        ({"years": 0}, "years"),
+        ({"years": MOST_YEARS + 0.1}, "years"),
+        ({"devices": 0}, "devices"),
+        ({"turnover": MOST_TURNOVER + 0.001}, "turnover"),
+        ({"turnover": -0.1}, "turnover"),
+        ({"share": 0}, "share"),
+        ({"epsilon": 9}, "epsilon"),
+        ({"most_epsilon": 11}, "most_epsilon"),
+        ({"mechanism": "magic"}, "magic"),
+    ],
+)
+def test_what_cannot_be_planned_is_named(changes: dict[str, Any], named: str) -> None:
+    """A number out of its bounds raises SchemeError with its name."""
+    asked = {"domain": 2, "lifetime_epsilon": 8, "years": 1, "devices": 1000}
+    with pytest.raises(SchemeError, match=named):
+        plan_lifetime(**{**asked, **changes})
+
+
+def test_the_document_holds_every_figure() -> None:
+    """The plan as JSON has all fields, bounds with their odds, and no number that is none."""
+    made = plan_lifetime(2, 8, 2.5, 1000, turnover=0.1, epsilon=1.0)
+    document = made.to_dict()
+    assert json.loads(json.dumps(document, allow_nan=False)) == document
+    assert set(document) == set(LifetimePlan.__dataclass_fields__)
+    assert document["best"]["life"]["odds"] >= math.exp(document["best"]["life"]["epsilon"])
+    assert len(document["best"]["left_after_years"]) == 3
+    assert document["memory"]["memo"]["belief"] < 1
+
+
+@pytest.mark.parametrize(("rate", "text"), [(1, "1"), (0.0041096, "0.00411"), (1e-6, "0.000001")])
+def test_rates_are_written_as_in_a_registry(rate: float, text: str) -> None:
+    """Three digits, and never an exponent."""
+    assert rate_words(rate) == text
+
+
+def test_words_fit_every_plan() -> None:
+    """Each kind of plan has its sentences: with and without turnover, memos, a stated plan, and
+    reports whose noise no single one can match."""
+    made = plan_lifetime(2, 8, 2, 1000)
+    names = [name for name, _, _ in verdicts(made)]
+    assert names == [
+        "Values that change",
+        "A trait that stays",
+        "The same trait, reported more often",
+        "The same trait, memoized",
+        "How long it lasts",
+    ]
+    assert "without new devices" in list(verdicts(made))[-1][2]
+    stated = plan_lifetime(2, 2.66, 2, 1000, turnover=0.5, epsilon=2.66)
+    assert [name for name, _, _ in verdicts(stated)][-2:] == ["Your plan", "How long it lasts"]
+    assert "No smaller lifetime epsilon" in list(verdicts(stated))[-2][2]
+    assert "in the long run" in list(verdicts(stated))[-1][2]
+    best = replace(made.best, like_one_epsilon=None)
+    assert len(list(verdicts(replace(made, best=best, memory=None)))) == 3

@@ -1,0 +1,84 @@
+"""`deniable plan --years`: what it prints and what it refuses."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner, Result
+
+from deniable_estimator.planning.lifetime import plan_lifetime
+from deniable_estimator.terminal import plan
+
+ASKED = ["--lifetime", "8", "--years", "2", "--turnover", "0.3", "--devices", "50000"]
+
+
+def run(*arguments: str) -> Result:
+    """The command's result, in a terminal that is wide enough."""
+    return CliRunner(env={"COLUMNS": "120"}).invoke(plan, list(arguments))
+
+
+def test_the_table_shows_each_choice_and_marks_the_best() -> None:
+    """Each choice has its line with epsilon, rate, interval and both guesses; one is marked, and
+    what is best for what stands below, with the same plan at a smaller lifetime."""
+    shown = run(*ASKED, "--values", "2", "--epsilon", "1").output
+    made = plan_lifetime(2, 8, 2, 50_000, turnover=0.3, epsilon=1)
+    lines = [line.split() for line in shown.splitlines()]
+    for each in made.choices:
+        marked = ["*"] if each == made.best else []
+        (line,) = [
+            line
+            for line in lines
+            if line[: len(marked) + 2] == [*marked, str(each.reports), f"{each.epsilon:g}"]
+        ]
+        assert f"±{100 * each.half_width:.1f}%" in line
+    assert sum(line[:1] == ["*"] for line in lines) == 1
+    assert "Best: 3 reports with epsilon 2.66 each, sample rate 0.00411" in shown
+    text = " ".join(shown.split())
+    assert "Lifetime epsilon 2.69 is enough for that" in text
+    assert "change by 14.74 at most, not by 2,981" in text
+    assert "above epsilon 3 one report alone hides little" in text
+
+
+@pytest.mark.parametrize(
+    ("domain", "options"),
+    [
+        (["--size", "20"], {"size": 20}),
+        (["--number", "--low", "0", "--high", "9", "--ask", "mean"], {"question": "mean"}),
+        (
+            ["--number", "--low", "1", "--high", "9", "--ask", "both", "--scale", "log"],
+            {"question": "distribution", "log": True},
+        ),
+    ],
+)
+def test_json_is_the_plan(domain: list[str], options: dict[str, object]) -> None:
+    """--json prints the plan's document and nothing else; without --devices there are 100,000."""
+    done = run("--lifetime-epsilon", "4", "--years", "1", "--window", "week", *domain, "--json")
+    made = json.loads(done.stdout)
+    assert made["devices"] == 100_000
+    assert made["windows"] == 52
+    assert made["best"]["one"]["belief"] < made["best"]["life"]["belief"]
+    assert {name: made[name] for name in options} == options
+    assert run("--lifetime", "4", "--years", "1", *domain).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--years", "2", "--size", "2"], "--years needs --lifetime"),
+        ([*ASKED], "say --size for values"),
+        ([*ASKED, "--size", "2", "--sample-rate", "0.5"], "--sample-rate: not with --years"),
+        ([*ASKED, "--size", "2", "--memoize"], "--memoize: not with --years"),
+        ([*ASKED, "--size", "2", "--low", "1"], "only with --number"),
+        ([*ASKED, "--size", "2", "--epsilon", "9"], "epsilon must be from"),
+        ([*ASKED, "--size", "2", "--turnover", "1"], "--turnover"),
+        ([*ASKED, "--size", "2", "--years", "21"], "--years"),
+        (["--size", "2", "--turnover", "0.5"], "--turnover and --window are for --years"),
+        (["--size", "2", "--devices", "5"], "say --epsilon and --devices"),
+    ],
+)
+def test_a_wrong_call_says_what_to_do(arguments: list[str], told: str) -> None:
+    """What does not go together, and what is out of its bounds, is refused by its name."""
+    done = run(*arguments)
+    assert done.exit_code in (1, 2)
+    assert told in " ".join(done.stderr.split())
