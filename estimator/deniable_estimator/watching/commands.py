@@ -199,6 +199,7 @@ def digest(
                 path.write_text(content(found, language), encoding="utf-8")
             except OSError as error:
                 raise click.ClickException(f"{path} cannot be written: {error.strerror}") from error
+            click.echo(f"wrote {path}")
     if html is None and text is None:
         click.echo(as_text(found, language), nl=False)
 

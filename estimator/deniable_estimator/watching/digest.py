@@ -72,7 +72,7 @@ class WeeklyDigest:
 
 
 @dataclass(frozen=True)
-class _Period:
+class _DigestDays:
     """The days that are told, and those before them."""
 
     first: date
@@ -121,20 +121,20 @@ def weekly_digest(
     )
 
 
-def _weeks(now: float, count: int) -> _Period:
+def _weeks(now: float, count: int) -> _DigestDays:
     today = datetime.fromtimestamp(now, UTC).date()
     last = today - timedelta(today.weekday() + 1)
     first = last - timedelta(7 * count - 1)
-    return _Period(first, last, first - timedelta(7 * count), first - timedelta(1))
+    return _DigestDays(first, last, first - timedelta(7 * count), first - timedelta(1))
 
 
-def _months(weekly: _Period) -> _Period | None:
+def _months(weekly: _DigestDays) -> _DigestDays | None:
     """The newest month that ended in these weeks, and the one before; None if none did."""
     end = (weekly.last + timedelta(1)).replace(day=1) - timedelta(1)
     if end < weekly.first:
         return None
     before = end.replace(day=1) - timedelta(1)
-    return _Period(end.replace(day=1), end, before.replace(day=1), before)
+    return _DigestDays(end.replace(day=1), end, before.replace(day=1), before)
 
 
 def _answer(selection: Selection, first: date, last: date, level: float = _TOLD) -> Answer | None:
@@ -164,7 +164,7 @@ def _told(
     store: Store,
     metric: Metric,
     selection: Selection,
-    period: _Period,
+    period: _DigestDays,
     after: Answer | None,
     family: int,
 ) -> tuple[str, bool, str | None]:

@@ -84,7 +84,7 @@ def _table(rows: tuple[DigestLine, ...], tell: Callable[[str], str]) -> str:
     if not rows:
         return f'<p class="soft" style="{_SOFT};margin:0">{escape(tell(_NONE))}</p>'
     cells = [
-        f'<tr><td class="row" style="{_ROW};padding-right:16px">'
+        f'<tr><td class="row" style="{_ROW};width:25%;padding-right:16px">'
         f'<a href="{escape(each.link)}" style="{_LINK}">{escape(each.metric)}</a></td>'
         f'<td class="row" style="{_ROW}">{escape(tell(each.text))}</td></tr>'
         for each in rows

@@ -175,7 +175,8 @@ def test_the_command(registry_file: Path, store_url: str, tmp_path: Path) -> Non
         return done.exit_code, done.output
 
     html, text = tmp_path / "digest.html", tmp_path / "digest.txt"
-    assert call("--html", str(html), "--text", str(text), "--language", "zh-Hans") == (0, "")
+    written = f"wrote {html}\nwrote {text}\n"
+    assert call("--html", str(html), "--text", str(text), "--language", "zh-Hans") == (0, written)
     assert 'lang="zh-Hans"' in html.read_text(encoding="utf-8")
     assert "有变化" in text.read_text(encoding="utf-8")
     code, printed = call()
