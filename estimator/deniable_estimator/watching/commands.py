@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from deniable_collector.stores.base import Store
     from deniable_estimator.watching.run import RunResult
 
-__all__ = ["FAILED", "TOLD", "watch"]
+__all__ = ["FAILED", "TOLD", "digest", "watch"]
 
 TOLD = 4
 """The exit code of `--once` if something new was told."""
@@ -131,6 +131,77 @@ def watch(
         _print(result, as_json)
         raise SystemExit(FAILED if result.failed else TOLD if result.messages else 0)
     _serve(run, every, as_json)
+
+
+@click.command()
+@registry_option
+@store_option
+@candidates_folder
+@click.option(
+    "--weeks",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1, 52),
+    help="How many complete weeks are compared with as many before.",
+)
+@click.option(
+    "--html", type=click.Path(path_type=Path, dir_okay=False), help="Write it as HTML for mail."
+)
+@click.option(
+    "--text", type=click.Path(path_type=Path, dir_okay=False), help="Write it as plain text."
+)
+@click.option(
+    "--dashboard",
+    envvar="DENIABLE_PUBLIC_URL",
+    default="http://127.0.0.1:8090",
+    show_default=True,
+    show_envvar=True,
+    help="The address that links lead to.",
+)
+@click.option(
+    "--language",
+    default="en",
+    show_default=True,
+    type=click.Choice(["en", "zh-Hans"]),
+    help="The language of the digest.",
+)
+@reported
+def digest(
+    registry: Path,
+    store: str | None,
+    candidates_dir: Path | None,
+    weeks: int,
+    html: Path | None,
+    text: Path | None,
+    dashboard: str,
+    language: str,
+) -> None:
+    """Write what changed in the last complete weeks, what did not, and what needs attention.
+
+    Without --html and --text it is printed.
+    """
+    from deniable import Registry
+    from deniable_estimator.watching.digest import weekly_digest
+    from deniable_estimator.watching.digest_view import as_html, as_text
+
+    declared = Registry.load(registry)
+    address = dashboard.rstrip("/")
+    if not re.match(r"https?://[^/]", address):
+        raise click.BadParameter("must begin with https:// or http://", param_hint="--dashboard")
+    with opened(store) as tallies:
+        found = weekly_digest(
+            *(tallies, declared, tuple(declared), {}, address, time.time(), weeks),
+            candidates_folder=candidates_dir,
+        )
+    for path, content in ((html, as_html), (text, as_text)):
+        if path is not None:
+            try:
+                path.write_text(content(found, language), encoding="utf-8")
+            except OSError as error:
+                raise click.ClickException(f"{path} cannot be written: {error.strerror}") from error
+            click.echo(f"wrote {path}")
+    if html is None and text is None:
+        click.echo(as_text(found, language), nl=False)
 
 
 def _serve(run: Callable[[], RunResult], every: float, as_json: bool) -> None:

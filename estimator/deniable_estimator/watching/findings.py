@@ -18,7 +18,7 @@ from deniable_estimator.messages import joined, message, sentence
 from deniable_estimator.watching.changes import Judgement, WatchedChange, first_day, last_day
 from deniable_estimator.watching.rules import MetricRules
 
-__all__ = ["KINDS", "FindingKind", "MetricFinding", "findings_of", "link", "standing"]
+__all__ = ["KINDS", "FindingKind", "MetricFinding", "findings_of", "link", "page_of", "standing"]
 
 FindingKind: TypeAlias = Literal["change", "anomaly", "expires", "stale", "few"]
 
@@ -62,11 +62,17 @@ class MetricFinding:
 
 def link(dashboard: str, finding: MetricFinding) -> str:
     """The address of the metric's page, on the days that the finding is about."""
-    address = f"{dashboard}/metric/{quote(finding.metric)}"
-    if finding.first is None or finding.last is None:
+    return page_of(dashboard, finding.metric, finding.first, finding.last)
+
+
+def page_of(
+    dashboard: str, metric: str, first: date | None = None, last: date | None = None
+) -> str:
+    """The address of a metric's page, on these days if they are given."""
+    address = f"{dashboard}/metric/{quote(metric)}"
+    if first is None or last is None:
         return address
-    days = {"from": finding.first.isoformat(), "to": finding.last.isoformat()}
-    return f"{address}?{urlencode(days)}"
+    return f"{address}?{urlencode({'from': first.isoformat(), 'to': last.isoformat()})}"
 
 
 def findings_of(metric: Metric, judged: Judgement, rules: MetricRules) -> Iterator[MetricFinding]:

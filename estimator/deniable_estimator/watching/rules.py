@@ -79,6 +79,8 @@ class WatchRules:
     language: str
     false_alarms: FalseAlarms
     wait_days: int
+    digest: int | None
+    """The weekday (UTC) on which a digest is sent; Monday is 0."""
     only: tuple[str, ...]
     """The metrics that are watched; none: all."""
     defaults: MetricRules

@@ -39,6 +39,7 @@ MOST_DAYS = 366
 MOST_WAIT = 6
 """The collector accepts reports for six days after a window, so more waiting brings nothing."""
 MOST_CHANNELS = 20
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 LANGUAGE_TAGS = ("en", "zh-Hans")
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -144,6 +145,7 @@ TOP_KEYS: dict[str, _Check | None] = {
     "language": _choice(LANGUAGE_TAGS),
     "false_alarms": _alarms,
     "wait_days": _whole(0, MOST_WAIT),
+    "digest": _choice(WEEKDAYS),
     "only": None,
     "defaults": None,
     "metrics": None,
@@ -211,6 +213,7 @@ class _RulesReader:
             false_alarms=_read_alarms(good.get("false_alarms", "1 a month"))
             or FalseAlarms(1.0, "month"),
             wait_days=good.get("wait_days", 1),
+            digest=WEEKDAYS.index(good["digest"]) if "digest" in good else None,
             only=self._only(),
             defaults=defaults,
             metrics=metrics,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from deniable import Metric, Registry, windows
-from deniable.value_list import read_values
 from deniable_collector.stores.base import Store
 from deniable_estimator.dashboard.language import LANGUAGES
 from deniable_estimator.dashboard.ranges import LENGTHS
@@ -17,12 +17,15 @@ from deniable_estimator.questions.comparison import has_memory
 from deniable_estimator.questions.reading import Question, Selection, select
 from deniable_estimator.watching.changes import judge, newest_settled
 from deniable_estimator.watching.channels import MOST_MESSAGES, ChannelError, send
+from deniable_estimator.watching.digest import weekly_digest
+from deniable_estimator.watching.digest_view import as_text, digest_title
 from deniable_estimator.watching.findings import MetricFinding, findings_of, link, standing
 from deniable_estimator.watching.levels import judgement_level
+from deniable_estimator.watching.listed_strings import candidates_of
 from deniable_estimator.watching.rules import NoticeChannel, WatchRules
 from deniable_estimator.watching.state import QUIET_DAYS, ToldFinding, WatchState
 
-__all__ = ["RunResult", "Watcher", "candidates_of"]
+__all__ = ["RunResult", "Watcher"]
 
 _LASTING = ("change", "anomaly")
 """What one window says, so that it ends when later windows do not say it."""
@@ -78,6 +81,7 @@ class Watcher:
             new += self._metric(metric, state, now)
         self._end_others(state, now)
         messages = tuple(self._note(each, state, now) for each in new)
+        messages += tuple(self._digest(state, now))
         state.forget(now)
         save()
         failed = tuple(self._send_waiting(state)) if sending else ()
@@ -162,6 +166,41 @@ class Watcher:
         )
         return document
 
+    def _digest(self, state: WatchState, now: float) -> Iterator[Mapping[str, Any]]:
+        """The weekly digest as a message: once, on its weekday (UTC)."""
+        today = datetime.fromtimestamp(now, UTC).date()
+        # No metric has an empty name.
+        key = f"/digest/{today.isoformat()}"
+        if today.weekday() != self.rules.digest or key in state.told:
+            return
+        digest = weekly_digest(
+            *(self.store, self.registry, self.metrics),
+            {each.name: self.rules.of(each.name) for each in self.metrics},
+            dashboard=self.rules.dashboard,
+            now=now,
+            candidates_folder=self.candidates_folder,
+        )
+        text = as_text(digest, self.rules.language)
+        document = {
+            "id": f"digest/{today.isoformat()}",
+            "metric": None,
+            "kind": "digest",
+            "text": self._in_language(digest_title(digest)),
+            "since": digest.first.isoformat(),
+            "link": f"{self.rules.dashboard}/",
+            "facts": {
+                "changed": [each.metric for each in digest.changed],
+                "attention": [each.metric for each in digest.attention],
+                "unchanged": [each.metric for each in digest.unchanged],
+            },
+            "body": text,
+        }
+        waiting = [each.name for each in self.rules.channels]
+        state.told[key] = ToldFinding(
+            digest.first.isoformat(), now, now, now, waiting, document if waiting else None
+        )
+        yield document
+
     def _in_language(self, text: str) -> str:
         return str(translated(text, LANGUAGES[self.rules.language]))
 
@@ -192,18 +231,6 @@ class Watcher:
             for each in part:
                 each.waiting.remove(channel.name)
         return None
-
-
-def candidates_of(metric: Metric, folder: Path | None) -> list[str] | None:
-    """The strings to look for, from METRIC.txt in that folder; None if there is no such file.
-
-    Raises:
-        ValueListError: the list cannot be read or has a mistake.
-    """
-    if not metric.needs_candidates or folder is None:
-        return None
-    path = folder / f"{metric.name}.txt"
-    return read_values(path) if path.is_file() else None
 
 
 def _is_later(window: str, judged: str | None) -> bool:

@@ -27,7 +27,7 @@ def test_defaults() -> None:
     rules = parse_rules(HEAD, METRICS, {})
     assert rules.dashboard == "https://d.acme.example"
     assert rules.false_alarms == FalseAlarms(1.0, "month")
-    assert (rules.wait_days, rules.language) == (1, "en")
+    assert (rules.wait_days, rules.language, rules.digest) == (1, "en", None)
     assert rules.of("browser") == MetricRules()
     assert all(map(rules.watches, METRICS))
 
@@ -66,6 +66,7 @@ dashboard = "d.acme.example"
 language = "fr"
 false_alarms = "often"
 wait_days = 7
+digest = "someday"
 only = ["safari"]
 colour = "red"
 [defaults]
@@ -93,21 +94,22 @@ mail = "me"
         (3, "language"),
         (4, "false_alarms"),
         (5, "wait_days"),
-        (6, "only"),
-        (7, "colour"),
-        (9, "defaults.points"),
-        (10, "defaults.percent"),
-        (11, "defaults.stale_days"),
-        (12, "defaults.expires_days"),
-        (13, "defaults.share"),
-        (14, "defaults.size"),
-        (15, "metrics.opera"),
-        (16, "metrics.opera.points"),
-        (18, "channels.a.webhook"),
-        (20, "channels.b.apprise"),
-        (21, "channels.c"),
+        (6, "digest"),
+        (7, "only"),
+        (8, "colour"),
+        (10, "defaults.points"),
+        (11, "defaults.percent"),
+        (12, "defaults.stale_days"),
+        (13, "defaults.expires_days"),
+        (14, "defaults.share"),
+        (15, "defaults.size"),
+        (16, "metrics.opera"),
+        (17, "metrics.opera.points"),
+        (19, "channels.a.webhook"),
+        (21, "channels.b.apprise"),
+        (22, "channels.c"),
     ]
-    assert str(error.value).startswith("18 mistakes in rules.toml:\n  rules.toml:1: error: schema")
+    assert str(error.value).startswith("19 mistakes in rules.toml:\n  rules.toml:1: error: schema")
 
 
 @pytest.mark.parametrize(

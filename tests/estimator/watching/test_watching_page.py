@@ -57,6 +57,7 @@ def test_every_default_is_that_of_the_code() -> None:
     top = table("key at the top")
     assert top["language"][1] == f'`"{least.language}"`'
     assert top["wait_days"][1] == f"`{least.wait_days}`"
+    assert least.digest is None
     alarms = least.false_alarms
     assert top["false_alarms"][1] == f'`"{alarms.number:g} a {alarms.per}"`'
 
@@ -79,6 +80,7 @@ def test_every_limit_at_the_top_is_that_of_the_code() -> None:
     assert f"at most {code.MOST_ALARMS:g}" in top["false_alarms"][2]
     assert all(each in top["false_alarms"][2] for each in PERIODS)
     assert all(f"`{each}`" in top["language"][2] for each in code.LANGUAGE_TAGS)
+    assert top["digest"][2] == f"`{code.WEEKDAYS[0]}` to `{code.WEEKDAYS[-1]}`"
     assert str(code.MOST_CHANNELS) in top["channels"][2]
 
 
@@ -108,7 +110,7 @@ def test_the_webhook_is_described() -> None:
         *("id", "metric", "kind", "text", "since", "link", "facts", "body"),
     ]
     rows = table("`kind`")
-    assert set(rows) == set(KINDS)
+    assert set(rows) == {*KINDS, "digest"}
     assert set(re.findall("`([a-z]+)`", rows["change"][0])) == set(message["facts"])
 
 
