@@ -114,7 +114,7 @@ class Client:
         # Python's development mode (`python -X dev`): only developers see its warnings.
         self._development = sys.flags.dev_mode
         self._clock = clock
-        self._disabled = _is_set("DO_NOT_TRACK") or _is_set("DENIABLE_DISABLED")
+        self._disabled = any(lifecycle.is_set(name, os.environ) for name in lifecycle.SWITCHES)
         self._consent = consent
         self._switched_off = self._state.switched_off
         self._closing = self._closed = False
@@ -494,7 +494,3 @@ def _open_state(app: str, state_dir: str | Path | State | None) -> State:
         state = State(None)
         state.failure = str(error)
         return state
-
-
-def _is_set(name: str) -> bool:
-    return os.environ.get(name, "").strip().lower() not in ("", "0", "false", "no")

@@ -1,4 +1,4 @@
-"""What happens to every client when the process forks or ends."""
+"""What holds for every client of a process: the environment's switches, forks and the end."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import atexit
 import os
 import sys
 import threading
+from collections.abc import Mapping
 from typing import Protocol
 from weakref import WeakSet
 
-__all__ = ["Living", "follow", "leave"]
+__all__ = ["SWITCHES", "Living", "follow", "is_set", "leave"]
+
+SWITCHES = ("DO_NOT_TRACK", "DENIABLE_DISABLED")
+"""Variables of the environment that stop every client."""
 
 _EXIT_SECONDS = 1.0
 
@@ -95,3 +99,8 @@ if hasattr(os, "register_at_fork"):
         after_in_parent=lambda: _after_fork(child=False),
         after_in_child=lambda: _after_fork(child=True),
     )
+
+
+def is_set(name: str, environ: Mapping[str, str]) -> bool:
+    """Whether a switch of the environment is on."""
+    return environ.get(name, "").strip().lower() not in ("", "0", "false", "no")

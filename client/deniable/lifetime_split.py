@@ -35,11 +35,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 from deniable.mechanisms import (
     FrequencyOracle,
-    HierarchicalHistogram,
+    Histogram,
     Mechanism,
     SlidingWindow,
 )
-from deniable.number_forecast import cdf_variances, mean_variance
+from deniable.number_forecast import mean_variance
 
 __all__ = [
     "MOST_EPSILON",
@@ -110,8 +110,8 @@ def report_variance(mechanism: Mechanism[Any], share: float) -> Variance:
         return Variance(float(noise), float(part * (1 - part)))
     if isinstance(mechanism, SlidingWindow):
         return Variance(mean_variance(mechanism), 1 / 3)
-    if isinstance(mechanism, HierarchicalHistogram):
-        variances = cdf_variances(mechanism)
+    if isinstance(mechanism, Histogram):
+        variances = mechanism.edge_variances()
         return Variance(math.fsum(variances) / len(variances), 1 / 4)
     raise TypeError(f"{mechanism.name} has no known variance")
 

@@ -12,7 +12,7 @@ import json
 import re
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 from urllib.parse import urlsplit
@@ -29,6 +29,7 @@ __all__ = [
     "Reply",
     "Transport",
     "check_endpoint",
+    "problem_code",
     "read_reply",
     "retry_seconds",
 ]
@@ -89,7 +90,8 @@ class HttpTransport:
         self, endpoint: str, timeout: float = 10.0, *, ingest_key: str | None = None
     ) -> None:
         check_endpoint(endpoint)
-        self.url = f"{endpoint.rstrip('/')}/v1/reports"
+        self._endpoint = endpoint.rstrip("/")
+        self.url = f"{self._endpoint}/v1/reports"
         self.timeout = timeout
         if ingest_key is not None and not re.fullmatch(_KEY, ingest_key):
             raise ValueError(
@@ -101,6 +103,14 @@ class HttpTransport:
         self._connections: list[HTTPConnection] = []
 
     def send(self, body: bytes) -> Reply:
+        return self.ask("/v1/reports", body)[0]
+
+    def ask(self, path: str, body: bytes | None = None) -> tuple[Reply, Mapping[str, str]]:
+        """GET a path of the collector, or POST a body there: the reply, and its headers.
+
+        Raises:
+            TransportError: there was no reply.
+        """
         # Imported here: an app that only records does not need HTTP.
         import http.client
         import urllib.request
@@ -109,15 +119,18 @@ class HttpTransport:
 
         if self._opener is None:
             self._opener = _make_opener(self._connections)
-        headers = {"Content-Type": "application/json", "User-Agent": f"deniable/{__version__}"}
-        if self._ingest_key is not None:
-            headers["Authorization"] = f"Bearer {self._ingest_key}"
-        request = urllib.request.Request(self.url, body, headers)  # noqa: S310  (checked above)
+        headers = {"User-Agent": f"deniable/{__version__}"}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+            if self._ingest_key is not None:
+                headers["Authorization"] = f"Bearer {self._ingest_key}"
+        url = f"{self._endpoint}{path}"
+        request = urllib.request.Request(url, body, headers)  # noqa: S310  (checked above)
         self._connections.clear()
         deadline = _Deadline(_WHOLE * self.timeout, self._connections)
         try:
             with deadline, self._opener.open(request, timeout=self.timeout) as response:
-                reply = self._read(response)
+                reply, found = self._read(response), response.headers
         except http.client.HTTPException as error:
             # Its text is not repeated, because it would end up in the app's logs.
             raise TransportError(
@@ -132,7 +145,7 @@ class HttpTransport:
             raise TransportError(f"the collector cannot be reached: {reason}") from None
         if deadline.passed:  # what was read may be cut off
             raise TransportError("the collector cannot be reached: the reply took too long")
-        return reply
+        return reply, found
 
     def _read(self, response: HTTPResponse) -> Reply:
         body = b""
@@ -191,7 +204,7 @@ def read_reply(reply: Reply, batch_id: str, now: Callable[[], float]) -> dict[in
                 return {int(each["index"]): _code(each["reason"]) for each in document["rejected"]}
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
             pass
-    problem = _problem(reply.body)
+    problem = problem_code(reply.body)
     if problem is None:
         raise TransportError(
             f"a response with status {reply.status} came that is not a collector's, so reports "
@@ -212,7 +225,7 @@ def _code(reason: str) -> str:
     return reason if re.fullmatch(r"[a-z_]{1,64}", reason) else "unknown_reason"
 
 
-def _problem(body: bytes) -> str | None:
+def problem_code(body: bytes) -> str | None:
     """The code of a problem document of the collector; None for anything else."""
     try:
         kind = json.loads(body)["type"]

@@ -79,7 +79,9 @@ def _run(once: bool, as_json: bool, devices: int, port: int) -> None:
         token = secrets.token_urlsafe(32)
         page = None
         if tried is not None:
-            page = stack.enter_context(services.dashboard(_REGISTRY, store_url, port, token))
+            page = stack.enter_context(
+                services.dashboard(_REGISTRY, store_url, port, token, tried.address)
+            )
         population = draw(devices)
         _report(population, endpoint, console)
         store = stack.enter_context(closing(open_store(store_url)))

@@ -192,8 +192,10 @@ def test_nothing_is_lost_and_nothing_counts_twice(settings: dict[str, Any]) -> N
     assert types["text/plain"]
     happened = found["happened"]
     print(json.dumps({**happened, "reports": len(answered), "requests": types}))
+    # The driver may lose a browser whose processes are killed, but rarely.
+    assert happened["stuck"] <= max(5, NAVIGATIONS / 50)
     if NAVIGATIONS >= 60:
-        assert happened["browsersKilled"] == 4
+        assert happened["browsersKilled"] >= 4
         for kind in ("closed", "crashed", "left", "reloaded"):
             assert happened[kind], kind
 

@@ -16,7 +16,7 @@ FLOORS = (
     {"planning"},
     {"questions"},
     {"terminal", "dashboard"},
-    {"rappor"},
+    {"rappor", "watching"},
 )
 """The lowest first. What stands on one floor may use the same room, and every floor below."""
 

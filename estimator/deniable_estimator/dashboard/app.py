@@ -86,6 +86,7 @@ def create_app(
         )
     app = Flask(__name__)
     app.config["DENIABLE_UPLOAD"] = settings.dashboard_upload
+    app.config["DENIABLE_DEMO"] = settings.dashboard_demo
     app.extensions["deniable_source"] = DataSource(
         store or store_of(settings),
         registry or Registry.load(settings.registry),

@@ -123,6 +123,9 @@ class DashboardSettings(deniable_collector.settings.Settings):
         "127.0.0.1:8090", parse_bind, "host:port or unix:/path to listen at"
     )
     dashboard_login_link: bool = setting(False, _switch, "1: /login?token=... signs in, once")
+    dashboard_demo: str = setting(
+        "", _public, "the demo's own page, to which the header links; `deniable demo` sets it"
+    )
     dashboard_sessions: str = setting(
         "", str, "a file that keeps who has signed in; none: until the dashboard stops"
     )

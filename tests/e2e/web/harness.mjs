@@ -56,7 +56,7 @@ export function limit(seconds) {
   };
   setTimeout(giveUp, seconds * 1000, `more than ${seconds} seconds`).unref();
   for (const each of ["SIGTERM", "SIGINT"]) process.on(each, giveUp);
-  process.on("unhandledRejection", (error) => giveUp(error.stack));
+  process.on("unhandledRejection", (error) => giveUp(error?.stack));
 }
 
 /** The processes below this one, and itself. */
@@ -201,6 +201,18 @@ export function address(origin, options) {
   for (const [name, value] of Object.entries(options))
     query.set(name, typeof value === "string" ? value : JSON.stringify(value));
   return `${origin}/?${query}`;
+}
+
+/** The result of a promise, or an error after so many milliseconds. */
+export function within(promise, milliseconds) {
+  // A late error of what was given up is nobody's.
+  promise.catch(() => undefined);
+  return Promise.race([
+    promise,
+    sleep(milliseconds, undefined, { ref: false }).then(() => {
+      throw new Error("no answer in time");
+    }),
+  ]);
 }
 
 /** What a page's origin has stored; null if nothing. */

@@ -17,6 +17,7 @@ import {
   startCollector,
   startProxy,
   watch,
+  within,
 } from "./harness.mjs";
 
 const DAY = 86400;
@@ -26,6 +27,8 @@ const DAYS = 4;
 const TABS = 4;
 /** Milliseconds after which a page that lives on must have answered. */
 const LONG = 1000;
+/** Milliseconds for a step, after which the browser is killed. */
+const PATIENCE = 20_000;
 
 const settings = JSON.parse(readFileSync(process.argv[2], "utf8"));
 limit(settings.seconds);
@@ -41,7 +44,7 @@ const pages = await servePages(count, registry, proxy.address);
 const devices = pages.origins.map((origin, number) => ({ origin, number, day: -DAYS, left: 0 }));
 const complaints = [];
 const happened = { navigations: 0, closed: 0, crashed: 0, left: 0, reloaded: 0 };
-Object.assign(happened, { browsersKilled: 0, collectorsKilled: 0, offline: 0, lost: 0 });
+Object.assign(happened, { stuck: 0, browsersKilled: 0, collectorsKilled: 0, offline: 0, lost: 0 });
 /** "device metric day" of what a page must have answered: it lived LONG after it recorded. */
 const due = new Set();
 
@@ -170,11 +173,16 @@ const killAt = new Set([0.25, 0.5, 0.75].map((part) => Math.floor(part * setting
 while (happened.navigations < settings.navigations) {
   if (collector.up) await trouble();
   if (killAt.has(happened.navigations)) await killBrowser();
-  await visit().catch((error) => {
-    // A killed content process may have been the new tab's.
-    if (settings.browser === "chrome") throw error;
+  // A browser whose processes are killed may leave its driver without an answer.
+  const step = async () => {
+    await visit();
+    while (open.length > below(TABS)) await leave(pick(open));
+  };
+  await within(step(), PATIENCE).catch(async (error) => {
+    happened.stuck += 1;
+    if (!happened.stuckAt) happened.stuckAt = String(error.message).slice(0, 200);
+    await killBrowser();
   });
-  while (open.length > below(TABS)) await leave(pick(open)).catch(() => undefined);
 }
 while (!collector.up) await sleep(50);
 proxy.mode = "up";

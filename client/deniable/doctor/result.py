@@ -1,0 +1,36 @@
+"""What one check of `deniable doctor` found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+__all__ = ["CheckResult", "Level", "listed"]
+
+Level: TypeAlias = Literal["ok", "note", "warning", "error"]
+"""An error stops reports or the service. A warning does not yet. A note is only to be known."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """One thing that was checked.
+
+    Attributes:
+        check: what was looked at, like "state".
+        code: what was found, for programs; docs/doctor.md lists them.
+        level: how bad it is.
+        message: what was found, in words.
+        advice: what to do about it; empty where nothing is to be done.
+    """
+
+    check: str
+    code: str
+    level: Level
+    message: str
+    advice: str = ""
+
+
+def listed(names: list[str], most: int = 5) -> str:
+    """Some names for people to read; of many, the first few."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

@@ -1,0 +1,52 @@
+"""The dashboard's part of `deniable doctor --operator`: its settings and its token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from deniable.doctor.result import CheckResult
+from deniable_collector.settings import Settings, SettingsError
+from deniable_estimator.dashboard.settings import DashboardSettings
+
+__all__ = ["check_dashboard"]
+
+
+def check_dashboard(environ: Mapping[str, str]) -> Iterator[CheckResult]:
+    """What a dashboard with this environment would meet."""
+    try:
+        settings = DashboardSettings.from_env(environ)
+    except SettingsError as error:
+        for each in error.problems:
+            if each not in _collectors(environ):  # the collector's check has said them
+                yield CheckResult(
+                    "dashboard", "setting", "error", each, "docs/settings.md lists every setting"
+                )
+        return
+    if not settings.dashboard_token:
+        yield CheckResult(
+            "dashboard", "no_token", "warning",
+            "DENIABLE_DASHBOARD_TOKEN is not set, so each start makes another token, signs "
+            "everybody out and ends every embedded chart",
+            "set a random one in DENIABLE_DASHBOARD_TOKEN_FILE: "
+            "python3 -c 'import secrets; print(secrets.token_urlsafe(32))'",
+        )  # fmt: skip
+    else:
+        yield CheckResult("dashboard", "token", "ok", "the dashboard's token is hard to guess")
+    local = settings.dashboard_bind.startswith(("127.", "localhost:", "[::1]:", "unix:"))
+    if not local and not settings.public_url.startswith("https://"):
+        yield CheckResult(
+            "dashboard", "open_bind", "warning",
+            f"DENIABLE_DASHBOARD_BIND {settings.dashboard_bind} can be reached from other "
+            "machines, and the token would travel in clear text",
+            "bind it to 127.0.0.1 behind a proxy with TLS, and set DENIABLE_PUBLIC_URL to its "
+            "https:// address",
+        )  # fmt: skip
+
+
+def _collectors(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The mistakes that the collector's settings have as well."""
+    try:
+        Settings.from_env(environ)
+    except SettingsError as error:
+        return error.problems
+    return ()

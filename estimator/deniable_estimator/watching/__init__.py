@@ -1,0 +1,1 @@
+"""Tells people what changed in a store: `deniable watch` at once, `deniable digest` each week."""

@@ -1,0 +1,202 @@
+"""Judges the newest window of a metric: what changed beyond noise, and whether it is honest.
+
+A day is compared with the same weekdays of up to four weeks before, so that a weekend is no change;
+a week or a month with up to four before it. Two or seven days are taken together in the same way
+(`SPANS`). Only whole weeks count: where a weekday has no reports, that week is left out.
+
+Windows of a metric with memory are not independent, so its changes cannot be told from noise; it
+has the honesty figures alone. So has a metric of strings without a list of candidates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import TypeAlias
+
+from deniable import windows
+from deniable_estimator.analyses.anomalies import LEAST_REPORTS, Figure
+from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.change import Comparison
+from deniable_estimator.answers.units import SHARES
+from deniable_estimator.questions.comparison import compare
+from deniable_estimator.questions.history import look
+from deniable_estimator.questions.reading import Question
+from deniable_estimator.watching.levels import SPANS, JudgementLevel
+from deniable_estimator.watching.rules import MetricRules
+
+__all__ = ["Ask", "Judgement", "WatchedChange", "judge", "newest_settled"]
+
+Ask: TypeAlias = Callable[[Collection[str]], Question]
+"""The data of these windows together."""
+
+WEEKS_BEFORE = 4
+"""With how many earlier spans one is compared."""
+
+TOLD_LEVEL = 0.95
+"""The level of the interval that a message names."""
+
+_HALF = 0.5
+"""The part of the usual reports that a window must have: the devices that report first need not be
+like the others."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class WatchedChange:
+    """The change of one series that is to be told."""
+
+    comparison: Comparison
+    """At `TOLD_LEVEL`."""
+    place: int
+    """The series."""
+    since: str
+    """The first window of the span."""
+
+    @property
+    def series(self) -> str:
+        return self.comparison.values[self.place]
+
+    @property
+    def rises(self) -> bool:
+        return float(self.comparison.difference[self.place]) > 0
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Judgement:
+    """What one window says."""
+
+    window: str
+    n: int
+    """Reports."""
+    changes: tuple[WatchedChange, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    """The honesty figures that raise an alarm."""
+
+
+def newest_settled(labels: Collection[str], now: float, wait_days: int) -> str | None:
+    """The newest of these windows that ended at least so many days ago."""
+    ended = [each for each in labels if windows.end(each) <= now - wait_days * 86_400]
+    return max(ended, key=windows.start, default=None)
+
+
+def judge(
+    ask: Ask,
+    labels: Collection[str],
+    window: str,
+    rules: MetricRules,
+    level: JudgementLevel,
+    *,
+    memory: bool = False,
+) -> Judgement | None:
+    """What `window` says beside those before it; None if it has too few of the usual reports yet.
+
+    Args:
+        labels: all windows that have reports.
+        memory: whether devices report from memos.
+    """
+    newest = ask([window])
+    before = _spans_before(window, 1, labels)
+    usual = ask(before).n / len(before) if before else 0.0
+    if newest.n < _HALF * usual:
+        return None
+    seen = look(window, newest)
+    figures = _alarms(seen.figures, level.anomaly) if seen else ()
+    if memory or any(p.scheme.needs_candidates and p.candidates is None for p in newest.parts):
+        return Judgement(window, newest.n, figures=figures)
+    told: dict[str, WatchedChange] = {}
+    for size in SPANS[windows.kind_of(window)]:
+        for each in _changes(ask, labels, window, size, rules, level.span):
+            told.setdefault(each.series, each)
+    return Judgement(window, newest.n, tuple(told.values()), figures)
+
+
+def _alarms(figures: Sequence[Figure], level: float) -> tuple[Figure, ...]:
+    from deniable_estimator.analyses.anomalies import Verdict
+
+    return Verdict.of(figures).alarms(level)
+
+
+def _changes(
+    ask: Ask,
+    labels: Collection[str],
+    window: str,
+    size: int,
+    rules: MetricRules,
+    level: float,
+) -> Iterator[WatchedChange]:
+    """The series that changed beyond noise and beyond the stated size in the newest `size`."""
+    span = _span(window, size)
+    before = _spans_before(window, size, labels)
+    if not before or not all(each in labels for each in span):
+        return
+    old, new = ask(before), ask(span)
+    if min(old.n, new.n) < LEAST_REPORTS:
+        return
+    strict = compare(_answer(old, 1 - level), _answer(new, 1 - level))
+    places = [place for place in range(len(strict.values)) if strict.changed[place]]
+    if not places:
+        return
+    told = compare(_answer(old, TOLD_LEVEL), _answer(new, TOLD_LEVEL))
+    for place in places:
+        if _large(told, place, rules):
+            yield WatchedChange(told, place, span[0])
+
+
+def _answer(question: Question, level: float) -> Answer:
+    return question.estimate(level=level, adjust="bonferroni")
+
+
+def _large(found: Comparison, place: int, rules: MetricRules) -> bool:
+    """Whether a change is as large as the rules state."""
+    size = abs(float(found.difference[place]))
+    if not math.isfinite(size):
+        return False
+    if found.after.unit is SHARES:
+        return size * 100 >= rules.points
+    return size >= rules.percent / 100 * abs(float(found.old[place]))
+
+
+def _span(window: str, size: int) -> list[str]:
+    """The `size` windows that end with this one, the oldest first."""
+    found = [window]
+    while len(found) < size:
+        found.insert(0, _previous(found[0]))
+    return found
+
+
+def _spans_before(window: str, size: int, labels: Collection[str]) -> list[str]:
+    """The windows of the earlier spans that are compared, of which every window has reports."""
+    span, found = _span(window, size), []
+    days = windows.kind_of(window) == "day"
+    for number in range(1, WEEKS_BEFORE + 1):
+        if days:
+            shifted = [_days_before(each, 7 * number) for each in span]
+        else:
+            first = span[0]
+            for _ in range(number):
+                first = _previous(first)
+            shifted = [first]
+        if all(each in labels for each in shifted):
+            found += shifted
+    return found
+
+
+def _previous(label: str) -> str:
+    """The window before."""
+    return windows.window_at(windows.kind_of(label), windows.start(label) - 1)
+
+
+def _days_before(label: str, count: int) -> str:
+    return (date.fromisoformat(label) - timedelta(count)).isoformat()
+
+
+def first_day(label: str) -> date:
+    """The first day of a window."""
+    return datetime.fromtimestamp(windows.start(label), UTC).date()
+
+
+def last_day(label: str) -> date:
+    """The last day of a window."""
+    return datetime.fromtimestamp(windows.end(label) - 1, UTC).date()

@@ -1,0 +1,133 @@
+"""Sends messages to a webhook, or by Apprise to mail, chats and phones.
+
+An address may hold a secret, and so may what a library or a server says of it. So an error says
+which channel failed, and of HTTP the status; nothing else leaves this module.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import urllib.error
+import urllib.request
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from http.client import HTTPException
+from typing import Any
+
+from deniable import DeniableError
+from deniable.problem import Problem
+from deniable_estimator.watching.rules import NoticeChannel, RulesError
+
+__all__ = ["MOST_MESSAGES", "ChannelError", "check_channels", "send"]
+
+MOST_MESSAGES = 100
+"""The most messages in one delivery."""
+
+_SECONDS = 15.0
+
+
+class ChannelError(DeniableError):
+    """A channel did not take a delivery; `channel` is its name."""
+
+    def __init__(self, channel: str, reason: str) -> None:
+        self.channel = channel
+        super().__init__(f"channel {channel!r} failed: {reason}; it is tried again at the next run")
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A redirected POST would arrive as a GET without its body."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+def check_channels(channels: Sequence[NoticeChannel], source: str) -> None:
+    """Refuse addresses that Apprise does not know.
+
+    Raises:
+        RulesError: it does not know one, or is not installed.
+    """
+    problems = []
+    for channel in channels:
+        if channel.kind == "apprise":
+            try:
+                with _apprise() as apprise:
+                    known = apprise.Apprise().add(channel.address)
+            except ImportError:
+                problems.append(
+                    Problem(
+                        None,
+                        f"channels.{channel.name}.apprise",
+                        'needs Apprise: pip install "deniable[watch]"',
+                    )
+                )
+                continue
+            if not known:
+                problems.append(
+                    Problem(
+                        None,
+                        f"channels.{channel.name}.apprise",
+                        "is no address that Apprise knows, like mailtos://user:password@host?to=...",
+                    )
+                )
+    if problems:
+        raise RulesError(problems, source)
+
+
+def send(channel: NoticeChannel, title: str, messages: Sequence[Mapping[str, Any]]) -> None:
+    """Send the messages in one delivery.
+
+    Raises:
+        ChannelError: the channel did not take it.
+    """
+    if channel.kind == "webhook":
+        _post(channel, {"schema": 1, "title": title, "messages": list(messages)})
+    else:
+        body = "\n\n".join(str(each["body"]) for each in messages)
+        _notify(channel, title, body)
+
+
+def _post(channel: NoticeChannel, document: Mapping[str, Any]) -> None:
+    request = urllib.request.Request(  # noqa: S310  (the rules allow http and https alone)
+        channel.address,
+        json.dumps(document, ensure_ascii=False).encode(),
+        {"Content-Type": "application/json", "User-Agent": "deniable"},
+    )
+    opener = urllib.request.build_opener(_NoRedirect)
+    try:
+        with opener.open(request, timeout=_SECONDS):
+            pass
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise ChannelError(channel.name, f"it responded with {error.code}") from None
+    except (OSError, HTTPException, ValueError):
+        raise ChannelError(channel.name, "it cannot be reached") from None
+
+
+def _notify(channel: NoticeChannel, title: str, body: str) -> None:
+    try:
+        with _apprise() as apprise:
+            notifier = apprise.Apprise()
+            taken = notifier.add(channel.address) and notifier.notify(
+                body=body, title=title, body_format=apprise.NotifyFormat.TEXT
+            )
+    except Exception:
+        # A plugin may raise anything, with the address in it.
+        raise ChannelError(channel.name, "Apprise could not send it") from None
+    if not taken:
+        raise ChannelError(channel.name, "Apprise could not send it")
+
+
+@contextmanager
+def _apprise() -> Iterator[Any]:
+    """The library, kept from writing addresses into a log and warnings about its own imports."""
+    logger = logging.getLogger("apprise")
+    logger.handlers = [logging.NullHandler()]
+    logger.propagate = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import apprise
+
+        yield apprise

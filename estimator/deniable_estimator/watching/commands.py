@@ -1,0 +1,269 @@
+"""`deniable watch` and `deniable digest`."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import re
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from deniable import DeniableError
+from deniable_estimator.terminal.options import registry_option, reported, store_option
+
+if TYPE_CHECKING:
+    from deniable_collector.stores.base import Store
+    from deniable_estimator.watching.run import RunResult
+
+__all__ = ["FAILED", "TOLD", "digest", "watch"]
+
+TOLD = 4
+"""The exit code of `--once` if something new was told."""
+
+FAILED = 5
+"""The exit code of `--once` if a channel failed, whatever was told."""
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_LEAST, _MOST = 60, 7 * 86_400
+
+
+class _Every(click.ParamType[float]):
+    name = "time"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        if isinstance(value, float):
+            return value
+        found = re.fullmatch(r"([0-9]{1,6})([smhd])", str(value))
+        seconds = int(found[1]) * _UNITS[found[2]] if found else 0
+        if not _LEAST <= seconds <= _MOST:
+            self.fail("must be a time from 60s to 7d, like 30m or 1h", param, ctx)
+        return float(seconds)
+
+
+candidates_folder = click.option(
+    "--candidates-dir",
+    envvar="DENIABLE_CANDIDATES_DIR",
+    show_envvar=True,
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="A folder of METRIC.txt files: the strings to look for, one on each line.",
+)
+
+
+@click.command()
+@click.argument("rules", default="rules.toml", type=click.Path(path_type=Path))
+@registry_option
+@store_option
+@candidates_folder
+@click.option(
+    "--state",
+    "state_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The file that keeps what was told; RULES with .state at its end if not given.",
+)
+@click.option("--once", is_flag=True, help="Run once and exit, as from cron.")
+@click.option(
+    "--every",
+    type=_Every(),
+    default="1h",
+    show_default=True,
+    help="How long to wait between runs, like 30m or 1h.",
+)
+@click.option("--dry-run", is_flag=True, help="Run once, print what is new, keep and send nothing.")
+@click.option("--check", is_flag=True, help="Check RULES and exit.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, one document for each run.")
+@reported
+def watch(
+    rules: Path,
+    registry: Path,
+    store: str | None,
+    candidates_dir: Path | None,
+    state_file: Path | None,
+    once: bool,
+    every: float,
+    dry_run: bool,
+    check: bool,
+    as_json: bool,
+) -> None:
+    """Tell what changed beyond noise, each change once, by the rules in RULES (rules.toml).
+
+    Without --once it runs as a service until SIGTERM. With --once it exits with 0 if nothing is
+    new, 4 if something was told, 5 if a channel failed, 1 on an error.
+    """
+    from deniable import Registry
+    from deniable_estimator.watching.channels import check_channels
+    from deniable_estimator.watching.rules_file import load_rules
+    from deniable_estimator.watching.run import Watcher
+    from deniable_estimator.watching.state import WatchState
+
+    kept = state_file or rules.with_name(f"{rules.name}.state")
+
+    def run() -> RunResult:
+        # Read anew each time, so that a service takes up what was edited.
+        declared = Registry.load(registry)
+        read = load_rules(rules, declared.metrics)
+        check_channels(read.channels, str(rules))
+        with opened(store) as tallies:
+            watcher = Watcher(tallies, declared, read, candidates_dir)
+            if dry_run:
+                return watcher.run(WatchState.load(kept), time.time(), sending=False)
+            with _alone(kept):
+                state = WatchState.load(kept)
+                return watcher.run(state, time.time(), save=lambda: state.save(kept))
+
+    if check:
+        declared = Registry.load(registry)
+        read = load_rules(rules, declared.metrics)
+        check_channels(read.channels, str(rules))
+        click.echo(f"{rules}: no mistakes")
+        return
+    if once or dry_run:
+        result = run()
+        _print(result, as_json)
+        raise SystemExit(FAILED if result.failed else TOLD if result.messages else 0)
+    _serve(run, every, as_json)
+
+
+@click.command()
+@registry_option
+@store_option
+@candidates_folder
+@click.option(
+    "--weeks",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1, 52),
+    help="How many complete weeks are compared with as many before.",
+)
+@click.option(
+    "--html", type=click.Path(path_type=Path, dir_okay=False), help="Write it as HTML for mail."
+)
+@click.option(
+    "--text", type=click.Path(path_type=Path, dir_okay=False), help="Write it as plain text."
+)
+@click.option(
+    "--dashboard",
+    envvar="DENIABLE_PUBLIC_URL",
+    default="http://127.0.0.1:8090",
+    show_default=True,
+    show_envvar=True,
+    help="The address that links lead to.",
+)
+@click.option(
+    "--language",
+    default="en",
+    show_default=True,
+    type=click.Choice(["en", "zh-Hans"]),
+    help="The language of the digest.",
+)
+@reported
+def digest(
+    registry: Path,
+    store: str | None,
+    candidates_dir: Path | None,
+    weeks: int,
+    html: Path | None,
+    text: Path | None,
+    dashboard: str,
+    language: str,
+) -> None:
+    """Write what changed in the last complete weeks, what did not, and what needs attention.
+
+    Without --html and --text it is printed.
+    """
+    from deniable import Registry
+    from deniable_estimator.watching.digest import weekly_digest
+    from deniable_estimator.watching.digest_view import as_html, as_text
+
+    declared = Registry.load(registry)
+    address = dashboard.rstrip("/")
+    if not re.match(r"https?://[^/]", address):
+        raise click.BadParameter("must begin with https:// or http://", param_hint="--dashboard")
+    with opened(store) as tallies:
+        found = weekly_digest(
+            *(tallies, declared, tuple(declared), {}, address, time.time(), weeks),
+            candidates_folder=candidates_dir,
+        )
+    for path, content in ((html, as_html), (text, as_text)):
+        if path is not None:
+            try:
+                path.write_text(content(found, language), encoding="utf-8")
+            except OSError as error:
+                raise click.ClickException(f"{path} cannot be written: {error.strerror}") from error
+            click.echo(f"wrote {path}")
+    if html is None and text is None:
+        click.echo(as_text(found, language), nl=False)
+
+
+def _serve(run: Callable[[], RunResult], every: float, as_json: bool) -> None:
+    """Run again and again until SIGTERM or SIGINT; the first run must go well."""
+    ended = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ended.set())
+    _print(run(), as_json)
+    while not ended.wait(every):
+        try:
+            _print(run(), as_json)
+        except DeniableError as error:
+            click.echo(f"Error: {error}\nThe next run is in {every:g} seconds.", err=True)
+
+
+def _print(result: RunResult, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(result.to_dict(), ensure_ascii=False, allow_nan=False))
+    else:
+        for each in result.messages:
+            click.echo(each["body"])
+    for text in result.failed:
+        click.echo(f"Error: {text}", err=True)
+
+
+@contextmanager
+def opened(address: str | None) -> Iterator[Store]:
+    """The store at that address, or of the environment, closed afterwards."""
+    from deniable_collector.settings import Settings
+    from deniable_collector.stores import store_of
+
+    settings = Settings.from_env()
+    store = store_of(replace(settings, store=address) if address else settings)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@contextmanager
+def _alone(state: Path) -> Iterator[None]:
+    """Hold the lock of a state file, so that two runs do not tell the same.
+
+    Raises:
+        WatchStateError: another run holds it, or the folder cannot be written.
+    """
+    from deniable_estimator.watching.state import WatchStateError
+
+    path = state.with_name(f"{state.name}.lock")
+    try:
+        file = path.open("a")
+    except OSError as error:
+        raise WatchStateError(
+            f"{path} cannot be written ({error.strerror}): name a file in a folder that this user "
+            "may write to with --state"
+        ) from error
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise WatchStateError(
+                f"another deniable watch uses {state} now: wait for it, or give this one a file of "
+                "its own with --state"
+            ) from None
+        yield

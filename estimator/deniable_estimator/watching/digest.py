@@ -1,0 +1,224 @@
+"""The weekly digest: of each metric whether it changed, what it says, and what needs attention.
+
+The last complete weeks are compared with as many before them. A metric with windows of a month
+takes part if a month ended in these weeks, and is compared by months. Over all metrics and values
+of a digest together, the expected number of false changes is at most 1 in 20: a metric's part of
+.05 is shared by its values (Bonferroni). Intervals that are shown have 95 % each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+from deniable import Metric, Registry
+from deniable_collector.stores.base import Store
+from deniable_estimator.analyses.anomalies import ALARM_LEVEL
+from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.change import NO_CHANGE, Comparison
+from deniable_estimator.answers.units import half_width
+from deniable_estimator.messages import counted, joined, message, sentence
+from deniable_estimator.questions.comparison import compare, has_memory
+from deniable_estimator.questions.reading import Selection, select
+from deniable_estimator.watching.changes import (
+    Judgement,
+    first_day,
+    last_day,
+    newest_settled,
+)
+from deniable_estimator.watching.findings import findings_of, page_of, standing
+from deniable_estimator.watching.listed_strings import candidates_of
+from deniable_estimator.watching.rules import MetricRules
+
+__all__ = ["MOST_WEEKS", "DigestLine", "WeeklyDigest", "weekly_digest"]
+
+MOST_WEEKS = 52
+LEVEL = 0.05
+"""The expected number of false changes in a digest."""
+
+_TOLD = 0.95
+_NAMED = 3
+"""So many values of a metric are named; the others are counted."""
+
+_VALUE = sentence("{series} {value} (95 % CI {interval})")
+_SAME = sentence("{told}; {no_change}")
+_MEMORY = sentence("{told}; devices report from memos, so changes have no interval")
+_NEW = sentence("{told}; nothing before to compare with")
+_OPEN = message("no list of strings to look for")
+_NOTHING = message("no reports in these weeks")
+_DISHONEST = sentence("these weeks look dishonest: {reasons}")
+
+
+@dataclass(frozen=True, slots=True)
+class DigestLine:
+    """What is said of one metric."""
+
+    metric: str
+    text: str
+    link: str
+
+
+@dataclass(frozen=True, slots=True)
+class WeeklyDigest:
+    """All lines, by what they say."""
+
+    first: date
+    last: date
+    changed: tuple[DigestLine, ...]
+    attention: tuple[DigestLine, ...]
+    unchanged: tuple[DigestLine, ...]
+
+
+@dataclass(frozen=True)
+class _DigestDays:
+    """The days that are told, and those before them."""
+
+    first: date
+    last: date
+    before_first: date
+    before_last: date
+
+
+def weekly_digest(
+    store: Store,
+    registry: Registry,
+    metrics: Sequence[Metric],
+    rules: Mapping[str, MetricRules],
+    dashboard: str,
+    now: float,
+    weeks: int = 1,
+    candidates_folder: Path | None = None,
+) -> WeeklyDigest:
+    """The digest of these metrics over the last complete weeks.
+
+    Raises:
+        StoreUnavailable: the store cannot answer now.
+        ValueListError: a list of candidates has a mistake.
+    """
+    weekly = _weeks(now, weeks)
+    changed: list[DigestLine] = []
+    attention: list[DigestLine] = []
+    unchanged: list[DigestLine] = []
+    for metric in metrics:
+        selection = select(
+            *(store, registry, metric.name), candidates=candidates_of(metric, candidates_folder)
+        )
+        period = _months(weekly) if metric.window == "month" else weekly
+        needs = [*_attention(metric, selection, rules.get(metric.name, MetricRules()), now)]
+        if period is not None:
+            after = _answer(selection, period.first, period.last)
+            text, new, odd = _told(store, metric, selection, period, after, len(metrics))
+            page = page_of(dashboard, metric.name, period.first, period.last)
+            (changed if new else unchanged).append(DigestLine(metric.name, text, page))
+            if odd:
+                needs.append(odd)
+        page = page_of(dashboard, metric.name)
+        attention += [DigestLine(metric.name, each, page) for each in needs]
+    return WeeklyDigest(
+        weekly.first, weekly.last, tuple(changed), tuple(attention), tuple(unchanged)
+    )
+
+
+def _weeks(now: float, count: int) -> _DigestDays:
+    today = datetime.fromtimestamp(now, UTC).date()
+    last = today - timedelta(today.weekday() + 1)
+    first = last - timedelta(7 * count - 1)
+    return _DigestDays(first, last, first - timedelta(7 * count), first - timedelta(1))
+
+
+def _months(weekly: _DigestDays) -> _DigestDays | None:
+    """The newest month that ended in these weeks, and the one before; None if none did."""
+    end = (weekly.last + timedelta(1)).replace(day=1) - timedelta(1)
+    if end < weekly.first:
+        return None
+    before = end.replace(day=1) - timedelta(1)
+    return _DigestDays(end.replace(day=1), end, before.replace(day=1), before)
+
+
+def _answer(selection: Selection, first: date, last: date, level: float = _TOLD) -> Answer | None:
+    """None without reports, and for strings without a list."""
+    inside = [
+        each for each in selection.labels if first <= first_day(each) and last_day(each) <= last
+    ]
+    question = selection.within(inside).read()
+    if not question.n or any(
+        part.scheme.needs_candidates and part.candidates is None for part in question.parts
+    ):
+        return None
+    return question.estimate(level=level, adjust="bonferroni")
+
+
+def _attention(metric: Metric, selection: Selection, rules: MetricRules, now: float) -> list[str]:
+    """That it expires, is silent or has too few reports."""
+    newest = newest_settled(selection.labels, now, 0)
+    found = list(standing(metric, newest, rules, now))
+    if newest is not None:
+        judged = Judgement(newest, selection.within([newest]).read().n)
+        found += findings_of(metric, judged, rules)
+    return [each.text for each in found]
+
+
+def _told(
+    store: Store,
+    metric: Metric,
+    selection: Selection,
+    period: _DigestDays,
+    after: Answer | None,
+    family: int,
+) -> tuple[str, bool, str | None]:
+    """What is said of a metric, whether it changed, and what looks dishonest."""
+    if after is None:
+        labels = [e for e in selection.labels if period.first <= first_day(e) <= period.last]
+        return (_OPEN if labels and metric.needs_candidates else _NOTHING), False, None
+    figures = after.verdict.alarms(ALARM_LEVEL / family)
+    odd = message(_DISHONEST, reasons=joined(e.text for e in figures)) if figures else None
+    told = _leading(after)
+    if has_memory(store, metric):
+        return message(_MEMORY, told=told), False, odd
+    days = period.before_first, period.before_last
+    before = _answer(selection, *days)
+    if before is None:
+        return message(_NEW, told=told), False, odd
+    level = 1 - LEVEL / family
+    old = _answer(selection, *days, level)
+    new = _answer(selection, period.first, period.last, level)
+    assert old is not None
+    assert new is not None
+    strict = compare(old, new)
+    places = [place for place in range(len(strict.values)) if strict.changed[place]]
+    if not places:
+        return message(_SAME, told=told, no_change=NO_CHANGE), False, odd
+    return _changes(compare(before, after), places), True, odd
+
+
+def _changes(found: Comparison, places: list[int]) -> str:
+    """The changes that are largest for their noise, and how many more there are."""
+    places = sorted(places, key=lambda each: -abs(found.difference[each] / found.std_error[each]))
+    unit = found.after.unit
+    told = [
+        message(
+            sentence("{series} {change}"),
+            series=unit.label(found.values[each]),
+            change=found.describe(each),
+        )
+        for each in places[:_NAMED]
+    ]
+    if (rest := len(places) - _NAMED) > 0:
+        told.append(counted("{count} more value changed", "{count} more values changed", rest))
+    return joined(told)
+
+
+def _leading(answer: Answer) -> str:
+    """The series that is shown where there is room for one, with its interval."""
+    series, unit = answer.series, answer.unit
+    place = series.place(answer.leading) or 0
+    value, low, high = (float(each[place]) for each in (series.value, series.low, series.high))
+    spread = half_width(value, low, high)
+    return message(
+        _VALUE,
+        series=unit.label(series.names[place]),
+        value=unit.short(value, spread),
+        interval=unit.interval(low, high, spread),
+    )

@@ -1,0 +1,188 @@
+"""What is told of a metric: changes and anomalies of a window, and what needs no test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from typing import Any, Literal, TypeAlias
+from urllib.parse import quote, urlencode
+
+from deniable import Metric, windows
+from deniable.forecast import detectable_share, reports_to_detect
+from deniable.mechanisms import FrequencyOracle
+from deniable_estimator.answers.files import plain
+from deniable_estimator.answers.units import SHARES
+from deniable_estimator.dashboard.ranges import LENGTHS
+from deniable_estimator.messages import joined, message, sentence
+from deniable_estimator.watching.changes import Judgement, WatchedChange, first_day, last_day
+from deniable_estimator.watching.rules import MetricRules
+
+__all__ = ["KINDS", "FindingKind", "MetricFinding", "findings_of", "link", "page_of", "standing"]
+
+FindingKind: TypeAlias = Literal["change", "anomaly", "expires", "stale", "few"]
+
+KINDS: tuple[FindingKind, ...] = ("change", "anomaly", "expires", "stale", "few")
+
+_CHANGED = sentence("{series} {change}, {span} vs {count} earlier windows")
+_ANOMALOUS = sentence("{window} looks dishonest: {reasons}")
+_EXPIRES = sentence("expires on {day}: then devices stop reporting")
+_EXPIRED = sentence("expired on {day}: devices have stopped reporting")
+_STALE = sentence("no reports since {window}, which ended on {day}")
+_FEW = sentence(
+    "{window} has {n:,} reports, too few to see a share of {share:.2%}: that takes {needed:,}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MetricFinding:
+    """One thing that is told of a metric."""
+
+    metric: str
+    kind: FindingKind
+    detail: str
+    """What distinguishes it from others of its kind, as the series and "up"; it is no sentence."""
+    text: str
+    since: str
+    """A window or a day."""
+    until: float
+    """POSIX time in seconds at which it was last true: the end of its window, or the time of the
+    run."""
+    first: date | None = None
+    """The days that the link shows."""
+    last: date | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """Its numbers, for programs."""
+
+    @property
+    def key(self) -> str:
+        """What is told once."""
+        return f"{self.metric}/{self.kind}/{self.detail}"
+
+
+def link(dashboard: str, finding: MetricFinding) -> str:
+    """The address of the metric's page, on the days that the finding is about."""
+    return page_of(dashboard, finding.metric, finding.first, finding.last)
+
+
+def page_of(
+    dashboard: str, metric: str, first: date | None = None, last: date | None = None
+) -> str:
+    """The address of a metric's page, on these days if they are given."""
+    address = f"{dashboard}/metric/{quote(metric)}"
+    if first is None or last is None:
+        return address
+    return f"{address}?{urlencode({'from': first.isoformat(), 'to': last.isoformat()})}"
+
+
+def findings_of(metric: Metric, judged: Judgement, rules: MetricRules) -> Iterator[MetricFinding]:
+    """What the judgement of a window tells."""
+    end = windows.end(judged.window)
+    for change in judged.changes:
+        yield _change(metric, change, judged.window, end)
+    if judged.figures:
+        reasons = joined(each.text for each in judged.figures)
+        yield MetricFinding(
+            metric=metric.name,
+            kind="anomaly",
+            detail="figures",
+            text=message(_ANOMALOUS, window=judged.window, reasons=reasons),
+            since=judged.window,
+            until=end,
+            first=first_day(judged.window),
+            last=last_day(judged.window),
+            facts={
+                "figures": [
+                    {"name": each.name, "p_adjusted": each.p_adjusted} for each in judged.figures
+                ]
+            },
+        )
+    if few := _few(metric, judged, rules, end):
+        yield few
+
+
+def standing(
+    metric: Metric, newest: str | None, rules: MetricRules, now: float
+) -> Iterator[MetricFinding]:
+    """What needs no test: that the metric expires, or is silent since its window `newest`."""
+    today = datetime.fromtimestamp(now, UTC).date()
+    left = (metric.expires - today).days
+    day = metric.expires.isoformat()
+    if left <= rules.expires_days:
+        text = message(_EXPIRED if left < 0 else _EXPIRES, day=day)
+        facts = {"expires": day, "days": left}
+        yield MetricFinding(metric.name, "expires", day, text, day, now, facts=facts)
+    if newest is None or left < 0:
+        return
+    silent = now - windows.end(newest)
+    length = LENGTHS[metric.window].total_seconds()
+    # The window that runs now has not ended, so its length is no silence.
+    if silent >= rules.stale_days * 86_400 + length:
+        ended = datetime.fromtimestamp(windows.end(newest), UTC).date().isoformat()
+        yield MetricFinding(
+            metric=metric.name,
+            kind="stale",
+            detail="",
+            text=message(_STALE, window=newest, day=ended),
+            since=newest,
+            until=now,
+            first=first_day(newest),
+            last=last_day(newest),
+            facts={"newest": newest, "days": int(silent // 86_400)},
+        )
+
+
+def _change(metric: Metric, change: WatchedChange, window: str, end: float) -> MetricFinding:
+    found, place = change.comparison, change.place
+    span = change.since if change.since == window else f"{change.since} – {window}"
+    unit = found.after.unit
+    names = ("before", "after", "difference", "low", "high")
+    columns = (found.old, found.new, found.difference, found.low, found.high)
+    numbers = dict(zip(names, (plain(each)[place] for each in columns), strict=True))
+    series = unit.label(change.series)
+    return MetricFinding(
+        metric=metric.name,
+        kind="change",
+        detail=f"{change.series}/{'up' if change.rises else 'down'}",
+        text=message(
+            _CHANGED,
+            series=series,
+            change=found.describe(place),
+            span=span,
+            count=len(found.before.windows),
+        ),
+        since=change.since,
+        until=end,
+        first=first_day(change.since),
+        last=last_day(window),
+        facts={
+            "series": change.series,
+            "unit": "share" if unit is SHARES else metric.type.unit,
+            "level": found.level,
+            **numbers,
+            "window": window,
+        },
+    )
+
+
+def _few(metric: Metric, judged: Judgement, rules: MetricRules, end: float) -> MetricFinding | None:
+    """That the reports of a window cannot show the stated share; of closed lists alone."""
+    mechanism = metric.scheme.mechanism
+    if not metric.values or not isinstance(mechanism, FrequencyOracle):
+        return None
+    oracle, size = metric.scheme.oracle, len(metric.values)
+    seen = detectable_share(oracle, size, judged.n)
+    if seen is not None and seen <= rules.share:
+        return None
+    needed = reports_to_detect(oracle, size, rules.share)
+    return MetricFinding(
+        metric=metric.name,
+        kind="few",
+        detail=f"{rules.share:g}",
+        text=message(_FEW, window=judged.window, n=judged.n, share=rules.share, needed=needed),
+        since=judged.window,
+        until=end,
+        first=first_day(judged.window),
+        last=last_day(judged.window),
+        facts={"n": judged.n, "share": rules.share, "needed": needed},
+    )

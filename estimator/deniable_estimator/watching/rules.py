@@ -1,0 +1,96 @@
+"""The rules of `deniable watch`, as data: what is told, how surely, and where it is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from deniable import DeniableError
+from deniable.problem import Problem
+
+__all__ = [
+    "PERIODS",
+    "FalseAlarms",
+    "MetricRules",
+    "NoticeChannel",
+    "Per",
+    "RulesError",
+    "WatchRules",
+]
+
+Per: TypeAlias = Literal["run", "week", "month", "year"]
+
+PERIODS: dict[Per, float] = {"run": 0.0, "week": 7.0, "month": 30.0, "year": 365.0}
+"""How many days each period has; a run has no length."""
+
+
+class RulesError(DeniableError):
+    """The rules have mistakes; `problems` holds all of them, in file order."""
+
+    def __init__(self, problems: Sequence[Problem], source: str) -> None:
+        self.problems = tuple(problems)
+        count = len(self.problems)
+        lines = [f"{count} mistake{'s' if count != 1 else ''} in {source}:"]
+        lines += [f"  {problem.describe(source)}" for problem in self.problems]
+        super().__init__("\n".join(lines))
+
+
+@dataclass(frozen=True, slots=True)
+class FalseAlarms:
+    """How many false alarms are expected at most, over all metrics together."""
+
+    number: float
+    per: Per
+
+
+@dataclass(frozen=True, slots=True)
+class MetricRules:
+    """What is told of one metric."""
+
+    points: float = 1.0
+    """The least change of a share that is told, in percentage points."""
+    percent: float = 5.0
+    """The least change of a number that is told, in percent of what it was."""
+    expires_days: int = 30
+    stale_days: int = 3
+    share: float = 0.05
+    """The share that must be visible in each window."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeChannel:
+    """Where messages are sent. `address` may hold a secret: it is never shown."""
+
+    name: str
+    kind: Literal["webhook", "apprise"]
+    address: str
+
+    def __repr__(self) -> str:
+        """Without the address."""
+        return f"NoticeChannel({self.name!r}, {self.kind!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchRules:
+    """All rules of one file."""
+
+    dashboard: str
+    language: str
+    false_alarms: FalseAlarms
+    wait_days: int
+    digest: int | None
+    """The weekday (UTC) on which a digest is sent; Monday is 0."""
+    only: tuple[str, ...]
+    """The metrics that are watched; none: all."""
+    defaults: MetricRules
+    metrics: Mapping[str, MetricRules]
+    channels: tuple[NoticeChannel, ...]
+
+    def of(self, metric: str) -> MetricRules:
+        """The rules of a metric."""
+        return self.metrics.get(metric, self.defaults)
+
+    def watches(self, metric: str) -> bool:
+        """Whether a metric is watched."""
+        return not self.only or metric in self.only

@@ -1,0 +1,243 @@
+"""One run of `deniable watch`: judges what is new, tells each finding once, sends what waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from deniable import Metric, Registry, windows
+from deniable_collector.stores.base import Store
+from deniable_estimator.dashboard.language import LANGUAGES
+from deniable_estimator.dashboard.ranges import LENGTHS
+from deniable_estimator.messages import message, translated
+from deniable_estimator.questions.comparison import has_memory
+from deniable_estimator.questions.reading import Question, Selection, select
+from deniable_estimator.watching.changes import judge, newest_settled
+from deniable_estimator.watching.channels import MOST_MESSAGES, ChannelError, send
+from deniable_estimator.watching.digest import weekly_digest
+from deniable_estimator.watching.digest_view import as_text, digest_title
+from deniable_estimator.watching.findings import MetricFinding, findings_of, link, standing
+from deniable_estimator.watching.levels import judgement_level
+from deniable_estimator.watching.listed_strings import candidates_of
+from deniable_estimator.watching.rules import NoticeChannel, WatchRules
+from deniable_estimator.watching.state import QUIET_DAYS, ToldFinding, WatchState
+
+__all__ = ["RunResult", "Watcher"]
+
+_LASTING = ("change", "anomaly")
+"""What one window says, so that it ends when later windows do not say it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What one run told."""
+
+    messages: tuple[Mapping[str, Any], ...]
+    """Those that are new."""
+    failed: tuple[str, ...]
+    """What went wrong with channels, one sentence each."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As a webhook has it, with what failed."""
+        return {"schema": 1, "messages": list(self.messages), "failed": list(self.failed)}
+
+
+@dataclass(frozen=True)
+class Watcher:
+    """What a run reads, and its rules."""
+
+    store: Store
+    registry: Registry
+    rules: WatchRules
+    candidates_folder: Path | None = None
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """Those that are watched."""
+        return tuple(each for each in self.registry if self.rules.watches(each.name))
+
+    def run(
+        self,
+        state: WatchState,
+        now: float,
+        *,
+        save: Callable[[], None] = lambda: None,
+        sending: bool = True,
+    ) -> RunResult:
+        """Judge each metric, note in `state` what is new, and send what waits.
+
+        `save` is called before and after sending: what was found is never lost, and at worst sent
+        twice. Without `sending`, channels are left alone.
+
+        Raises:
+            StoreUnavailable: the store cannot answer now.
+            ValueListError: a list of candidates has a mistake.
+        """
+        new = []
+        for metric in self.metrics:
+            new += self._metric(metric, state, now)
+        self._end_others(state, now)
+        messages = tuple(self._note(each, state, now) for each in new)
+        messages += tuple(self._digest(state, now))
+        state.forget(now)
+        save()
+        failed = tuple(self._send_waiting(state)) if sending else ()
+        if sending:
+            save()
+        return RunResult(messages, failed)
+
+    def _metric(self, metric: Metric, state: WatchState, now: float) -> list[MetricFinding]:
+        """The findings of a metric that were not told; the others are noted as seen."""
+        rules = self.rules.of(metric.name)
+        selection = select(
+            *(self.store, self.registry, metric.name),
+            candidates=candidates_of(metric, self.candidates_folder),
+        )
+        newest = newest_settled(selection.labels, now, 0)
+        found = list(standing(metric, newest, rules, now))
+        kinds = {"expires", "stale"}
+        window = newest_settled(selection.labels, now, self.rules.wait_days)
+        if window is not None and _is_later(window, state.judged.get(metric.name)):
+            level = judgement_level(self.rules.false_alarms, len(self.metrics), metric.window)
+            judged = judge(
+                *(_asking(selection), selection.labels, window, rules, level),
+                memory=has_memory(self.store, metric),
+            )
+            if judged is not None:
+                state.judged[metric.name] = window
+                found += findings_of(metric, judged, rules)
+                kinds.add("few")
+                self._end_lasting(metric, state, windows.end(window), now)
+        keys = {each.key for each in found}
+        for key, told in state.told.items():
+            name, kind, _ = key.split("/", 2)
+            if name == metric.name and kind in kinds and key not in keys and told.ended is None:
+                told.ended = now
+        new = []
+        for each in found:
+            if state.is_active(each.key):
+                state.told[each.key].seen = each.until
+            else:
+                new.append(each)
+        return new
+
+    def _end_lasting(self, metric: Metric, state: WatchState, end: float, now: float) -> None:
+        """End the changes and anomalies that were not seen for long enough."""
+        quiet = max(QUIET_DAYS * 86_400.0, 2 * LENGTHS[metric.window].total_seconds())
+        for key, told in state.told.items():
+            name, kind, _ = key.split("/", 2)
+            lasting = name == metric.name and kind in _LASTING
+            if lasting and told.ended is None and end - told.seen > quiet:
+                told.ended = now
+
+    def _end_others(self, state: WatchState, now: float) -> None:
+        """End what is about metrics that are watched no more."""
+        watched = {each.name for each in self.metrics}
+        for key, told in state.told.items():
+            if told.ended is None and key.split("/", 1)[0] not in watched:
+                told.ended = now
+        for name in set(state.judged) - watched:
+            del state.judged[name]
+
+    def _note(self, found: MetricFinding, state: WatchState, now: float) -> Mapping[str, Any]:
+        """Note a new finding, with the message that its channels are to be sent."""
+        text = self._in_language(found.text)
+        address = link(self.rules.dashboard, found)
+        document = {
+            "id": f"{found.key}/{found.since}",
+            "metric": found.metric,
+            "kind": found.kind,
+            "text": text,
+            "since": found.since,
+            "link": address,
+            "facts": dict(found.facts),
+            "body": f"{found.metric}: {text}\n{address}",
+        }
+        waiting = [each.name for each in self.rules.channels]
+        before = state.told.get(found.key)
+        if before is not None and before.waiting:
+            # What was never sent is sent, under a key of its own.
+            state.told[f"{found.key}/{before.since}"] = before
+        state.told[found.key] = ToldFinding(
+            found.since, now, found.until, None, waiting, document if waiting else None
+        )
+        return document
+
+    def _digest(self, state: WatchState, now: float) -> Iterator[Mapping[str, Any]]:
+        """The weekly digest as a message: once, on its weekday (UTC)."""
+        today = datetime.fromtimestamp(now, UTC).date()
+        # No metric has an empty name.
+        key = f"/digest/{today.isoformat()}"
+        if today.weekday() != self.rules.digest or key in state.told:
+            return
+        digest = weekly_digest(
+            *(self.store, self.registry, self.metrics),
+            {each.name: self.rules.of(each.name) for each in self.metrics},
+            dashboard=self.rules.dashboard,
+            now=now,
+            candidates_folder=self.candidates_folder,
+        )
+        text = as_text(digest, self.rules.language)
+        document = {
+            "id": f"digest/{today.isoformat()}",
+            "metric": None,
+            "kind": "digest",
+            "text": self._in_language(digest_title(digest)),
+            "since": digest.first.isoformat(),
+            "link": f"{self.rules.dashboard}/",
+            "facts": {
+                "changed": [each.metric for each in digest.changed],
+                "attention": [each.metric for each in digest.attention],
+                "unchanged": [each.metric for each in digest.unchanged],
+            },
+            "body": text,
+        }
+        waiting = [each.name for each in self.rules.channels]
+        state.told[key] = ToldFinding(
+            digest.first.isoformat(), now, now, now, waiting, document if waiting else None
+        )
+        yield document
+
+    def _in_language(self, text: str) -> str:
+        return str(translated(text, LANGUAGES[self.rules.language]))
+
+    def _send_waiting(self, state: WatchState) -> Iterator[str]:
+        """Send each channel what it waits for, the oldest first; yields what went wrong."""
+        known = {each.name for each in self.rules.channels}
+        for told in state.told.values():
+            told.waiting = [each for each in told.waiting if each in known]
+        for channel in self.rules.channels:
+            if error := self._send(channel, state):
+                yield error
+        for told in state.told.values():
+            if not told.waiting:
+                told.message = None
+
+    def _send(self, channel: NoticeChannel, state: WatchState) -> str | None:
+        waiting = sorted(
+            (each for each in state.told.values() if channel.name in each.waiting),
+            key=lambda each: each.told,
+        )
+        for first in range(0, len(waiting), MOST_MESSAGES):
+            part = waiting[first : first + MOST_MESSAGES]
+            title = self._in_language(message("deniable: {count} new", count=len(part)))
+            try:
+                send(channel, title, [each.message for each in part if each.message is not None])
+            except ChannelError as error:
+                return str(error)
+            for each in part:
+                each.waiting.remove(channel.name)
+        return None
+
+
+def _is_later(window: str, judged: str | None) -> bool:
+    if judged is None or windows.kind_of(judged) != windows.kind_of(window):
+        return True
+    return windows.start(window) > windows.start(judged)
+
+
+def _asking(selection: Selection) -> Callable[[Any], Question]:
+    return lambda labels: selection.within(labels).read()

@@ -1,0 +1,632 @@
+"""`deniable doctor` finds the mistakes of the first hour, each made for real."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from email.utils import formatdate
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from click.testing import CliRunner
+
+from deniable import Client, Registry
+from deniable.doctor import endpoint
+from deniable.doctor.command import doctor
+from deniable_collector.batches.catalogue import _check_window
+from deniable_collector.operation import checkup
+
+PAGE = (Path(__file__).parents[2] / "docs" / "doctor.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, metrics: str) -> None:
+    """A folder with a registry and a home, and none of our variables."""
+    for name in [*os.environ]:
+        if name.startswith("DENIABLE_") or name == "DO_NOT_TRACK":
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    Path("metrics.toml").write_text(metrics)
+
+
+def run(*words: object) -> tuple[int, dict[tuple[str, str], dict[str, str]]]:
+    """The exit code, and the results by check and code."""
+    done = CliRunner().invoke(doctor, [*map(str, words), "--json"])
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.output
+    found = {(e["check"], e["code"]): e for e in json.loads(done.stdout)["results"]}
+    for each in found.values():
+        assert each["message"]
+        assert each["advice"] or each["level"] == "ok", each
+    return done.exit_code, found
+
+
+def errors(found: dict[tuple[str, str], dict[str, str]]) -> set[str]:
+    return {code for (_, code), each in found.items() if each["level"] == "error"}
+
+
+@contextmanager
+def serving(handler: type[http.server.BaseHTTPRequestHandler], **tls: Path) -> Iterator[str]:
+    """A web server that is no collector."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    scheme = "http"
+    if tls:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(tls["cert"], tls["key"])
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        server.handle_error = lambda *_: None  # type: ignore[method-assign]
+        scheme = "https"
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"{scheme}://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def page(status: int, body: bytes, **headers: str) -> type[http.server.BaseHTTPRequestHandler]:
+    """A server that sends the same to everyone."""
+
+    class Page(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_POST = do_GET
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    return Page
+
+
+# ---- the device's side
+
+
+def test_a_good_installation_has_no_error(new_collector, home):
+    """With a value recorded and a collector of the same registry nothing is wrong, exit 0."""
+    address = new_collector(**home.environ).address
+    with Client("metrics.toml") as client:
+        client.record("dark_mode", True)
+    code, found = run("--endpoint", address)
+    assert (code, errors(found)) == (0, set())
+    assert {e["level"] for e in found.values()} == {"ok"}
+    assert {("registry", "accepted"), ("state", "values_wait")} <= {*found}
+
+
+def test_nothing_that_counts_is_sent(new_collector, home):
+    """After the doctor has asked about every metric, daily and weekly, at close and at once, the
+    store holds no tally."""
+    text = Path("metrics.toml").read_text()
+    at_once = 'answer = "at_once"\naggregate = "first"\nepsilon = 2.0'
+    Path("metrics.toml").write_text(text.replace("epsilon = 2.0", at_once))
+    for rows in ('type = "string"', 'type = "string"\nlongitudinal = "memoize"'):
+        name = f"word{len(rows)}"
+        text = Path("metrics.toml").read_text() + (
+            f'[metrics.{name}]\n{rows}\ndescription = "A."\nepsilon = 1.0\nlifetime_epsilon = 4.0\n'
+        )
+        Path("metrics.toml").write_text(text)
+    address = new_collector(**home.environ).address
+    _, found = run("--endpoint", address)
+    assert ("registry", "accepted") in found
+    store = home.open()
+    published = [(metric, each) for metric, found in store.schemes().items() for each in found]
+    assert len(published) == 5
+    assert not any(store.windows(metric, scheme) for metric, scheme in published)
+
+
+def test_no_registry():
+    """A path without a file is an error, and so is a mistake in the file, with its line."""
+    code, found = run("elsewhere.toml")
+    assert (code, errors(found)) == (1, {"no_registry"})
+    Path("metrics.toml").write_text("schema = 1\n")
+    code, found = run()
+    assert (code, errors(found)) == (1, {"mistake"})
+
+
+def test_an_expired_metric():
+    """A metric that is over is a warning; a registry whose metrics are all over is an error."""
+    text = Path("metrics.toml").read_text()
+    late = text.replace('"Where the', '"x"\nexpires = 2020-01-01 #')
+    Path("metrics.toml").write_text(late)
+    code, found = run()
+    assert code == 0
+    assert found["registry", "expired"]["level"] == "warning"
+    assert "country" in found["registry", "expired"]["message"]
+    Path("metrics.toml").write_text(text.replace("2999-12-31", "2020-01-01"))
+    code, found = run()
+    assert (code, errors(found)) == (1, {"expired"})
+
+
+def test_too_small_a_crowd():
+    """A hundred devices cannot answer for 200 values, which is a warning."""
+    text = Path("metrics.toml").read_text()
+    Path("metrics.toml").write_text(text.replace("[defaults]", "[defaults]\ndevices = 100"))
+    code, found = run()
+    assert code == 0
+    assert found["crowd", "too_small"]["level"] == "warning"
+
+
+@pytest.mark.parametrize("name", ["DO_NOT_TRACK", "DENIABLE_DISABLED"])
+def test_a_switch_of_the_environment(monkeypatch, name):
+    """Each of the two variables is found, as the client obeys it; "0" is neither."""
+    monkeypatch.setenv(name, "0")
+    assert run()[0] == 0
+    monkeypatch.setenv(name, "1")
+    assert Client("metrics.toml", state_dir="state").status == "disabled"
+    code, found = run()
+    assert (code, errors(found)) == (1, {"disabled"})
+    assert name in found["environment", "disabled"]["message"]
+
+
+def test_consent_was_forgotten():
+    """What a client without consent was given is found as "nothing was ever recorded"."""
+    with Client("metrics.toml", consent=False) as client:
+        client.record("dark_mode", True)
+    assert ("state", "nothing_recorded") in run()[1]
+    with Client("metrics.toml") as client:
+        client.record("dark_mode", True)
+    assert ("state", "nothing_recorded") not in run()[1]
+    with Client("metrics.toml", consent=False):
+        pass  # deletes it
+    assert ("state", "nothing_recorded") in run()[1]
+
+
+def test_a_folder_that_cannot_be_written(tmp_path):
+    """As a user that may not write to the state's folder, the doctor says so and makes nothing."""
+    if os.geteuid() != 0:
+        pytest.skip("another user is needed, which takes root")
+    folder = tmp_path / "theirs"
+    folder.mkdir(mode=0o755)
+    text = Path("metrics.toml").read_bytes()
+    done = subprocess.run(
+        [sys.executable, "-c", DROPPED, str(folder / "state")],
+        input=text,
+        capture_output=True,
+        check=False,
+        cwd="/",
+        timeout=60,
+    )
+    assert b"not_writable" in done.stdout, done.stderr
+    assert list(folder.iterdir()) == []
+    Path("file").write_text("")
+    assert errors(run("--state-dir", "file/state")[1]) == {"not_writable"}
+
+
+DROPPED = """
+import os, sys
+from pathlib import Path
+from deniable import Registry
+from deniable.doctor.device import check_state
+registry = Registry.parse(sys.stdin.read())
+list(check_state(registry, Path("/nowhere/at/all")))  # imports what it needs while it may
+os.setgid(65534)
+os.setuid(65534)
+print([each.code for each in check_state(registry, Path(sys.argv[1]))])
+"""
+
+
+def test_damaged_and_foreign_states():
+    """A damaged state and another app's are errors with different advice."""
+    with Client("metrics.toml", state_dir="state") as client:
+        client.record("dark_mode", True)
+    (file,) = Path("state").glob("*.sqlite3")
+    whole = file.read_bytes()
+    file.write_bytes(whole[:4096] + os.urandom(4096) + whole[8192:])
+    assert errors(run("--state-dir", "state")[1]) == {"damaged"}
+    file.write_bytes(whole)
+    text = Path("metrics.toml").read_text()
+    Path("metrics.toml").write_text(text.replace('app = "example"', 'app = "another"'))
+    assert errors(run("--state-dir", "state")[1]) == {"foreign_state"}
+
+
+def test_switched_off():
+    """A device whose owner has switched reporting off is found."""
+    Path("state").mkdir()
+    script = "import sys; from deniable.sent_command import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", script, "--switch-off", "--state-dir", "state"]
+    subprocess.run(command, check=True, capture_output=True)
+    code, found = run("--state-dir", "state")
+    assert (code, errors(found)) == (1, {"switched_off"})
+
+
+def test_what_waits_and_what_is_spent(tmp_path):
+    """Reports that wait, that were sent or refused, and a budget that is spent are told."""
+    now = [time.time() - 20 * 86_400]
+    text = (
+        Path("metrics.toml").read_text().replace("lifetime_epsilon = 8.0", "lifetime_epsilon = 2.0")
+    )
+    Path("metrics.toml").write_text(text)
+    with Client(
+        "metrics.toml", state_dir="state", clock=lambda: now[0], background=False
+    ) as client:
+        for _ in range(2):
+            client.record("browser", "firefox")
+            client.flush()
+            now[0] += 86_400
+        client.flush()
+    found = run("--state-dir", "state")[1]
+    assert found["state", "reports_wait"]["message"].startswith("1 reports wait")
+    assert "browser" in found["state", "spent"]["message"]
+
+
+def test_sent_and_refused_reports(new_collector, home):
+    """Acknowledged reports are counted, and refused ones named with their reason."""
+    address = new_collector(**home.environ).address
+    for days in (1, 20):
+        now = [time.time() - days * 86_400]
+        with Client(
+            "metrics.toml",
+            address,
+            state_dir="state",
+            clock=lambda now=now: now[0],
+            background=False,
+        ) as client:
+            client.record("browser", "firefox")
+            client.flush()
+            now[0] += 86_400
+            client.flush()
+    found = run("--state-dir", "state")[1]
+    assert found["state", "sent"]["level"] == "ok"
+    assert "window_too_old" in found["state", "rejected"]["message"]
+
+
+def test_an_address_that_is_none():
+    """An endpoint without a scheme is an error before anything is sent."""
+    assert errors(run("--endpoint", "t.acme.example")[1]) == {"no_address"}
+
+
+def test_clear_text_beyond_this_machine():
+    """http:// to another host is a warning, and to this one none; a name that is not known is
+    an error."""
+    code, found = run("--endpoint", "http://nowhere.invalid")
+    assert found["endpoint", "no_tls"]["level"] == "warning"
+    assert code == 1
+    assert errors(found) == {"unknown_host"}
+
+
+def test_a_wrong_port():
+    """Where nothing listens, the advice is to start a collector or correct the port."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    _, found = run("--endpoint", f"http://127.0.0.1:{port}")
+    assert errors(found) == {"refused"}
+    assert ("endpoint", "no_tls") not in found
+
+
+def test_no_response(monkeypatch):
+    """A server that takes the connection and says nothing is an error after the timeout."""
+    monkeypatch.setattr(endpoint, "TIMEOUT", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        found = run("--endpoint", f"http://127.0.0.1:{silent.getsockname()[1]}")[1]
+    assert errors(found) == {"unreachable"}
+
+
+def test_a_page_of_a_proxy():
+    """A login page with status 200 is no collector, and neither is JSON of something else."""
+    for body in (b"<!doctype html><html>Sign in</html>", b'{"metrics": 3}'):
+        with serving(page(200, body)) as address:
+            assert errors(run("--endpoint", address)[1]) == {"not_a_collector"}
+
+
+def test_something_that_only_looks_like_a_collector():
+    """A server whose responses to reports are no collector's is an error too."""
+    with serving(page(200, b'{"metrics": {}}')) as address:
+        assert errors(run("--endpoint", address)[1]) == {"refused_batch"}
+
+
+def test_a_redirect():
+    """A redirect is an error that names where it leads, without its query."""
+    with serving(page(301, b"", Location="https://t.acme.example/v1/registry?a=b")) as address:
+        found = run("--endpoint", address)[1]
+    assert errors(found) == {"redirect"}
+    assert "to https://t.acme.example/v1/registry," in found["endpoint", "redirect"]["message"]
+    with serving(page(302, b"", Location="a b\u001b")) as address:
+        message = run("--endpoint", address)[1]["endpoint", "redirect"]["message"]
+    assert "\u001b" not in message
+
+
+def test_tls_mistakes(tmp_path, new_collector, home):
+    """A certificate that nobody signed, https:// to a plain port and http:// to a TLS port are
+    told apart."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is needed")
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
+            *("-keyout", str(key), "-out", str(cert), "-subj", "/CN=localhost"),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    with serving(page(200, b"{}"), cert=cert, key=key) as address:
+        assert errors(run("--endpoint", address)[1]) == {"certificate"}
+        plain = address.replace("https", "http")
+        assert errors(run("--endpoint", plain)[1]) <= {"not_http", "unreachable"}
+    address = new_collector(**home.environ).address.replace("http", "https")
+    assert errors(run("--endpoint", address)[1]) == {"not_tls"}
+
+
+def test_a_path_too_much(new_collector, home):
+    """The address of the route in place of the collector's is found."""
+    address = new_collector(**home.environ).address
+    assert errors(run("--endpoint", f"{address}/v1/reports")[1]) == {"wrong_path"}
+
+
+def test_an_ingest_key(new_collector, home, monkeypatch):
+    """A missing key, a wrong key and the right one are told apart."""
+    key = "a-key-of-the-editor-app"
+    address = new_collector(**home.environ, DENIABLE_INGEST_KEYS=key).address
+    assert "asks for" in run("--endpoint", address)[1]["endpoint", "ingest_key"]["message"]
+    monkeypatch.setenv("DENIABLE_INGEST_KEY", "a-key-of-another-app")
+    found = run("--endpoint", address)[1]
+    assert "does not accept" in found["endpoint", "ingest_key"]["message"]
+    assert "another-app" not in str(found)
+    monkeypatch.setenv("DENIABLE_INGEST_KEY", key)
+    assert ("registry", "accepted") in run("--endpoint", address)[1]
+
+
+def test_another_registry(new_collector, home):
+    """A metric that the collector does not know, one with other parameters, one with another
+    window and one that has expired there are named with what to do."""
+    text = Path("metrics.toml").read_text()
+    theirs = text.replace("epsilon = 2.0", "epsilon = 1.5")
+    theirs = theirs.replace("[metrics.dark_mode]", "[metrics.light_mode]")
+    theirs = theirs.replace('window = "week"', 'window = "month"')
+    theirs += '[metrics.old]\ntype = "boolean"\ndescription = "Old."\nexpires = 2020-01-01\n'
+    theirs += "epsilon = 1.0\nlifetime_epsilon = 1.0\n"
+    Path("metrics.toml").write_text(theirs)
+    address = new_collector(**home.environ).address
+    Path("metrics.toml").write_text(
+        text + theirs[theirs.index("[metrics.old]") :].replace("2020", "2999")
+    )
+    for metric in ("dark_mode", "browser", "country", "old"):
+        Path("one.toml").write_text(_only(Path("metrics.toml").read_text(), metric))
+        _, found = run("one.toml", "--endpoint", address)
+        assert errors(found) == {"another_registry"}, metric
+        assert metric in found["registry", "another_registry"]["message"]
+
+
+def _only(text: str, metric: str) -> str:
+    head, *tables = re.split(r"(?m)^(?=\[metrics\.)", text)
+    return head + "".join(each for each in tables if each.startswith(f"[metrics.{metric}]"))
+
+
+def test_an_older_registry_is_taken(new_collector, home):
+    """A scheme that the collector published before is taken, and noted."""
+    text = Path("metrics.toml").read_text()
+    new_collector(**home.environ).stop()
+    Path("metrics.toml").write_text(text.replace("epsilon = 2.0", "epsilon = 1.5"))
+    address = new_collector(**home.environ).address
+    Path("metrics.toml").write_text(text)
+    code, found = run("--endpoint", address)
+    assert code == 0
+    assert "browser" in found["registry", "another_scheme"]["message"]
+
+
+def test_a_weekly_and_a_monthly_metric_on_every_day() -> None:
+    """On each day of a year the window that is asked about is one that a collector takes, by the
+    collector's own rule; only in the middle of a month there is none."""
+    text = (
+        'schema = 1\napp = "a"\n[metrics.m]\ntype = "boolean"\ndescription = "A."\n'
+        'owner = "a"\nexpires = 2999-01-01\nepsilon = 1.0\nlifetime_epsilon = 1.0\nwindow = "{}"\n'
+    )
+    for window in ("day", "week", "month"):
+        metric = Registry.parse(text.format(window))["m"]
+        asked = 0
+        for hour in range(0, 366 * 24, 7):
+            now = 1_798_761_600.0 + 3_600 * hour
+            label = endpoint._window(metric, now)
+            asked += label is not None
+            if label is not None:
+                _check_window(metric, label, now)
+        assert asked == len(range(0, 366 * 24, 7)) or window == "month"
+        assert asked
+
+
+@pytest.mark.parametrize(("days", "code"), [(3, "clock_ahead"), (-9, "clock_behind")])
+def test_a_wrong_clock(new_collector, home, days, code):
+    """A device whose clock is days off learns that its reports would be refused."""
+    address = new_collector(**home.environ).address
+    text = Path("metrics.toml").read_text()
+    registry = Registry.parse(_only(text, "dark_mode"))
+    found = [*endpoint.check_endpoint(registry, address, None, lambda: time.time() + days * 86_400)]
+    assert {each.code for each in found if each.level == "error"} == {"skew", code}
+
+
+def test_a_clock_that_is_some_minutes_off():
+    """Five minutes are a warning."""
+    (found,) = endpoint._clocks(formatdate(1_800_000_000, usegmt=True), 1_800_000_300.0)
+    assert (found.level, "300 s ahead" in found.message) == ("warning", True)
+    assert [*endpoint._clocks("yesterday", 0.0)] == []
+
+
+def test_a_collector_without_its_store(new_collector, home, redis_server, new_redis):
+    """A collector whose Redis has gone is found as busy, not as a mistake of the device."""
+    server = new_redis()
+    address = new_collector(DENIABLE_STORE=server.url).address
+    server.kill()
+    _, found = run("--endpoint", address)
+    assert ("endpoint", "busy") in found or ("registry", "accepted") in found
+
+
+# ---- the operator's side
+
+
+def test_a_good_collector(new_collector, home, monkeypatch):
+    """Beside a running collector with this registry and a hard token nothing is wrong."""
+    collector = new_collector(**home.environ)
+    for name, text in {**home.environ, "DENIABLE_BIND": collector.environ["DENIABLE_BIND"]}.items():
+        monkeypatch.setenv(name, text)
+    monkeypatch.setenv("DENIABLE_DASHBOARD_TOKEN", "pP3Zt8qXWc_kV7yLr2NfGh5sBd9mJa4uTe6")
+    code, found = run("--operator")
+    assert (code, errors(found)) == (0, set())
+    expected = {("store", "store"), ("store", "durable"), ("collector", "running")}
+    assert expected | {("dashboard", "token")} <= {*found}
+
+
+def test_a_reload_that_was_forgotten(new_collector, home, monkeypatch):
+    """A collector that runs with another registry than the file's is found."""
+    collector = new_collector(**home.environ)
+    monkeypatch.setenv("DENIABLE_BIND", collector.environ["DENIABLE_BIND"])
+    monkeypatch.setenv("DENIABLE_STORE", home.url)
+    text = Path("metrics.toml").read_text()
+    Path("metrics.toml").write_text(text.replace("epsilon = 2.0", "epsilon = 1.5"))
+    found = run("--operator")[1]
+    assert "browser" in found["collector", "old_registry"]["message"]
+
+
+def test_a_reload_that_was_refused(new_collector, home, monkeypatch, until):
+    """A registry with mistakes that SIGHUP did not take is found at the running collector."""
+    import signal
+
+    collector = new_collector(**home.environ)
+    monkeypatch.setenv("DENIABLE_BIND", collector.environ["DENIABLE_BIND"])
+    text = Path("metrics.toml").read_text()
+    Path("metrics.toml").write_text("schema = 2\n")
+    collector.process.send_signal(signal.SIGHUP)
+    until(lambda: "reload-refused" in collector.log, "nothing was refused")
+    Path("good.toml").write_text(text)
+    until(
+        lambda: ("collector", "reload_refused") in run("good.toml", "--operator")[1],
+        "the refusal is not told",
+    )
+
+
+def test_settings_with_mistakes(monkeypatch):
+    """Each mistake in a setting is an error; a name that is none is a warning."""
+    monkeypatch.setenv("DENIABLE_FLAVOUR", "mint")
+    assert ("settings", "unknown_setting") in run("--operator")[1]
+    monkeypatch.setenv("DENIABLE_WORKERS", "none")
+    monkeypatch.setenv("DENIABLE_DASHBOARD_TOKEN", "password1")
+    code, found = run("--operator")
+    assert code == 1
+    assert errors(found) == {"setting"}
+    assert {check for check, _ in found} == {"settings", "dashboard"}
+
+
+def test_the_dashboard_without_a_token(monkeypatch):
+    """No token is a warning, and so is a dashboard that is open to the network."""
+    found = run("--operator")[1]
+    assert found["dashboard", "no_token"]["level"] == "warning"
+    monkeypatch.setenv("DENIABLE_DASHBOARD_BIND", "0.0.0.0:8090")
+    assert ("dashboard", "open_bind") in run("--operator")[1]
+
+
+def test_a_collector_that_is_open_to_the_network(monkeypatch):
+    """Plain HTTP on every address is a warning, and too many workers are one."""
+    monkeypatch.setenv("DENIABLE_BIND", "0.0.0.0:1")
+    monkeypatch.setenv("DENIABLE_WORKERS", "256")
+    found = run("--operator")[1]
+    assert found["settings", "open_bind"]["level"] == "warning"
+    assert ("workers", "many_workers") in found
+    assert ("collector", "not_running") in found
+
+
+def test_a_store_that_is_not_there(monkeypatch, tmp_path):
+    """A store to be made is a note and is not made; without its folder it is an error."""
+    assert run("--operator")[1]["store", "new_store"]["level"] == "note"
+    assert not Path("deniable.db").exists()
+    monkeypatch.setenv("DENIABLE_STORE", "sqlite:////nowhere/at/all/deniable.db")
+    assert errors(run("--operator")[1]) == {"store_away"}
+    monkeypatch.setenv("DENIABLE_STORE", "redis://127.0.0.1:1/0")
+    assert errors(run("--operator")[1]) == {"store_away"}
+    Path("deniable.db").write_bytes(b"no database" * 1000)
+    monkeypatch.setenv("DENIABLE_STORE", "sqlite:///deniable.db")
+    assert errors(run("--operator")[1]) == {"store_away"}
+
+
+def test_a_disk_that_is_nearly_full(monkeypatch):
+    """Under FEW_BYTES there is a warning, under a tenth of it an error. The disk's figures are
+    faked, because a full disk would stop other tests."""
+    usage = shutil.disk_usage(".")
+    for free, level in ((checkup.FEW_BYTES - 1, "warning"), (checkup.FEW_BYTES // 11, "error")):
+        monkeypatch.setattr(shutil, "disk_usage", lambda _, free=free: usage._replace(free=free))
+        assert run("--operator")[1]["disk", "disk_full"]["level"] == level
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=checkup.FEW_BYTES))
+    assert ("disk", "disk_full") not in run("--operator")[1]
+
+
+def test_the_settings_of_redis(new_redis: Callable[..., Any], monkeypatch):
+    """Appending, its syncing, eviction and snapshots are read from a real Redis."""
+    server = new_redis()
+    monkeypatch.setenv("DENIABLE_STORE", server.url)
+    found = run("--operator")[1]
+    assert "loses nothing" in found["store", "durable"]["message"]
+    with redis.Redis.from_url(server.url) as client:
+        client.config_set("maxmemory-policy", "allkeys-lru")
+        client.config_set("save", "60 1000")
+        client.config_set("appendfsync", "no")
+        found = run("--operator")[1]
+        assert errors(found) == {"eviction"}
+        assert {("store", "snapshots"), ("store", "not_durable")} <= {*found}
+        client.config_set("appendonly", "no")
+        assert "restart" in run("--operator")[1]["store", "not_durable"]["message"]
+        client.execute_command(
+            "ACL", "SETUSER", "small", "on", ">hush-hush", "~*", "+@all", "-config"
+        )
+    url = server.url.replace("redis://", "redis://small:hush-hush@")
+    monkeypatch.setenv("DENIABLE_STORE", url)
+    found = run("--operator")[1]
+    assert ("store", "not_checked") in found
+    assert "hush-hush" not in str(found)
+
+
+def test_another_program_at_the_port(monkeypatch):
+    """A web server where the collector would listen is an error."""
+    with serving(page(200, b"<html></html>")) as address:
+        monkeypatch.setenv("DENIABLE_BIND", address.removeprefix("http://"))
+        assert errors(run("--operator")[1]) == {"not_a_collector"}
+
+
+def test_the_sides_have_options_of_their_own():
+    """--endpoint with --operator is refused, because it would be ignored."""
+    done = CliRunner().invoke(doctor, ["--operator", "--endpoint", "http://127.0.0.1:1"])
+    assert done.exit_code == 2
+
+
+def test_words_for_people():
+    """Without --json each result is a line, its advice another, and the sum comes last."""
+    done = CliRunner().invoke(doctor, ["elsewhere.toml"])
+    assert done.exit_code == 1
+    first, second, last = done.stdout.splitlines()
+    assert first.startswith("error   registry: there is no file")
+    assert second.strip().startswith("-> ")
+    assert last == "1 errors, 0 warnings"
+
+
+def test_every_result_is_documented() -> None:
+    """The page lists the code of each result in the source, and no other."""
+    root = Path(__file__).parents[2]
+    files = [
+        *(root / "client/deniable/doctor").glob("*.py"),
+        root / "collector/deniable_collector/operation/checkup.py",
+        root / "estimator/deniable_estimator/dashboard/checkup.py",
+    ]
+    source = "".join(path.read_text() for path in files)
+    codes = set(re.findall(r'CheckResult\(\s*[^,]+,\s*"([a-z_]+)"', source))
+    codes |= set(re.findall(r'^\s+"[a-z_]+": \(\s*"([a-z]+_[a-z]+)"', source, re.M))
+    codes |= set(re.findall(r'\bcode(?:, advice)? = "([a-z_]+)"', source))
+    codes |= {"damaged", "foreign_state"}
+    assert codes == set(re.findall(r"^\| `([a-z_]+)` \|", PAGE, re.M))

@@ -1,0 +1,143 @@
+"""The demo's page where a visitor answers as one more device, in a real browser."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from .test_accessibility import RUN_AXE, look, resize
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
+
+DEVICES = 50
+
+
+@pytest.fixture
+def demo(command: list[str], start: Callable[[list[str]], subprocess.Popen[str]]) -> dict[str, str]:
+    """The addresses of a small demo: its dashboard, its token and its page."""
+    process = start([*command, "demo", "--devices", str(DEVICES), "--port", "0"])
+    assert process.stdout is not None
+    found: dict[str, str] = {}
+    for line in process.stdout:
+        if link := re.search(r"(http://127\.0\.0\.1:\d+)/login\?token=(\S+)", line):
+            found["dashboard"], found["token"] = link.groups()
+        elif line.startswith("Try it"):
+            found["page"] = line.split()[-1]
+        if "Ctrl-C" in line:
+            break
+    return found
+
+
+def answer(browser: Chrome, metric: str, choice: str) -> Any:
+    """Answer a question, and wait for the estimate."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    card = browser.find_element("css selector", f"[data-metric={metric}]")
+    buttons = card.find_elements("css selector", ".choices button")
+    (button,) = (each for each in buttons if each.text == choice)
+    button.click()
+    shares = ".shares tbody tr"
+    WebDriverWait(browser, 30).until(lambda _: card.find_elements("css selector", shares))
+    return card
+
+
+def test_a_visitor_is_one_more_device(
+    demo: dict[str, str], open_browser: Callable[[bool], Chrome]
+) -> None:
+    """The page shows the report that left, what it says, and an estimate that counts it; a second
+    visit has answered already; with its data deleted the browser is a new device."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    browser = open_browser(True)
+    browser.get(demo["page"])
+    heading = browser.find_element("tag name", "h1").text
+    assert heading == f"Answer as one of {DEVICES + 1} devices"
+    card = answer(browser, "browser", "firefox")
+    report = json.loads(card.find_element("tag name", "pre").text)
+    assert set(report) == {"metric", "scheme", "window", "columns"}
+    assert f"{DEVICES + 1} reports" in card.find_element("css selector", ".crowd").text
+    rows = card.find_elements("css selector", ".beliefs tbody tr")
+    beliefs = [int(row.text.split()[-2]) for row in rows]
+    assert abs(sum(beliefs) - 100) <= len(beliefs)
+    # Subset selection names two of the six: 29 % each, and 11 % for the others.
+    assert sorted(beliefs) == [11, 11, 11, 11, 29, 29]
+    answer(browser, "dark_mode", "no")
+    ledger = browser.find_element("css selector", ".ledger").text
+    assert ledger.count("1.00 of 8") == 2
+
+    browser.refresh()
+    WebDriverWait(browser, 30).until(
+        lambda _: len(browser.find_elements("css selector", ".shares tbody tr")) == 8
+    )
+    again = browser.find_element("css selector", "[data-metric=browser]")
+    assert json.loads(again.find_element("tag name", "pre").text) == report
+    assert "has answered" in again.find_element("css selector", ".state").text
+    assert not again.find_elements("css selector", "button:enabled")
+
+    browser.find_element("id", "renew").click()
+    WebDriverWait(browser, 30).until(
+        lambda _: browser.find_elements("css selector", ".choices button:enabled")
+    )
+    card = answer(browser, "browser", "edge")
+    assert f"{DEVICES + 2} reports" in card.find_element("css selector", ".crowd").text
+    assert browser.get_log("browser") == []
+
+    request = urllib.request.Request(
+        f"{demo['dashboard']}/metric/browser.json",
+        headers={"Authorization": f"Bearer {demo['token']}"},
+    )
+    with urllib.request.urlopen(request) as response:
+        assert json.load(response)["n"] == DEVICES + 2
+    # The dashboard's pages lead here.
+    browser.get(f"{demo['dashboard']}/login?token={demo['token']}")
+    assert browser.find_element("link text", "Try it").get_attribute("href") == f"{demo['page']}/"
+
+
+def test_it_is_accessible(
+    demo: dict[str, str], open_browser: Callable[[bool], Chrome], axe: str
+) -> None:
+    """axe-core finds nothing before and after answering, in light and dark, on a desktop and on a
+    phone, and the page is never wider than the phone."""
+    browser = open_browser(True)
+    browser.set_script_timeout(60)
+    browser.get(demo["page"])
+    found: list[str] = []
+    for answered in (False, True):
+        if answered:
+            answer(browser, "browser", "other")
+            answer(browser, "dark_mode", "yes")
+        browser.execute_script(axe)
+        for width in (1200, 375):
+            resize(browser, width, mobile=width == 375)
+            wide = browser.execute_script("return document.documentElement.scrollWidth")
+            assert wide <= width
+            for colours in ("light", "dark"):
+                look(browser, colours=colours)
+                found.extend(browser.execute_async_script(RUN_AXE))
+    assert found == []
+
+
+def test_only_what_the_page_needs_is_served(demo: dict[str, str]) -> None:
+    """Estimates are those of the two questions, with finite numbers; anything else is not found;
+    the policy of each response allows no inline script and no other address."""
+    with urllib.request.urlopen(f"{demo['page']}/estimate.json?metric=dark_mode") as response:
+        document = json.load(response)
+        policy = response.headers["Content-Security-Policy"]
+    assert document["n"] == DEVICES
+    assert all(math.isfinite(each["estimate"]) for each in document["values"])
+    assert "unsafe" not in policy
+    assert re.search(r"connect-src 'self' http://127\.0\.0\.1:\d+;", policy)
+    for path in ("/estimate.json?metric=language", "/estimate.json", "/../commands.py", "/none"):
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(demo["page"] + path)
+        assert refused.value.code == 404
+        refused.value.close()

@@ -1,0 +1,83 @@
+"""Rules, and a store that is filled day by day."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import numpy as np
+import pytest
+
+from deniable import Registry, Scheme
+from deniable_collector.tally import Tally
+from deniable_estimator.analyses.sampling import sample_tally
+
+FIRST = date(2026, 10, 5)
+"""A Monday."""
+
+
+def day(number: int) -> str:
+    """The day of that number, from 0."""
+    return (FIRST + timedelta(number)).isoformat()
+
+
+def noon(number: int) -> float:
+    """Noon of the day after that day: it has ended 12 hours ago."""
+    when = datetime.combine(FIRST + timedelta(number + 1), datetime.min.time(), UTC)
+    return when.timestamp() + 43_200
+
+
+@pytest.fixture
+def report(registry: Registry, fill: Callable[[Tally, Scheme], None]) -> Callable[..., None]:
+    """Store a day of the browser metric: report(number, firefox=0.4, devices=20_000)."""
+    rng = np.random.default_rng(5)
+    scheme = registry["browser"].scheme
+
+    def store(number: int, firefox: float = 0.4, devices: int = 20_000) -> None:
+        shares = np.array([firefox, (1 - firefox) / 2, (1 - firefox) / 4, (1 - firefox) / 4])
+        counts = rng.multinomial(devices, shares)
+        tally = sample_tally(scheme, counts, rng, metric="browser", window=day(number))
+        fill(tally, scheme)
+
+    return store
+
+
+class Hook:
+    """A server that keeps what is posted to it, and responds with `status`."""
+
+    def __init__(self) -> None:
+        self.status = 200
+        self.bodies: list[bytes] = []
+        hook = self
+
+        class _Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                hook.bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
+                self.send_response(hook.status)
+                self.send_header("Location", "/elsewhere")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+        self.address = f"http://127.0.0.1:{self.server.server_port}/secret-path"
+        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
+        self.thread.start()
+
+    def close(self) -> None:
+        self.server.shutdown()
+        self.thread.join()
+        self.server.server_close()
+
+
+@pytest.fixture
+def hook() -> Iterator[Hook]:
+    """A webhook's server on this machine."""
+    made = Hook()
+    yield made
+    made.close()

@@ -1,0 +1,222 @@
+"""The weekly digest: what it says of each metric, and the files that carry it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from deniable import Registry
+from deniable_collector.stores.base import Store
+from deniable_estimator.watching.commands import digest as command
+from deniable_estimator.watching.digest import DigestLine, WeeklyDigest, weekly_digest
+from deniable_estimator.watching.digest_view import as_html, as_text
+from deniable_estimator.watching.rules_file import parse_rules
+from deniable_estimator.watching.run import Watcher
+from deniable_estimator.watching.state import WatchState
+
+from .conftest import Hook, noon
+
+Report = Callable[..., None]
+MONDAY = noon(13)
+"""Noon after the second Sunday."""
+
+
+def made(store: Store, registry: Registry, now: float = MONDAY, weeks: int = 1) -> WeeklyDigest:
+    return weekly_digest(
+        store, registry, (registry["browser"],), {}, "https://d.example", now, weeks
+    )
+
+
+def test_a_week_without_a_change(store: Store, registry: Registry, report: Report) -> None:
+    """The leading value stands with its interval, under what has not changed."""
+    for number in range(14):
+        report(number)
+    found = made(store, registry)
+    assert (found.first, found.last) == (date(2026, 10, 12), date(2026, 10, 18))
+    assert (found.changed, found.attention) == ((), ())
+    (line,) = found.unchanged
+    assert line.metric == "browser"
+    assert line.text.startswith("firefox 4")
+    assert "95 % CI" in line.text
+    assert "no change that can be told from noise" in line.text
+    assert line.link == "https://d.example/metric/browser?from=2026-10-12&to=2026-10-18"
+
+
+def test_a_week_with_a_change(store: Store, registry: Registry, report: Report) -> None:
+    """Each value that changed is told with its interval, the clearest first; reports of the running
+    week count nowhere."""
+    for number in range(14):
+        report(number, firefox=0.5 if number >= 7 else 0.4)
+    report(14, firefox=0.9)
+    (line,) = made(store, registry).changed
+    assert line.text.startswith("firefox up ")
+    assert "95 % CI" in line.text
+    assert "chrome down" in line.text
+    assert made(store, registry, noon(20)).changed[0].text.startswith("firefox up 4")
+
+
+def test_weeks_are_taken_together(store: Store, registry: Registry, report: Report) -> None:
+    """Two weeks are compared with the two before."""
+    for number in range(28):
+        report(number, firefox=0.5 if number >= 14 else 0.4)
+    found = made(store, registry, noon(27), weeks=2)
+    assert (found.first, found.last) == (date(2026, 10, 19), date(2026, 11, 1))
+    assert found.changed[0].text.startswith("firefox up ")
+    assert made(store, registry, noon(27)).changed == ()
+
+
+def test_what_needs_attention(store: Store, registry: Registry, report: Report) -> None:
+    """A silent metric, and one with too few reports, are named there; without anything to compare
+    with, that is said."""
+    report(7, devices=30)
+    found = made(store, registry)
+    assert [each.text.split(" ")[0:2] for each in found.attention] == [
+        ["no", "reports"],
+        ["2026-10-12", "has"],
+    ]
+    assert "nothing before to compare with" in found.unchanged[0].text
+    assert made(store, registry, noon(34)).unchanged[0].text == "no reports in these weeks"
+
+
+def test_a_month_is_told_when_it_ends(store: Store, tmp_path: Path) -> None:
+    """A metric by months has a line in the week in which one ended, and in no other."""
+    text = """
+schema = 1
+app = "example"
+[metrics.m]
+type = "boolean"
+description = "d"
+owner = "o"
+expires = 2027-06-30
+window = "month"
+epsilon = 1.0
+lifetime_epsilon = 8.0
+"""
+    registry = Registry.parse(text)
+    for number, ended in ((27, True), (20, False), (34, False)):
+        found = weekly_digest(
+            store, registry, tuple(registry), {}, "https://d.example", noon(number)
+        )
+        assert (found.first <= date(2026, 10, 31) <= found.last) == ended
+        assert len(found.unchanged) == ended, number
+
+
+HOSTILE = WeeklyDigest(
+    date(2026, 10, 12),
+    date(2026, 10, 18),
+    (DigestLine("a", "<script>alert(1)</script> & up", "https://d.example/metric/a?x=1&y=2"),),
+    (),
+    (),
+)
+
+
+class _Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+
+@pytest.mark.parametrize("language", ["en", "zh-Hans"])
+def test_the_html_is_safe_for_mail(language: str) -> None:
+    """It has no script and loads nothing, each visible tag is styled inline, dark screens are
+    known, and a value cannot add a tag."""
+    html = as_html(HOSTILE, language)
+    parser = _Tags()
+    parser.feed(html)
+    names = {name for name, _ in parser.tags}
+    assert names == {
+        *("html", "head", "meta", "title", "style", "body", "h1", "h2", "p"),
+        *("table", "tr", "td", "a"),
+    }
+    assert "prefers-color-scheme: dark" in html
+    assert "url(" not in html
+    assert "&lt;script&gt;" in html
+    for name, attributes in parser.tags:
+        assert "src" not in attributes
+        assert not any(each.startswith("on") for each in attributes)
+        if name in ("body", "h1", "h2", "p", "table", "td", "a"):
+            assert attributes["style"]
+    (anchor,) = [attributes for name, attributes in parser.tags if name == "a"]
+    assert anchor["href"] == "https://d.example/metric/a?x=1&y=2"
+    assert ("有变化" in html) == (language == "zh-Hans")
+
+
+def test_the_text() -> None:
+    """Each part has its number of lines, and says so where it has none."""
+    assert as_text(HOSTILE, "en").splitlines()[:8] == [
+        "deniable: 2026-10-12 to 2026-10-18",
+        "",
+        "Changed (1)",
+        "  a: <script>alert(1)</script> & up",
+        "    https://d.example/metric/a?x=1&y=2",
+        "",
+        "Needs attention (0)",
+        "  nothing",
+    ]
+
+
+@pytest.mark.usefixtures("store")
+def test_the_command(registry_file: Path, store_url: str, tmp_path: Path) -> None:
+    """It writes the files that are named, or prints the text; a wrong call is refused."""
+
+    def call(*arguments: str) -> tuple[int, str]:
+        given = ["--registry", str(registry_file), "--store", store_url, *arguments]
+        done = CliRunner().invoke(command, given)
+        return done.exit_code, done.output
+
+    html, text = tmp_path / "digest.html", tmp_path / "digest.txt"
+    written = f"wrote {html}\nwrote {text}\n"
+    assert call("--html", str(html), "--text", str(text), "--language", "zh-Hans") == (0, written)
+    assert 'lang="zh-Hans"' in html.read_text(encoding="utf-8")
+    assert "有变化" in text.read_text(encoding="utf-8")
+    code, printed = call()
+    assert code == 0
+    assert "browser: no reports in these weeks" in printed
+    assert call("--weeks", "0")[0] == call("--weeks", "53")[0] == 2
+    assert call("--dashboard", "d.example")[0] == 2
+    code, printed = call("--html", str(tmp_path / "nowhere" / "digest.html"))
+    assert code == 1
+    assert "cannot be written" in printed
+
+
+def test_watch_sends_it_once_on_its_day(
+    store: Store, registry: Registry, report: Report, hook: Hook
+) -> None:
+    """On Monday the first run sends the digest; later runs of the day, and other days, do not. If
+    the channel fails, it is sent at the next run."""
+    text = f"""
+schema = 1
+dashboard = "https://d.example"
+digest = "monday"
+only = ["browser"]
+[channels.ops]
+webhook = "{hook.address}"
+"""
+    watcher = Watcher(store, registry, parse_rules(text, registry.metrics, {}))
+    for number in range(14):
+        report(number)
+    state = WatchState()
+    assert watcher.run(state, noon(12)).messages == ()
+    hook.status = 500
+    first = watcher.run(state, noon(13))
+    assert [each["kind"] for each in first.messages] == ["digest"]
+    assert first.messages[0]["facts"]["unchanged"] == ["browser"]
+    assert "Not changed (1)" in first.messages[0]["body"]
+    assert len(first.failed) == 1
+    hook.status = 200
+    assert watcher.run(state, noon(13) + 3600).messages == ()
+    assert json.loads(hook.bodies[-1])["messages"] == json.loads(json.dumps([*first.messages]))
+    assert watcher.run(state, noon(14)).messages == ()
+    assert len(hook.bodies) == 2
+    quiet = replace(watcher, rules=replace(watcher.rules, digest=None))
+    assert quiet.run(WatchState(), noon(13)).messages == ()

@@ -1,0 +1,153 @@
+"""rules.toml: what it says, and every mistake in it at once."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deniable_estimator.dashboard.language import LANGUAGES
+from deniable_estimator.watching.rules import (
+    FalseAlarms,
+    MetricRules,
+    NoticeChannel,
+    RulesError,
+)
+from deniable_estimator.watching.rules_file import LANGUAGE_TAGS, load_rules, parse_rules
+
+METRICS = ("browser", "dark_mode")
+HEAD = 'schema = 1\ndashboard = "https://d.acme.example/"\n'
+
+
+def test_defaults() -> None:
+    """Two lines are enough: all metrics are watched, one false alarm a month is allowed."""
+    rules = parse_rules(HEAD, METRICS, {})
+    assert rules.dashboard == "https://d.acme.example"
+    assert rules.false_alarms == FalseAlarms(1.0, "month")
+    assert (rules.wait_days, rules.language, rules.digest) == (1, "en", None)
+    assert rules.of("browser") == MetricRules()
+    assert all(map(rules.watches, METRICS))
+
+
+def test_a_metric_has_its_own_rules() -> None:
+    """[metrics.NAME] overrides [defaults], which overrides what is built in."""
+    text = HEAD + (
+        'only = ["browser"]\nfalse_alarms = 0.5\n[defaults]\npoints = 2\nshare = 0.1\n'
+        "[metrics.browser]\npoints = 3.5\n"
+    )
+    rules = parse_rules(text, METRICS, {})
+    assert rules.of("browser") == MetricRules(points=3.5, share=0.1)
+    assert rules.of("dark_mode") == MetricRules(points=2, share=0.1)
+    assert not rules.watches("dark_mode")
+    assert rules.false_alarms == FalseAlarms(0.5, "run")
+
+
+def test_secrets_come_from_the_environment() -> None:
+    """${NAME} is filled in, and neither the rules nor an error show what it was."""
+    text = HEAD + '[channels.ops]\nwebhook = "https://chat.example/${HOOK}"\n'
+    rules = parse_rules(text, METRICS, {"HOOK": "s3cret"})
+    assert rules.channels == (NoticeChannel("ops", "webhook", "https://chat.example/s3cret"),)
+    assert "s3cret" not in repr(rules)
+    with pytest.raises(RulesError, match="environment variable HOOK, which is not set"):
+        parse_rules(text, METRICS, {})
+    wrong = HEAD + '[channels.ops]\nwebhook = "${HOOK}"\n'
+    with pytest.raises(RulesError) as error:
+        parse_rules(wrong, METRICS, {"HOOK": "s3cret"})
+    assert "s3cret" not in str(error.value)
+
+
+def test_every_mistake_is_reported_with_its_line() -> None:
+    """One error lists all mistakes, in the order of their lines."""
+    text = """schema = 2
+dashboard = "d.acme.example"
+language = "fr"
+false_alarms = "often"
+wait_days = 7
+digest = "someday"
+only = ["safari"]
+colour = "red"
+[defaults]
+points = -1
+percent = true
+stale_days = 0
+expires_days = 367
+share = 0
+size = 3
+[metrics.opera]
+points = nan
+[channels.a]
+webhook = "ftp://chat.example"
+[channels.b]
+apprise = "somewhere"
+[channels.c]
+mail = "me"
+"""
+    with pytest.raises(RulesError) as error:
+        parse_rules(text, METRICS, {}, "rules.toml")
+    found = [(each.line, each.where) for each in error.value.problems]
+    assert found == [
+        (1, "schema"),
+        (2, "dashboard"),
+        (3, "language"),
+        (4, "false_alarms"),
+        (5, "wait_days"),
+        (6, "digest"),
+        (7, "only"),
+        (8, "colour"),
+        (10, "defaults.points"),
+        (11, "defaults.percent"),
+        (12, "defaults.stale_days"),
+        (13, "defaults.expires_days"),
+        (14, "defaults.share"),
+        (15, "defaults.size"),
+        (16, "metrics.opera"),
+        (17, "metrics.opera.points"),
+        (19, "channels.a.webhook"),
+        (21, "channels.b.apprise"),
+        (22, "channels.c"),
+    ]
+    assert str(error.value).startswith("19 mistakes in rules.toml:\n  rules.toml:1: error: schema")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("schema = ", "is not TOML"),
+        ("defaults = 3\nmetrics = 4\nchannels = 5\nonly = 6\n", "must be a table"),
+        (HEAD + "false_alarms = 0\n", "above 0"),
+        (HEAD + "false_alarms = 1001\n", "at most 1000"),
+        (HEAD + 'false_alarms = "0 a month"\n', "above 0"),
+        (
+            HEAD + "".join(f'[channels.c{n}]\napprise = "a://b"\n' for n in range(21)),
+            "more than 20",
+        ),
+    ],
+)
+def test_other_mistakes(text: str, told: str) -> None:
+    """Each says what is wrong."""
+    with pytest.raises(RulesError, match=told):
+        parse_rules(text, METRICS, {})
+
+
+@given(st.text(max_size=60), st.sampled_from(["", HEAD, HEAD + "[defaults]\n"]))
+def test_any_text_is_read_or_refused(text: str, head: str) -> None:
+    """No text makes any other error than a list of mistakes."""
+    with contextlib.suppress(RulesError):
+        parse_rules(head + text, METRICS, {})
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    """It is refused with the reason."""
+    with pytest.raises(RulesError, match="cannot be read: No such file"):
+        load_rules(tmp_path / "rules.toml", METRICS)
+    (tmp_path / "rules.toml").write_bytes(b"\xff")
+    with pytest.raises(RulesError, match="not UTF-8"):
+        load_rules(tmp_path / "rules.toml", METRICS)
+
+
+def test_the_languages_are_those_of_the_dashboard() -> None:
+    """Rules may name each language that there is a catalogue of, and no other."""
+    assert set(LANGUAGE_TAGS) == set(LANGUAGES)

@@ -1,0 +1,241 @@
+"""One run after the other: what is told, once, and how it ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from deniable import Registry
+from deniable_collector.stores.base import Store
+from deniable_estimator.watching.rules import WatchRules
+from deniable_estimator.watching.rules_file import parse_rules
+from deniable_estimator.watching.run import RunResult, Watcher
+from deniable_estimator.watching.state import WatchState
+
+from .conftest import Hook, day, noon
+
+RULES = """
+schema = 1
+dashboard = "https://d.acme.example"
+only = ["browser"]
+wait_days = 0
+[defaults]
+share = 0.2
+"""
+
+Report = Callable[..., None]
+
+
+def rules(registry: Registry, more: str = "") -> WatchRules:
+    return parse_rules(RULES + more, registry.metrics, {})
+
+
+@pytest.fixture
+def watcher(store: Store, registry: Registry) -> Watcher:
+    """It watches the browser metric, and judges a day as soon as it has ended."""
+    return Watcher(store, registry, rules(registry))
+
+
+def told(result: RunResult) -> list[tuple[str, str]]:
+    """Kind and series of each message."""
+    return [(each["kind"], each["facts"].get("series", "")) for each in result.messages]
+
+
+def test_nothing_is_told_of_honest_days(watcher: Watcher, report: Report) -> None:
+    """Forty days without a change are silent, whatever the hour of a run."""
+    state = WatchState()
+    for number in range(40):
+        report(number)
+        assert told(watcher.run(state, noon(number))) == []
+        assert told(watcher.run(state, noon(number) + 3600)) == []
+    assert state.judged == {"browser": day(39)}
+
+
+def test_a_change_is_told_once(watcher: Watcher, report: Report) -> None:
+    """A rise that stays is told in the first run that sees it, with its interval, its beginning and
+    a link, and no more; when the days before have it too, it has ended."""
+    state = WatchState()
+    for number in range(35):
+        report(number)
+    assert told(watcher.run(state, noon(34))) == []
+    report(35, firefox=0.6)
+    result = watcher.run(state, noon(35))
+    assert ("change", "firefox") in told(result)
+    message = next(each for each in result.messages if each["facts"]["series"] == "firefox")
+    facts = message["facts"]
+    assert message["text"].startswith("firefox up ")
+    assert "95 % CI" in message["text"]
+    assert message["since"] == facts["window"] == day(35)
+    assert facts["low"] < facts["difference"] < facts["high"]
+    assert 0.1 < facts["difference"] < 0.3
+    assert message["link"] == (f"https://d.acme.example/metric/browser?from={day(35)}&to={day(35)}")
+    active = [key for key in state.told if state.is_active(key)]
+    assert "browser/change/firefox/up" in active
+    for number in range(36, 90):
+        report(number, firefox=0.6)
+        again = watcher.run(state, noon(number))
+        assert ("change", "firefox") not in told(again), number
+        assert ("change", "firefox/down") not in told(again)
+    assert not state.is_active("browser/change/firefox/up")
+
+
+def test_late_reports_tell_nothing_twice(watcher: Watcher, report: Report) -> None:
+    """A window that grows after it was judged is not judged again."""
+    state = WatchState()
+    for number in range(35):
+        report(number)
+    watcher.run(state, noon(34))
+    for hours in range(1, 7):
+        report(34, firefox=0.9, devices=2000)
+        assert told(watcher.run(state, noon(34) + hours * 3600)) == []
+
+
+def test_a_window_with_few_of_its_reports_waits(watcher: Watcher, report: Report) -> None:
+    """With less than half of the usual reports a window is not judged yet; later it is."""
+    state = WatchState()
+    for number in range(35):
+        report(number)
+    watcher.run(state, noon(34))
+    report(35, firefox=0.9, devices=9000)
+    assert told(watcher.run(state, noon(35))) == []
+    assert state.judged == {"browser": day(34)}
+    report(35, firefox=0.9, devices=9000)
+    assert ("change", "firefox") in told(watcher.run(state, noon(35) + 3600))
+
+
+def test_a_small_change_is_not_told(store: Store, registry: Registry, report: Report) -> None:
+    """A change beyond noise but smaller than `points` is silent."""
+    for number in range(35):
+        report(number)
+    report(35, firefox=0.6)
+    large = Watcher(store, registry, rules(registry, "points = 40\n"))
+    assert told(large.run(WatchState(), noon(35))) == []
+    small = Watcher(store, registry, rules(registry, "points = 15\n"))
+    assert told(small.run(WatchState(), noon(35))) == [("change", "firefox")]
+
+
+def test_weekends_are_no_change(watcher: Watcher, report: Report) -> None:
+    """A share that is different on each weekend is compared with other weekends."""
+    state = WatchState()
+    found = []
+    for number in range(49):
+        report(number, firefox=0.6 if number % 7 >= 5 else 0.4)
+        if number >= 14:
+            found += told(watcher.run(state, noon(number)))
+    assert found == []
+
+
+def test_silence_and_expiry(store: Store, registry: Registry, report: Report) -> None:
+    """A metric that goes stale or expires is told once; with new reports the silence has ended."""
+    watcher = Watcher(store, registry, rules(registry))
+    state = WatchState()
+    report(0)
+    assert told(watcher.run(state, noon(0) + 3 * 86_400)) == []
+    assert told(watcher.run(state, noon(0) + 4 * 86_400)) == [("stale", "")]
+    assert told(watcher.run(state, noon(0) + 5 * 86_400)) == []
+    report(5)
+    assert told(watcher.run(state, noon(5))) == []
+    assert not state.is_active("browser/stale/")
+    assert told(watcher.run(state, noon(9))) == [("stale", "")]
+    late = 1_811_721_600.0  # 2027-05-31, thirty days before it expires
+    assert told(watcher.run(state, late - 2 * 86_400)) == []
+    assert ("expires", "") in told(watcher.run(state, late))
+    assert told(watcher.run(state, late + 86_400)) == []
+    assert told(watcher.run(state, late + 40 * 86_400)) == []
+
+
+def test_too_few_reports(store: Store, registry: Registry, report: Report) -> None:
+    """A window that cannot show the stated share is told, with what that takes, until one can."""
+    watcher = Watcher(store, registry, rules(registry))
+    state = WatchState()
+    report(0, devices=30)
+    (message,) = watcher.run(state, noon(0)).messages
+    assert message["kind"] == "few"
+    assert message["facts"]["n"] == 30
+    assert message["facts"]["needed"] > 30
+    report(1, devices=40)
+    assert told(watcher.run(state, noon(1))) == []
+    report(2, devices=message["facts"]["needed"] + 50)
+    watcher.run(state, noon(2))
+    assert not state.is_active("browser/few/0.2")
+
+
+def test_an_anomaly_is_told(
+    store: Store, registry: Registry, make_tally: Any, fill: Any, watcher: Watcher
+) -> None:
+    """Counts that no honest crowd sends are told as such, once."""
+    scheme = registry["browser"].scheme
+    state = WatchState()
+    fill(make_tally(scheme, 20_000, [20_000, 10, 10, 20_000 - 20], (day(0),)), scheme)
+    result = watcher.run(state, noon(0))
+    assert ("anomaly", "") in told(result)
+    text = next(each["text"] for each in result.messages if each["kind"] == "anomaly")
+    assert "looks dishonest" in text
+    fill(make_tally(scheme, 20_000, [20_000, 10, 10, 20_000 - 20], (day(1),)), scheme)
+    assert ("anomaly", "") not in told(watcher.run(state, noon(1)))
+
+
+def test_a_channel_that_fails_is_tried_again(
+    store: Store, registry: Registry, report: Report, hook: Hook
+) -> None:
+    """A failure is told without the address; others go on, and the next run sends what waits."""
+    more = (
+        f'[channels.good]\nwebhook = "{hook.address}"\n'
+        '[channels.bad]\nwebhook = "http://127.0.0.1:9/secret-path"\n'
+    )
+    watcher = Watcher(store, registry, rules(registry, more))
+    state = WatchState()
+    report(0, devices=30)
+    saved: list[str] = []
+    result = watcher.run(state, noon(0), save=lambda: saved.append(repr(state)))
+    assert len(saved) == 2
+    assert "waiting=['good', 'bad']" in saved[0]
+    assert "secret" not in "".join(saved)
+    assert len(result.failed) == 1
+    assert "'bad' failed: it cannot be reached" in result.failed[0]
+    assert "secret" not in result.failed[0]
+    (body,) = map(json.loads, hook.bodies)
+    assert body["schema"] == 1
+    assert [each["id"] for each in body["messages"]] == [f"browser/few/0.2/{day(0)}"]
+    again = replace(watcher.rules.channels[1], address=hook.address)
+    healed = replace(watcher, rules=replace(watcher.rules, channels=(again,)))
+    after = healed.run(state, noon(0) + 3600)
+    assert (after.messages, after.failed) == ((), ())
+    assert [json.loads(each)["messages"] for each in hook.bodies] == [body["messages"]] * 2
+    assert all(not each.waiting and each.message is None for each in state.told.values())
+
+
+def test_a_redirect_or_an_error_is_a_failure(
+    store: Store, registry: Registry, report: Report, hook: Hook
+) -> None:
+    """A response that is no success keeps the message waiting, and its status is told."""
+    watcher = Watcher(
+        store, registry, rules(registry, f'[channels.ops]\nwebhook = "{hook.address}"\n')
+    )
+    state = WatchState()
+    report(0, devices=30)
+    for hook.status in (302, 404, 503):
+        result = watcher.run(state, noon(0))
+        assert str(hook.status) in result.failed[0]
+        assert "secret" not in result.failed[0]
+    hook.status = 204
+    assert watcher.run(state, noon(0)).failed == ()
+    assert len(hook.bodies) == 4
+    assert watcher.run(state, noon(0)).failed == ()
+    assert len(hook.bodies) == 4
+
+
+def test_a_metric_that_is_watched_no_more(store: Store, registry: Registry, report: Report) -> None:
+    """What was told of it has ended, and is told again if it is watched again."""
+    watcher = Watcher(store, registry, rules(registry))
+    other = replace(watcher, rules=replace(watcher.rules, only=("dark_mode",)))
+    state = WatchState()
+    report(0, devices=30)
+    assert told(watcher.run(state, noon(0))) == [("few", "")]
+    other.run(state, noon(0))
+    assert state.judged == {}
+    assert told(watcher.run(state, noon(0))) == [("few", "")]

@@ -1,0 +1,239 @@
+"""`deniable watch` as cron and systemd call it, with a real webhook and a real mail server."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socketserver
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from deniable_estimator.watching.commands import FAILED, TOLD, watch
+
+from .conftest import Hook
+
+RULES = """
+schema = 1
+dashboard = "https://d.acme.example"
+only = ["browser"]
+[defaults]
+stale_days = 1
+expires_days = 366
+"""
+
+Call = Callable[..., Result]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[[str], Path]:
+    """Write the rules, with more at their end."""
+
+    def write(more: str = "") -> Path:
+        path = tmp_path / "rules.toml"
+        path.write_text(RULES + more)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def call(registry_file: Path, store_url: str, write: Callable[[str], Path]) -> Call:
+    """Run `deniable watch` on rules with more at their end: call(more, *arguments, **environ)."""
+
+    def run(more: str, *arguments: str, **environ: str) -> Result:
+        given = ["--registry", str(registry_file), "--store", store_url, *arguments]
+        return CliRunner().invoke(watch, [str(write(more)), *given], env=environ)
+
+    return run
+
+
+@pytest.fixture
+def quiet_store(report: Callable[..., None]) -> None:
+    """A store whose only day is long ago, so that the metric is stale whatever the clock says."""
+    report(-400)
+
+
+class _Mailbox(socketserver.ThreadingTCPServer):
+    allow_reuse_address = True
+    mails: list[str]
+
+
+class _Smtp(socketserver.StreamRequestHandler):
+    """As much of RFC 5321 as a client needs to deliver one mail."""
+
+    server: _Mailbox
+
+    def handle(self) -> None:
+        self.wfile.write(b"220 here\r\n")
+        while line := self.rfile.readline():
+            word = line[:4].upper()
+            if word == b"DATA":
+                self.wfile.write(b"354 go on\r\n")
+                text = b""
+                while (part := self.rfile.readline()) != b".\r\n":
+                    text += part
+                self.server.mails.append(text.decode())
+            if word == b"QUIT":
+                self.wfile.write(b"221 bye\r\n")
+                return
+            self.wfile.write(b"250 fine\r\n")
+
+
+@pytest.fixture
+def mailbox() -> Iterator[_Mailbox]:
+    """A mail server on this machine."""
+    server = _Mailbox(("127.0.0.1", 0), _Smtp)
+    server.mails = []
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.usefixtures("quiet_store")
+def test_once(call: Call, hook: Hook, tmp_path: Path) -> None:
+    """It exits with 4 when it has told something, then with 0; the hook gets it once."""
+    more = '[channels.ops]\nwebhook = "${HOOK}"\n'
+    first = call(more, "--once", HOOK=hook.address)
+    assert first.exit_code == TOLD, first.output
+    assert "browser: no reports since 2025-08-31" in first.stdout
+    assert "https://d.acme.example/metric/browser" in first.stdout
+    assert "secret-path" not in first.output
+    assert "secret-path" not in (tmp_path / "rules.toml.state").read_text()
+    second = call(more, "--once", HOOK=hook.address)
+    assert (second.exit_code, second.output) == (0, "")
+    (body,) = map(json.loads, hook.bodies)
+    assert {each["kind"] for each in body["messages"]} >= {"stale"}
+    keys = {"id", "metric", "kind", "text", "since", "link", "facts", "body"}
+    assert all(set(each) == keys for each in body["messages"])
+
+
+@pytest.mark.usefixtures("quiet_store")
+def test_a_failure_has_its_own_exit_code(call: Call) -> None:
+    """It exits with 5 when a channel failed, and says which without its address."""
+    more = '[channels.ops]\nwebhook = "http://127.0.0.1:9/secret-path"\n'
+    for _ in range(2):
+        result = call(more, "--once")
+        assert result.exit_code == FAILED
+        assert "channel 'ops' failed: it cannot be reached" in result.stderr
+        assert "secret" not in result.output
+
+
+@pytest.mark.usefixtures("quiet_store")
+def test_a_dry_run_keeps_and_sends_nothing(call: Call, hook: Hook, tmp_path: Path) -> None:
+    """It prints what is new, each time, and leaves no file behind."""
+    before = set(tmp_path.iterdir()) | {tmp_path / "rules.toml"}
+    for _ in range(2):
+        result = call(f'[channels.ops]\nwebhook = "{hook.address}"\n', "--dry-run", "--json")
+        assert result.exit_code == TOLD
+        document = json.loads(result.stdout)
+        assert "stale" in {each["kind"] for each in document["messages"]}
+        assert document["failed"] == []
+    assert hook.bodies == []
+    found = {each for each in tmp_path.iterdir() if not each.name.startswith("store.db")}
+    assert found <= before
+
+
+@pytest.mark.usefixtures("quiet_store")
+def test_mail(call: Call, mailbox: _Mailbox) -> None:
+    """A mail by Apprise has the metric, what is said of it, and the link."""
+    port = mailbox.server_address[1]
+    address = f"mailto://127.0.0.1:{port}?from=d@acme.example&to=ops@acme.example&mode=insecure"
+    result = call('[channels.mail]\napprise = "${MAIL}"\n', "--once", MAIL=address)
+    assert result.exit_code == TOLD, result.output
+    (mail,) = mailbox.mails
+    assert "To: ops@acme.example" in mail
+    assert "Subject: deniable: " in mail
+    assert "ops@acme.example" not in result.output
+
+
+@pytest.mark.usefixtures("quiet_store")
+def test_mail_that_is_not_taken(call: Call, capfd: pytest.CaptureFixture[str]) -> None:
+    """A server that is away is a failed channel; Apprise's own words, which have addresses, are
+    not shown."""
+    address = "mailto://127.0.0.1:9?from=d@acme.example&to=ops@acme.example&mode=insecure"
+    result = call('[channels.mail]\napprise = "${MAIL}"\n', "--once", MAIL=address)
+    assert result.exit_code == FAILED
+    assert "channel 'mail' failed" in result.stderr
+    assert "acme.example&" not in result.output + "".join(capfd.readouterr())
+    assert "ops@" not in result.output
+
+
+def test_check(call: Call) -> None:
+    """--check says that there is no mistake, or lists all; it needs no store."""
+    assert call("", "--check").output.endswith("rules.toml: no mistakes\n")
+    result = call('points = -1\n[channels.ops]\napprise = "nonsense://x"\n', "--check")
+    assert result.exit_code == 1
+    assert "defaults.points" in result.output
+    result = call('[channels.ops]\napprise = "nonsense://x"\n', "--check")
+    assert result.exit_code == 1
+    assert "no address that Apprise knows" in result.output
+
+
+@pytest.mark.parametrize("every", ["10s", "8d", "1", "an hour"])
+def test_a_wait_that_is_none(call: Call, every: str) -> None:
+    """--every is refused with what can be written."""
+    result = call("", "--every", every)
+    assert result.exit_code == 2
+    assert "must be a time from 60s to 7d" in result.output
+
+
+def test_a_damaged_state_is_an_error(call: Call, tmp_path: Path) -> None:
+    """It is said what to do, and nothing is told."""
+    (tmp_path / "rules.toml.state").write_text("{")
+    result = call("", "--once")
+    assert result.exit_code == 1
+    assert "restore it from a backup, or remove it" in result.output
+
+
+@pytest.mark.usefixtures("quiet_store")
+def test_a_service_ends_cleanly(
+    write: Callable[[str], Path], registry_file: Path, store_url: str, tmp_path: Path
+) -> None:
+    """It tells, waits, and ends with 0 at once on SIGTERM; meanwhile a second one is refused only
+    while a run is under way."""
+    path = write("")
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-c", "from deniable.cli import main; main()", "watch", str(path)),
+            *("--registry", str(registry_file), "--store", store_url, "--every", "1h"),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    assert process.stdout is not None
+    assert "browser: " in process.stdout.readline()
+    state = tmp_path / "rules.toml.state"
+    deadline = time.monotonic() + 20
+    while not state.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    begin = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=20)
+    assert time.monotonic() - begin < 10
+    assert (process.returncode, errors) == (0, "")
+
+
+@pytest.mark.usefixtures("quiet_store")
+def test_two_runs_do_not_tell_the_same(call: Call, tmp_path: Path) -> None:
+    """While one run holds the state, another is refused."""
+    import fcntl
+
+    with (tmp_path / "rules.toml.state.lock").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        result = call("", "--once")
+    assert result.exit_code == 1
+    assert "another deniable watch uses" in result.output
+    assert call("", "--once").exit_code == TOLD
