@@ -23,7 +23,7 @@ from deniable.number_forecast import wasteful_range
 from deniable.problem import Problem
 from deniable.registry import Registry
 
-__all__ = ["expired", "lint", "sent"]
+__all__ = ["expired", "lint", "remarks", "sent"]
 
 
 @click.command(short_help="Check a metrics.toml and show what each metric reveals.")
@@ -54,7 +54,7 @@ def lint(path: Path, explain: bool, since: Path | None, as_json: bool) -> None:
     try:
         loaded = Registry.load(path)
         registry: Registry | None = loaded
-        problems = _remarks(loaded, before)
+        problems = remarks(loaded, before)
     except RegistryError as error:
         registry, problems = None, error.problems
     if as_json:
@@ -94,7 +94,7 @@ _SEEN = (
 """What a metric reveals by the time of its reports."""
 
 
-def _remarks(registry: Registry, before: Registry | None) -> list[Problem]:
+def remarks(registry: Registry, before: Registry | None) -> list[Problem]:
     """What is valid but will not work, and what edits cost, in the order of the file."""
     found = expired(registry)
     for metric in registry:

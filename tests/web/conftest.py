@@ -37,3 +37,10 @@ def npm_script(node: str) -> Callable[[str], str]:
         return done.stdout
 
     return run
+
+
+@pytest.fixture(scope="session")
+def built(npm_script: Callable[[str], str]) -> Path:
+    """The folder of a fresh build."""
+    npm_script("build")
+    return ROOT / "client/web/dist"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -28,9 +27,8 @@ def snippets(language: str, text: str = DOCS) -> list[str]:
 
 
 @pytest.fixture
-def project(npm_script: Callable[[str], str], tmp_path: Path) -> Path:
+def project(built: Path, tmp_path: Path) -> Path:
     """An app of somebody else, with the npm package and the compiled registry of the docs."""
-    npm_script("build")
     (tmp_path / "node_modules").mkdir()
     (tmp_path / "node_modules/deniable").symlink_to(ROOT / "client/web")
     (tmp_path / "package.json").write_text('{"type": "module"}')

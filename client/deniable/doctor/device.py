@@ -28,7 +28,7 @@ def read_registry(path: Path) -> tuple[Registry | None, list[CheckResult]]:
             return None, [
                 CheckResult(
                     "registry", "no_registry", "error", f"there is no file {path}",
-                    "name your metrics.toml as an argument, or see docs/registry.md",
+                    "name your metrics.toml as an argument, or or write one with `deniable init`",
                 )
             ]  # fmt: skip
         return None, [

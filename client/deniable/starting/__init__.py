@@ -1,0 +1,1 @@
+"""`deniable init` and `deniable add`: a first metrics.toml, and one more metric in it."""

@@ -1,0 +1,122 @@
+"""`deniable add`: one more metric in a `metrics.toml`, after showing what the crowd will see."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from deniable.errors import RegistryError
+from deniable.registry import Registry
+from deniable.starting.asking import expiry, is_interactive, metric_keys, metric_options
+from deniable.starting.declaring import Draft, draft
+from deniable.starting.sight import sight
+
+__all__ = ["add", "show"]
+
+
+@click.command(short_help="Add a metric to a metrics.toml.")
+@click.argument("metric")
+@click.option(
+    "--registry",
+    "path",
+    default="metrics.toml",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="The file (metrics.toml).",
+)
+@click.option("--dry-run", is_flag=True, help="Show the metric, and write nothing.")
+@click.option("--yes", is_flag=True, help="Ask nothing.")
+@metric_options
+def add(metric: str, path: Path, dry_run: bool, yes: bool, **given: Any) -> None:
+    """Add METRIC to a metrics.toml: show what the crowd will and will not see, then write it.
+
+    In a terminal it asks for what no option says. Epsilons that are not given are proposed: the
+    smallest with which the expected `devices` see enough. What `deniable lint` refuses is not
+    written. The rest of the file stays as it is, byte for byte.
+    """
+    try:
+        before = path.read_bytes()
+        text = before.decode("utf-8")
+    except FileNotFoundError:
+        raise click.ClickException(f"there is no file {path}: `deniable init` writes one") from None
+    except UnicodeDecodeError:
+        raise click.ClickException(f"{path} is not UTF-8 text") from None
+    except OSError as error:
+        raise click.ClickException(f"{path} cannot be read: {error.strerror}") from None
+    interactive = is_interactive(yes=yes)
+    try:
+        registry = Registry.parse(text, str(path), path.parent)
+        if metric in registry.metrics:
+            raise click.ClickException(
+                f"{path}:{registry.lines.get(metric)}: the metric {metric} is declared already: "
+                "choose another name, or edit it"
+            )
+        keys = metric_keys(metric, given, interactive=interactive)
+        gap = _gap(text)
+        made = draft(text + gap, metric, _complete(keys, text, registry, given), path)
+    except RegistryError as error:
+        for problem in error.problems:
+            click.echo(problem.describe(str(path)), err=True)
+        click.echo("Nothing was written.", err=True)
+        raise SystemExit(1) from None
+    show(made, metric)
+    if dry_run:
+        click.echo("Nothing was written (--dry-run).")
+        return
+    if interactive and not click.confirm(f"Add it to {path}?", default=True):
+        click.echo("Nothing was written.")
+        return
+    _append(path, before, gap + made.block)
+    click.echo(f"{metric} is in {path}. Give it to the collector first, and then to the app.")
+
+
+def show(made: Draft, metric: str) -> None:
+    """The new metric as it will stand in the file, what the crowd sees, and lint's remarks."""
+    click.echo(made.block)
+    for sentence in sight(made.registry[metric]):
+        click.echo(f"- {sentence}")
+    for problem in made.problems:
+        click.echo(f"- {problem.severity}: {problem.message}")
+    click.echo()
+
+
+def _complete(
+    keys: dict[str, Any], text: str, registry: Registry, given: dict[str, Any]
+) -> dict[str, Any]:
+    """The keys with those that a metric needs and [defaults] does not give."""
+    import tomllib
+
+    defaults = tomllib.loads(text).get("defaults", {})
+    more: dict[str, Any] = {}
+    if "owner" not in keys and "owner" not in defaults:
+        more["owner"] = next(iter(registry)).owner
+    over = "expires" in defaults and defaults["expires"] < datetime.now(UTC).date()
+    if "expires" not in keys and ("expires" not in defaults or over):
+        more["expires"] = expiry(given.get("expires"))
+    if "devices" not in keys and "devices" not in defaults:
+        stated = [each.devices for each in registry if each.devices is not None]
+        if stated:
+            more["devices"] = max(stated)  # one app runs on the same devices
+    return {**keys, **more}
+
+
+def _gap(text: str) -> str:
+    """What separates the new table from the text before it: an empty line."""
+    end = "\r\n" if "\r\n" in text else "\n"
+    return end if text.endswith("\n") else 2 * end
+
+
+def _append(path: Path, before: bytes, addition: str) -> None:
+    """Add to the file, unless somebody has changed it meanwhile."""
+    if b"\r\n" in before:
+        addition = addition.replace("\r\n", "\n").replace("\n", "\r\n")
+    try:
+        with path.open("r+b") as file:
+            if file.read() != before:
+                raise click.ClickException(f"{path} has changed meanwhile: try again")
+            file.write(addition.encode("utf-8"))
+    except OSError as error:
+        raise click.ClickException(f"{path} cannot be written: {error.strerror}") from None

@@ -1,0 +1,119 @@
+"""A new metric as a table of `metrics.toml`, with numbers that suit the crowd."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from deniable.commands import remarks
+from deniable.problem import Problem
+from deniable.registry import Registry
+
+__all__ = ["Draft", "draft", "toml_value"]
+
+_EPSILONS = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0)
+"""The smallest with which the crowd sees enough is proposed."""
+
+_MEMO, _MEMO_LIFETIME = 2, 6
+"""A memo reveals so many epsilons, and a lifetime has room for the memos of two edits."""
+
+_FRESH_LIFETIME = 4
+"""So many reports of a device, if each has new noise."""
+
+_COMMENTS = {
+    "epsilon": "limit on what one report reveals",
+    "memo_epsilon": "limit on what all reports of one value reveal",
+    "sample_rate": "the chance that a device takes part in a window",
+    "devices": "how many devices run the app, for the forecast of `deniable lint`",
+    "expires": "the last day on which it is recorded",
+    "answer": "reported within ten seconds of the first record of a window",
+    "aggregate": "",
+}
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A text of `metrics.toml` with a new metric in it.
+
+    Attributes:
+        block: the lines of the new metric.
+        registry: the whole text, read.
+        problems: what `deniable lint` remarks about the new metric.
+    """
+
+    block: str
+    registry: Registry
+    problems: tuple[Problem, ...]
+
+
+def draft(before: str, name: str, keys: Mapping[str, Any], path: Path) -> Draft:
+    """The metric `name` with these keys behind the text `before`; epsilons that are not given are
+    proposed. `path` is where the text is, or will be.
+
+    Raises:
+        RegistryError: the whole has mistakes.
+    """
+    made: Draft | None = None
+    for filled in _proposals(keys):
+        block = _block(name, filled)
+        registry = Registry.parse(before + block, str(path), path.parent)
+        where = f"metrics.{name}"
+        found = tuple(each for each in remarks(registry, None) if each.where == where)
+        made = Draft(block, registry, found)
+        if all(each.severity == "note" for each in found):
+            break
+    assert made is not None
+    return made
+
+
+def _proposals(keys: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The keys with epsilons, from the smallest on."""
+    memoize = keys.get("longitudinal") == "memoize"
+    for epsilon in (keys["epsilon"],) if "epsilon" in keys else _EPSILONS:
+        more: dict[str, Any] = {"epsilon": epsilon}
+        if memoize and "lifetime_epsilon" not in keys:
+            more["memo_epsilon"] = keys.get("memo_epsilon", _MEMO * epsilon)
+            more["lifetime_epsilon"] = more["memo_epsilon"] * _MEMO_LIFETIME / _MEMO
+        elif "lifetime_epsilon" not in keys:
+            more["lifetime_epsilon"] = _FRESH_LIFETIME * epsilon
+        yield {**keys, **more}
+
+
+def _block(name: str, keys: Mapping[str, Any]) -> str:
+    lines = [f"[metrics.{name}]"]
+    for key, value in keys.items():
+        line = f"{key} = {toml_value(value)}"
+        comment = _comment(key, keys)
+        lines.append(f"{line:<29} # {comment}" if comment else line)
+    return "\n".join(lines) + "\n"
+
+
+def _comment(key: str, keys: Mapping[str, Any]) -> str:
+    memoize = keys.get("longitudinal") == "memoize"
+    if key == "longitudinal":
+        return "the device keeps its noise" if memoize else "each report has new noise"
+    if key == "lifetime_epsilon":
+        return (
+            "the same, with the memos of later edits"
+            if memoize
+            else "limit on what all reports of a device reveal"
+        )
+    return _COMMENTS.get(key, "")
+
+
+def toml_value(value: Any) -> str:
+    """A value as TOML writes it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (int, float)):
+        return f"{value!r}"
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, str):
+        # A JSON text is a TOML one, but for the character DEL.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return f"[{', '.join(toml_value(each) for each in value)}]"

@@ -1,0 +1,335 @@
+"""`deniable init` and `deniable add`: what they write is valid, and what was there stays."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from deniable import Registry
+from deniable.commands import lint
+from deniable.starting.add_command import add
+from deniable.starting.declaring import toml_value
+from deniable.starting.init_command import init
+from deniable.starting.templates import COMPOSE
+
+COMMAND = [sys.executable, "-c", "from deniable.cli import main; main()"]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to work in."""
+    home = tmp_path / "My Editor"
+    home.mkdir()
+    monkeypatch.chdir(home)
+    return home
+
+
+def run(command: object, *words: object, code: int = 0) -> Result:
+    done = CliRunner().invoke(command, [*map(str, words)])  # type: ignore[arg-type]
+    assert done.exit_code == code, done.output
+    return done
+
+
+def warnings(path: str = "metrics.toml") -> list[str]:
+    found = json.loads(run(lint, path, "--json").stdout)["problems"]
+    return [each["message"] for each in found if each["severity"] != "note"]
+
+
+def names() -> set[str]:
+    return {path.name for path in Path().iterdir()}
+
+
+@pytest.mark.parametrize("devices", [500, 5_000, 100_000])
+@pytest.mark.parametrize(
+    "metric",
+    [
+        [],
+        ["--metric", "dark_mode", "--type", "boolean"],
+        ["--metric", "word", "--type", "string"],
+        ["--metric", "wait", "--low", "0.1", "--high", "60", "--ask", "distribution"],
+    ],
+    ids=["category", "boolean", "string", "number"],
+)
+@pytest.mark.parametrize("where", ["python", "web"])
+def test_what_init_writes_has_no_warning(where: str, metric: list[str], devices: int) -> None:
+    """For each type, place and crowd from 500 devices on, `deniable lint` has no warning about
+    what `init --yes` has written, and the file has comments."""
+    done = run(init, "--yes", "--where", where, "--devices", devices, *metric)
+    assert warnings() == []
+    text = Path("metrics.toml").read_text()
+    assert text.count("# ") > 6
+    registry = Registry.load("metrics.toml")
+    assert registry.app == "my-editor"
+    (name,) = registry.metrics
+    assert registry[name].devices == devices
+    example = "app.py" if where == "python" else "index.html"
+    assert names() == {"metrics.toml", "compose.yml", example}
+    assert len(Path(example).read_text().splitlines()) <= 15
+    assert len(done.stdout.partition("Next:\n")[2].splitlines()) == 3
+    if where == "web":
+        assert registry[name].answer == "at_once"
+
+
+def test_a_crowd_that_is_too_small_is_told() -> None:
+    """Ten devices see nothing rare at any epsilon that is proposed: the words say so with lint's
+    own warning, and three devices have no signal at all."""
+    done = run(init, "--yes", "--devices", 10)
+    (warning,) = warnings()
+    assert f"- warning: {warning}" in done.stdout
+    done = run(init, "--yes", "--force", "--devices", 3)
+    assert "there is no usable signal for one of 5 values" in done.stdout
+
+
+def test_init_replaces_nothing() -> None:
+    """If one of the files is there, none is written, unless --force says so."""
+    for name in ("metrics.toml", "app.py", "compose.yml"):
+        Path(name).write_text("mine")
+        done = run(init, "--yes", code=1)
+        assert f"{name} is there already" in done.output
+        assert names() == {name}
+        assert Path(name).read_text() == "mine"
+        Path(name).unlink()
+    Path("app.py").write_text("mine")
+    run(init, "--yes", "--where", "web")  # which writes no app.py
+    assert Path("app.py").read_text() == "mine"
+    run(init, "--yes", "--force")
+    assert Path("app.py").read_text() != "mine"
+
+
+def test_init_refuses_what_lint_refuses() -> None:
+    """A mistake in an option is told, and nothing is written."""
+    for words in (["--app", "My App"], ["--metric", "Bad"], ["--epsilon", "11"], ["--values", "a"]):
+        done = run(init, "--yes", *words, code=1)
+        assert "Nothing was written" in done.output
+        assert names() == set()
+
+
+def test_init_takes_hostile_texts() -> None:
+    """Names and values with quotes, tags and line ends stay texts in each file."""
+    value = "</script>\"'$&{x}"
+    run(init, "new/folder", "--yes", "--where", "web", "--values", f"{value},b", "--owner", 'a"\n')
+    registry = Registry.load("new/folder/metrics.toml")
+    assert registry["browser"].values == (value, "b")
+    assert registry["browser"].owner == 'a"\n'
+    page = Path("new/folder/index.html").read_text()
+    assert page.count("</script>") == 2
+    run(init, "python", "--yes", "--values", f"{value},b")
+    compile(Path("python/app.py").read_text(), "app.py", "exec")
+
+
+def test_the_example_runs(tmp_path: Path) -> None:
+    """app.py of `init` records its value without a collector: it waits for its window to end."""
+    for metric in (["--metric", "on", "--type", "boolean"], ["--metric", "n", "--low", "0"], []):
+        run(init, "--yes", "--force", *metric)
+        environ = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "DO_NOT_TRACK": "0"}
+        done = subprocess.run(
+            [sys.executable, "app.py"],
+            capture_output=True,
+            text=True,
+            env=environ,
+            timeout=60,
+            check=True,
+        )
+        assert done.stdout == "telemetry is on\n"
+        assert done.stderr == ""
+
+
+def test_the_compose_file() -> None:
+    """It is YAML with the three services, whose published ports are on loopback, and every
+    setting in it is one of the collector's or the dashboard's."""
+    from deniable_estimator.dashboard.settings import DashboardSettings
+
+    run(init, "--yes")
+    assert Path("compose.yml").read_text() == COMPOSE
+    services = yaml.safe_load(COMPOSE)["services"]
+    assert set(services) == {"collector", "dashboard", "redis"}
+    known = {name for name, _, _ in DashboardSettings.table()}
+    for service in services.values():
+        assert set(service.get("environment", {})) <= known
+        assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ()))
+        assert service["cap_drop"] == ["ALL"]
+
+
+def test_questions_in_a_terminal() -> None:
+    """In a terminal, init asks for what no option says, and add asks before it writes."""
+    answers = "notes\nweb\nteam@acme.example\n9000\nplan\ncategory\nWhich plan.\nfree,paid\n"
+    shown = typed(["init"], answers)
+    assert "The app's name [my-editor]" in shown
+    registry = Registry.load("metrics.toml")
+    assert (registry.app, registry["plan"].values) == ("notes", ("free", "paid"))
+    assert registry["plan"].devices == 9000
+    before = Path("metrics.toml").read_bytes()
+    shown = typed(["add", "wait"], "number\nHow long.\n0.5\n20\nmean\nn\n")
+    assert "Nothing was written" in shown
+    assert Path("metrics.toml").read_bytes() == before
+    typed(["add", "wait"], "number\nHow long.\n0.5\n20\nmean\ny\n")
+    assert Registry.load("metrics.toml")["wait"].description == "How long."
+
+
+def typed(words: list[str], text: str) -> str:
+    """What a command shows in a real terminal where somebody types this."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen([*COMMAND, *words], stdin=slave, stdout=slave, stderr=slave)
+    os.close(slave)
+    os.write(master, text.encode())
+    shown = b""
+    while select.select([master], [], [], 30)[0]:
+        try:
+            part = os.read(master, 1 << 16)
+        except OSError:  # the other end is closed
+            break
+        if not part:
+            break
+        shown += part
+    os.close(master)
+    assert process.wait(30) == 0, shown.decode()
+    return shown.decode()
+
+
+# ---- add
+
+
+FILE = """\
+# my own words
+schema = 1
+app = "editor"   # and a comment
+[defaults]
+owner = "a@acme.example"
+expires = 2999-01-01
+[metrics.one]
+type = "boolean"
+description = "One."
+epsilon = 1.0
+lifetime_epsilon = 2.0
+devices = 8000
+"""
+
+
+@pytest.mark.parametrize("text", [FILE, FILE.rstrip(), FILE.replace("\n", "\r\n"), FILE + "\n\n#x"])
+def test_add_keeps_the_rest(text: str) -> None:
+    """The old bytes come first, and behind them the new table, with the file's own line ends."""
+    Path("metrics.toml").write_bytes(text.encode())
+    done = run(add, "two", "--type", "category", "--values", "a, b,c")
+    written = Path("metrics.toml").read_bytes()
+    assert written.startswith(text.encode())
+    if "\r\n" in text:
+        assert written.count(b"\n") == written.count(b"\r\n")
+    registry = Registry.load("metrics.toml")
+    assert list(registry.metrics) == ["one", "two"]
+    assert registry["two"].values == ("a", "b", "c")
+    assert registry["two"].devices == 8000, "one app runs on the same devices"
+    assert registry["two"].owner == "a@acme.example"
+    assert "you see one of 3 values if at least" in done.stdout
+    assert "You do not see rarer values" in done.stdout
+
+
+def test_a_dry_run_writes_nothing() -> None:
+    """--dry-run shows the table and leaves the file."""
+    Path("metrics.toml").write_text(FILE)
+    done = run(add, "two", "--dry-run")
+    assert "[metrics.two]" in done.stdout
+    assert Path("metrics.toml").read_text() == FILE
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["one"], "is declared already"),
+        (["Two"], "a metric's name"),
+        (["two", "--type", "category", "--values", "a,a"], "values"),
+        (["two", "--epsilon", "20"], "epsilon"),
+        (["two", "--epsilon", "2", "--lifetime-epsilon", "1"], "lifetime_epsilon"),
+        (["two", "--low", "3", "--high", "2"], "high"),
+        (["two", "--type", "boolean", "--values", "a,b"], "values"),
+        (["two", "--type", "number", "--longitudinal", "memoize"], "memoize"),
+    ],
+)
+def test_add_refuses_what_lint_refuses(words: list[str], told: str) -> None:
+    """Each mistake is told with the key, exit 1, and the file stays as it was."""
+    Path("metrics.toml").write_text(FILE)
+    done = run(add, *words, code=1)
+    assert told in done.output
+    assert Path("metrics.toml").read_text() == FILE
+
+
+def test_add_needs_a_good_file() -> None:
+    """No file, one that is no text, and one with mistakes are refused and left."""
+    assert "deniable init" in run(add, "two", code=1).output
+    Path("metrics.toml").write_bytes(b"\xff")
+    assert "UTF-8" in run(add, "two", code=1).output
+    Path("metrics.toml").write_text("schema = 3\n")
+    assert "schema" in run(add, "two", code=1).output
+    assert Path("metrics.toml").read_text() == "schema = 3\n"
+
+
+def test_what_was_given_is_what_is_written() -> None:
+    """Each option becomes its key."""
+    Path("metrics.toml").write_text(FILE)
+    run(
+        add, "two", "--low", "1", "--high", "9.5", "--unit", "s", "--scale", "log",
+        "--ask", "distribution", "--epsilon", "2", "--lifetime-epsilon", "6", "--window", "week",
+        "--sample-rate", "0.5", "--platform", "python", "--devices", "90000", "--owner", "b",
+        "--expires", "2030-01-02", "--at-once", "--description", 'A "b".',
+    )  # fmt: skip
+    metric = Registry.load("metrics.toml")["two"]
+    assert (metric.epsilon, metric.lifetime_epsilon, metric.sample_rate) == (2.0, 6.0, 0.5)
+    assert (metric.window, metric.platform, metric.devices) == ("week", ("python",), 90_000)
+    assert (metric.owner, metric.expires) == ("b", date(2030, 1, 2))
+    assert (metric.answer, metric.description) == ("at_once", 'A "b".')
+    assert metric.type.domain == "1 to 9.5 s"
+
+
+def test_a_file_that_changed_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What somebody else wrote between reading and writing is not lost."""
+    from deniable.starting import add_command
+
+    Path("metrics.toml").write_text(FILE)
+    other = FILE + "# another hand\n"
+    monkeypatch.setattr(
+        add_command, "show", lambda made, metric: Path("metrics.toml").write_text(other)
+    )
+    assert "has changed" in run(add, "two", code=1).output
+    assert Path("metrics.toml").read_text() == other
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40)
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(description=TEXTS, values=st.lists(st.text("abc'\"\\ #=[]é😀", min_size=1, max_size=8)))
+def test_any_text_is_kept_or_refused(description: str, values: list[str]) -> None:
+    """Whatever is typed, either the file says exactly that, or it is as it was."""
+    Path("metrics.toml").write_text(FILE, encoding="utf-8")
+    words = ["--description", description, "--type", "category", "--values", ",".join(values)]
+    done = CliRunner().invoke(add, ["two", *words])
+    assert done.exception is None or isinstance(done.exception, SystemExit)
+    if done.exit_code:
+        assert Path("metrics.toml").read_text(encoding="utf-8") == FILE
+    else:
+        metric = Registry.load("metrics.toml")["two"]
+        assert metric.description == description
+        assert list(metric.values) == [each.strip() for each in values if each.strip()]
+
+
+def test_texts_are_written_as_toml() -> None:
+    """Numbers, texts, days and lists read back as they were."""
+    import tomllib
+
+    for value in (1, 2.5, "a\x7f\n\"'", True, ["a", "b"], date(2030, 1, 2)):
+        assert tomllib.loads(f"x = {toml_value(value)}")["x"] == value
+    assert re.fullmatch(r"\[.*\]", toml_value(("a",)))

@@ -1,0 +1,165 @@
+"""From an empty folder to one's own metric on the dashboard, as the README tells a new user."""
+
+from __future__ import annotations
+
+import http.cookiejar
+import json
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+SECTION = README.partition("## Start with a metric of your own\n")[2].partition("\n## ")[0]
+SECONDS = 300.0
+COMMANDS = 6
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    """A new user's environment: the program `deniable`, a home, ports that are free."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "deniable").write_text(
+        f"#!{sys.executable}\nfrom deniable.cli import main\nmain()\n"
+    )
+    (programs / "deniable").chmod(0o755)
+    kept = {
+        name: text
+        for name, text in os.environ.items()
+        if not name.startswith("DENIABLE_") and name != "DO_NOT_TRACK"
+    }
+    prefix = str(Path(sys.executable).parent)
+    return {
+        **kept,
+        "PATH": os.pathsep.join((str(programs), prefix, os.environ["PATH"])),
+        "XDG_STATE_HOME": str(tmp_path / "home"),
+        "COLUMNS": "200",
+        "DENIABLE_BIND": f"127.0.0.1:{free_port()}",
+        "DENIABLE_DASHBOARD_BIND": f"127.0.0.1:{free_port()}",
+        "DENIABLE_DASHBOARD_LOGIN_LINK": "1",
+    }
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@pytest.fixture
+def serve(environ: dict[str, str]) -> Iterator[Callable[[str, Path], subprocess.Popen[str]]]:
+    """Starts servers, and ends them after the test."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(command: str, folder: Path) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            shlex.split(command),
+            cwd=folder,
+            env=environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(60)
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def test_from_an_empty_folder_to_the_dashboard(
+    tmp_path: Path,
+    environ: dict[str, str],
+    serve: Callable[[str, Path], subprocess.Popen[str]],
+) -> None:
+    """Six commands, the README's and those that `init` prints, lead within five minutes to a
+    dashboard that shows the report of the example, and the metric that was added. The only edit is
+    that of the ports, which other programs may use here."""
+    began = time.monotonic()
+    work = tmp_path / "work"
+    work.mkdir()
+
+    def run(command: str, folder: Path) -> str:
+        done = subprocess.run(
+            shlex.split(command),
+            cwd=folder,
+            env=environ,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    printed = re.findall(r"^(deniable .*?)(?:\s{3,}.*)?$", SECTION, re.M)
+    assert [each.split()[1] for each in printed] == ["init", "add", "lint"]
+    shown = [run(command, work) for command in printed]
+    following = [line.strip() for line in shown[0].partition("Next:\n")[2].splitlines()]
+    assert [each.split()[-1] for each in following] == ["collect", "app.py", "dashboard"]
+    assert len(printed + following) == COMMANDS
+
+    (folder,) = work.iterdir()
+    for name in ("app.py", "compose.yml"):
+        path = folder / name
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace("127.0.0.1:8080", environ["DENIABLE_BIND"]), encoding="utf-8")
+    collect, app, dashboard = following
+    serve(collect, folder)
+    wait_for(f"http://{environ['DENIABLE_BIND']}/readyz")
+    assert run(app, folder) == "telemetry is on\n"
+
+    served = serve(dashboard, folder)
+    assert served.stdout is not None
+    token = served.stdout.readline().partition("token: ")[2].strip()
+    page = f"http://{environ['DENIABLE_DASHBOARD_BIND']}"
+    wait_for(f"{page}/healthz")
+    jar = http.cookiejar.CookieJar()
+    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar))
+
+    def read(path: str) -> str:
+        with browser.open(page + path, timeout=60) as response:
+            text: str = response.read().decode("utf-8")
+            return text
+
+    overview = read(f"/login?token={token}")
+    assert 'href="/metric/browser' in overview
+    assert 'href="/metric/dark_mode' in overview
+    # As the README says: until tomorrow, today is not over, and has to be asked for.
+    today = datetime.now(UTC).date().isoformat()
+    seen = json.loads(read(f"/metric/browser.json?from={today}&to={today}"))
+    assert (seen["n"], seen["windows"]) == (1, [today])
+    assert "chrome" in read(f"/metric/browser?from={today}&to={today}")
+    assert time.monotonic() - began < SECONDS
+
+    doctor = run(f"deniable doctor --endpoint http://{environ['DENIABLE_BIND']}", folder)
+    assert doctor.splitlines()[-1] == "0 errors, 0 warnings"
+
+
+def wait_for(address: str) -> None:
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            with urllib.request.urlopen(address, timeout=5):
+                return
+        except (urllib.error.URLError, OSError):
+            assert time.monotonic() < deadline, address
+            time.sleep(0.1)
