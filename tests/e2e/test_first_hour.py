@@ -17,8 +17,12 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 SECTION = README.partition("## Start with a metric of your own\n")[2].partition("\n## ")[0]
@@ -152,6 +156,43 @@ def test_from_an_empty_folder_to_the_dashboard(
 
     doctor = run(f"deniable doctor --endpoint http://{environ['DENIABLE_BIND']}", folder)
     assert doctor.splitlines()[-1] == "0 errors, 0 warnings"
+
+
+def test_a_page_reports_from_a_browser(
+    tmp_path: Path,
+    environ: dict[str, str],
+    serve: Callable[[str, Path], subprocess.Popen[str]],
+    open_browser: Callable[[bool], Chrome],
+) -> None:
+    """With `--where web` the commands that `init` prints serve a page, whose value a real browser
+    reports to the collector of the page's origin."""
+
+    def run(*words: str) -> str:
+        done = subprocess.run(
+            [*words], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    shown = run("deniable", "init", ".", "--app", "shop", "--yes", "--where", "web")
+    port = str(free_port())
+    build, collect, pages = (
+        line.strip().replace("8000", port) for line in shown.partition("Next:\n")[2].splitlines()
+    )
+    page = tmp_path / "index.html"
+    page.write_text(page.read_text().replace("127.0.0.1:8080", environ["DENIABLE_BIND"]))
+    run(*shlex.split(build))
+    serve(f"env {collect}", tmp_path)
+    wait_for(f"http://{environ['DENIABLE_BIND']}/readyz")
+    serve(pages, tmp_path)
+    wait_for(f"http://127.0.0.1:{port}/")
+    browser = open_browser(True)
+    browser.get(f"http://127.0.0.1:{port}/")
+    assert browser.title == "shop: telemetry is on"
+    deadline = time.monotonic() + 60
+    while not re.search(r"^browser +\w+ +1 ", told := run("deniable", "store", "info"), re.M):
+        assert time.monotonic() < deadline, told
+        time.sleep(0.5)
 
 
 def wait_for(address: str) -> None:

@@ -114,11 +114,11 @@ def counted(settings: dict[str, Any]) -> Counter[tuple[str, str]]:
 
 
 def waiting_values(state: dict[str, Any]) -> set[str]:
-    """The metrics of which a device stores a value: that of an open window, with its records."""
+    """The metrics of which a device stores a value: an open window has it, or an empty list."""
     return {
         account["name"]
         for account in state["accounts"]
-        if any(isinstance(each, list) for each in account["windows"].values())
+        if any(isinstance(each, list) and each for each in account["windows"].values())
     }
 
 

@@ -4,6 +4,9 @@ A day is compared with the same weekdays of up to four weeks before, so that a w
 a week or a month with up to four before it. Two or seven days are taken together in the same way
 (`SPANS`). Only whole weeks count: where a weekday has no reports, that week is left out.
 
+A change must also hold, at 95 %, beside the earlier spans without any one of them. Otherwise one
+odd day would be told again, as a change back, in each week in which others are compared with it.
+
 Windows of a metric with memory are not independent, so its changes cannot be told from noise; it
 has the honesty figures alone. So has a metric of strings without a list of candidates.
 """
@@ -98,7 +101,7 @@ def judge(
     """
     newest = ask([window])
     before = _spans_before(window, 1, labels)
-    usual = ask(before).n / len(before) if before else 0.0
+    usual = ask(_together(before)).n / len(before) if before else 0.0
     if newest.n < _HALF * usual:
         return None
     seen = look(window, newest)
@@ -131,16 +134,21 @@ def _changes(
     before = _spans_before(window, size, labels)
     if not before or not all(each in labels for each in span):
         return
-    old, new = ask(before), ask(span)
+    old, new = ask(_together(before)), ask(span)
     if min(old.n, new.n) < LEAST_REPORTS:
         return
     strict = compare(_answer(old, 1 - level), _answer(new, 1 - level))
     places = [place for place in range(len(strict.values)) if strict.changed[place]]
     if not places:
         return
-    told = compare(_answer(old, TOLD_LEVEL), _answer(new, TOLD_LEVEL))
+    after = _answer(new, TOLD_LEVEL)
+    told = compare(_answer(old, TOLD_LEVEL), after)
+    others = [
+        compare(_answer(ask(_together(before, without=each)), TOLD_LEVEL), after, together=False)
+        for each in (before if len(before) > 1 else ())
+    ]
     for place in places:
-        if _large(told, place, rules):
+        if _large(told, place, rules) and all(_agrees(told, place, each) for each in others):
             yield WatchedChange(told, place, span[0])
 
 
@@ -158,6 +166,20 @@ def _large(found: Comparison, place: int, rules: MetricRules) -> bool:
     return size >= rules.percent / 100 * abs(float(found.old[place]))
 
 
+def _agrees(found: Comparison, place: int, other: Comparison) -> bool:
+    """Whether a series changes in the same direction in another comparison, beyond its interval."""
+    if found.values[place] not in other.values:
+        return False
+    at = other.values.index(found.values[place])
+    rises = float(found.difference[place]) > 0
+    return float(other.low[at]) > 0 if rises else float(other.high[at]) < 0
+
+
+def _together(spans: Sequence[Sequence[str]], without: Sequence[str] = ()) -> list[str]:
+    """All windows of these spans, but those of one."""
+    return [label for span in spans if span is not without for label in span]
+
+
 def _span(window: str, size: int) -> list[str]:
     """The `size` windows that end with this one, the oldest first."""
     found = [window]
@@ -166,9 +188,10 @@ def _span(window: str, size: int) -> list[str]:
     return found
 
 
-def _spans_before(window: str, size: int, labels: Collection[str]) -> list[str]:
-    """The windows of the earlier spans that are compared, of which every window has reports."""
-    span, found = _span(window, size), []
+def _spans_before(window: str, size: int, labels: Collection[str]) -> list[list[str]]:
+    """The earlier spans that are compared, of which every window has reports."""
+    span = _span(window, size)
+    found: list[list[str]] = []
     days = windows.kind_of(window) == "day"
     for number in range(1, WEEKS_BEFORE + 1):
         if days:
@@ -179,7 +202,7 @@ def _spans_before(window: str, size: int, labels: Collection[str]) -> list[str]:
                 first = _previous(first)
             shifted = [first]
         if all(each in labels for each in shifted):
-            found += shifted
+            found.append(shifted)
     return found
 
 

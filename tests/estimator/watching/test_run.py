@@ -83,6 +83,22 @@ def test_a_change_is_told_once(watcher: Watcher, report: Report) -> None:
     assert not state.is_active("browser/change/firefox/up")
 
 
+def test_one_odd_day_has_no_echo(watcher: Watcher, report: Report) -> None:
+    """A day that stands out is told on that day; the weeks that are compared with it tell nothing,
+    neither a change back nor the same change."""
+    state = WatchState()
+    for number in range(35):
+        report(number)
+    watcher.run(state, noon(34))
+    found = {}
+    for number in range(35, 75):
+        report(number, firefox=0.7 if number == 35 else 0.4)
+        found[number] = told(watcher.run(state, noon(number)))
+    assert ("change", "firefox") in found.pop(35)
+    del found[36], found[41]  # two and seven days together still hold the odd one
+    assert not any(found.values()), found
+
+
 def test_late_reports_tell_nothing_twice(watcher: Watcher, report: Report) -> None:
     """A window that grows after it was judged is not judged again."""
     state = WatchState()
