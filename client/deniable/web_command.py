@@ -14,12 +14,28 @@ import deniable
 from deniable import compiled
 from deniable.commands import expired
 from deniable.errors import RegistryError
+from deniable.problem import Problem
 from deniable.registry import Registry
 
-__all__ = ["CLOSED", "web", "web_files"]
+__all__ = ["ALL", "CLOSED", "web", "web_files"]
 
-CLOSED = frozenset({"subset_selection", "projective_geometry"})
+CLOSED = frozenset({"subset_selection"})
 """The mechanisms of the small bundle, `client/web/src/parts_closed.ts`."""
+
+ALL = CLOSED | {
+    "projective_geometry",
+    "hashed_projective_geometry",
+    "memoized_subset_selection",
+    "memoized_local_hashing",
+    "basic_rappor",
+    "rappor",
+    "one_time_rappor",
+    "sliding_window",
+    "hierarchical_histogram",
+    "dbitflip",
+}
+"""The mechanisms of the full bundle, `client/web/src/parts_all.ts`: all that `auto` takes, those
+with memos, and RAPPOR."""
 
 _CLOSED_TYPES = frozenset({"boolean", "category"})
 
@@ -33,7 +49,12 @@ _CLOSED_TYPES = frozenset({"boolean", "category"})
     metavar="FOLDER",
     help="Where the files go; it is made if it is missing.",
 )
-def web(path: Path, out: Path) -> None:
+@click.option(
+    "--development",
+    is_flag=True,
+    help="Write the build that checks more and explains mistakes, instead of the released one.",
+)
+def web(path: Path, out: Path, development: bool) -> None:
     """Write the SDK for web pages, with the registry PATH (metrics.toml), into a folder.
 
     deniable.min.js is for a <script> tag: the SDK, with the registry as deniable.metrics.
@@ -41,7 +62,8 @@ def web(path: Path, out: Path) -> None:
     deniable.owner.js write the page for the owner of the device; a page loads them when it is
     asked for. metrics.json is the registry alone.
     integrity.json has the version and the hash of each script. A registry of booleans and
-    categories gets the smaller build of the SDK. Files of these names are replaced.
+    categories of up to about 2,000 values gets the smaller build of the SDK. Files of these names
+    are replaced.
     """
     try:
         registry = Registry.load(path)
@@ -51,7 +73,11 @@ def web(path: Path, out: Path) -> None:
         raise SystemExit(1) from None
     for problem in expired(registry):
         click.echo(problem.describe(str(path)), err=True)
-    files = web_files(registry)
+    if lacking := _lacking(registry):
+        for problem in lacking:
+            click.echo(problem.describe(str(path)), err=True)
+        raise SystemExit(1)
+    files = web_files(registry, development=development)
     try:
         out.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
@@ -65,14 +91,15 @@ def web(path: Path, out: Path) -> None:
     click.echo(f'\n<script src="deniable.min.js" integrity="{script}"></script>')
 
 
-def web_files(registry: Registry) -> dict[str, bytes]:
+def web_files(registry: Registry, *, development: bool = False) -> dict[str, bytes]:
     """The name and the content of each file that a page needs."""
     document = compiled.to_document(registry)
-    build = (
-        "deniable"
-        if any(_is_open(each) for each in registry.metrics.values())
-        else "deniable.closed"
-    )
+    if development:
+        build = "deniable.development"
+    elif any(_is_open(each) for each in registry):
+        build = "deniable"
+    else:
+        build = "deniable.closed"
     folder = resources.files(deniable) / "web"
     text = compiled.to_text(document)
     compact = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -92,6 +119,20 @@ def web_files(registry: Registry) -> dict[str, bytes]:
         "files": {name: _integrity(content) for name, content in files.items()},
     }
     return {**files, "integrity.json": (json.dumps(integrity, indent=2) + "\n").encode()}
+
+
+def _lacking(registry: Registry) -> list[Problem]:
+    """The metrics whose mechanism the SDK for web pages does not have."""
+    return [
+        Problem(
+            registry.lines.get(metric.name),
+            f"metrics.{metric.name}.mechanism",
+            f"is {metric.mechanism}, which the SDK for web pages does not have: set "
+            '"auto", or declare the metric in the registry of another app',
+        )
+        for metric in registry
+        if metric.scheme.mechanism.name not in ALL
+    ]
 
 
 def _is_open(metric: deniable.Metric) -> bool:

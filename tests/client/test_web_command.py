@@ -41,6 +41,8 @@ expires = 2999-06-30
 epsilon = 1.0
 lifetime_epsilon = 8.0
 """
+WHOLE = compiled_cases.REGISTRY.replace('mechanism = "symmetric_unary_encoding"\n', "")
+"""Without the mechanism that the SDK for web pages does not have."""
 
 
 @pytest.fixture
@@ -55,9 +57,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     return run
 
 
-@pytest.mark.parametrize(
-    ("text", "build"), [(CLOSED, "deniable.closed"), (compiled_cases.REGISTRY, "deniable")]
-)
+@pytest.mark.parametrize(("text", "build"), [(CLOSED, "deniable.closed"), (WHOLE, "deniable")])
 def test_the_files_hold_sdk_and_registry(
     run: Callable[..., Any], tmp_path: Path, text: str, build: str
 ) -> None:
@@ -93,6 +93,25 @@ def test_hashes_are_those_of_the_files(run: Callable[..., Any], tmp_path: Path) 
     assert f'<script src="deniable.min.js" integrity="{script}"></script>' in done.output
 
 
+def test_the_development_build(run: Callable[..., Any], tmp_path: Path) -> None:
+    """--development writes the build that explains mistakes, under the same names."""
+    done = run(CLOSED, "--out", "static", "--development")
+    assert done.exit_code == 0, done.output
+    assert sorted(each.name for each in (tmp_path / "static").iterdir()) == NAMES
+    script = (tmp_path / "static/deniable.min.js").read_text(encoding="utf-8")
+    assert script.startswith((BUILT / "deniable.development.min.js").read_text(encoding="utf-8"))
+    assert "is not declared" in script
+
+
+def test_a_mechanism_that_the_web_lacks_is_named(run: Callable[..., Any], tmp_path: Path) -> None:
+    """Nothing is written, and the metric and its line are told."""
+    text = CLOSED + 'mechanism = "hadamard_response"\n'
+    done = run(text, "--out", "static")
+    assert done.exit_code == 1
+    assert "metrics.toml:4: error: metrics.browser.mechanism: is hadamard_response" in done.output
+    assert not (tmp_path / "static").exists()
+
+
 def test_mistakes_are_named(run: Callable[..., Any], tmp_path: Path) -> None:
     """A registry with mistakes writes nothing and exits 1 with each line; a folder that cannot be
     made is named; --out is needed."""
@@ -126,6 +145,8 @@ def test_a_wheel_has_the_built_sdk(tmp_path: Path) -> None:
         for suffix in (
             ".closed.js",
             ".closed.min.js",
+            ".development.js",
+            ".development.min.js",
             ".js",
             ".min.js",
             ".owner.js",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deniable import Registry
-from deniable.web_command import CLOSED, web_files
+from deniable.web_command import ALL, CLOSED, web_files
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = ROOT / "client/deniable/web"
@@ -18,17 +18,23 @@ SHIPPED = ROOT / "client/deniable/web"
 def test_it_is_what_the_sources_give(built: Path) -> None:
     """A fresh build has the bytes of the files that are shipped; `make web` renews them."""
     shipped = sorted(SHIPPED.iterdir())
-    assert len(shipped) == 6
+    assert len(shipped) == 8
     for each in shipped:
         assert each.read_bytes() == (built / each.name).read_bytes(), each.name
 
 
-def test_the_small_build_has_these_mechanisms() -> None:
-    """`deniable web` takes the small build for exactly the mechanisms that it has."""
-    source = (ROOT / "client/web/src/parts_closed.ts").read_text(encoding="utf-8")
-    listed = re.search(r"mechanisms: \{(.*?)\}", source, re.DOTALL)
-    assert listed is not None
-    assert set(re.findall(r"(\w+):", listed[1])) == CLOSED
+def test_the_builds_have_these_mechanisms() -> None:
+    """`deniable web` takes the small build for exactly the mechanisms that it has, and the full one
+    for those that it has."""
+    found = {}
+    for name in ("closed", "all"):
+        source = (ROOT / f"client/web/src/parts_{name}.ts").read_text(encoding="utf-8")
+        listed = re.search(r"mechanisms: \{(.*?)\}", source, re.DOTALL)
+        assert listed is not None
+        found[name] = set(re.findall(r"^ *(?:mechanisms: \{ )?(\w+)(?=[:,])", listed[0], re.M))
+        found[name] -= {"mechanisms"}
+    assert found["closed"] == CLOSED
+    assert found["all"] | CLOSED == ALL
 
 
 @pytest.mark.parametrize("name", ["deniable.js", "deniable.closed.js", "deniable.owner.js"])

@@ -15,6 +15,13 @@ for (const { entry, name, full, globalName = "deniable" } of BUNDLES) {
     define: constants({ full, development: true }),
   });
   writeFileSync(join(ROOT, `dist/${name}.development.js`), development);
+  const explained = await bundle({
+    entryPoints: [entry],
+    format: "iife",
+    globalName,
+    define: constants({ full, development: true }),
+  });
+  writeFileSync(join(ROOT, `dist/${name}.development.min.js`), explained);
   const script = await bundle({ entryPoints: [entry], format: "iife", globalName, define });
   writeFileSync(join(ROOT, `dist/${name}.min.js`), script);
 }

@@ -17,7 +17,7 @@ from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.mean import Mean
 from deniable_estimator.dashboard.charts.histogram import (
     MOST_BARS,
-    Histogram,
+    HistogramChart,
     curve_chart,
     histogram_chart,
 )
@@ -43,7 +43,7 @@ def answer(number_store: Store, numbers: Registry) -> Callable[[str], Distributi
     return find
 
 
-def chart_of(answer: Distribution) -> Histogram:
+def chart_of(answer: Distribution) -> HistogramChart:
     return histogram_chart(answer, height=HEIGHT, name="chart")
 
 

@@ -32,14 +32,14 @@ import numpy as np
 
 from deniable.mechanisms import DBitFlip
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.numbers.sums import LEAST_ROW, CellSums, Part
+from deniable_estimator.analyses.numbers.sums import LEAST_ROW, CellSums, SchemeSums
 from deniable_estimator.statistics.intervals import FloatArray
 
 __all__ = ["BitPart", "cell_shares", "estimate_bits"]
 
 
 @dataclass(frozen=True, eq=False)
-class BitPart(Part):
+class BitPart(SchemeSums):
     """The tally of dBitFlip."""
 
     shares: FloatArray

@@ -1,7 +1,7 @@
 """Sums of shares of the cells of a distribution, each with its variance.
 
-Every mechanism with cells gives one `Part` a scheme: estimates that are linear in the counters, so
-unbiased and not clipped, whose variance comes from the same counters. It is that of the share in
+Every mechanism with cells gives one `SchemeSums` a scheme: estimates that are linear in the
+counters, so unbiased and not clipped, whose variance comes from the same counters. It is that of the share in
 the population that the devices were drawn from.
 
 If the same devices reported `repeats` times (`deniable_estimator.statistics.participation`), what
@@ -27,7 +27,7 @@ import numpy as np
 
 from deniable_estimator.statistics.intervals import FloatArray
 
-__all__ = ["LEAST_ROW", "CellSums", "Part", "combine_sums", "sum_weights"]
+__all__ = ["LEAST_ROW", "CellSums", "SchemeSums", "combine_sums", "sum_weights"]
 
 LEAST_ROW = 30
 """A row with fewer reports is left out: its variance could not be estimated."""
@@ -40,7 +40,7 @@ _CAUTION = 2.0
 
 
 @dataclass(frozen=True, eq=False)
-class Part(ABC):
+class SchemeSums(ABC):
     """The tally of one scheme, and what it counts for.
 
     Values leave out what no counter is needed for: the average of W over the cells.
@@ -97,10 +97,10 @@ class CellSums:
     shared: float
     """By what part of V1 the variance is larger because the same devices report again. All reports
     count: of those that one device sent, a part falls into each row."""
-    parts: tuple[Part, ...]
+    parts: tuple[SchemeSums, ...]
 
     @classmethod
-    def of(cls, parts: Sequence[Part], reports: int, shared: float) -> Self:
+    def of(cls, parts: Sequence[SchemeSums], reports: int, shared: float) -> Self:
         """The weighted sum of parts, whose weights sum to 1."""
         cells = parts[0].cells
         below, variance = np.arange(cells + 1) / cells, np.zeros(cells + 1)

@@ -16,14 +16,14 @@ import numpy as np
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers.scores import ARITY, Scores, scores
-from deniable_estimator.analyses.numbers.sums import LEAST_ROW, CellSums, Part
+from deniable_estimator.analyses.numbers.sums import LEAST_ROW, CellSums, SchemeSums
 from deniable_estimator.statistics.intervals import FloatArray
 
 __all__ = ["TreePart", "estimate_tree"]
 
 
 @dataclass(frozen=True, eq=False)
-class TreePart(Part):
+class TreePart(SchemeSums):
     """The tally of a hierarchical histogram."""
 
     scores: Scores
@@ -101,7 +101,7 @@ def estimate_tree(
 def _edges(
     table: Scores, rates: tuple[FloatArray, ...], reports: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """`Part.edges`."""
+    """`SchemeSums.edges`."""
     cells = table.cells
     below, variance = np.zeros(cells + 1), np.zeros(cells + 1)
     for row, (edges, rate) in enumerate(zip(table.edges, rates, strict=True)):

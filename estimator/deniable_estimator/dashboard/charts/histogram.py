@@ -32,7 +32,7 @@ from deniable_estimator.dashboard.words import percent
 from deniable_estimator.messages import message, sentence
 from deniable_estimator.statistics.intervals import FloatArray
 
-__all__ = ["MOST_BARS", "Column", "Curve", "Histogram", "curve_chart", "histogram_chart"]
+__all__ = ["MOST_BARS", "Column", "Curve", "HistogramChart", "curve_chart", "histogram_chart"]
 
 MOST_BARS = 64
 """At most so many bars: on a phone each is then four pixels wide."""
@@ -62,7 +62,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Histogram:
+class HistogramChart:
     """How numbers are distributed, and where quantiles lie."""
 
     name: str
@@ -98,7 +98,7 @@ class Curve:
 
 def histogram_chart(
     answer: Distribution, *, height: int, name: str, limit: int = MOST_BARS
-) -> Histogram:
+) -> HistogramChart:
     """The histogram of a distribution, of at most so many bars, with the marks of its series."""
     axis = NumberAxis.of(answer.range)
     cells = answer.cells
@@ -134,7 +134,7 @@ def histogram_chart(
         column(100 - STRIP, STRIP, above, _strip_text(answer, above, low=False), outside=True)
     )
     marks = marks_of(answer, axis)
-    return Histogram(
+    return HistogramChart(
         name=name,
         title=message("{metric}: how the numbers are distributed", metric=answer.metric),
         description=described(answer, marks),

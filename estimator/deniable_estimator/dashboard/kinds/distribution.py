@@ -13,7 +13,7 @@ from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.units import SHARES
 from deniable_estimator.dashboard.charts.histogram import (
     MOST_BARS,
-    Histogram,
+    HistogramChart,
     curve_chart,
     histogram_chart,
 )
@@ -100,11 +100,11 @@ class DistributionKind(Kind[Distribution]):
             "mean_name": answer.unit.label(answer.series.names[-1]),
         }
 
-    def picture(self, answer: Distribution, view: View, limit: int) -> Histogram:
+    def picture(self, answer: Distribution, view: View, limit: int) -> HistogramChart:
         bars = MOST_BARS if limit > _CARD_BARS else _CARD_BARS
         return histogram_chart(answer, height=_HEIGHT, name=answer.metric, limit=bars)
 
-    def card(self, answer: Distribution) -> Histogram:
+    def card(self, answer: Distribution) -> HistogramChart:
         return histogram_chart(answer, height=_CARD_HEIGHT, name=answer.metric, limit=_CARD_BARS)
 
     def over_time(self, answer: Distribution, chosen: str | None) -> list[str]:
