@@ -105,8 +105,11 @@ class HttpTransport:
     def send(self, body: bytes) -> Reply:
         return self.ask("/v1/reports", body)[0]
 
-    def ask(self, path: str, body: bytes | None = None) -> tuple[Reply, Mapping[str, str]]:
-        """GET a path of the collector, or POST a body there: the reply, and its headers.
+    def ask(
+        self, path: str, body: bytes | None = None, *, largest: int = _LARGEST_REPLY
+    ) -> tuple[Reply, Mapping[str, str]]:
+        """GET a path of the collector, or POST a body there: the reply, and its headers. A reply
+        of more than `largest` bytes is none.
 
         Raises:
             TransportError: there was no reply.
@@ -130,7 +133,7 @@ class HttpTransport:
         deadline = _Deadline(_WHOLE * self.timeout, self._connections)
         try:
             with deadline, self._opener.open(request, timeout=self.timeout) as response:
-                reply, found = self._read(response), response.headers
+                reply, found = self._read(response, largest), response.headers
         except http.client.HTTPException as error:
             # Its text is not repeated, because it would end up in the app's logs.
             raise TransportError(
@@ -147,11 +150,11 @@ class HttpTransport:
             raise TransportError("the collector cannot be reached: the reply took too long")
         return reply, found
 
-    def _read(self, response: HTTPResponse) -> Reply:
+    def _read(self, response: HTTPResponse, largest: int) -> Reply:
         body = b""
         while chunk := response.read1(1 << 14):
             body += chunk
-            if len(body) > _LARGEST_REPLY:
+            if len(body) > largest:
                 raise TransportError("the collector's reply is too long")
         return Reply(response.status, body, response.headers.get("Retry-After"))
 

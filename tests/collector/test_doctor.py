@@ -134,6 +134,16 @@ def test_nothing_that_counts_is_sent(new_collector, home):
     assert not any(store.windows(metric, scheme) for metric, scheme in published)
 
 
+def test_a_long_list(new_collector, home):
+    """A registry whose public description is larger than any response to a batch is read too."""
+    values = ", ".join(f'"a rather long value {number}"' for number in range(20_000))
+    Path("metrics.toml").write_text(
+        Path("metrics.toml").read_text().replace('"firefox", "chrome"', f'"firefox", {values}')
+    )
+    address = new_collector(**home.environ).address
+    assert ("registry", "accepted") in run("--endpoint", address)[1]
+
+
 def test_no_registry():
     """A path without a file is an error, and so is a mistake in the file, with its line."""
     code, found = run("elsewhere.toml")

@@ -22,19 +22,23 @@ from urllib.parse import urlsplit
 
 from deniable import windows
 from deniable.doctor.result import CheckResult, listed
+from deniable.doctor.verdicts import ADDRESS, refused_batch, verdicts
 from deniable.errors import TransportError
 from deniable.metric import Metric
 from deniable.registry import Registry
 from deniable.transport import HttpTransport, Reply, problem_code, read_reply
 from deniable.wire import LATEST, new_batch_id
 
-__all__ = ["IMPOSSIBLE_ROW", "TIMEOUT", "check_endpoint", "skew_of"]
+__all__ = ["IMPOSSIBLE_ROW", "LARGEST_REGISTRY", "TIMEOUT", "check_endpoint", "skew_of"]
 
 IMPOSSIBLE_ROW = 1_000_000_000
 """No mechanism has so many rows, so no collector counts a report for this one."""
 
 TIMEOUT = 5.0
 """Seconds for each step on the network."""
+
+LARGEST_REGISTRY = 1 << 26
+"""Bytes of a collector's public registry: several lists of a million values."""
 
 SKEW_WARNING = 60.0
 """Seconds by which two clocks may differ without a word."""
@@ -44,11 +48,6 @@ SKEW_ERROR = 86_400.0
 
 _AT_A_TIME = 50
 
-_ADDRESS = (
-    "use the collector's address, without /v1/reports; by default port 8080 is the collector's, "
-    "and 8090 the dashboard's"
-)
-
 
 def check_endpoint(
     registry: Registry, endpoint: str, ingest_key: str | None, clock: Callable[[], float]
@@ -57,7 +56,7 @@ def check_endpoint(
     try:
         transport = HttpTransport(endpoint, TIMEOUT, ingest_key=ingest_key)
     except ValueError as error:
-        yield CheckResult("endpoint", "no_address", "error", str(error), _ADDRESS)
+        yield CheckResult("endpoint", "no_address", "error", str(error), ADDRESS)
         return
     if _is_open(endpoint):
         yield CheckResult(
@@ -66,7 +65,7 @@ def check_endpoint(
             "put a proxy with TLS in front of the collector, and write https://",
         )  # fmt: skip
     try:
-        reply, headers = transport.ask("/v1/registry")
+        reply, headers = transport.ask("/v1/registry", largest=LARGEST_REGISTRY)
     except TransportError as error:
         yield _unreachable(error, endpoint)
         return
@@ -118,7 +117,7 @@ def _unreachable(error: TransportError, endpoint: str) -> CheckResult:
     elif isinstance(reason, ssl.SSLError):
         code, advice = "not_tls", "the port does not speak TLS: a local collector is http://"
     elif isinstance(cause, HTTPException):
-        code, advice = "not_http", "if the port speaks TLS, write https://. " + _ADDRESS
+        code, advice = "not_http", "if the port speaks TLS, write https://. " + ADDRESS
     return CheckResult("endpoint", code, "error", f"{endpoint}: {error}", advice)
 
 
@@ -150,7 +149,7 @@ def _foreign(reply: Reply, headers: Mapping[str, str], endpoint: str) -> CheckRe
     if problem == "http-404":
         return CheckResult(
             "endpoint", "wrong_path", "error",
-            f"a collector responds at {endpoint}, but not at this path", _ADDRESS,
+            f"a collector responds at {endpoint}, but not at this path", ADDRESS,
         )  # fmt: skip
     if problem is not None:
         return CheckResult(
@@ -162,7 +161,7 @@ def _foreign(reply: Reply, headers: Mapping[str, str], endpoint: str) -> CheckRe
         "endpoint", "not_a_collector", "error",
         f"{endpoint} sends {kind} with status {reply.status} that is not a collector's: a proxy, "
         "a login page, or another server",
-        _ADDRESS,
+        ADDRESS,
     )  # fmt: skip
 
 
@@ -205,11 +204,11 @@ def _schemes(
         try:
             refused = read_reply(reply, batch_id, clock)
         except TransportError as error:
-            yield _refused(problem_code(reply.body), str(error), ingest_key)
+            yield refused_batch(problem_code(reply.body), str(error), ingest_key)
             return
         for place, metric in enumerate(part):
             reasons.setdefault(refused.get(place, ""), []).append(metric.name)
-    yield from _verdicts(reasons)
+    yield from verdicts(reasons)
     taken = reasons.get("bad_row", [])
     other = [
         name
@@ -260,65 +259,3 @@ def _by_document(metric: Metric, declared: Mapping[str, Any]) -> str:
     """What a collector would say of a metric that it cannot be asked about, by its registry. It
     may take an earlier scheme too, so another one is no error."""
     return "bad_row" if metric.name in declared else "unknown_metric"
-
-
-def _refused(problem: str | None, message: str, ingest_key: str | None) -> CheckResult:
-    """Why the collector did not read the batch at all."""
-    if problem == "no-ingest-key":
-        given = "does not accept this ingest key" if ingest_key else "asks for an ingest key"
-        return CheckResult(
-            "endpoint", "ingest_key", "error", f"the collector {given}",
-            "pass one of its DENIABLE_INGEST_KEYS as Client(ingest_key=...), and to this command "
-            "in DENIABLE_INGEST_KEY",
-        )  # fmt: skip
-    if problem in ("too-many-requests", "store-unavailable", "queue-full", "too-many-connections"):
-        return CheckResult(
-            "endpoint", "busy", "warning", f"{message}; devices would try again later",
-            "see the collector's log, or `deniable doctor --operator` on its machine",
-        )  # fmt: skip
-    return CheckResult(
-        "endpoint", "refused_batch", "error", message,
-        "is there a proxy in front that changes requests? docs/protocol.md explains the responses",
-    )  # fmt: skip
-
-
-_FOLLOW = (
-    "give the collector the app's metrics.toml and send it SIGHUP. Devices keep such reports for "
-    "six days"
-)
-
-_VERDICTS = {
-    "unknown_metric": ("another_registry", "the collector does not know these metrics", _FOLLOW),
-    "unknown_scheme": (
-        "another_registry",
-        "the collector has these metrics with other parameters",
-        _FOLLOW,
-    ),
-    "bad_window": ("another_registry", "the collector has another window for these", _FOLLOW),
-    "expired_metric": ("another_registry", "at the collector these have expired", _FOLLOW),
-    "window_not_closed": (
-        "clock_ahead",
-        "the collector refuses windows that have not ended by its clock",
-        "set the clock of this machine and the collector's by NTP",
-    ),
-    "window_too_old": (
-        "clock_behind",
-        "the collector refuses windows that ended long ago by its clock",
-        "set the clock of this machine and the collector's by NTP",
-    ),
-}
-"""For each reason of a collector: a code, what it means, and what to do."""
-
-
-def _verdicts(reasons: Mapping[str, list[str]]) -> Iterator[CheckResult]:
-    """What the collector's reasons mean, but for the one that says that all is well."""
-    for reason, names in reasons.items():
-        if reason in _VERDICTS:
-            code, message, advice = _VERDICTS[reason]
-            check = "clock" if code.startswith("clock") else "registry"
-            yield CheckResult(check, code, "error", f"{message}: {listed(names)}", advice)
-        elif reason != "bad_row":
-            yield CheckResult(
-                "endpoint", "not_a_collector", "error",
-                f"what responds treats reports as no collector does: {listed(names)}", _ADDRESS,
-            )  # fmt: skip

@@ -19,7 +19,7 @@ import redis
 
 from deniable import Registry, TransportError
 from deniable.doctor.device import read_registry
-from deniable.doctor.endpoint import skew_of
+from deniable.doctor.endpoint import LARGEST_REGISTRY, skew_of
 from deniable.doctor.result import CheckResult, listed
 from deniable.transport import HttpTransport, problem_code
 from deniable_collector.settings import Settings, SettingsError
@@ -217,7 +217,7 @@ def _running(settings: Settings, registry: Registry) -> Iterator[CheckResult]:
     transport = HttpTransport(address, timeout=5)
     try:
         ready, headers = transport.ask("/readyz")
-        declared, _ = transport.ask("/v1/registry")
+        declared, _ = transport.ask("/v1/registry", largest=LARGEST_REGISTRY)
         state: Any = json.loads(ready.body)
         metrics: Any = json.loads(declared.body)["metrics"]
         schemes = {name: each["scheme"] for name, each in metrics.items()}
