@@ -1,8 +1,8 @@
 """Sums of shares of the cells of a distribution, each with its variance.
 
 Every mechanism with cells gives one `SchemeSums` a scheme: estimates that are linear in the
-counters, so unbiased and not clipped, whose variance comes from the same counters. It is that of the share in
-the population that the devices were drawn from.
+counters, so unbiased and not clipped, whose variance comes from the same counters. It is that of
+the share in the population that the devices were drawn from.
 
 If the same devices reported `repeats` times (`deniable_estimator.statistics.participation`), what
 they keep is W at their number. So (repeats - 1) / n times V1 is added, V1 = the variance of W over
