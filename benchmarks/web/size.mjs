@@ -7,19 +7,20 @@ import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
-import { bundle, ROOT } from "../../client/web/scripts/bundles.mjs";
+import { bundle, constants, ROOT } from "../../client/web/scripts/bundles.mjs";
 
 const HERE = dirname(fileURLToPath(import.meta.url));
 
-const OURS = (entry) => [
+const OURS = (entry, full) => [
   join(ROOT, "src/entries", entry),
   `import { Client } from "${join(ROOT, "src/entries", entry)}";
    const client = new Client(registry, { endpoint, consent: true });
    client.record("browser", "firefox");`,
+  full,
 ];
 const PACKAGES = {
-  "deniable, boolean and category": OURS("closed.ts"),
-  "deniable, all types": OURS("all.ts"),
+  "deniable, boolean and category": OURS("closed.ts", false),
+  "deniable, all types": OURS("all.ts", true),
   "plausible-tracker": [
     "plausible-tracker",
     `import Plausible from "plausible-tracker";
@@ -48,11 +49,12 @@ const PACKAGES = {
   ],
 };
 
-async function size(contents) {
+async function size(contents, full) {
   const code = await bundle({
     stdin: { contents, resolveDir: HERE, loader: "ts" },
     format: "esm",
     logLevel: "error",
+    define: constants({ full }),
   });
   return [Buffer.byteLength(code), gzipSync(code, { level: 9 }).length];
 }
@@ -66,12 +68,12 @@ function version(name) {
 const text = (bytes) => bytes.toLocaleString("en");
 console.log("| package | version | minified | gzipped, all | gzipped, least |");
 console.log("| --- | --- | ---: | ---: | ---: |");
-for (const [name, [entry, least]] of Object.entries(PACKAGES)) {
+for (const [name, [entry, least, full]] of Object.entries(PACKAGES)) {
   const [minified, gzipped] = await size(`export * from ${JSON.stringify(entry)};
-    export { default } from ${JSON.stringify(entry)};`).catch(() =>
-    size(`export * from ${JSON.stringify(entry)};`),
+    export { default } from ${JSON.stringify(entry)};`, full).catch(() =>
+    size(`export * from ${JSON.stringify(entry)};`, full),
   );
-  const [, smallest] = await size(least);
+  const [, smallest] = await size(least, full);
   console.log(
     `| ${name} | ${version(name)} | ${text(minified)} | ${text(gzipped)} | ${text(smallest)} |`,
   );
