@@ -36,8 +36,20 @@ let constants: Int32Array | undefined;
 /**
  * SHA-512 (FIPS 180-4), synchronous: a transaction of IndexedDB ends while a page waits for
  * `crypto.subtle`, which insecure contexts lack. Words are pairs of 32 bits, the upper half first.
+ * `start` is the state after one block that comes before the message.
  */
-export function sha512(message: Uint8Array): Uint8Array {
+export function sha512(message: Uint8Array, start?: Int32Array): Uint8Array {
+  const padded = new Uint8Array((message.length + 144) & ~127);
+  padded.set(message);
+  padded[message.length] = 128;
+  new DataView(padded.buffer).setUint32(padded.length - 4, (message.length + (start ? 128 : 0)) * 8);
+  const out = new DataView(new ArrayBuffer(64));
+  absorb(padded, start).forEach((half, at) => out.setInt32(at * 4, half));
+  return new Uint8Array(out.buffer);
+}
+
+/** The state of SHA-512 after whole blocks of 128 bytes, from its beginning or another state. */
+function absorb(padded: Uint8Array, start?: Int32Array): Int32Array {
   if (!initial || !constants) {
     const primes: number[] = [];
     for (let each = 2; primes.length < 80; each++)
@@ -45,12 +57,8 @@ export function sha512(message: Uint8Array): Uint8Array {
     initial = Int32Array.from(primes.slice(0, 8).flatMap((prime) => rootBits(prime, 2)));
     constants = Int32Array.from(primes.flatMap((prime) => rootBits(prime, 3)));
   }
-  const padded = new Uint8Array((message.length + 144) & ~127);
-  padded.set(message);
-  padded[message.length] = 128;
   const view = new DataView(padded.buffer);
-  view.setUint32(padded.length - 4, message.length * 8);
-  const hash = initial.slice();
+  const hash = (start ?? initial).slice();
   const w = new Int32Array(160);
   for (let block = 0; block < padded.length; block += 128) {
     const s = hash.slice();
@@ -114,33 +122,29 @@ export function sha512(message: Uint8Array): Uint8Array {
       hash[t]! += s[t]! + carry;
     }
   }
-  const out = new DataView(new ArrayBuffer(64));
-  hash.forEach((half, at) => out.setInt32(at * 4, half));
-  return new Uint8Array(out.buffer);
+  return hash;
 }
 
 /**
- * A source that always gives the same bits for the same key and label: HMAC-SHA-512 in counter
- * mode (NIST SP 800-108). Block i is HMAC(key, label, a zero byte, i as four bytes), from 1 on.
- * Each draw takes whole blocks and drops what it does not need.
+ * Sources that always give the same bits for the same key and label: HMAC-SHA-512 in counter mode
+ * (NIST SP 800-108). Block i is HMAC(key, label, a zero byte, i as four bytes), from 1 on. Each
+ * draw takes whole blocks and drops what it does not need.
  */
-export function keyedSource(key: Uint8Array, label: string): Source {
-  const text = new TextEncoder().encode(`${label}\0`);
-  const inner = new Uint8Array(132 + text.length).fill(0x36, 0, 128);
-  const outer = new Uint8Array(192).fill(0x5c, 0, 128);
-  key.forEach((byte, at) => {
-    inner[at]! ^= byte;
-    outer[at]! ^= byte;
-  });
-  inner.set(text, 128);
-  let block = 0;
-  return sourceOf((count) => {
-    const bytes = new Uint8Array((count + 63) & ~63);
-    for (let at = 0; at < count; at += 64) {
-      new DataView(inner.buffer).setUint32(128 + text.length, ++block);
-      outer.set(sha512(inner), 128);
-      bytes.set(sha512(outer), at);
-    }
-    return bytes.subarray(0, count);
-  });
+export function keyedSource(key: Uint8Array): (label: string) => Source {
+  // Both hashes of HMAC begin with the key in a block of its own.
+  const keyed = (pad: number) => absorb(new Uint8Array(128).map((_, at) => key[at]! ^ pad));
+  const inner = keyed(0x36);
+  const outer = keyed(0x5c);
+  return (label) => {
+    const text = new TextEncoder().encode(`${label}\0....`);
+    let block = 0;
+    return sourceOf((count) => {
+      const bytes = new Uint8Array((count + 63) & ~63);
+      for (let at = 0; at < count; at += 64) {
+        new DataView(text.buffer).setUint32(text.length - 4, ++block);
+        bytes.set(sha512(sha512(text, inner), outer), at);
+      }
+      return bytes.subarray(0, count);
+    });
+  };
 }

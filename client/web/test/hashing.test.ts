@@ -23,7 +23,7 @@ test("SHA-512 is that of the platform, for every length around one and two block
 
 test("a key and a label give the bits of the vectors, call by call", () => {
   for (const { key, label, draws } of vectors("memory").sources) {
-    const source = keyedSource(fromHex(key), label);
+    const source = keyedSource(fromHex(key))(label);
     for (const { bits, value } of draws) assert.equal(bitsOf(source, bits).toString(16), value, label);
   }
 });

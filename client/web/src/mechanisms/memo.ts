@@ -31,9 +31,10 @@ export function recall<Memo>(
   key: Uint8Array,
   scheme: string,
 ): { row: number; memo: Memo } {
-  const row = below(memoizing.rows, keyedSource(key, `${scheme} row`));
+  const keyed = keyedSource(key);
+  const row = below(memoizing.rows, keyed(`${scheme} row`));
   const entry = memoizing.entry(row, item);
-  const source = keyedSource(key, `${scheme} memo ${row} ${entry.toString(16)}`);
+  const source = keyed(`${scheme} memo ${row} ${entry.toString(16)}`);
   return { row, memo: memoizing.memoize(entry, source) };
 }
 
