@@ -68,11 +68,11 @@ def test_a_visitor_is_one_more_device(
     rows = card.find_elements("css selector", ".beliefs tbody tr")
     beliefs = [int(row.text.split()[-2]) for row in rows]
     assert abs(sum(beliefs) - 100) <= len(beliefs)
-    # Subset selection names two of the six: 29 % each, and 11 % for the others.
-    assert sorted(beliefs) == [11, 11, 11, 11, 29, 29]
+    # Randomized response with epsilon 2.5: 71 % for the value that it names, 6 % for each other.
+    assert sorted(beliefs) == [6, 6, 6, 6, 6, 71]
     answer(browser, "dark_mode", "no")
     ledger = browser.find_element("css selector", ".ledger").text
-    assert ledger.count("1.00 of 8") == 2
+    assert ledger.count("2.50 of 5") == 2
 
     browser.refresh()
     WebDriverWait(browser, 30).until(

@@ -29,6 +29,10 @@ CALLS = {
     "privacy": "browser --registry {registry}",
     "rappor decode": "--params {folder}/params.csv --counts {folder}/counts.csv "
     "--map {folder}/map.csv",
+    "digest": "--registry {registry} --store {store} --text {folder}/digest.txt",
+    "init": "{folder}/new --yes --force",
+    "add": "speed --registry {registry} --dry-run --yes --type number --low 1 --high 9 "
+    "--ask mean --description d --owner o --epsilon 1 --lifetime-epsilon 8 --devices 100000",
     "bench ingest": "--url http://127.0.0.1:{port} --registry {registry} --yes "
     "--metric browser --seconds 0.1 --requests 1",
     "store drop": "--before 2026-01-01 --yes --store {store}",
@@ -132,7 +136,7 @@ def test_an_absurd_number_is_answered_in_words(
         assert result.output, told
         if result.exit_code not in (0, plain.exit_code):
             subject = option.removeprefix("--").replace("-", "_")
-            named = (option, subject, "that range", "shorter range", f"'{text}'")
+            named = (option, subject, "that range", "shorter range", f"'{text}'", ": metrics.")
             assert any(each in result.output for each in named), told
             assert result.exit_code in (1, 2, NO_DATA), told
             assert len(result.output) < 1_000 + 2 * len(text), told

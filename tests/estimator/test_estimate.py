@@ -34,6 +34,7 @@ TOP_KEYS = {
     "level",
     "adjustment",
     "complete",
+    "unfinished",
     "warnings",
     "poisoning",
     "anomalies",

@@ -30,6 +30,9 @@ export const OPTIONS = {
   write: false,
 };
 
+const INTERNAL =
+  /^(standsIn|suits|randomize|draw|odds|memoOdds|freshOdds|undeclared|refused|trouble|retryAfter|lifetimeEpsilon|begin|merge|item|width|position|wholes|entry|memoize|respond|channel)$/;
+
 /**
  * The text of a bundle, minified, for these options of esbuild beside OPTIONS (an entry, a format).
  * esbuild joins the modules; terser's output is about 5 % smaller than esbuild's own.
@@ -53,6 +56,8 @@ export async function bundle(options) {
       unsafe_arrows: true,
       unsafe_methods: true,
     },
+    // Properties that neither a page nor JSON ever sees.
+    mangle: { properties: { regex: INTERNAL } },
     format: { comments: false },
   });
   return code;

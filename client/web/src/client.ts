@@ -15,6 +15,8 @@ import { windowAt } from "./windows.ts";
 const MAX_RECORDS = 10_000;
 /** Seconds. Clocks are set, machines sleep, and other tabs share the state. */
 const IDLE = 600;
+/** Milliseconds after which a deletion that failed is tried again. */
+const REPEAT = 3e4;
 /** Seconds over which the reports of a closed window are spread. */
 const SPREAD = 3600;
 const LONGEST_SPREAD = 86_400;
@@ -209,6 +211,8 @@ export function start<D extends CompiledRegistry>(
       ? await transact((state) => {
           if (!isOn()) return undefined;
           withdrawals ??= state.withdrawals;
+          // Another tab may have sent a batch, and got an answer.
+          prepared = state.batches.filter(({ id }) => prepared.some((each) => each.id === id));
           if (withdrawals === state.withdrawals) return work(state);
           // Another tab has opted out.
           consent = false;
@@ -231,6 +235,8 @@ export function start<D extends CompiledRegistry>(
       await transact(work, create);
     })());
     deletions--;
+    // A deletion that failed is repeated; until then nothing is kept or sent here.
+    if (failed && store) setTimeout(forget, REPEAT, work, create).unref?.();
     wake(0);
   };
 
@@ -252,7 +258,8 @@ export function start<D extends CompiledRegistry>(
       await sending;
       await send(urgent);
     })());
-    wake(prepared[0] ? prepared[0].leased - clock() : IDLE);
+    const rest = (prepared[0]?.leased as number) - clock();
+    wake(rest > 0 ? rest : IDLE);
   };
 
   /** Write all records, and seal the windows that have ended. */
@@ -343,10 +350,12 @@ export function start<D extends CompiledRegistry>(
     must(
       // Plain HTTP would show the reports, and the page's visits, to the network.
       endpoint === undefined ||
-        /^(https:\/\/[^/]|http:\/\/(localhost|127\.0\.0\.1|\[::1])(?![^:/]))[^@?#\s]*$/.test(endpoint),
+        /^(https:\/\/|http:\/\/(localhost|127\.0\.0\.1|\[::1])(?![^:/]))[^@?#\s]*$/.test(endpoint),
       "endpoint must be an https:// address, without a name, query or fragment; http:// is for loopback only",
     );
     // All such pages share one storage, or have none.
+    // A beacon throws for an address that is none.
+    if (endpoint) new URL(endpoint);
     must(
       globalThis.location?.protocol !== "file:",
       "file: is no place to report from: serve the page over https",

@@ -89,6 +89,8 @@ export function settle(
     for (const each of state.batches) if (each.id === id) each.leased = state.until;
     return [trouble];
   }
+  // Two tabs may have sent it. The first answer counts: places are those of a whole batch.
+  if (!state.batches.some((each) => each.id === id)) return [];
   state.failures = state.until = state.asked = 0;
   removeBatch(state, id);
   const retryAt = refused ? 0 : now + ROLLOUT_PAUSE + uniform(source, ROLLOUT_PAUSE);

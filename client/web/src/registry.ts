@@ -90,9 +90,9 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
     const tells = (odds: readonly Odds[] | undefined, claimed: number | null): boolean => {
       const holds = (epsilon: number): boolean => odds!.every((each) => within(each, epsilon));
       return odds
-        ? typeof claimed === "number" &&
-            holds(claimed) &&
-            !(DEVELOPMENT && holds(claimed * (1 - 2 ** -53)))
+        ? claimed! >= 0 &&
+            holds(claimed!) &&
+            !(DEVELOPMENT && holds(claimed! * (1 - 2 ** -53)))
         : claimed === null;
     };
     const before = mistakes.length;
@@ -111,7 +111,8 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
     claim(tells(odds, reveals.report), `${path}reveals.report`);
     claim(tells(memoOdds, reveals.memo), `${path}reveals.memo`);
     claim(tells(freshOdds, reveals.fresh), `${path}reveals.fresh`);
-    claim(!values || !size || size === places.size, `${path}values`);
+    // A value that is listed twice would have a place that is not one of the mechanism.
+    claim(!values || (places.size === values.length && (!size || size === places.size)), `${path}values`);
     if (DEVELOPMENT) {
       claims(path, {
         answer: metric.answer === "at_close" || metric.aggregate === "first",

@@ -37,7 +37,12 @@ export function browserStore(app: string, lost: () => void): Store {
         };
         resolve(database);
       };
-      request.onerror = () => (missing ? resolve(undefined) : reject(request.error!));
+      request.onerror = (event) => {
+        // Firefox would report it to the page.
+        event.preventDefault();
+        if (missing) resolve(undefined);
+        else reject(request.error!);
+      };
     });
 
   return {

@@ -89,9 +89,9 @@ def test_presets_compare_alike(browser: FlaskClient) -> None:
 
 
 def test_a_cut_week_is_not_compared_with_a_whole_one(browser: FlaskClient) -> None:
-    """A week of which five days are over is partial; no change is told of it."""
+    """A week of which five days are over is unfinished; no change is told of it."""
     page = told(browser.get("/metric/dark_mode?by=week").text)
-    assert "2026-W47 (partial)" in page
+    assert "2026-W47 (unfinished)" in page
     assert not re.search(r"\b(up|down) [\d.]+ points", page)
 
 

@@ -79,6 +79,7 @@ export function numberRange({
 
   const end = last + whole;
   const width = Math.log(end / start);
+  if (!(end > start) || (logarithmic && !(width > 0))) refuse("low must be below high");
   const from = exact(start);
   const span = exact(end) - from;
   const range: NumberRange = {

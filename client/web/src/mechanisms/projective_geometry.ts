@@ -32,7 +32,7 @@ export function geometry(size: number, order: number, dimension: number, truth: 
   const messages = points(order, dimension);
   let divisor = 2;
   while (order % divisor && divisor * divisor <= order) divisor++;
-  if (order !== 2 && order % divisor === 0) refuse("q must be a prime");
+  if (order < 2 || (order !== 2 && order % divisor === 0)) refuse("q must be a prime");
   if (messages > MAX_CELLS) refuse("q and t make too many points");
   if (size > messages) refuse("q and t make fewer points than size");
 
