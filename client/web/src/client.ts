@@ -236,7 +236,7 @@ export function start<D extends CompiledRegistry>(
     })());
     deletions--;
     // A deletion that failed is repeated; until then nothing is kept or sent here.
-    if (failed && store) setTimeout(forget, REPEAT, work, create).unref?.();
+    if (failed && store) (setTimeout(forget, REPEAT, work, create) as Timer).unref?.();
     wake(0);
   };
 
