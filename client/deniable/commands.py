@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -23,7 +23,7 @@ from deniable.number_forecast import wasteful_range
 from deniable.problem import Problem
 from deniable.registry import Registry
 
-__all__ = ["expired", "lint", "remarks", "sent"]
+__all__ = ["expired", "lint", "load_registry", "print_problems", "remarks", "sent"]
 
 
 @click.command(short_help="Check a metrics.toml and show what each metric reveals.")
@@ -65,8 +65,7 @@ def lint(path: Path, explain: bool, since: Path | None, as_json: bool) -> None:
         }
         click.echo(json.dumps(document, indent=2, ensure_ascii=False))
     else:
-        for problem in problems:
-            click.echo(problem.describe(str(path)), err=True)
+        print_problems(problems, str(path))
         if registry is not None:
             _print_metrics(registry)
             if explain:
@@ -114,6 +113,24 @@ def remarks(registry: Registry, before: Registry | None) -> list[Problem]:
             found.append(Problem(line, where, _SEEN.format(window=metric.window), "note"))
     found += edits.foresee(registry) if before is None else edits.compare(before, registry)
     return sorted(found, key=lambda problem: problem.line or 0)
+
+
+def print_problems(problems: Iterable[Problem], source: str) -> None:
+    """Print each problem with its place, as errors are printed."""
+    for problem in problems:
+        click.echo(problem.describe(source), err=True)
+
+
+def load_registry(path: Path) -> Registry:
+    """The registry of a command that needs a good one. Metrics that have expired are warned of;
+    mistakes are printed and end the command."""
+    try:
+        registry = Registry.load(path)
+    except RegistryError as error:
+        print_problems(error.problems, str(path))
+        raise SystemExit(1) from None
+    print_problems(expired(registry), str(path))
+    return registry
 
 
 def expired(registry: Registry) -> list[Problem]:

@@ -7,9 +7,7 @@ from pathlib import Path
 import click
 
 from deniable import compiled
-from deniable.commands import expired
-from deniable.errors import RegistryError
-from deniable.registry import Registry
+from deniable.commands import load_registry
 
 __all__ = ["compile_registry"]
 
@@ -49,14 +47,7 @@ def compile_registry(path: Path, output: Path | None, types: bool, check: bool) 
         raise click.UsageError("--types needs -o with a name that ends in .json")
     if check and output is None:
         raise click.UsageError("--check needs -o: the file to compare")
-    try:
-        registry = Registry.load(path)
-    except RegistryError as error:
-        for problem in error.problems:
-            click.echo(problem.describe(str(path)), err=True)
-        raise SystemExit(1) from None
-    for problem in expired(registry):
-        click.echo(problem.describe(str(path)), err=True)
+    registry = load_registry(path)
     text = compiled.to_text(compiled.to_document(registry))
     if output is None:
         click.echo(text, nl=False)

@@ -12,8 +12,7 @@ import click
 
 import deniable
 from deniable import compiled
-from deniable.commands import expired
-from deniable.errors import RegistryError
+from deniable.commands import load_registry, print_problems
 from deniable.problem import Problem
 from deniable.registry import Registry
 
@@ -65,17 +64,9 @@ def web(path: Path, out: Path, development: bool) -> None:
     categories of up to about 2,000 values gets the smaller build of the SDK. Files of these names
     are replaced.
     """
-    try:
-        registry = Registry.load(path)
-    except RegistryError as error:
-        for problem in error.problems:
-            click.echo(problem.describe(str(path)), err=True)
-        raise SystemExit(1) from None
-    for problem in expired(registry):
-        click.echo(problem.describe(str(path)), err=True)
+    registry = load_registry(path)
     if lacking := _lacking(registry):
-        for problem in lacking:
-            click.echo(problem.describe(str(path)), err=True)
+        print_problems(lacking, str(path))
         raise SystemExit(1)
     files = web_files(registry, development=development)
     try:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from deniable.commands import print_problems
 from deniable.errors import RegistryError
 from deniable.registry import Registry
 from deniable.starting.asking import expiry, is_interactive, metric_keys, metric_options
@@ -58,8 +59,7 @@ def add(metric: str, path: Path, dry_run: bool, yes: bool, **given: Any) -> None
         gap = _gap(text)
         made = draft(text + gap, metric, _complete(keys, text, registry, given), path)
     except RegistryError as error:
-        for problem in error.problems:
-            click.echo(problem.describe(str(path)), err=True)
+        print_problems(error.problems, str(path))
         click.echo("Nothing was written.", err=True)
         raise SystemExit(1) from None
     show(made, metric)

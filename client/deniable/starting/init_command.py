@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from deniable.commands import print_problems
 from deniable.errors import RegistryError
 from deniable.keys import APP
 from deniable.metric import Metric
@@ -85,8 +86,7 @@ def init(folder: Path, yes: bool, force: bool, **given: Any) -> None:
     try:
         made = draft(head, name, keys, folder / "metrics.toml")
     except RegistryError as error:
-        for problem in error.problems:
-            click.echo(problem.describe("metrics.toml"), err=True)
+        print_problems(error.problems, "metrics.toml")
         click.echo("Nothing was written.", err=True)
         raise SystemExit(1) from None
     show(made, name)

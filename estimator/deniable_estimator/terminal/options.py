@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
@@ -16,6 +17,7 @@ from deniable_collector.options import SettingOption
 
 if TYPE_CHECKING:
     from deniable import Metric
+    from deniable_collector.stores.base import Store
 
 __all__ = [
     "adjust_option",
@@ -27,6 +29,7 @@ __all__ = [
     "first_day",
     "last_day",
     "level_option",
+    "opened",
     "progress",
     "read_candidates",
     "registry_option",
@@ -167,3 +170,17 @@ def read_candidates(metric: Metric, path: Path | None) -> list[str] | None:
 
     with progress("Reading the candidates"):
         return read_values(path)
+
+
+@contextmanager
+def opened(address: str | None) -> Iterator[Store]:
+    """The store at that address, or of the environment, closed afterwards."""
+    from deniable_collector.settings import Settings
+    from deniable_collector.stores import store_of
+
+    settings = Settings.from_env()
+    store = store_of(replace(settings, store=address) if address else settings)
+    try:
+        yield store
+    finally:
+        store.close()

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -28,6 +27,7 @@ from deniable_estimator.terminal.options import (
     first_day,
     last_day,
     level_option,
+    opened,
     progress,
     read_candidates,
     registry_option,
@@ -37,7 +37,6 @@ from deniable_estimator.terminal.options import (
 )
 
 if TYPE_CHECKING:
-    from deniable_collector.stores.base import Store
     from deniable_estimator.answers.base import Answer
 
 # numpy and rich take longer to import than `deniable --help` should.
@@ -101,7 +100,7 @@ def estimate(
         raise click.UsageError("--csv has the share below every edge: use --json for --below")
     declared = Registry.load(registry)
     asked = read_candidates(find_metric(declared, metric), candidates)
-    with _opened(store) as tallies, progress("Estimating"):
+    with opened(store) as tallies, progress("Estimating"):
         answer = read(
             tallies,
             declared,
@@ -163,7 +162,7 @@ def trend(
 
     declared = Registry.load(registry)
     asked = read_candidates(find_metric(declared, metric), candidates)
-    with _opened(store) as tallies, progress("Estimating"):
+    with opened(store) as tallies, progress("Estimating"):
         answer = read_trend(
             tallies,
             declared,
@@ -223,7 +222,7 @@ def anomalies(
     declared = Registry.load(registry)
     asked = read_candidates(find_metric(declared, metric), candidates)
     days = (first and first.date(), last and last.date())
-    with _opened(store) as tallies, progress("Looking at each window"):
+    with opened(store) as tallies, progress("Looking at each window"):
         reported = read_trend(tallies, declared, metric, *days, asked, without=without).reported
         looks = [Look.of(each.label, each.estimate) for each in reported if each.estimate]
         running = [each.label for each in reported if each.unfinished]
@@ -240,20 +239,6 @@ def anomalies(
         _no_data(metric)
     if found.anomalous:
         sys.exit(ALARM)
-
-
-@contextmanager
-def _opened(address: str | None) -> Iterator[Store]:
-    """The store at that address, or of the environment, closed afterwards."""
-    from deniable_collector.settings import Settings
-    from deniable_collector.stores import store_of
-
-    settings = Settings.from_env()
-    store = store_of(replace(settings, store=address) if address else settings)
-    try:
-        yield store
-    finally:
-        store.close()
 
 
 def _no_data(metric: str) -> NoReturn:

@@ -10,17 +10,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from deniable import DeniableError
-from deniable_estimator.terminal.options import registry_option, reported, store_option
+from deniable_estimator.terminal.options import opened, registry_option, reported, store_option
 
 if TYPE_CHECKING:
-    from deniable_collector.stores.base import Store
     from deniable_estimator.watching.run import RunResult
 
 __all__ = ["FAILED", "TOLD", "digest", "watch"]
@@ -225,20 +223,6 @@ def _print(result: RunResult, as_json: bool) -> None:
             click.echo(each["body"])
     for text in result.failed:
         click.echo(f"Error: {text}", err=True)
-
-
-@contextmanager
-def opened(address: str | None) -> Iterator[Store]:
-    """The store at that address, or of the environment, closed afterwards."""
-    from deniable_collector.settings import Settings
-    from deniable_collector.stores import store_of
-
-    settings = Settings.from_env()
-    store = store_of(replace(settings, store=address) if address else settings)
-    try:
-        yield store
-    finally:
-        store.close()
 
 
 @contextmanager
