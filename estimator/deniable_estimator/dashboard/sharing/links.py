@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from deniable import DeniableError
 from deniable_estimator.messages import message
@@ -157,7 +158,7 @@ class SharedLinks:
     def _count(self, where: str = "", *values: str) -> int:
         return int(self._do(f"SELECT count(*) FROM links {where}", *values)[0][0])
 
-    def _do(self, statement: str, *values: object) -> list[tuple[object, ...]]:
+    def _do(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         with self._lock:
             if self._connection is None or self._process != os.getpid():
                 # A connection cannot be taken along into a process that was forked.
@@ -180,7 +181,7 @@ class SharedLinks:
         return connection
 
 
-def _link(row: tuple[object, ...]) -> SharedLink:
+def _link(row: tuple[Any, ...]) -> SharedLink:
     known, path, query, maker, note, made, until, unfinished = row
     return SharedLink(
         *(str(known), str(path), str(query), str(maker), str(note)),

@@ -13,13 +13,13 @@ from datetime import date
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from flask import Flask, Response, make_response, render_template, request
+from flask import Flask, Response, current_app, make_response, render_template, request
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import ServiceUnavailable
 from werkzeug.http import parse_cookie
 
 from deniable_estimator.dashboard.access.shared import OPENED, OpenedLink, opened_link
-from deniable_estimator.dashboard.language import COOKIE, PARAMETER
+from deniable_estimator.dashboard.language import COOKIE, LANGUAGES, PARAMETER
 from deniable_estimator.dashboard.sharing.links import SharedLinks
 from deniable_estimator.dashboard.sharing.one_view import one_view
 from deniable_estimator.dashboard.sharing.views import VIEWS, target_of
@@ -76,7 +76,7 @@ class _Openings:
         chosen = parse_cookie(environ).get(COOKIE)
         return {
             **kept,
-            **({"HTTP_COOKIE": f"{COOKIE}={chosen}"} if chosen in _tags() else {}),
+            **({"HTTP_COOKIE": f"{COOKIE}={chosen}"} if chosen in LANGUAGES else {}),
             "PATH_INFO": path,
             "QUERY_STRING": "&".join(each for each in (link.query, language) if each),
             OPENED: OpenedLink(link, secret),
@@ -90,7 +90,7 @@ def open_links(app: Flask, links: SharedLinks, today: Callable[[], date]) -> Non
     app.after_request(_show_one_view)
     app.add_url_rule(f"{_PREFIX}<path:rest>", "nothing_shared", _nothing)
     app.jinja_env.globals["opened_link"] = opened_link
-    app.wsgi_app = _Openings(app, links, today)  # type: ignore[method-assign]
+    app.wsgi_app = _Openings(app, links, today)  # type: ignore[method-assign, assignment]
 
 
 def _belongs(target: tuple[str, str] | None, view: tuple[str, str]) -> bool:
@@ -132,8 +132,6 @@ def _show_one_view(response: Response) -> Response:
 
 def _place_of(opened: OpenedLink) -> Callable[[str], str | None]:
     """Where an address of the page leads for whoever has the link; None for nowhere."""
-    from flask import current_app
-
     app: Flask = current_app
     view = target_of(app, opened.link.path)
     assert view is not None
@@ -158,9 +156,3 @@ def _place_of(opened: OpenedLink) -> Callable[[str], str | None]:
         return None
 
     return place
-
-
-def _tags() -> Iterable[str]:
-    from deniable_estimator.dashboard.language import LANGUAGES
-
-    return LANGUAGES

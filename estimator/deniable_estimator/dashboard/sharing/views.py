@@ -99,10 +99,7 @@ def read_address(address: str) -> SharedView:
     found = target_of(current_app, parts.path) if parts and not parts.netloc else None
     if parts is None or found is None or found[0] not in VIEWS:
         raise ViewError(
-            message(
-                "This page cannot be shared. Share the page of a metric, or a comparison of two "
-                "periods."
-            )
+            message("This page cannot be shared. Pages that can have a button “Share”.")
         )
     endpoint, name = found
     pairs = [pair for pair in parse_qsl(parts.query) if pair[0] != "lang"]
