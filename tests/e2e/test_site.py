@@ -210,7 +210,7 @@ def test_the_figures_of_the_comparison_are_computed() -> None:
 
 
 def test_every_file_that_is_named_exists() -> None:
-    """Files of the tree that the pages of techniques, the guarantee and the steps name are there."""
+    """Files that the pages of techniques, the guarantee and the steps name are in the tree."""
     pages = [DOCS / "techniques.md", DOCS / "guarantee.md", *(DOCS / "how").glob("*.md")]
     named = [
         name
