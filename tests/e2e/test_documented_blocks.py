@@ -69,6 +69,8 @@ REASONS = {
 }
 """Blocks that no test runs: page and beginning of the first line -> why."""
 
+SETTINGS = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+
 LINE_REASONS = {
     "systemctl reload deniable-collector": (
         "needs systemd; tests/collector/test_deploy.py checks the unit and its signal"
@@ -168,7 +170,8 @@ def check_options(line: str) -> None:
 
 
 def check_shell(block: Block) -> None:
-    """Each line is a command that `test_documented_commands` runs or looks up, or is run here."""
+    """Each line is a command that `test_documented_commands` runs or looks up, or is run here, or
+    gives a setting that exists."""
     if block.first.startswith("[metrics."):
         check_toml(block)
         return
@@ -179,6 +182,8 @@ def check_shell(block: Block) -> None:
         if command.startswith("python3 -c "):
             run = ["bash", "-c", command.replace("python3", sys.executable, 1)]
             assert subprocess.run(run, capture_output=True, timeout=30, check=True).stdout
+        elif setting := re.match(r"(DENIABLE_\w+)=", command):
+            assert f"| `{setting[1].removesuffix('_FILE')}` |" in SETTINGS, line
         elif command not in LINE_REASONS:
             assert command.split()[0] in PROGRAMS, line
             whole = re.sub(r"\s+", " ", line.strip())
