@@ -179,8 +179,8 @@ def read_segment(
     if not 2 <= len(normal) <= MAX_COMBINATIONS:
         report(
             "values",
-            f"must list from 2 to {MAX_COMBINATIONS} values, not {len(normal)}: group the rare ones "
-            'under other = "other"',
+            f"must list from 2 to {MAX_COMBINATIONS} values, not {len(normal)}: group the rare "
+            'ones under other = "other"',
         )
         return None
     for each in sorted({each for each in normal if normal.count(each) > 1}):
