@@ -56,7 +56,9 @@ class _Openings:
 
     def _opened(self, environ: dict[str, Any]) -> dict[str, Any] | None:
         """The request for the view; None if the link does not open what is asked for."""
-        secret, slash, rest = environ["PATH_INFO"].removeprefix(_PREFIX).partition("/")
+        # PEP 3333 has the bytes of a path as Latin-1.
+        asked_path = environ["PATH_INFO"].encode("latin-1", "replace").decode("utf-8", "replace")
+        secret, slash, rest = asked_path.removeprefix(_PREFIX).partition("/")
         link = self._links.find(secret, self._today())
         if link is None or environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
             return None
@@ -77,7 +79,7 @@ class _Openings:
         return {
             **kept,
             **({"HTTP_COOKIE": f"{COOKIE}={chosen}"} if chosen in LANGUAGES else {}),
-            "PATH_INFO": path,
+            "PATH_INFO": path.encode().decode("latin-1"),
             "QUERY_STRING": "&".join(each for each in (link.query, language) if each),
             OPENED: OpenedLink(link, secret),
         }
