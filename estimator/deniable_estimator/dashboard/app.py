@@ -23,6 +23,7 @@ from deniable_estimator.dashboard.access import for_people, guard
 from deniable_estimator.dashboard.access.guesses import Guesses
 from deniable_estimator.dashboard.access.sessions import Sessions
 from deniable_estimator.dashboard.access.tokens import parse_tokens
+from deniable_estimator.dashboard.annotated import keep_annotations
 from deniable_estimator.dashboard.api import api
 from deniable_estimator.dashboard.api.representations import GZIPPED
 from deniable_estimator.dashboard.comparing import comparing
@@ -103,6 +104,7 @@ def create_app(
         settings.alarm_level,
         most_strings=settings.dashboard_strings,
     )
+    keep_annotations(app, settings.annotations)
     app.before_request(_limit)
     guard(
         app,
