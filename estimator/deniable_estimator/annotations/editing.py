@@ -96,8 +96,10 @@ def remove_annotation(path: Path, number: int) -> Annotation:
         begin = places.get(("annotations", str(number - 1)))
         if begin is None:
             raise _by_hand(path)
-        kept = lines[: begin - 1] + lines[_end(lines, begin) :]
-        after = "".join(kept)
+        before_it, behind = lines[: begin - 1], lines[_end(lines, begin) :]
+        if not behind and before_it and not before_it[-1].strip():
+            del before_it[-1]  # the empty line that was put above it
+        after = "".join(before_it + behind)
         left = [each for each in known if each.number != number]
         expected = [replace(each, number=place) for place, each in enumerate(left, 1)]
         if _by_number(parse_annotations(after, str(path))) != expected:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -15,8 +14,8 @@ from deniable_estimator.annotations import Annotation, between, load_annotations
 from deniable_estimator.annotations.annotation import Days
 from deniable_estimator.checked_files import LastGood
 from deniable_estimator.dashboard.charts.flags import Flag, flags_of
-from deniable_estimator.dashboard.ranges import LENGTHS
 from deniable_estimator.messages import message
+from deniable_estimator.questions.reading import LENGTHS
 
 __all__ = [
     "MOST_LISTED",
@@ -81,17 +80,22 @@ def file_mistakes() -> tuple[str, ...]:
     error = None if file is None else file.mistakes
     if error is None:
         return ()
-    told = tuple(each.describe(Path(error.source).name) for each in error.problems)
-    rest = len(told) - _MOST_MISTAKES
-    return (*told[:_MOST_MISTAKES], *([message("and {count} more", count=rest)] if rest > 0 else ()))
+    told = [each.describe(Path(error.source).name) for each in error.problems]
+    if (rest := len(told) - _MOST_MISTAKES) > 0:
+        told[_MOST_MISTAKES:] = [message("and {count} more", count=rest)]
+    return tuple(told)
 
 
-def annotated(metric: Metric, periods: Sequence[Days], today: date) -> AnnotatedTrend | None:
-    """What a trend of these periods shows; None where there is no file."""
+def annotated(
+    metric: Metric, first: date, last: date, today: date, periods: Sequence[Days] = ()
+) -> AnnotatedTrend | None:
+    """What a page of these days shows, with flags on the periods of a trend; None where there is
+    no file."""
     known = current_annotations()
-    if known is None or not periods:
+    if known is None:
         return None
-    first, last = periods[0].first, periods[-1].last
+    if periods:
+        first, last = periods[0].first, periods[-1].last
     found = between(known, first, last, metric.name)
     listed = found[-MOST_LISTED:]
     fresh = (today - last) <= LENGTHS[metric.window]
@@ -103,7 +107,8 @@ def annotated(metric: Metric, periods: Sequence[Days], today: date) -> Annotated
         else (),
         left_out=len(found) - len(listed),
         mistakes=file_mistakes(),
-        command=f"deniable annotate \"Release 4.2\" --date {today} --metric {shlex.quote(metric.name)}",
+        # A name has letters, digits and underscores, so a shell takes it as it is.
+        command=f'deniable annotate "Release 4.2" --date {today} --metric {metric.name}',
     )
 
 

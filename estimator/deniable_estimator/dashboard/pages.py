@@ -144,6 +144,7 @@ def _page(
     unsound = kind.unsound(answered) if kind else None
     parts = kind.parts(answered, view) if kind else {}
     found = timeline(source, metric, view, answered, alarm) if answered and over_time else None
+    periods = found.trend.periods if found else ()
     page = render_template(
         "metric.html",
         metric=metric,
@@ -159,7 +160,9 @@ def _page(
         if answered and quick and not alarm and not unsound
         else None,
         timeline=found,
-        noted=annotated(metric, found.trend.periods, source.today) if found else None,
+        noted=annotated(metric, view.days.first, view.days.last, source.today, periods)
+        if answered
+        else None,
         over_time=over_time,
         by=view.by or grouping(metric, view.days),
         groups=GROUPS[metric.window],

@@ -67,7 +67,7 @@ def trend_picture(name: str, form: str) -> ResponseReturnValue:
     text = render_template(
         "picture_trend.svg",
         metric=metric,
-        noted=annotated(metric, found.trend.periods, source.today),
+        noted=annotated(metric, view.days.first, view.days.last, source.today, found.trend.periods),
         timeline=found,
         estimate=estimate,
         left_out=left_out(view.days),

@@ -13,7 +13,7 @@ from werkzeug.exceptions import NotFound
 from deniable import windows
 from deniable_estimator.dashboard.access import may_read, require
 from deniable_estimator.dashboard.annotated import annotations_of
-from deniable_estimator.dashboard.api.annotations import annotations
+from deniable_estimator.dashboard.api.annotations import list_annotations
 from deniable_estimator.dashboard.api.asking import (
     MAX_CELLS,
     MAX_VALUES,
@@ -244,7 +244,7 @@ def comparison(name: str) -> ResponseReturnValue:
     return represent(form, text, tag=final)
 
 
-api.add_url_rule("/annotations", "annotations", annotations)
+api.add_url_rule("/annotations", "annotations", list_annotations)
 
 
 @api.get("/metrics/<name>/privacy")

@@ -23,12 +23,12 @@ from deniable_estimator.dashboard.calculations import to_json
 from deniable_estimator.dashboard.ranges import read_range
 from deniable_estimator.dashboard.source import DataSource, current_source, declared_metric
 
-__all__ = ["annotations"]
+__all__ = ["list_annotations"]
 
-COLUMNS = ("date", "text", "link", "metrics")
+COLUMNS = ("date", "at", "text", "link", "metrics")
 
 
-def annotations() -> ResponseReturnValue:
+def list_annotations() -> ResponseReturnValue:
     """The annotations of some days and metrics; without days, of all."""
     require("read:estimates")
     asked = read_parameters(AnnotationParameters, request.args)
@@ -80,6 +80,7 @@ def _metrics(source: DataSource, annotation: Annotation) -> list[str] | None:
 def _row(annotation: Annotation, metrics: list[str] | None) -> dict[str, Any]:
     return {
         "date": annotation.date,
+        "at": annotation.date if annotation.time else f"{annotation.day}T00:00:00Z",
         "text": annotation.text,
         "link": annotation.link,
         "metrics": metrics,
@@ -91,5 +92,3 @@ def _safe(row: dict[str, Any]) -> dict[str, Any]:
     front does no harm."""
     text = row["text"]
     return {**row, "text": f"'{text}" if text.startswith(("=", "+", "-", "@")) else text}
-
-
