@@ -13,6 +13,8 @@ from deniable import Metric
 from deniable_estimator.annotations import Annotation, between, load_annotations
 from deniable_estimator.annotations.annotation import Days
 from deniable_estimator.checked_files import LastGood
+from deniable_estimator.dashboard.access.caller import caller
+from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.charts.flags import Flag, flags_of
 from deniable_estimator.messages import message
 from deniable_estimator.questions.reading import LENGTHS
@@ -48,9 +50,10 @@ class AnnotatedTrend:
     left_out: int
     """How many earlier ones there are besides."""
     mistakes: tuple[str, ...]
-    """What is wrong with the file; the last version without mistakes is in force."""
-    command: str
-    """What makes another one for this metric, to be copied."""
+    """What is wrong with the file, for those who may correct it; the last version without mistakes
+    is in force."""
+    command: str | None
+    """What makes another one for this metric, to be copied; None for readers."""
 
 
 def keep_annotations(app: Flask, path: str) -> None:
@@ -98,6 +101,8 @@ def annotated(
         first, last = periods[0].first, periods[-1].last
     found = between(known, first, last, metric.name)
     listed = found[-MOST_LISTED:]
+    person = caller()
+    writing = person is not None and person.role >= Role.ANALYST
     fresh = (today - last) <= LENGTHS[metric.window]
     return AnnotatedTrend(
         listed=listed,
@@ -106,9 +111,11 @@ def annotated(
         if fresh
         else (),
         left_out=len(found) - len(listed),
-        mistakes=file_mistakes(),
+        mistakes=file_mistakes() if writing else (),
         # A name has letters, digits and underscores, so a shell takes it as it is.
-        command=f'deniable annotate "Release 4.2" --date {today} --metric {metric.name}',
+        command=f'deniable annotate "Release 4.2" --date {today} --metric {metric.name}'
+        if writing
+        else None,
     )
 
 
