@@ -17,6 +17,7 @@ from deniable import Registry
 from deniable_collector.stores import Store
 from deniable_estimator.annotations import parse_annotations
 from deniable_estimator.dashboard import create_app
+from deniable_estimator.dashboard.access.people import hash_token
 from deniable_estimator.dashboard.access.tokens import ApiToken, digest_of_token, token_lines
 from deniable_estimator.dashboard.annotated import MOST_LISTED
 from deniable_estimator.dashboard.charts.flags import flags_of
@@ -225,3 +226,26 @@ def test_flags_lie_where_it_happened() -> None:
     week = [Period("2026-W47", date(2026, 11, 16), date(2026, 11, 22), False, None)]
     (only,) = flags_of(week, parse_annotations(text))
     assert only.at == round(5.5 / 7 * 100, 3)
+
+
+def test_readers_see_what_happened_and_no_command(
+    store: Store, registry: Registry, path: Path, tmp_path: Path
+) -> None:
+    """The command and the mistakes of the file are for those who may correct it."""
+    people = tmp_path / "people.toml"
+    token = f"deniable_{'r' * 43}"
+    lines = f'schema = 1\n[people.Ada]\nrole = "reader"\ntoken = "{hash_token(token)}"\n'
+    people.write_text(lines, encoding="utf-8")
+    settings = DashboardSettings(
+        dashboard_token=TOKEN, annotations=str(path), dashboard_people=str(people)
+    )
+    app = create_app(settings, store=store, registry=registry, clock=lambda: NOW)
+    client = app.test_client()
+    client.environ_base["HTTP_ACCEPT"] = "text/html"
+    client.post("/login", data={"token": token})
+    assert "Release 4.2" in text_of(client, "/metric/browser")
+    path.write_text("schema = 7\n", encoding="utf-8")
+    page = text_of(client, "/metric/browser")
+    assert "Release 4.2" in page
+    assert "deniable annotate" not in page
+    assert "has mistakes" not in page
