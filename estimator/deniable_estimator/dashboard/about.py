@@ -19,7 +19,7 @@ from deniable_estimator.dashboard.charts.reach import share_text
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.source import DataSource
 from deniable_estimator.dashboard.words import window
-from deniable_estimator.messages import counted, message, spaced
+from deniable_estimator.messages import counted, joined, message, spaced
 
 __all__ = ["About", "about", "visible"]
 
@@ -61,7 +61,7 @@ def about(source: DataSource, metric: Metric) -> About:
     oldest = min(labels, key=windows.start, default=None)
     return About(
         since=None if oldest is None else _day(windows.start(oldest)),
-        freshness=_freshness(newest, bool(labels), now),
+        freshness=_freshness(newest, max(labels, key=windows.start, default=None), now),
         values=metric.values[:_LISTED] if metric.values != ("true", "false") else (),
         more_values=max(0, len(metric.values) - _LISTED),
         planner=_planner(source, metric, newest),
@@ -88,15 +88,20 @@ def visible(metric: Metric, answer: Answer) -> str | None:
     return spaced((told, message("So a share of 1% is not visible.")))
 
 
-def _freshness(newest: str | None, reported: bool, now: float) -> str:
+def _freshness(newest: str | None, latest: str | None, now: float) -> str:
+    """Of the newest complete window, and the latest of all, which may be unfinished."""
+    if latest is None:
+        return message("nothing reported yet")
+    running = message("{window} has reports already, and is unfinished", window=window(latest))
     if newest is None:
-        return message("no window is complete yet") if reported else message("nothing reported yet")
+        return message("none yet; {running}", running=running)
     hours = math.floor((now - windows.end(newest)) / 3600)
     if hours < 48:
         ended = counted("ended {count} hour ago", "ended {count} hours ago", hours)
     else:
         ended = counted("ended {count} day ago", "ended {count} days ago", hours // 24)
-    return message("{window}, {ended}", window=window(newest), ended=ended)
+    told = message("{window}, {ended}", window=window(newest), ended=ended)
+    return told if latest == newest else joined((told, running))
 
 
 def _planner(source: DataSource, metric: Metric, newest: str | None) -> str:

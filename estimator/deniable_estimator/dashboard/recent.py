@@ -24,7 +24,6 @@ __all__ = ["Recent", "recent"]
 
 _WEEK = sentence("Newest complete week, {period}: {told}.")
 _MONTH = sentence("Newest complete month, {period}: {told}.")
-_DAYS = sentence("These days, {period}: {told}.")
 _MEMORY = message(
     "Changes are not told: devices report this metric with remembered noise, so two periods are "
     "not independent."
@@ -83,7 +82,7 @@ def recent(
     found = compare(old, newest)
     notes = (message("{what}.", what=each) for each in found.notes)
     changes = message(
-        "Compared with {period}: {changes}",
+        "{changes} Compared with {period}.",
         period=words.days_of(earlier),
         changes=change_headline(found),
     )
@@ -166,5 +165,5 @@ def _tested(found: Comparison) -> str | None:
         return None
     if found.after.kind != "shares":
         return told
-    rate = message("Of those that are said to have changed, about 5% have not.")
+    rate = message("On average, at most 5% of those that are said to have changed have not.")
     return spaced((told, rate))

@@ -205,7 +205,9 @@ def _several(arguments: Mapping[str, str], name: str) -> tuple[str, ...]:
 
 def _is_line(most: int) -> Callable[[str], bool]:
     """Whether a text is a whole number from 1 to so many."""
-    return lambda text: text.isdecimal() and len(text) < 10 and 1 <= int(text) <= most
+    return lambda text: (
+        text.isascii() and text.isdecimal() and len(text) < 10 and 1 <= int(text) <= most
+    )
 
 
 def _search(text: str) -> str:

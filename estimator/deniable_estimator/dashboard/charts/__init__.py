@@ -271,11 +271,12 @@ def _scale(lowest: float, highest: float) -> tuple[float, float, tuple[float, ..
     """Bottom, top and ticks of an axis that holds both: zero is a tick, and so is the top, with
     three or four steps between them."""
     levels, step = round_levels(0.0, max(highest, 1e-6))
+    if lowest < -step:
+        levels, _ = round_levels(lowest, highest)
+        return levels[0], levels[-1], tuple(levels)
     # A whisker that ends at the very edge looks cut off.
     room = 0.02 * (levels[-1] - lowest)
-    bottom = lowest - room if lowest < 0 else 0.0
-    below = [-step * each for each in range(math.floor(-bottom / step), 0, -1)]
-    return bottom, levels[-1], (*below, *levels)
+    return lowest - room if lowest < 0 else 0.0, levels[-1], tuple(levels)
 
 
 def _describe(estimate: Shares, bars: list[Bar]) -> str:
