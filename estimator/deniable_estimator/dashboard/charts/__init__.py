@@ -7,7 +7,6 @@ interval reaches below zero, so does the plot.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
