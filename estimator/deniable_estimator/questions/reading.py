@@ -6,7 +6,7 @@ import difflib
 import time
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
@@ -21,6 +21,7 @@ from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.significance import Adjustment
 
 __all__ = [
+    "LENGTHS",
     "Part",
     "Question",
     "Selection",
@@ -30,6 +31,13 @@ __all__ = [
     "select",
     "unfinished",
 ]
+
+LENGTHS: dict[windows.Kind, timedelta] = {
+    "day": timedelta(1),
+    "week": timedelta(7),
+    "month": timedelta(31),
+}
+"""How long a window of each kind lasts at most."""
 
 _DAY = 86_400.0
 
