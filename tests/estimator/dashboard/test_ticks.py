@@ -11,7 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deniable_estimator.answers.units import SHARES, NumberUnit
-from deniable_estimator.dashboard.charts.ticks import date_ticks, log_levels, round_levels
+from deniable_estimator.dashboard.charts.ticks import (
+    date_ticks,
+    levels_from_zero,
+    log_levels,
+    round_levels,
+)
 
 LAST = date(2026, 11, 20)
 
@@ -30,6 +35,17 @@ def test_a_linear_axis_has_four_or_five_round_ticks(lowest: float, span: float) 
     assert any(math.isclose(mantissa, each, rel_tol=1e-9) for each in (1, 2, 2.5, 5))
     for one, two in pairwise(levels):
         assert two - one == pytest.approx(step, rel=1e-4)
+
+
+@given(st.floats(1e-6, 10))
+def test_bars_begin_at_zero(highest: float) -> None:
+    """The scale of bars has zero and three or four round ticks more, and hardly longer than the
+    longest bar."""
+    levels, step = levels_from_zero(highest)
+    assert levels[0] == 0
+    assert len(levels) in (4, 5)
+    assert levels[-1] <= 1.2001 * highest
+    assert levels[-1] > highest - step * 1.0001
 
 
 def test_ticks_are_written_exactly() -> None:

@@ -17,7 +17,12 @@ from numpy.typing import NDArray
 
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.units import SHARES
-from deniable_estimator.dashboard.charts.ticks import Tick, nice_step, round_levels
+from deniable_estimator.dashboard.charts.ticks import (
+    Tick,
+    levels_from_zero,
+    nice_step,
+    round_levels,
+)
 from deniable_estimator.dashboard.words import percent
 from deniable_estimator.messages import joined, message, sentence
 from deniable_estimator.statistics.intervals import FloatArray
@@ -267,15 +272,16 @@ def _draw(
 
 
 def _scale(lowest: float, highest: float) -> tuple[float, float, tuple[float, ...]]:
-    """Bottom, top and ticks of an axis that holds both: zero is a tick, and so is the top, with
-    three or four steps between them."""
-    levels, step = round_levels(0.0, max(highest, 1e-6))
+    """Bottom, top and ticks of an axis that holds both: zero is a tick, with three or four more."""
+    levels, step = levels_from_zero(max(highest, 1e-6))
     if lowest < -step:
         levels, _ = round_levels(lowest, highest)
         return levels[0], levels[-1], tuple(levels)
     # A whisker that ends at the very edge looks cut off.
-    room = 0.02 * (levels[-1] - lowest)
-    return lowest - room if lowest < 0 else 0.0, levels[-1], tuple(levels)
+    top = max(highest, levels[-1])
+    room = 0.02 * (top - lowest)
+    bottom = lowest - room if lowest < 0 else 0.0
+    return bottom, top if top == levels[-1] else top + room, tuple(levels)
 
 
 def _describe(estimate: Shares, bars: list[Bar]) -> str:

@@ -15,7 +15,15 @@ from datetime import date, timedelta
 
 from deniable_estimator.messages import Dated
 
-__all__ = ["DateTick", "Tick", "date_ticks", "log_levels", "nice_step", "round_levels"]
+__all__ = [
+    "DateTick",
+    "Tick",
+    "date_ticks",
+    "levels_from_zero",
+    "log_levels",
+    "nice_step",
+    "round_levels",
+]
 
 _FACTORS = (1.0, 2.0, 2.5, 5.0)
 _MOST_STEPS = 4
@@ -68,6 +76,19 @@ def round_levels(lowest: float, highest: float) -> tuple[list[float], float]:
             last = math.ceil(highest / step - 1e-9)
             if last - first <= _MOST_STEPS:
                 return [each * step for each in range(first, last + 1)], step
+        power += 1
+
+
+def levels_from_zero(highest: float) -> tuple[list[float], float]:
+    """Zero and three or four multiples of a round step up to `highest`, and the step. The third
+    may lie beyond it, by a sixth of it at most."""
+    power = math.floor(math.log10(highest / _MOST_TICKS)) - 1
+    while True:
+        for factor in _FACTORS:
+            step = factor * 10.0**power
+            if highest / step < _MOST_TICKS - 1e-9:
+                count = max(_LEAST_TICKS - 1, math.floor(highest / step + 1e-9))
+                return [each * step for each in range(count + 1)], step
         power += 1
 
 
