@@ -37,8 +37,9 @@ web: ## Build the TypeScript SDK, and copy it into the Python package for `denia
 	DENIABLE_REQUIRE_ALL=1 .ci/web build
 	@mkdir -p client/deniable/web
 	cd client/web/dist && cp deniable.js deniable.min.js deniable.closed.js deniable.closed.min.js \
-	  deniable.owner.js deniable.owner.min.js deniable.development.js \
-	  deniable.development.min.js ../../deniable/web
+	  deniable.joint.js deniable.joint.min.js deniable.joint.development.js \
+	  deniable.joint.development.min.js deniable.owner.js deniable.owner.min.js \
+	  deniable.development.js deniable.development.min.js ../../deniable/web
 
 format: $(VENV)/.dev ## Put the code in its standard form
 	$(BIN)/ruff check --fix .

@@ -17,6 +17,7 @@ from deniable_estimator.answers.base import Answer
 from deniable_estimator.dashboard.about import about, visible
 from deniable_estimator.dashboard.access import for_people
 from deniable_estimator.dashboard.alarms import alarm_of, left_out
+from deniable_estimator.dashboard.annotated import annotated, annotations_of
 from deniable_estimator.dashboard.calculations import estimate_text, trend_text
 from deniable_estimator.dashboard.charts.trend import MOST_LINES
 from deniable_estimator.dashboard.embedding import embed_link
@@ -145,6 +146,8 @@ def _page(
     if answered and not alarm and not unsound:
         changes = recent(source, metric, view, answered, candidates)
     parts = kind.parts(answered, view, changes.comparison if changes else None) if kind else {}
+    found = timeline(source, metric, view, answered, alarm) if answered and over_time else None
+    periods = found.trend.periods if found else ()
     page = render_template(
         "metric.html",
         metric=metric,
@@ -160,8 +163,9 @@ def _page(
         about=about(source, metric),
         visible=visible(metric, answered) if answered and not unsound else None,
         most_lines=MOST_LINES,
-        timeline=timeline(source, metric, view, answered, alarm)
-        if answered and over_time
+        timeline=found,
+        noted=annotated(metric, view.days.first, view.days.last, source.today, periods)
+        if answered
         else None,
         over_time=over_time,
         by=view.by or grouping(metric, view.days),
@@ -196,10 +200,11 @@ def trend_file(name: str, form: str) -> ResponseReturnValue:
     candidates = _candidates(source, metric)
     by = view.by or grouping(metric, view.days)
     found = source.trend_at(metric, view.days, by, candidates)
+    noted = annotations_of(metric, view.days.first, view.days.last)
     text = source.written(
         len(found.answer.periods) * len(candidates or metric.values),
-        ("trend file", found.version, digest_of_candidates(candidates), form),
-        *(trend_text, form, found.answer, {}),
+        ("trend file", found.version, digest_of_candidates(candidates), form, noted),
+        *(trend_text, form, found.answer, {}, (), noted),
         candidates=candidates,
     )
     return download(text, _TYPES[form], f"{name}-trend.{form}")

@@ -17,6 +17,7 @@ from deniable_collector.tally import Tally, empty_tally
 from deniable_estimator.answers import Answer, answer_of, combine
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
+from deniable_estimator.questions.slices import places_of, sliced
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.significance import Adjustment
 
@@ -189,7 +190,8 @@ class Selection:
         if not each.published:
             tally = empty_tally(name, fingerprint, (), each.scheme.mechanism.rows)
             return Part(tally, each.scheme, each.candidates, Participation({}))
-        tally = self.store.tally(name, fingerprint, each.windows)
+        whole = self.store.tally(name, fingerprint, each.windows)
+        tally = sliced(whole, each.scheme, places_of(each.scheme, {}))
         reports = dict.fromkeys(each.windows, tally.reports)
         if len(reports) > 1:
             reports = self.store.reports(name, fingerprint, each.windows)
