@@ -99,7 +99,7 @@ def summarize(
     if answered and kind:
         if len(candidates or metric.values) > LIGHT:
             # Of many values the leading ones are followed: all of them would take minutes.
-            asked = kind.asked(metric, kind.over_time(answered, None))
+            asked = kind.asked(metric, kind.over_time(answered, ()))
         try:
             change = week_change(source, metric, days, answered, asked, family, alarm)
         except (StillDecoding, TooManyDecodes):
