@@ -55,7 +55,15 @@ class MemoryClient(Client):
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.records: list[MemoryRecord] = []
-        super().__init__(registry, None, MEMORY, consent=consent, clock=clock, background=False)
+        super().__init__(
+            registry,
+            None,
+            MEMORY,
+            consent=consent,
+            clock=clock,
+            background=False,
+            development=False,
+        )
         self._development = True
 
     def _keep(self, record: Record) -> None:
