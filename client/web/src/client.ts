@@ -1,7 +1,9 @@
 // The client that a page embeds. The page records values; timers and events do the rest. Nothing
 // that goes wrong reaches the page, except a programmer's mistake in development.
 import { systemSource, type Source } from "./bits.ts";
+import { AGAIN, develop, mark, report, settled, type Development } from "./development.ts";
 import { erase, withdraw, write, type RecordedValue } from "./device.ts";
+import { memoryStore } from "./memory.ts";
 import { MetricError } from "./metric.ts";
 import { assemble, settle, take, trim, waiting } from "./outbox.ts";
 import { readRegistry, type Parts, type Registry } from "./registry.ts";
@@ -33,8 +35,10 @@ export interface Options {
   ingestKey?: string;
   /** Seconds over which the reports of a closed window are spread, up to a day. */
   spread?: number;
-  /** Whether mistakes throw, in development builds. Released builds count them. */
-  development?: boolean;
+  /** Whether mistakes throw, in development builds. Released builds count them.
+   * Or the address of `deniable dev`, for development mode: reports go there alone, and nothing
+   * counts. Released builds do nothing with it. */
+  development?: boolean | string;
   /** Is called with each trouble that is kept from the page: its kind as in `counters`. */
   onTrouble?: (kind: string, error?: unknown) => void;
   /** Where the state is kept; by default in this browser. */
@@ -109,7 +113,8 @@ export function start<D extends CompiledRegistry>(
     clock = () => Date.now() / 1000,
     source = systemSource(),
   } = options;
-  const development = DEVELOPMENT && (options.development ?? true);
+  const development = DEVELOPMENT && options.development !== false;
+  let mode: Development | undefined;
   const counters: Record<string, number> = {};
   const { globalPrivacyControl, doNotTrack } = (globalThis.navigator ?? {}) as Navigator & {
     globalPrivacyControl?: boolean;
@@ -149,6 +154,7 @@ export function start<D extends CompiledRegistry>(
 
   const note = (kind: string, error?: unknown): void => {
     counters[kind] = (counters[kind] ?? 0) + 1;
+    if (DEVELOPMENT) mode?.trouble(kind);
     try {
       onTrouble?.(kind, error);
     } catch {
@@ -172,7 +178,10 @@ export function start<D extends CompiledRegistry>(
   /** Read the registry, once and not in the first call: its epsilons take milliseconds. */
   const load = () => {
     registry = readRegistry(metrics, parts);
-    store = options.state ?? browserStore(registry.app, fail);
+    if (DEVELOPMENT && mode) {
+      registry = mode.prepare(registry);
+      store = memoryStore();
+    } else store = options.state ?? browserStore(registry.app, fail);
   };
 
   /** What a call of `record` means; undefined once its metric has expired. Throws a MetricError. */
@@ -259,7 +268,7 @@ export function start<D extends CompiledRegistry>(
       await send(urgent);
     })());
     const rest = (prepared[0]?.leased as number) - clock();
-    wake(rest > 0 ? rest : IDLE);
+    wake(rest > 0 ? rest : DEVELOPMENT && mode ? AGAIN : IDLE);
   };
 
   /** Write all records, and seal the windows that have ended. */
@@ -285,6 +294,10 @@ export function start<D extends CompiledRegistry>(
         note("mistake", error);
       }
     const batch = await change((state) => {
+      if (DEVELOPMENT && mode) {
+        report(state, registry, records, clock(), source);
+        return undefined;
+      }
       const sealed = write(state, registry, records, clock(), spread, source);
       // Reports that were sealed at once get their batch in the same transaction. So its bytes can
       // be sent in the last moment of a page, when no transaction would end any more.
@@ -299,8 +312,12 @@ export function start<D extends CompiledRegistry>(
   /** Send a batch. Returns whether to continue with another. */
   const deliver = async ({ id, body }: Batch): Promise<boolean> => {
     prepared = prepared.filter((each) => each.id !== id);
-    const outcome = await post(url!, id, body, ingestKey, clock);
-    const troubles = await transact((state) => settle(state, id, outcome, clock(), source));
+    const outcome = await post(url!, id, DEVELOPMENT && mode ? mark(body) : body, ingestKey, clock);
+    const troubles = await transact((state) => {
+      const troubles = settle(state, id, outcome, clock(), source);
+      if (DEVELOPMENT && mode) settled(state, clock());
+      return troubles;
+    });
     troubles?.forEach((kind) => note(kind));
     return !outcome.trouble;
   };
@@ -361,6 +378,10 @@ export function start<D extends CompiledRegistry>(
       "file: is no place to report from: serve the page over https",
     );
     url = endpoint?.replace(/\/*$/, "/v1/reports");
+    if (DEVELOPMENT && typeof options.development === "string") {
+      mode = develop(options.development);
+      url = mode.url;
+    }
     if (development) load();
     if (isOn()) wake(0);
     else void forget(withdrawn);
@@ -377,9 +398,22 @@ export function start<D extends CompiledRegistry>(
     record(name, value) {
       if (failed) return;
       if (development) {
-        const record = admit(name, value, clock());
-        if (DEVELOPMENT && record && record.undeclared)
-          console.warn(`${name}: an undeclared value counts as ${record.text}`);
+        let record: ReturnType<typeof admit>;
+        try {
+          record = admit(name, value, clock());
+        } catch (error) {
+          if (DEVELOPMENT) mode?.refused(name, registry.metrics.has(name));
+          throw error;
+        }
+        if (DEVELOPMENT && record && record.undeclared) {
+          if (mode) mode.undeclared(name);
+          else console.warn(`${name}: an undeclared value counts as ${record.text}`);
+        }
+        if (DEVELOPMENT && mode) {
+          if (!record) mode.ignored("expired_metric", name);
+          const now = status();
+          if (now === "no_consent" || now === "disabled") mode.ignored(now);
+        }
       }
       // While a deletion is being stored, records wait in memory.
       if (!isOn() && !(consent && deletions)) return;
