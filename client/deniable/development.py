@@ -78,8 +78,8 @@ def address_of(given: str | Literal[False] | None, environ: Mapping[str, str]) -
     if given is False:
         return None
     if given is None:
-        named = environ.get(VARIABLE, "").strip()
-        return loopback_address(named, VARIABLE) if named else None
+        named = environ.get(VARIABLE, "")
+        return loopback_address(named, VARIABLE) if named.strip() else None
     if not isinstance(given, str):
         raise TypeError(
             "development must be the address of `deniable dev`, or False; "

@@ -12,7 +12,9 @@ from ipaddress import IPv4Address, ip_address
 
 __all__ = ["is_loopback_host", "loopback_address"]
 
-_ADDRESS = re.compile(r"http://(?P<host>[a-z0-9.]+|\[::1\])(?::(?P<port>[0-9]{1,5}))?/?", re.ASCII)
+_ADDRESS = re.compile(
+    r"http://(?P<host>[a-z0-9.]+|\[::1\])(?::(?P<port>[1-9][0-9]{0,4}))?/?", re.ASCII
+)
 _ADVICE = "write it as `deniable dev` prints it, like http://127.0.0.1:8099"
 
 
@@ -35,7 +37,7 @@ def loopback_address(address: str, name: str) -> str:
             f"because development mode sends nothing elsewhere: {_ADVICE}"
         )
     port = int(found["port"] or 80)
-    if not 0 < port < 1 << 16:
+    if port >= 1 << 16:
         raise ValueError(f"{name} names the port {port}, which does not exist: {_ADVICE}")
     host = _looked_up(name) if found["host"] == "localhost" else found["host"]
     return f"http://{host}:{port}"

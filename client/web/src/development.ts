@@ -32,7 +32,7 @@ export interface Development {
 export function develop(address: string): Development {
   // A strict form: what some resolver or proxy could read otherwise is refused.
   const [, host, port = "80"] =
-    /^http:\/\/(127(?:\.\d{1,3}){3}|localhost|\[::1])(?::(\d{1,5}))?\/?$/.exec(address) ?? [];
+    /^http:\/\/(127(?:\.\d{1,3}){3}|localhost|\[::1])(?::([1-9]\d{0,4}))?\/?$/.exec(address) ?? [];
   let origin = "";
   try {
     origin = new URL(address).origin;
