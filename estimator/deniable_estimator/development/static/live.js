@@ -24,7 +24,7 @@ function show(html) {
   if (focused) document.getElementById(focused)?.querySelector("summary").focus();
   const arrived = [...box.querySelectorAll("[data-number]")].filter((each) => Number(each.dataset.number) > before);
   for (const each of arrived) each.classList.add("arrived");
-  if (arrived.length) news.textContent = news.dataset.arrived + arrived[0].dataset.metric;
+  if (arrived.length) news.textContent = `${news.dataset.arrived} ${arrived[0].dataset.metric}`;
   else if (mistakes() > told) news.textContent = news.dataset.mistake;
 }
 
