@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal
 
 from deniable import open_windows, outbox
 from deniable.device import Device
-from deniable.errors import RejectedError, TransportError
+from deniable.errors import RejectedError, SegmentError, TransportError
 from deniable.ledger import Ledger
 from deniable.loopback import loopback_address
 from deniable.sealing import seal, seal_first
@@ -49,6 +49,7 @@ TROUBLE_CODES = (
     "refused_value",
     "undeclared_value",
     "expired_metric",
+    "missing_segment",
     "no_consent",
     "disabled",
 )
@@ -225,6 +226,8 @@ class Narrator:
                 f"metric {error.metric!r}: a report was left out ({error.reason}); "
                 f"{self.device.address}/live says what to do"
             )
+        elif isinstance(error, SegmentError):
+            self._mistake("missing_segment", None, str(error))
         else:
             # The text of another error may hold a value.
             self._say(f"trouble: {type(error).__name__}")

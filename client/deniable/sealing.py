@@ -10,10 +10,10 @@ committed. So no window is ever reported twice, and the ledger knows every repor
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from deniable import memo, open_windows, outbox, windows
+from deniable import memo, open_windows, outbox, segments, windows
 from deniable.mechanisms import Memoizing
 from deniable.wire import SealedReport, pack_columns
 
@@ -57,7 +57,8 @@ def seal(
             continue
         answered = False
         if metric is not None and value is not None and ledger.allows(metric, registry):
-            answered = _report(connection, ledger, metric, window, value, ready, bits)
+            given, text = open_windows.parse_value(value)
+            answered = _report(connection, ledger, metric, window, text, given, ready, bits)
         # A metric that is no longer declared is not reported; its value is deleted in the end.
         open_windows.close_window(connection, name, window, answered=answered)
         reports += answered
@@ -79,7 +80,7 @@ def seal_first(
     """
     metric, window = record.metric, record.window
     answered = ledger.allows(metric, registry) and _report(
-        connection, ledger, metric, window, record.text, ready(), bits
+        connection, ledger, metric, window, record.text, record.segments or {}, ready(), bits
     )
     open_windows.close_window(connection, metric.name, window, answered=answered)
 
@@ -90,6 +91,7 @@ def _report(
     metric: Metric,
     window: str,
     value: str,
+    given: Mapping[str, str],
     ready: float,
     bits: Bits,
 ) -> bool:
@@ -100,13 +102,17 @@ def _report(
         item = metric.item(value)
     except KeyError:
         return False
+    combination = segments.place(metric.segments, given)
+    if combination is None:
+        return False
     mechanism = metric.scheme.mechanism
     if isinstance(mechanism, Memoizing):
         report = memo.recall(connection, metric, mechanism, item, bits)
     else:
         report = mechanism.randomize(item, bits)
     columns = pack_columns(mechanism.rows[report.row], report)
-    sealed = SealedReport(metric.name, metric.scheme.fingerprint, window, report.row, columns)
+    row = combination * len(mechanism.rows) + report.row
+    sealed = SealedReport(metric.name, metric.scheme.fingerprint, window, row, columns)
     outbox.queue(connection, sealed, ready)
     outbox.describe(connection, metric)
     ledger.charge(metric)

@@ -183,9 +183,9 @@ def test_a_web_page(
     open_browser: Callable[[bool], Chrome],
     axe: str,
 ) -> None:
-    """In a real browser a page with the development build reports to `deniable dev`, stores nothing,
-    and the live page in another tab shows it without being loaded again. axe-core finds nothing on
-    the live page, empty and full, on a desktop and a phone, in light and dark."""
+    """In a real browser a page with the development build reports to `deniable dev`, stores
+    nothing, and the live page in another tab shows it without being loaded again. axe-core finds
+    nothing on the live page, empty and full, on a desktop and a phone, in light and dark."""
     from selenium.webdriver.support.ui import WebDriverWait
 
     _, address = dev()

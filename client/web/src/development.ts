@@ -77,6 +77,10 @@ export function develop(address: string): Development {
       return { ...registry, lifetimeEpsilon: null };
     },
     trouble(kind) {
+      if (kind === "segment") {
+        mistake("missing_segment", null, "a segment is not known, so its metrics are not recorded: call setSegments()");
+        return;
+      }
       say(
         kind === "network" || kind === "endpoint"
           ? `no report could be sent; is \`deniable dev\` running at ${origin}?`

@@ -10,7 +10,7 @@ from deniable import Metric
 from deniable.mechanisms import FrequencyOracle
 from deniable_estimator.dashboard.words import mechanism_words
 from deniable_estimator.privacy import Bound, guarantee
-from deniable_estimator.privacy.words import chance, factor, pace, rounded_up
+from deniable_estimator.privacy.words import chance, factor, in_clear, pace, rounded_up
 
 __all__ = ["Exact", "Figures", "PrivacyLabel", "even_guess", "label_of", "privacy_label"]
 
@@ -83,6 +83,8 @@ class PrivacyLabel:
     """Whether the values are numbers, which people call so."""
     web: bool
     """Whether browsers record the metric."""
+    clear: str | None
+    """What a report tells without noise, if its metric is counted by segments."""
 
 
 @lru_cache(maxsize=1024)
@@ -118,6 +120,7 @@ def label_of(metric: Metric, cap: float | None = None) -> PrivacyLabel:
         exact=_exact(metric),
         numeric=given.numeric,
         web=given.web,
+        clear=in_clear(given),
     )
 
 

@@ -51,6 +51,14 @@ def advice_on(mistake: Mistake, registry: Registry) -> tuple[str, str]:
             message("“{metric}” has expired, so nothing is recorded.", metric=name),
             message("Set `expires` to a later day."),
         )
+    if code == "missing_segment":
+        return (
+            message("The app has not told a segment, so its metrics are not recorded."),
+            message(
+                "Pass `segments` to the client or call set_segments() (in a page setSegments()). "
+                "Or declare an “other” for the segment."
+            ),
+        )
     if code == "no_consent":
         return (
             message("The app records without consent, so nothing is kept or sent."),

@@ -113,16 +113,21 @@ class Crowd:
             self.strings[metric.name] = values
         self.shares[metric.name] = made_up_shares(metric, listed)
         labels = _labels(metric, now)
+        # Devices are evenly divided over the segments; without any, there is one part.
+        places = len(metric.scheme.combinations)
         for label in labels:
-            counts = rng.multinomial(self.devices, shares)
-            # On a given day each device takes part with the probability that is declared.
-            counts = rng.binomial(counts, metric.sample_rate)
-            if label != labels[-1] or self.drawn:
-                _fold(store, _drawn(metric, values, counts, rng, label), now)
-            else:
-                _answer(store, registry, metric, values, counts, label, now)
-            if label == labels[-1]:
-                self.now[metric.name] = int(counts.sum())
+            self.now[metric.name] = 0
+            for place, devices in enumerate(
+                rng.multinomial(self.devices, np.full(places, 1 / places)).tolist()
+            ):
+                counts = rng.multinomial(devices, shares)
+                # On a given day each device takes part with the probability that is declared.
+                counts = rng.binomial(counts, metric.sample_rate)
+                if label != labels[-1] or self.drawn:
+                    _fold(store, metric, _drawn(metric, values, counts, rng, label), place, now)
+                else:
+                    _answer(store, registry, metric, values, counts, place, label, now)
+                self.now[metric.name] += int(counts.sum())
 
 
 def made_up_shares(metric: Metric, listed: Sequence[str] | None = None) -> str:
@@ -210,12 +215,13 @@ def _drawn(
     return sample_tally(scheme, counts, rng, values=strings, metric=metric.name, window=label)
 
 
-def _fold(store: Store, tally: Tally, now: float) -> None:
-    """Add a tally to the store."""
+def _fold(store: Store, metric: Metric, tally: Tally, place: int, now: float) -> None:
+    """Add a tally to the rows of one combination of segments."""
+    first = place * len(metric.scheme.mechanism.rows)
     (label,) = tally.windows
     key = TallyKey(tally.metric, tally.scheme, label)
     increments: Mapping[TallyRowKey, Increment] = {
-        TallyRowKey(key, number): Increment(
+        TallyRowKey(key, first + number): Increment(
             len(row.cells), row.reports, range(len(row.cells)), row.cells
         )
         for number, row in enumerate(tally.rows)
@@ -230,12 +236,13 @@ def _answer(
     metric: Metric,
     values: Sequence[str],
     counts: NDArray[np.int64],
+    place: int,
     label: str,
     now: float,
 ) -> None:
     """Let each device draw its report, and the intake count it."""
     intake = Intake(at_once(registry), store, max_reports=_BATCH, clock=lambda: now)
-    reports = _reports(metric, values, counts, label)
+    reports = _reports(metric, values, counts, place, label)
     while part := list(islice(reports, _BATCH)):
         batch = intake.read(encode_batch(new_batch_id(), part))
         assert not batch.refused, batch.refused
@@ -243,12 +250,13 @@ def _answer(
 
 
 def _reports(
-    metric: Metric, values: Sequence[str], counts: NDArray[np.int64], label: str
+    metric: Metric, values: Sequence[str], counts: NDArray[np.int64], place: int, label: str
 ) -> Iterator[SealedReport]:
     scheme = metric.scheme
+    first = place * len(scheme.mechanism.rows)
     for value, count in zip(values, counts.tolist(), strict=True):
         item = metric.item(value)
         for _ in range(count):
             report = scheme.mechanism.randomize(item)
             columns = pack_columns(scheme.mechanism.rows[report.row], report)
-            yield SealedReport(metric.name, scheme.fingerprint, label, report.row, columns)
+            yield SealedReport(metric.name, scheme.fingerprint, label, first + report.row, columns)

@@ -122,8 +122,10 @@ def _meaning(
     scheme = _scheme(canonical)
     sealed = SealedReport(*json.loads(sealed_json))
     mechanism = scheme.mechanism
-    row = mechanism.rows[sealed.row]
-    report = Report(sealed.row, unpack_columns(row, sealed.columns))
+    # The segments are in the row, in clear; the rest of it is the mechanism's.
+    number = sealed.row % len(mechanism.rows)
+    row = mechanism.rows[number]
+    report = Report(number, unpack_columns(row, sealed.columns))
     one = row.packing is Packing.INDEX
     columns = (report.columns,) if one else tuple(_positions(report.columns, _LISTED_COLUMNS))
     entry = Entry(sealed, "sent", None, "", canonical.decode())
@@ -150,7 +152,7 @@ def _meaning(
         ]
     return Meaning(
         sealed.row,
-        len(mechanism.rows),
+        len(scheme.rows),
         columns,
         1 if one else report.columns.bit_count(),
         row.width,

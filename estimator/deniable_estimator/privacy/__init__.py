@@ -13,7 +13,8 @@ Every figure is rounded up.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
@@ -66,6 +67,12 @@ _STORAGE = (
     "several reports hold for one life of the storage"
 )
 """What a metric that is recorded on the web cannot promise."""
+
+_SEGMENTS = (
+    "the segments of the device: each report tells them in clear, and with them whatever they say "
+    "about the value by themselves"
+)
+"""What a metric that is counted by segments does not protect."""
 
 _CHANGES = (
     "the times at which a value changes: against them stands only the bound for reports of "
@@ -179,6 +186,9 @@ class Guarantee:
     """When devices report; the time of sending then shows more or less."""
     platform: tuple[Platform, ...] = ()
     """Where the metric is recorded, if the registry says so."""
+    segments: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The segments that a report tells in clear, each with its values. All bounds compare values
+    of devices of the same segments."""
 
     def to_dict(self) -> dict[str, Any]:
         """The guarantee for JSON, under its fields' names, with who learns what."""
@@ -189,6 +199,7 @@ class Guarantee:
             "window": self.window,
             "answer": self.answer,
             "platform": list(self.platform),
+            **({"segments": _lists(self.segments)} if self.segments else {}),
             "sample_rate": self.sample_rate,
             "household": self.household,
             "report": self.report.to_dict(),
@@ -213,7 +224,10 @@ class Guarantee:
     def not_covered(self) -> tuple[str, ...]:
         """What the guarantee does not cover."""
         return not_covered(
-            remembers=self.memory is not None, at_once=self.answer == "at_once", web=self.web
+            remembers=self.memory is not None,
+            at_once=self.answer == "at_once",
+            web=self.web,
+            segments=bool(self.segments),
         )
 
     @property
@@ -290,6 +304,7 @@ def guarantee(metric: Metric, cap: float | None = None, household: int = 1) -> G
         numeric=isinstance(mechanism, Numeric),
         answer=metric.answer,
         platform=metric.platform,
+        segments={each.name: each.values for each in metric.segments},
     )
 
 
@@ -369,10 +384,17 @@ def _thief(remembers: bool, at_once: bool) -> str:
     )
 
 
-def not_covered(*, remembers: bool, at_once: bool = False, web: bool = False) -> tuple[str, ...]:
+def _lists(segments: Mapping[str, tuple[str, ...]]) -> dict[str, list[str]]:
+    return {name: list(values) for name, values in segments.items()}
+
+
+def not_covered(
+    *, remembers: bool, at_once: bool = False, web: bool = False, segments: bool = False
+) -> tuple[str, ...]:
     """What the guarantee does not cover."""
     return (
         *_NOT_COVERED,
+        *((_SEGMENTS,) if segments else ()),
         *((_STORAGE,) if web else ()),
         *((_FIRST_USE,) if at_once else ()),
         *((_CHANGES,) if remembers else ()),

@@ -15,7 +15,7 @@ from deniable_estimator.privacy import (
     Together,
     not_covered,
 )
-from deniable_estimator.privacy.words import chance, factor, pace, rounded_up
+from deniable_estimator.privacy.words import chance, factor, in_clear, pace, rounded_up
 
 __all__ = ["guarantee_view", "together_view"]
 
@@ -107,6 +107,8 @@ def _words(guarantee: Guarantee) -> Iterator[str]:
         f"{values} by a factor of at most {factor(guarantee.report)}: a 50/50 guess then is right "
         f"at most {chance(guarantee.report)} times in 100."
     )
+    if clear := in_clear(guarantee):
+        yield clear
     memory = guarantee.memory
     if memory is None:
         yield (
@@ -173,8 +175,15 @@ def _total_words(together: Together) -> Iterator[str]:
             f"Answered at once: {', '.join(seen)}. The network sees roughly when the app is first "
             "used in a window of theirs."
         )
+    if told := [each.metric for each in together.metrics if each.segments]:
+        yield (
+            f"Counted by segments: {', '.join(told)}. Their reports tell the device's segments in "
+            "clear, and the figures compare values of devices of the same segments."
+        )
     web = any(each.web for each in together.metrics)
-    yield "Not covered: " + "; ".join(not_covered(remembers=False, web=web)) + "."
+    segments = any(each.segments for each in together.metrics)
+    covered = not_covered(remembers=False, web=web, segments=segments)
+    yield "Not covered: " + "; ".join(covered) + "."
 
 
 def _whose(household: int) -> str:

@@ -230,7 +230,7 @@ def test_both_ways_are_one_distribution(app: DevelopmentApp, file: RegistryFile)
     counts = np.array([900, 0, 0, 100, 0])
     drawn = crowds._drawn(metric, metric.values, counts, np.random.default_rng(5), "2026-11-20")
     made = np.zeros(5, np.int64)
-    for report in crowds._reports(metric, metric.values, counts, "2026-11-20"):
+    for report in crowds._reports(metric, metric.values, counts, 0, "2026-11-20"):
         made[report.columns] += 1
     assert made.sum() == drawn.reports == 1_000
     table = np.stack([made, drawn.rows[0].cells])
@@ -252,3 +252,33 @@ def test_programs_need_no_token(browser: Browser) -> None:
     """The read API answers without a token here, and signing in is not asked for."""
     assert browser.get("/api/v1/metrics").status_code == 200
     assert "Sign out" not in read(browser, "/")
+
+
+def test_segments(
+    app: DevelopmentApp, file: RegistryFile, path: Path, post: Post, batch: Make, seen: Seen
+) -> None:
+    """A report of a metric with segments is shown with its row among all, and with what its noisy
+    part says; simulated devices are of every segment; a segment that was not told is a mistake."""
+    text = path.read_text()
+    segment = '[segments.system]\nvalues = ["ios", "android"]\n'
+    told = text.replace('description = "The browser."', 'description = "B."\nsegments = ["system"]')
+    path.write_text(told + segment)
+    file.look()
+    assert file.mistakes == ()
+    app.reload()
+    one = Registry("shop", {"browser": file.registry["browser"]})
+    add(app, one, 500)
+    tally = app.store.tally(
+        "browser",
+        one["browser"].scheme.fingerprint,
+        app.store.windows("browser", one["browser"].scheme.fingerprint)[-1:],
+    )
+    assert sum(row.reports for row in tally.rows) == 500
+    assert all(row.reports > 150 for row in tally.rows)  # alpha below 1e-18
+    assert post(batch(("browser", "firefox"), row=1)).status_code == 202
+    (report,) = seen()["reports"]
+    assert (report["row"], report["says"]["row"], report["says"]["rows"]) == (1, 1, 2)
+    assert seen()["estimates"][0]["n"] == 501
+    body = {"development": True, "trouble": {"code": "missing_segment", "metric": None}}
+    post(json.dumps(body).encode(), "/v1/troubles")
+    assert "set_segments" in seen()["mistakes"][0]["advice"]
