@@ -89,7 +89,7 @@ def address_of(given: str | Literal[False] | None, environ: Mapping[str, str]) -
     return loopback_address(given, "development")
 
 
-class _Transport(HttpTransport):
+class _MarkingTransport(HttpTransport):
     """Marks each batch, and never uses a proxy: it would be another machine."""
 
     proxies = False
@@ -101,7 +101,7 @@ class _Transport(HttpTransport):
         return super().send(mark_development(body))
 
 
-class _State(State):
+class _DevelopmentState(State):
     """A state in memory. Forked children begin with an empty one, because each flush is a device
     of its own anyway."""
 
@@ -120,9 +120,14 @@ class DevelopmentDevice(Device):
     def __init__(
         self, registry: Registry, address: str, *, clock: Callable[[], float], bits: Bits
     ) -> None:
-        transport = _Transport(address)
+        transport = _MarkingTransport(address)
         super().__init__(
-            _taking_part(registry), _State(), transport, clock=clock, bits=bits, spread=0.0
+            _taking_part(registry),
+            _DevelopmentState(),
+            transport,
+            clock=clock,
+            bits=bits,
+            spread=0.0,
         )
         self.address = address
 
@@ -162,7 +167,7 @@ class DevelopmentDevice(Device):
         """Tell `deniable dev` of a mistake. If it does not listen, nobody needs to know."""
         trouble = {"development": True, "trouble": {"code": code, "metric": metric}}
         try:
-            assert isinstance(self.transport, _Transport)
+            assert isinstance(self.transport, _MarkingTransport)
             self.transport.ask(TROUBLES, json.dumps(trouble).encode())
         except TransportError:
             pass

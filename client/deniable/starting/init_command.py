@@ -29,6 +29,12 @@ _BROWSERS = "firefox,chrome,safari,edge,other"
 
 _WHERE = ("python", "web")
 
+_WHILE_WRITING = {
+    "python": ("deniable dev", "DENIABLE_DEV=http://127.0.0.1:8099 python3 app.py"),
+    "web": ("deniable dev", "deniable web metrics.toml --out . --development"),
+}
+"""To see each report at once; index.html has a line for it."""
+
 _NEXT = {
     "python": ("deniable collect", "python3 app.py", "deniable dashboard"),
     "web": (
@@ -93,6 +99,9 @@ def init(folder: Path, yes: bool, force: bool, **given: Any) -> None:
     _write(folder, _files(app, where, head, made, made.registry[name]), force=force)
     if folder != Path():
         click.echo(f"cd {folder}")
+    click.echo("While you write the app, to see each report within a second:")
+    for command in _WHILE_WRITING[where]:
+        click.echo(f"  {command}")
     click.echo("Next:")
     for command in _NEXT[where]:
         click.echo(f"  {command}")

@@ -30,7 +30,7 @@ from deniable_estimator.development.gate import at_once
 from deniable_estimator.messages import message
 from deniable_estimator.planning.population import lognormal_crowd, normal_crowd, zipf_shares
 
-__all__ = ["BEFORE", "MOST_DEVICES", "REAL", "Crowd", "made_up_shares"]
+__all__ = ["BEFORE", "MOST_DEVICES", "REAL", "SimulatedCrowd", "made_up_shares"]
 
 MOST_DEVICES = 1_000_000
 """The largest crowd."""
@@ -54,7 +54,7 @@ Values = tuple[list[str], NDArray[np.float64]]
 
 
 @dataclass
-class Crowd:
+class SimulatedCrowd:
     """The simulated devices, and what their reports are."""
 
     devices: int = 0

@@ -79,7 +79,7 @@ class Gate:
             return self._collector(environ, start_response)
         response = self._answer(request)
         origin = request.headers.get("Origin")
-        if origin is not None and self._may_send(origin):
+        if origin is not None and self.may_send(origin):
             response.headers["Access-Control-Allow-Origin"] = origin
             response.headers["Access-Control-Expose-Headers"] = "Retry-After"
             # Browsers ask this where a page of another network calls this machine.
@@ -90,7 +90,7 @@ class Gate:
 
     def _answer(self, request: Request) -> Response:
         origin = request.headers.get("Origin")
-        if origin is not None and not self._may_send(origin):
+        if origin is not None and not self.may_send(origin):
             self._arrivals.mistake("origin", None, origin[:_LONGEST_NAME])
             return _problem(
                 403,
@@ -194,7 +194,7 @@ class Gate:
         self._arrivals.mistake(code, None if metric is None else metric[:_LONGEST_NAME])
         return Response(status=204)
 
-    def _may_send(self, origin: str) -> bool:
+    def may_send(self, origin: str) -> bool:
         """Whether a page of this origin may send: one of this machine, or one that was named.
         Otherwise any page that the developer visits could."""
         scheme, _, rest = origin.partition("://")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -11,21 +12,22 @@ from typing import TYPE_CHECKING, Any
 from flask import Blueprint, Response, current_app, jsonify, render_template, request
 from flask.typing import ResponseReturnValue
 
-from deniable import Metric, Registry, Scheme, windows
+from deniable import Metric, Registry, Scheme, ValueListError, windows
 from deniable.owner_texts import OwnerLanguage
 from deniable.starting.example import example_value, in_python, in_script
 from deniable_collector.stores import StoreError
 from deniable_estimator.answers.base import Answer
+from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.language import current_language
+from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.source import DataSource, current_source
 from deniable_estimator.development.advice import advice_on
 from deniable_estimator.development.meaning import Meaning, meaning_of
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.questions.reading import read
 
 if TYPE_CHECKING:
     from deniable_estimator.development.arrivals import Arrivals, Arrived, Mistake
-    from deniable_estimator.development.crowd import Crowd
+    from deniable_estimator.development.crowd import SimulatedCrowd
     from deniable_estimator.development.registry_file import RegistryFile
 
 __all__ = ["LIVE", "Live", "live"]
@@ -64,7 +66,7 @@ class Live:
 
     file: RegistryFile
     arrivals: Arrivals
-    crowd: Crowd
+    crowd: SimulatedCrowd
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,8 @@ class ShownEstimate:
     more: int
     open: bool
     """Whether it takes any strings, which have to be named before they can be estimated."""
+    pending: bool
+    """Whether it is still being calculated."""
 
 
 @live.get("/live")
@@ -153,6 +157,7 @@ def document() -> ResponseReturnValue:
                 "window": each.window,
                 "n": each.n,
                 "simulated": each.simulated,
+                "pending": each.pending,
                 "series": [list(map(str, line)) for line in each.lines],
             }
             for each in parts["estimates"]
@@ -211,14 +216,15 @@ def _shown(source: DataSource, state: Live, arrived: Arrived) -> ShownReport:
         return ShownReport(arrived, metric, None)
     strings: Sequence[str] = ()
     if metric is not None and metric.needs_candidates:
-        strings = _candidates(source, state, metric) or ()
+        with suppress(ValueListError):
+            strings = _candidates(source, state, metric) or ()
     language: OwnerLanguage = "zh-Hans" if current_language().tag == "zh-Hans" else "en"
     return ShownReport(arrived, metric, meaning_of(scheme, report, language, strings))
 
 
 def _candidates(source: DataSource, state: Live, metric: Metric) -> Sequence[str] | None:
     """The strings to look for: those that the developer has listed, or the simulated devices'."""
-    return source.candidates(metric) or state.crowd.strings.get(metric.name)
+    return source.candidates(metric) or state.crowd.strings.get(metric.name) or None
 
 
 def _estimates(source: DataSource, state: Live) -> list[ShownEstimate]:
@@ -240,24 +246,26 @@ def _estimate(source: DataSource, state: Live, metric: Metric) -> ShownEstimate 
     last = min(datetime.fromtimestamp(windows.end(window) - 1, UTC).date(), source.today)
     candidates = None
     if metric.needs_candidates:
-        candidates = _candidates(source, state, metric)
+        with suppress(ValueListError):
+            candidates = _candidates(source, state, metric)
     lines: Sequence[tuple[str, str, str]] = ()
-    more, n = 0, state.arrivals.counted[metric.name] + state.crowd.now.get(metric.name, 0)
-    unnamed = metric.needs_candidates and not candidates
+    simulated = state.crowd.now.get(metric.name, 0)
+    more, n, pending = 0, state.arrivals.counted[metric.name] + simulated, False
     try:
-        if not unnamed:
-            answer = read(
-                source.store, source.registry, metric.name, first, last, candidates, now=0.0
-            )
+        # What was calculated before is kept, and what takes long is calculated elsewhere.
+        answer = source.estimate(metric, DayRange(first, last), candidates)
+        if answer is not None:
             lines, more = _lines(answer)
             n = answer.n
-    except (EstimateError, StoreError):
+    except (StillDecoding, TooManyDecodes):
+        pending = True
+    except (EstimateError, StoreError, ValueListError):
         return None
     if not n:
         return None
-    simulated = state.crowd.now.get(metric.name, 0)
     days = first.isoformat(), last.isoformat()
-    return ShownEstimate(metric, window, *days, n, simulated, lines, more, unnamed)
+    unnamed = metric.needs_candidates and not candidates
+    return ShownEstimate(metric, window, *days, n, simulated, lines, more, unnamed, pending)
 
 
 def _lines(answer: Answer) -> tuple[list[tuple[str, str, str]], int]:

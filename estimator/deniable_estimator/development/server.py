@@ -25,7 +25,7 @@ from deniable_estimator.dashboard.app import close_app, create_app
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.source import DataSource
 from deniable_estimator.development.arrivals import Arrivals
-from deniable_estimator.development.crowd import Crowd
+from deniable_estimator.development.crowd import SimulatedCrowd
 from deniable_estimator.development.gate import Gate
 from deniable_estimator.development.live import LIVE, Live, live
 from deniable_estimator.development.registry_file import RegistryFile
@@ -77,7 +77,7 @@ class DevelopmentApp:
         }
         settings = DashboardSettings.from_env(environ)
         self.store = open_store(settings.store)
-        self.crowd = Crowd()
+        self.crowd = SimulatedCrowd()
         self._gate = Gate(settings, self.store, file.registry, self.arrivals, origins)
         self._dashboard = create_app(settings, store=self.store, registry=file.registry)
         self._dashboard.extensions[LIVE] = Live(file, self.arrivals, self.crowd)
@@ -127,10 +127,20 @@ class DevelopmentApp:
         self._scripts = {path: files[path[1:]] for path in _SCRIPTS}
 
     def _script(self, request: Request) -> Response:
+        # Only pages that may send read the registry, which may not be released yet. Browsers say
+        # from which site a request comes; other programs have no such header.
+        origin = request.headers.get("Origin") or "/".join(
+            request.headers.get("Referer", "").split("/")[:3]
+        )
+        cross = request.headers.get("Sec-Fetch-Site", "none") == "cross-site"
+        if cross and not self._gate.may_send(origin):
+            return Response("// pages of this origin may not load the SDK from here\n", 403)
         response = Response(self._scripts[request.path], content_type=_SCRIPTS[request.path])
         # Pages of other origins, which the developer's own server serves, load it from here.
         response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
-        response.headers["Access-Control-Allow-Origin"] = "*"
+        if origin and self._gate.may_send(origin):
+            response.headers["Access-Control-Allow-Origin"] = origin
+        response.vary.update(("Origin", "Referer", "Sec-Fetch-Site"))
         response.headers["X-Content-Type-Options"] = "nosniff"
         response.headers["Cache-Control"] = "no-store"
         return response
@@ -151,7 +161,7 @@ class DevelopmentApp:
         )
 
 
-class _Handler(WSGIRequestHandler):
+class _QuietHandler(WSGIRequestHandler):
     """werkzeug's, without a log: each line would tell who asked what when."""
 
     protocol_version = "HTTP/1.1"
@@ -170,7 +180,7 @@ def serving(app: DevelopmentApp, port: int | None) -> Iterator[str]:
     with _listening(port) as listener:
         number = listener.getsockname()[1]
         server: BaseWSGIServer = make_server(
-            HOST, number, app, threaded=True, request_handler=_Handler, fd=listener.fileno()
+            HOST, number, app, threaded=True, request_handler=_QuietHandler, fd=listener.fileno()
         )
         thread = threading.Thread(target=server.serve_forever, name="deniable-dev", daemon=True)
         thread.start()

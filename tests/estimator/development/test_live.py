@@ -239,7 +239,19 @@ def test_both_ways_are_one_distribution(app: DevelopmentApp, file: RegistryFile)
 
 @pytest.mark.parametrize("name", ["deniable.min.js", "deniable.js", "metrics.js"])
 def test_the_sdk_for_pages(browser: Browser, name: str) -> None:
-    """It serves the development build with the registry of now, to pages of any origin."""
+    """It serves the development build with the registry of now to pages that may send, and not to
+    other pages that the developer visits."""
+    for headers, status in (
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "cross-site", "Referer": "https://evil.example/"}, 403),
+        ({"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"}, 403),
+        ({"Sec-Fetch-Site": "cross-site", "Referer": "http://localhost:3000/page"}, 200),
+        ({"Sec-Fetch-Site": "cross-site", "Origin": "https://app.test"}, 200),
+        ({"Sec-Fetch-Site": "same-site"}, 200),
+    ):
+        answer = browser.get(f"/{name}", headers=headers)
+        assert answer.status_code == status, headers
+    assert answer.headers.get("Access-Control-Allow-Origin") is None
     answer = browser.get(f"/{name}")
     assert answer.status_code == 200
     assert answer.mimetype == "text/javascript"

@@ -7,7 +7,7 @@ const gone = document.getElementById("gone");
 const PAUSE = 1000;
 
 const numbers = () => [...box.querySelectorAll("[data-number]")].map((each) => Number(each.dataset.number));
-const mistakes = () => box.querySelectorAll(".told > li").length;
+const mistakes = () => box.querySelectorAll("section .told > li").length;
 
 /** Put newer content in place. What a reader has opened stays open, and the focus where it is. */
 function show(html) {
@@ -31,14 +31,18 @@ function show(html) {
 async function follow() {
   for (;;) {
     try {
-      const response = await fetch(`/live/part?after=${box.dataset.version}`, { cache: "no-store" });
+      // What is still being calculated changes without a report.
+      const pending = box.querySelector("[data-pending]");
+      if (pending) await new Promise((resolve) => setTimeout(resolve, PAUSE));
+      const after = pending ? "" : `?after=${box.dataset.version}`;
+      const response = await fetch(`/live/part${after}`, { cache: "no-store" });
       const version = response.headers.get("X-Version");
       if (response.redirected || !response.ok || version === null) {
         // Another `deniable dev` runs here now; it knows nothing of this page.
         location.reload();
         return;
       }
-      if (version !== box.dataset.version) {
+      if (pending || version !== box.dataset.version) {
         box.dataset.version = version;
         show(await response.text());
       }
