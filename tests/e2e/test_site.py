@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import math
 import os
 import re
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+METHODS = ("get", "post", "options", "put", "delete")
 SCRIPT = r"""
 const done = arguments[arguments.length - 1];
 axe.run(document, {resultTypes: ["violations"]}).then(
@@ -42,6 +44,7 @@ PAGES = (
     "docs/web.html",
     "docs/reference/commands.html",
     "docs/reference/python.html",
+    "docs/reference/http-read.html",
     "search.html?q=subset",
 )
 """One of each kind: lists, pictures, formulas, tables, code, references, search."""
@@ -153,6 +156,30 @@ def test_every_typescript_name_is_there(site: Path) -> None:
         listed = " ".join(re.findall(r"export (?:type )?\{([^}]+)\}", text)).replace(",", " ")
         for name in {*listed.split(), "Client"}:
             assert re.search(rf"<h[234]>{name}\b", page), f"{path.name}: {name}"
+
+
+OPENAPI = {
+    "http-collector": "collector/deniable_collector/openapi.json",
+    "http-read": "estimator/deniable_estimator/dashboard/api/openapi.json",
+}
+
+
+@pytest.mark.parametrize("name", OPENAPI)
+def test_every_request_is_there(site: Path, name: str) -> None:
+    """The reference of HTTP has each operation, parameter and schema of the server's document."""
+    page = (site / f"docs/reference/{name}.html").read_text(encoding="utf-8")
+    document = json.loads((ROOT / OPENAPI[name]).read_text(encoding="utf-8"))
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            if method in METHODS:
+                part = page.partition(f"<h3>{method.upper()} {path}<")[2].partition("<h3>")[0]
+                assert part, f"{method} {path}"
+                for each in operation.get("parameters", ()):
+                    names = each.get("name") or each["$ref"].rpartition("/")[2]
+                    assert "$ref" in each or f">{names}<" in part, f"{method} {path} {names}"
+                assert all(f"<p>{status}</p>" in part for status in operation["responses"])
+    for schema in document["components"]["schemas"]:
+        assert f"<h3>{schema}<" in page
 
 
 MISTAKES = {
