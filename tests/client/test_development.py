@@ -392,6 +392,22 @@ def test_what_went_wrong_is_told(
     assert len(seen) == 1
 
 
+def test_a_missing_segment_is_told(server: Server) -> None:
+    """A metric whose segment was not told is not recorded, and the developer is told so."""
+    text = METRICS.replace(
+        'description = "The browser', 'segments = ["system"]\ndescription = "The'
+    )
+    registry = Registry.parse(text + '[segments.system]\nvalues = ["ios", "android"]\n')
+    client = Client(registry, development=server.address, background=False)
+    client.record("browser", "firefox")
+    client.set_segments({"system": "ios"})
+    client.record("browser", "firefox")
+    assert client.flush()
+    client.close()
+    assert server.troubles == [("missing_segment", None)]
+    assert len(server.reports) == 1
+
+
 def test_it_can_be_declined(
     server: Server, registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

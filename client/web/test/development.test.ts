@@ -126,6 +126,17 @@ test("mistakes", async () => {
   assert.ok(!JSON.stringify([lines, world.collector.requests]).includes(secret));
 });
 
+/** A segment that was not told is a mistake as well. */
+test("segments", async () => {
+  const world = new World();
+  listen();
+  const mode = develop(ADDRESS);
+  mode.trouble("segment");
+  mode.trouble("segment");
+  await rest();
+  assert.deepEqual(troubles(world).map(({ trouble }) => trouble.code), ["missing_segment"]);
+});
+
 /** Without consent, or where the browser refuses, nothing is sent but that this is so. */
 test("switched off", async () => {
   const world = new World();
