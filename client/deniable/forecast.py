@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FEW_SUPPORTERS",
+    "LARGE_SHARE",
     "LEVEL",
     "POWER",
     "USABLE_SHARE",

@@ -11,7 +11,7 @@ at all. Neither is one that is unfinished: it holds reports of a window that has
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
@@ -156,11 +156,14 @@ class Trend:
 
     def to_csv(self) -> str:
         """One line for each period that has reports and each value (RFC 4180)."""
+        return csv_text(*self.table())
+
+    def table(self) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+        """The header and the lines of `to_csv`."""
         header = ("period", "first", "last", "partial", "unfinished", "n", "since", *self._header)
-        return csv_text(
-            header,
-            ((*_about(period), *row) for period in self.reported for row in _rows(period)),
-        )
+        return header, [
+            (*_about(period), *row) for period in self.reported for row in _rows(period)
+        ]
 
     @property
     def unit(self) -> Unit:
@@ -195,6 +198,7 @@ def trend(
     without: Collection[str] = (),
     point: Point | None = None,
     progress: Progress | None = None,
+    where: Mapping[str, str] | None = None,
 ) -> Trend:
     """The metric's estimate in each period that touches the days first to last.
 
@@ -202,7 +206,7 @@ def trend(
     `by` is the metric's own window if not given. `now` is POSIX time in seconds, the clock's if
     not given. The windows `without` are left out. `point` answers for the days first to last, if
     not `read` itself, and leaves them out too; `progress` is told how many periods are done, of
-    how many.
+    how many. `where` keeps the reports of one segment alone.
 
     Raises:
         MetricError: the registry declares no such metric.
@@ -252,6 +256,7 @@ def trend(
         level=level,
         without=without,
         now=now,
+        where=where,
     )
     filled = {windows.window_at(by, windows.start(label)) for label in stored}.intersection(
         earlier + labels
