@@ -344,15 +344,8 @@ def _share_tests(answers: Sequence[Shares], names: tuple[str, ...]) -> FloatArra
     places = [each.places(names) for each in answers]
     noises = [_at(each.noise, place) for each, place in zip(answers, places, strict=True)]
 
-    def variance(share: FloatArray) -> FloatArray:
-        return np.array([each.at(share) for each in noises])
-
-    def expected(share: FloatArray) -> FloatArray:
-        return np.array([_supporters(each, share) for each in noises])
-
     share = np.array([each.share[at] for each, at in zip(answers, places, strict=True)])
-    n = np.array([each.n for each in answers], np.float64)
-    return homogeneity(share, n, variance, expected)
+    return homogeneity(share, noises)
 
 
 def _at(noise: Noise, places: NDArray[np.intp]) -> Noise:
@@ -361,15 +354,3 @@ def _at(noise: Noise, places: NDArray[np.intp]) -> Noise:
         return noise
     kept = None if noise.kept is None else _at(noise.kept, places)
     return Noise(noise.a[places], noise.b[places], noise.c[places], noise.step[places], kept)
-
-
-def _supporters(noise: Noise, share: FloatArray) -> FloatArray:
-    """How many reports can be expected to support values of these shares.
-
-    Of one scheme c = 1/n, step = 1/(n (p-q)) and a / step**2 = n q (1-q), which gives n, p-q and q
-    back; of several they are those of a scheme with the same noise.
-    """
-    chance = np.minimum(noise.a * noise.c / noise.step**2, 0.25)
-    q = (1 - np.sqrt(1 - 4 * chance)) / 2
-    found: FloatArray = (q + share * noise.c / noise.step) / noise.c
-    return found
