@@ -40,20 +40,20 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx_click",
+    "extensions.accessibility",
     "extensions.commands",
     "extensions.contents",
     "extensions.formulas",
+    "extensions.openapi",
 ]
-nitpicky = False
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4
-suppress_warnings: list[str] = []
 
 # Docstrings are written in plain text, with code between single backticks.
 default_role = "code"
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
-autodoc_use_type_comments = False
+autodoc_preserve_defaults = True
 python_use_unqualified_type_names = True
 add_module_names = False
 

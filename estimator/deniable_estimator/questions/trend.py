@@ -154,12 +154,18 @@ class Trend:
             ],
         }
 
-    def to_csv(self) -> str:
-        """One line for each period that has reports and each value (RFC 4180)."""
-        return csv_text(*self.table())
+    def to_csv(self, annotations: Mapping[str, str] | None = None) -> str:
+        """One line for each period that has reports and each value (RFC 4180); with a column of
+        `annotations` at the end, by the label of the period, if they are given."""
+        header, rows = self.table()
+        if annotations is None:
+            return csv_text(header, rows)
+        return csv_text(
+            (*header, "annotations"), ((*row, annotations.get(row[0], "")) for row in rows)
+        )
 
     def table(self) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-        """The header and the lines of `to_csv`."""
+        """The header and the lines of `to_csv`; a line begins with the label of its period."""
         header = ("period", "first", "last", "partial", "unfinished", "n", "since", *self._header)
         return header, [
             (*_about(period), *row) for period in self.reported for row in _rows(period)
