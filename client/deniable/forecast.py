@@ -287,8 +287,9 @@ def segment_forecast(metric: Metric) -> Told | None:
         )
     return Told(
         "blind_segments",
-        "in one of its {count} segments, if they are of equal size, a share of {share:.0%} does not "
-        "stand out, not even over {windows} windows; in one window it takes {devices:,} devices",
+        "in one of its {count} segments, if they are of equal size, a share of {share:.0%} does "
+        "not stand out, not even over {windows} windows; in one window it takes {devices:,} "
+        "devices",
         windows=_UNIONS[metric.window][-1],
         **facts,
     )

@@ -144,7 +144,7 @@ def changes_beyond_noise(
     count = int(np.count_nonzero(found))
     null = min(family, 2 * (1 + family - count))
     while count:
-        found = excluded(1 - min(_HALF, (1 - level) * count / (_CAUTION * null)))
+        found = excluded(1 - min(_HALF, (1 - level) * count / (CAUTION * null)))
         fewer = int(np.count_nonzero(found))
         if fewer == count:
             break
