@@ -22,6 +22,7 @@ import pytest
 
 import deniable
 from deniable import Client
+from deniable.mechanisms import TOP, NumberRange, Report, SlidingWindow
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -234,6 +235,26 @@ def test_the_figures_of_the_comparison_are_computed() -> None:
     )
     assert f"{float(rappor[0]):.2f} points, at 1.07" in page
     assert f"takes {float(rappor[1]):.1f} times fewer devices" in page
+
+
+def test_the_figures_about_laplace_noise_are_computed() -> None:
+    """The table on numbers: the variance of Laplace noise on a range of length 2, 8 over the square
+    of epsilon, beside the largest one that sliding window has anywhere in the range."""
+    page = (DOCS / "how" / "numbers.md").read_text(encoding="utf-8")
+    row = re.search(r"^\| variance of Laplace noise .*? \| (.*) \|$", page, re.M)
+    assert row is not None
+    shown = []
+    for epsilon in (0.5, 1.0, 2.0, 4.0):
+        window = SlidingWindow.design(NumberRange("0", "1"), epsilon)
+        scores = [float(score) for score in window.scores()]
+        worst = 0.0
+        for position in range(0, TOP + 1, TOP // 16):
+            chances = [float(window.likelihood(Report(0, j), position)) for j in range(64)]
+            mean = sum(p * score for p, score in zip(chances, scores, strict=True))
+            square = sum(p * score**2 for p, score in zip(chances, scores, strict=True))
+            worst = max(worst, square - mean**2)
+        shown.append(f"{8 / epsilon**2 / worst:.1f}")
+    assert row[1].split(" | ") == shown
 
 
 def test_every_file_that_is_named_exists() -> None:
