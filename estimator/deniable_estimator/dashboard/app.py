@@ -97,7 +97,8 @@ def create_app(
     app.config["DENIABLE_DEMO"] = settings.dashboard_demo
     app.extensions["deniable_source"] = DataSource(
         store or store_of(settings),
-        registry or Registry.load(settings.registry),
+        # An empty registry is one as well.
+        Registry.load(settings.registry) if registry is None else registry,
         clock,
         Path(settings.candidates_dir) if settings.candidates_dir else None,
         Decodes(
