@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from deniable.checks import Check
-from deniable.compiled_form import FORMAT, METRIC, REVEALS, TOP
+from deniable.compiled_form import FORMAT, METRIC, PAIR, REVEALS, TOP
 from deniable.errors import RegistryError, SchemeError
 from deniable.exact import exp_below
 from deniable.keys import NAME
@@ -24,7 +24,7 @@ from deniable.metric import Metric
 from deniable.problem import Problem
 from deniable.registry import Registry
 from deniable.scheme import Scheme
-from deniable.types import TYPES, MetricType, Table
+from deniable.types import TYPES, MetricType, Pair, Table
 
 __all__ = ["FORMAT", "from_document", "from_text", "to_document", "to_text"]
 
@@ -99,6 +99,7 @@ def _compile(metric: Metric) -> dict[str, Any]:
         "reveals": _revealed(mechanism),
         "platform": list(metric.platform),
         "unit": metric.type.unit,
+        **metric.type.compiled_keys(),
     }
 
 
@@ -131,11 +132,18 @@ class _Verifier:
             return Registry("", {}, None, source)
         fine = self._table((), document, TOP)
         tables = document.get("metrics") if isinstance(document, dict) else None
-        metrics = {}
-        for name, table in tables.items() if isinstance(tables, dict) else ():
-            metric = self._metric(name, table)
+        tables = tables if isinstance(tables, dict) else {}
+        kinds = {
+            name: table.get("type") if isinstance(table, dict) else None
+            for name, table in tables.items()
+        }
+        found: dict[str, Metric] = {}
+        # A metric that joins others is read after them.
+        for name in sorted(tables, key=lambda each: kinds[each] == Pair.name):
+            metric = self._metric(name, tables[name], kinds, found)
             if metric is not None:
-                metrics[name] = metric
+                found[name] = metric
+        metrics = {name: found[name] for name in tables if name in found}
         if not fine:
             return Registry("", {}, None, source)
         return Registry(document["app"], metrics, _float(document["lifetime_epsilon"]), source)
@@ -156,13 +164,16 @@ class _Verifier:
                 self.report((*where, key), wrong)
         return len(self.problems) == before
 
-    def _metric(self, name: str, table: Any) -> Metric | None:
+    def _metric(
+        self, name: str, table: Any, kinds: Mapping[str, Any], others: Mapping[str, Metric]
+    ) -> Metric | None:
         where, before = ("metrics", name), len(self.problems)
         if not NAME.fullmatch(name):
             self.report(
                 where, "a metric's name is a lower-case letter and up to 63 more of a-z, 0-9 and _"
             )
-        if not self._table(where, table, METRIC) or not self._table(
+        keys = METRIC | PAIR if kinds[name] == Pair.name else METRIC
+        if not self._table(where, table, keys) or not self._table(
             (*where, "reveals"), table["reveals"], REVEALS
         ):
             return None
@@ -174,7 +185,12 @@ class _Verifier:
         self._limits(where, mechanism, table)
         self._revealed(where, mechanism, table["reveals"])
         report = Table(
-            table, Path(), lambda key, message: self.report((*where, key or ""), message)
+            # As a table of `metrics.toml` has it.
+            {**table, "expires": date.fromisoformat(table["expires"])},
+            Path(),
+            lambda key, message: self.report((*where, key or ""), message),
+            kinds,
+            others,
         )
         metric_type = kind.from_compiled(report, mechanism)
         if metric_type is None or len(self.problems) > before:

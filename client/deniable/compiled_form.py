@@ -11,9 +11,9 @@ from deniable.checks import Check, is_number, one_of, positive, rate, text
 from deniable.keys import APP, MAX_LIFETIME_EPSILON
 from deniable.mechanisms import MAX_EPSILON, MAX_MEMO_EPSILON
 from deniable.metric import ANSWERS, LONGITUDINAL, PLATFORMS
-from deniable.types import TYPES
+from deniable.types import TYPES, Pair
 
-__all__ = ["FORMAT", "METRIC", "REVEALS", "TOP"]
+__all__ = ["FORMAT", "METRIC", "PAIR", "REVEALS", "TOP"]
 
 FORMAT = 1
 """The version of the compiled registry's format."""
@@ -109,6 +109,9 @@ METRIC: dict[str, Check] = {
     "platform": _named(PLATFORMS),
     "unit": _or_null(_unicode),
 }
+
+PAIR: dict[str, Check] = {**Pair.keys, "forget": _or_null(Pair.keys["forget"])}
+"""What a pair has in addition."""
 
 REVEALS: dict[str, Check] = {
     "report": _figure,

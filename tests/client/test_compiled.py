@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deniable import Client, Registry, RegistryError, compiled
-from deniable.compiled_form import FORMAT, METRIC, TOP
+from deniable.compiled_form import FORMAT, METRIC, PAIR, TOP
 from deniable.exact import exp_below
 from deniable.mechanisms import Memoizing, all_names, design
 from deniable.testing import MemoryClient
@@ -80,7 +80,8 @@ def test_the_schema_has_every_key() -> None:
     """The schema has the keys and types of the code, and takes the name of each mechanism."""
     metric = SCHEMA["$defs"]["metric"]
     assert list(SCHEMA["properties"]) == SCHEMA["required"] == list(TOP)
-    assert list(metric["properties"]) == metric["required"] == list(METRIC)
+    assert list(metric["properties"]) == [*METRIC, *PAIR]
+    assert metric["required"] == list(METRIC)
     assert metric["properties"]["type"]["enum"] == list(TYPES)
     pattern = metric["properties"]["mechanism"]["pattern"]
     assert all(re.fullmatch(pattern, name) for name in all_names())
