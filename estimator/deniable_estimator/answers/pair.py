@@ -189,6 +189,34 @@ class Pair(Answer):
             parts.append((margin.share, margin.std_error, margin.low, margin.high))
         return Series(tuple(names), *(np.concatenate(each) for each in zip(*parts, strict=True)))
 
+    def margin_of(self, metric: str, asked: Sequence[str] | None = None) -> Shares:
+        """The shares of one of the two lists as the answer of its metric; of the values `asked`
+        for alone, if any."""
+        margin = self.margins[self.names.index(metric)]
+        note = message(
+            "the shares come from the reports of {pair}, as devices do not report the metric by "
+            "itself: their intervals are wider",
+            pair=self.metric,
+        )
+        warnings = (*margin.warnings, note)
+        if asked is None:
+            return replace(margin, metric=metric, verdict=self.verdict, warnings=warnings)
+        places = margin.places(tuple(value for value in asked if value in margin.values))
+        exposure = Exposure(margin.exposure.gain[places], margin.exposure.loss[places])
+        noise = margin.noise.taken(places)
+        basis = replace(Basis(**vars_of(margin)), metric=metric)
+        found = infer(
+            basis,
+            False,
+            tuple(margin.values[place] for place in places.tolist()),
+            Finding.of(margin.share[places], noise),
+            exposure,
+            self.verdict.figures,
+            margin.level,
+            margin.adjustment,
+        )
+        return replace(found, warnings=(*found.warnings, note))
+
     @classmethod
     def combine(cls, answers: Sequence[Pair]) -> Pair:
         informed = [each for each in answers if each.n]

@@ -67,6 +67,12 @@ ALARM = 4
     help="Of the distribution of a number: show the share below this limit too, in the metric's "
     "unit; may be given several times.",
 )
+@click.option(
+    "--given",
+    metavar="METRIC",
+    help="Of a pair: show how its other metric is spread among the devices with each value of this "
+    "one; by default of the first.",
+)
 @level_option
 @adjust_option
 @fakes_option
@@ -83,6 +89,7 @@ def estimate(
     store: str | None,
     candidates: Path | None,
     limits: tuple[float, ...],
+    given: str | None,
     level: float,
     adjust: Literal["storey", "bonferroni"],
     fakes: float,
@@ -112,7 +119,7 @@ def estimate(
             level=level,
             adjust=adjust,
         )
-    _print(replace(answer, fakes=fakes, alarm_level=alarm_level), form, limits)
+    _print(replace(answer, fakes=fakes, alarm_level=alarm_level), form, limits, given)
     if answer.n == 0:
         _no_data(metric)
 
@@ -251,10 +258,15 @@ def _no_data(metric: str) -> NoReturn:
     sys.exit(NO_DATA)
 
 
-def _print(answer: Answer, form: str | None, limits: Sequence[float]) -> None:
+def _print(
+    answer: Answer, form: str | None, limits: Sequence[float], given: str | None
+) -> None:
+    from deniable_estimator.answers.pair import Pair
     from deniable_estimator.terminal.numbers import check_limits, estimate_view, shares_below
+    from deniable_estimator.terminal.pairs import direction
 
     check_limits(answer, limits)
+    side = direction(answer, given)
     if form == "json":
         more = {"shares_below": shares_below(answer, limits)} if limits else {}
         click.echo(json.dumps({**answer.to_dict(), **more}, ensure_ascii=False))
@@ -263,4 +275,8 @@ def _print(answer: Answer, form: str | None, limits: Sequence[float]) -> None:
     else:
         from rich.console import Console
 
-        Console().print(estimate_view(answer, limits=limits))
+        if isinstance(answer, Pair):
+            view = estimate_view(answer, given=side)
+        else:
+            view = estimate_view(answer, limits=limits)
+        Console().print(view)
