@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from deniable.checks import Check, one_of
@@ -70,7 +71,7 @@ class Pair(MetricType):
         first, second = self.parts
         return len(first.values), len(second.values)
 
-    @property
+    @cached_property
     def values(self) -> tuple[str, ...]:  # type: ignore[override]
         """The text of every cell, in order."""
         first, second = self.parts

@@ -100,7 +100,7 @@ class Pair(Answer):
         turned = conditionals(self.table.T, self.covariance, self.level)
         return {
             "first": conditionals(self.table, self.covariance, self.level),
-            "second": Conditionals(*(each.T for each in turned)),
+            "second": turned.turned(),
         }
 
     @cached_property

@@ -28,7 +28,7 @@ def pair_numbers(pair: Pair) -> dict[str, Any]:
     and `given_second`: the conditional `share` with `low` and `high`, null where `too_few` devices
     have the value that is given.
     `independence`: `statistic`, `freedom`, `p_value` and whether they are `dependent`; null with
-    too few reports. `effect`: Cramer's `v` with `low` and `high`, and the values that were `lumped`.
+    too few reports. `effect`: Cramer's `v` with `low` and `high`, and the values `lumped` for it.
     `series`: as for a mean, what trends and comparisons follow.
     """
     rows = list(_rows(pair))
@@ -104,16 +104,16 @@ def _rows(pair: Pair) -> Any:
     sides = []
     for each in pair.conditionals.values():
         known = each.known.ravel().tolist()
-        numbers = zip(*(plain(side.ravel()) for side in (each.share, each.low, each.high)), strict=True)
+        numbers = zip(
+            *(plain(side.ravel()) for side in (each.share, each.low, each.high)), strict=True
+        )
         sides.append(
             [
                 dict(zip(_GIVEN, (*(row if sure else (None,) * 3), not sure), strict=True))
                 for row, sure in zip(numbers, known, strict=True)
             ]
         )
-    names = (
-        (row, column) for row in pair.margins[0].values for column in pair.margins[1].values
-    )
+    names = ((row, column) for row in pair.margins[0].values for column in pair.margins[1].values)
     for (row, column), cell, away, first, second in zip(
         names, joint, zip(*apart, strict=True), *sides, strict=True
     ):

@@ -56,7 +56,9 @@ def verdict_words(pair: Pair) -> str:
         second=second,
         p=_p(test.p_value),
         level=pair.level,
-        **({"v": _two(effect.v), "low": _two(effect.low), "high": _two(effect.high)}),
+        v=_two(effect.v),
+        low=_two(effect.low),
+        high=_two(effect.high),
     )
 
 

@@ -162,7 +162,7 @@ def _page(
         over_time=over_time,
         by=view.by or grouping(metric, view.days),
         groups=GROUPS[metric.window],
-        label=privacy_label(metric, source.registry.lifetime_epsilon),
+        label=privacy_label(metric, source.registry),
         presets=presets(now, metric.window),
         newest=newest,
         freshness=freshness(newest, now) if newest else None,

@@ -280,7 +280,7 @@ def privacy(metric: str | None, registry: Path, household: int, form: str | None
     Every figure is computed from the probabilities in force, and rounded up.
     """
     from deniable import Registry
-    from deniable_estimator.privacy import guarantee, together
+    from deniable_estimator.privacy import guarantee_in, together
     from deniable_estimator.questions.reading import find_metric
     from deniable_estimator.terminal.privacy_view import guarantee_view, together_view
 
@@ -289,7 +289,7 @@ def privacy(metric: str | None, registry: Path, household: int, form: str | None
         whole = together(declared, household)
         document, view = whole.to_dict(), together_view(whole)
     else:
-        one = guarantee(find_metric(declared, metric), declared.lifetime_epsilon, household)
+        one = guarantee_in(declared, find_metric(declared, metric), household)
         document, view = one.to_dict(), guarantee_view(one)
     if form == "json":
         click.echo(json.dumps(document, ensure_ascii=False, allow_nan=False))

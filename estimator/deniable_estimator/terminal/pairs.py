@@ -72,9 +72,8 @@ def _(
                 style="dim",
             )
         )
-    for each in (*remarks(pair), *pair.warnings):
-        parts.append(Text(f"Note: {each}.", style="yellow"))
-    return Group(*parts, *alarms(pair))
+    notes = (*remarks(pair), *pair.warnings)
+    return Group(*parts, *(Text(f"Note: {each}.", style="yellow") for each in notes), *alarms(pair))
 
 
 def _shown(pair: Pair) -> NDArray[np.intp]:
@@ -86,9 +85,7 @@ def _shown(pair: Pair) -> NDArray[np.intp]:
     return np.argsort(found.p_value.ravel(), kind="stable")[:MOST_ROWS]
 
 
-def _table(
-    pair: Pair, shown: NDArray[np.intp], given: Given, truth: FloatArray | None
-) -> Table:
+def _table(pair: Pair, shown: NDArray[np.intp], given: Given, truth: FloatArray | None) -> Table:
     table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
     for name in pair.names:
         table.add_column(name, overflow="fold", vertical="bottom")
@@ -113,9 +110,7 @@ def _table(
         if apart is None:
             cells.append("")
         else:
-            cells.append(
-                CONDITIONALS.signed(float(apart.value[at]), float(apart.std_error[at]))
-            )
+            cells.append(CONDITIONALS.signed(float(apart.value[at]), float(apart.std_error[at])))
         style = "bold" if carries[place] else None if detected[place] else "dim"
         table.add_row(*map(Text, cells), style=style)
     return table

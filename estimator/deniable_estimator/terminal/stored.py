@@ -258,9 +258,7 @@ def _no_data(metric: str) -> NoReturn:
     sys.exit(NO_DATA)
 
 
-def _print(
-    answer: Answer, form: str | None, limits: Sequence[float], given: str | None
-) -> None:
+def _print(answer: Answer, form: str | None, limits: Sequence[float], given: str | None) -> None:
     from deniable_estimator.answers.pair import Pair
     from deniable_estimator.terminal.numbers import check_limits, estimate_view, shares_below
     from deniable_estimator.terminal.pairs import direction

@@ -5,8 +5,8 @@ P(j | i) = N / D with N a cell and D the sum of its row. The interval holds all 
 
     (N - t D)**2 <= z**2 (v_NN - 2 t v_ND + t**2 v_DD)
 
-(Fieller, J. R. Stat. Soc. B 1954). It covers also where D is uncertain, and is all of [0, 1] where D
-may be 0. The ratio itself means something only where D stands out.
+(Fieller, J. R. Stat. Soc. B 1954). It covers also where D is uncertain, and is all of [0, 1] where
+D may be 0. The ratio itself means something only where D stands out.
 """
 
 from __future__ import annotations
@@ -38,6 +38,10 @@ class Conditionals(NamedTuple):
     known: NDArray[np.bool_]
     """Where the condition stands out; elsewhere there are too few devices to say anything."""
 
+    def turned(self) -> Conditionals:
+        """Those of a table whose rows and columns change places."""
+        return Conditionals(self.share.T, self.std_error.T, self.low.T, self.high.T, self.known.T)
+
 
 def conditionals(table: FloatArray, covariance: Covariance, level: float) -> Conditionals:
     """All conditionals of the columns, given the rows, at this level; `table` has shape (k1, k2).
@@ -49,7 +53,9 @@ def conditionals(table: FloatArray, covariance: Covariance, level: float) -> Con
     given = table.sum(axis=1, keepdims=True)
     own, square = c.own_share + c.kept, c.square + c.kept
     cell = c.own + c.all + (own + 2 * c.all_share) * table - square * table**2
-    row = c.own * size + c.all * size**2 + (own + 2 * c.all_share * size) * given - square * given**2
+    row = (
+        c.own * size + c.all * size**2 + (own + 2 * c.all_share * size) * given - square * given**2
+    )
     both = c.own + own * table + c.all * size + c.all_share * (given + size * table)
     both = both - square * table * given
     cell, row = np.maximum(cell, 0.0), np.maximum(row, 0.0)

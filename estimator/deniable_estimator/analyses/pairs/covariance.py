@@ -17,7 +17,7 @@ has the same five numbers.
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Self
 
@@ -64,15 +64,14 @@ class Covariance:
 
     def weighted(self, weight: float) -> Covariance:
         """That of the estimates times `weight`."""
-        *parts, step, kept = astuple(self)
-        return Covariance(*(weight**2 * each for each in parts), weight * step, weight**2 * kept)
+        parts = {name: weight**2 * each for name, each in asdict(self).items()}
+        return Covariance(**{**parts, "step": weight * self.step})
 
     def __add__(self, other: Covariance) -> Covariance:
         """That of the sum of two independent estimates."""
-        *parts, step, kept = astuple(self)
-        *others, other_step, other_kept = astuple(other)
-        sums = (one + two for one, two in zip(parts, others, strict=True))
-        return Covariance(*sums, max(step, other_step), kept + other_kept)
+        others = asdict(other)
+        sums = {name: each + others[name] for name, each in asdict(self).items()}
+        return Covariance(**{**sums, "step": max(self.step, other.step)})
 
     def between(self, f: FloatArray, w: FloatArray, v: FloatArray) -> float:
         """Cov(w'f^, v'f^) at the cells f, all of shape (d,)."""
