@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 MUTANTS_PIP := $(VENV)-mutants/bin/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo dist test mutants lint format audit bench docs screenshots texts web clean
+.PHONY: help demo dist test mutants lint format audit bench docs site screenshots texts web clean
 
 help: ## Show this help
 	@echo "deniable: telemetry with plausible deniability"
@@ -37,8 +37,9 @@ web: ## Build the TypeScript SDK, and copy it into the Python package for `denia
 	DENIABLE_REQUIRE_ALL=1 .ci/web build
 	@mkdir -p client/deniable/web
 	cd client/web/dist && cp deniable.js deniable.min.js deniable.closed.js deniable.closed.min.js \
-	  deniable.owner.js deniable.owner.min.js deniable.development.js \
-	  deniable.development.min.js ../../deniable/web
+	  deniable.joint.js deniable.joint.min.js deniable.joint.development.js \
+	  deniable.joint.development.min.js deniable.owner.js deniable.owner.min.js \
+	  deniable.development.js deniable.development.min.js ../../deniable/web
 
 format: $(VENV)/.dev ## Put the code in its standard form
 	$(BIN)/ruff check --fix .
@@ -53,6 +54,15 @@ audit: $(VENV)/.dev ## Look up known vulnerabilities of the versions in constrai
 docs: $(VENV)/.dev ## Compute the documentation's comparison of deployed systems anew
 	$(BIN)/python docs/deployed_systems.py
 
+site: $(VENV)/.dev ## The documentation as a site, in site/: open site/index.html
+	@mkdir -p .make/typescript
+	@echo 'This site was built without Node, which this page needs.' > .make/typescript/README.md
+	@.ci/web reference
+	@rm -rf site
+	@$(BIN)/sphinx-build -q -W --keep-going -E -d .make/doctrees -c docs/site . site
+	@rm -rf site/_sources site/.buildinfo
+	@echo "The documentation is in site/index.html"
+
 screenshots: $(VENV)/.dev ## Take the documentation's pictures of the dashboard anew
 	$(BIN)/python docs/screenshots.py
 
@@ -60,7 +70,7 @@ texts: $(VENV)/.runtime ## Gather the texts to translate, and bring the catalogu
 	$(BIN)/python -m deniable_estimator.dashboard.texts
 
 clean: ## Remove the environment and all caches
-	rm -rf $(VENV) $(VENV)-mutants dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-mutants dist site .make .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(BIN)/python:
 	@echo "Making the environment in $(VENV) ..."

@@ -19,6 +19,7 @@ __all__ = [
     "one_of",
     "positive",
     "rate",
+    "segment_names",
     "some_of",
     "tags",
     "text",
@@ -45,6 +46,11 @@ def texts(value: Any) -> str | None:
 
 def tags(value: Any) -> str | None:
     return texts(value) or (None if all(value) else "must not hold an empty text")
+
+
+def segment_names(value: Any) -> str | None:
+    fine = isinstance(value, list) and all(isinstance(each, str) for each in value)
+    return None if fine and value else 'must name declared segments, like ["platform"]'
 
 
 def day(value: Any) -> str | None:

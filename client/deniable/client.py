@@ -11,19 +11,20 @@ import sys
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 from deniable import lifecycle
 from deniable.device import Device
-from deniable.errors import StateError, TransportError, UndeclaredValueWarning
+from deniable.errors import SegmentError, StateError, TransportError, UndeclaredValueWarning
 from deniable.locks import Lock
 from deniable.outbox import LONGEST_PAUSE
 from deniable.randomness import Bits, system_bits
 from deniable.recording import Recorder
 from deniable.registry import Registry
+from deniable.segments import missing
 from deniable.state import MEMORY, PATIENCE, State, default_directory
 from deniable.transport import HttpTransport, Transport
 from deniable.troubles import QueueFull, Troubles
@@ -73,11 +74,13 @@ class Client:
         spread: seconds over which the reports of a closed window are spread, up to a day.
         background: if False, nothing happens between calls of `flush` and `close`,
             which then do the work in the calling thread.
+        segments: the device's value of each declared segment, as `set_segments` takes them.
         on_trouble: is called with every error that the client keeps from the app. It must not
             call the client. An exception that it raises does reach the app.
 
     Raises:
         RegistryError: the registry cannot be read, or holds mistakes.
+        SegmentError: a segment is not declared, or cannot take such a value.
         ValueError: the endpoint is not an address, the key is malformed, or `spread` is out of
             range.
         TypeError: `consent` is neither True nor False.
@@ -96,6 +99,7 @@ class Client:
         transport: Transport | None = None,
         spread: float = SPREAD,
         background: bool = True,
+        segments: Mapping[str, str] | None = None,
         on_trouble: Callable[[Exception], None] | None = None,
     ) -> None:
         if not 0 <= spread <= LONGEST_PAUSE:
@@ -111,6 +115,7 @@ class Client:
             self.registry, self._state, transport, clock=clock, bits=bits, spread=spread
         )
         self._recorder = Recorder(self.registry)
+        self._recorder.tell(segments or {})
         # Python's development mode (`python -X dev`): only developers see its warnings.
         self._development = sys.flags.dev_mode
         self._clock = clock
@@ -155,6 +160,16 @@ class Client:
             return
         if self.status != "on":
             return
+        if record.segments is None:
+            segment = missing(record.metric.segments, self._recorder.told)
+            self._troubles.note(
+                SegmentError(
+                    segment,
+                    f"is not known, so {name} is not recorded: tell the client, or declare an "
+                    '"other"',
+                )
+            )
+            return
         if record.undeclared:
             self._troubles.counters["other"] += 1
             if self._development:
@@ -165,6 +180,18 @@ class Client:
                     stacklevel=2,
                 )
         self._keep(record)
+
+    def set_segments(self, segments: Mapping[str, str]) -> None:
+        """Tell the client the device's segments, like {"platform": "web"}.
+
+        Segments that are not named stay as they are. A window that is already open keeps the
+        segments of its first record. Segments are not private: each report of a metric that is
+        counted by them tells them in clear.
+
+        Raises:
+            SegmentError: no such segment, or it cannot take such a value. Then none is changed.
+        """
+        self._recorder.tell(segments)
 
     def _keep(self, record: Record) -> None:
         """Queue a record for the disk."""
@@ -318,7 +345,8 @@ class Client:
     def counters(self) -> dict[str, int]:
         """How often something went wrong, by kind.
 
-        expired: records of metrics past their day; other: records of values that are not
+        expired: records of metrics past their day; segment: records of metrics whose segment the
+        client was not told, which were not kept; other: records of values that are not
         declared, which were taken as `other`; overflow: records dropped because the disk was
         too slow; dropped: reports dropped because the outbox was full; rejected: reports, or
         whole batches, refused for good; unknown_metric, unknown_scheme, window_not_closed:

@@ -15,7 +15,17 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from deniable.checks import Check
-from deniable.compiled_form import FORMAT, METRIC, PAIR, REVEALS, TOP
+from deniable.compiled_form import (
+    FORMAT,
+    JOINT_FORMAT,
+    METRIC,
+    PAIR,
+    REVEALS,
+    SEGMENT,
+    SEGMENTED_METRIC,
+    SEGMENTED_TOP,
+    TOP,
+)
 from deniable.errors import RegistryError, SchemeError
 from deniable.exact import exp_below
 from deniable.keys import NAME
@@ -23,7 +33,8 @@ from deniable.mechanisms import Mechanism, Memoizing, rebuild
 from deniable.metric import Metric
 from deniable.problem import Problem
 from deniable.registry import Registry
-from deniable.scheme import Scheme
+from deniable.scheme import Scheme, check_cells
+from deniable.segments import Segment, read_segment
 from deniable.types import TYPES, MetricType, Pair, Table
 
 __all__ = ["FORMAT", "from_document", "from_text", "to_document", "to_text"]
@@ -33,12 +44,21 @@ Where: TypeAlias = tuple[str, ...]
 
 def to_document(registry: Registry) -> dict[str, Any]:
     """The registry as `metrics.json` holds it, with its keys in the order of the format."""
-    return {
-        "format": FORMAT,
+    document = {
+        "format": JOINT_FORMAT if registry.segments else FORMAT,
         "app": registry.app,
         "lifetime_epsilon": _float(registry.lifetime_epsilon),
-        "metrics": {metric.name: _compile(metric) for metric in registry},
     }
+    metrics = {metric.name: _compile(metric) for metric in registry}
+    if registry.segments:
+        document["segments"] = {
+            each.name: {"values": list(each.values), "other": each.other}
+            for each in registry.segments.values()
+        }
+        for name, table in metrics.items():
+            table["segments"] = [each.name for each in registry[name].segments]
+            table["rows"] = len(registry[name].scheme.mechanism.rows)
+    return {**document, "metrics": metrics}
 
 
 def to_text(document: Mapping[str, Any]) -> str:
@@ -119,34 +139,69 @@ class _Verifier:
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
+        self.segments: dict[str, Segment] = {}
 
     def report(self, where: Where, message: str) -> None:
         self.problems.append(Problem(None, ".".join(where), message))
 
     def read(self, document: Any, source: str) -> Registry:
-        if isinstance(document, dict) and document.get("format") != FORMAT:
+        if isinstance(document, dict) and TOP["format"](document.get("format")):
             self.report(
-                ("format",), f"must be {FORMAT}: compile metrics.toml with this version of deniable"
+                ("format",), "must be 1 or 2: compile metrics.toml with this version of deniable"
             )
             # Another format has other keys, so complaints about these would mislead.
             return Registry("", {}, None, source)
-        fine = self._table((), document, TOP)
+        segmented = isinstance(document, dict) and document.get("format") == JOINT_FORMAT
+        fine = self._table((), document, SEGMENTED_TOP if segmented else TOP)
+        if segmented and isinstance(document.get("segments"), dict):
+            self._read_segments(document["segments"])
         tables = document.get("metrics") if isinstance(document, dict) else None
         tables = tables if isinstance(tables, dict) else {}
         kinds = {
             name: table.get("type") if isinstance(table, dict) else None
             for name, table in tables.items()
         }
+        checks = SEGMENTED_METRIC if segmented else METRIC
         found: dict[str, Metric] = {}
         # A metric that joins others is read after them.
         for name in sorted(tables, key=lambda each: kinds[each] == Pair.name):
-            metric = self._metric(name, tables[name], kinds, found)
+            metric = self._metric(name, tables[name], checks, kinds, found)
             if metric is not None:
                 found[name] = metric
         metrics = {name: found[name] for name in tables if name in found}
         if not fine:
             return Registry("", {}, None, source)
-        return Registry(document["app"], metrics, _float(document["lifetime_epsilon"]), source)
+        cap = _float(document["lifetime_epsilon"])
+        return Registry(document["app"], metrics, cap, source, segments=self.segments)
+
+    def _read_segments(self, tables: Mapping[str, Any]) -> None:
+        for name, table in tables.items():
+            where = ("segments", name)
+            if not NAME.fullmatch(name):
+                self.report(where, "is no name of a segment: a-z, then up to 63 of a-z, 0-9 and _")
+            if not self._table(where, table, SEGMENT):
+                continue
+            segment = read_segment(
+                name,
+                table,
+                lambda key, message, where=where: self.report(  # type: ignore[misc]
+                    (*where, key or ""), message
+                ),
+            )
+            if segment is None:
+                continue
+            if table["other"] not in (None, *table["values"]):
+                self.report((*where, "other"), f"is {table['other']!r}, which is not a value")
+            elif list(segment.values) != table["values"]:
+                self.report((*where, "values"), "must be in Unicode normal form C")
+            self.segments[name] = Segment(name, segment.values, table["other"])
+
+    def _named_segments(self, where: Where, names: list[str]) -> tuple[Segment, ...]:
+        """The segments of a metric."""
+        if len(set(names)) < len(names) or not all(name in self.segments for name in names):
+            self.report((*where, "segments"), "must name declared segments, each once")
+            return ()
+        return tuple(self.segments[name] for name in names)
 
     def _table(self, where: Where, table: Any, checks: Mapping[str, Check]) -> bool:
         """Whether a table has exactly these keys, with values of their kinds."""
@@ -165,15 +220,21 @@ class _Verifier:
         return len(self.problems) == before
 
     def _metric(
-        self, name: str, table: Any, kinds: Mapping[str, Any], others: Mapping[str, Metric]
+        self,
+        name: str,
+        table: Any,
+        checks: Mapping[str, Check],
+        kinds: Mapping[str, Any],
+        others: Mapping[str, Metric],
     ) -> Metric | None:
         where, before = ("metrics", name), len(self.problems)
         if not NAME.fullmatch(name):
             self.report(
                 where, "a metric's name is a lower-case letter and up to 63 more of a-z, 0-9 and _"
             )
-        keys = METRIC | PAIR if kinds[name] == Pair.name else METRIC
-        if not self._table(where, table, keys) or not self._table(
+        if kinds[name] == Pair.name:
+            checks = {**checks, **PAIR}
+        if not self._table(where, table, checks) or not self._table(
             (*where, "reveals"), table["reveals"], REVEALS
         ):
             return None
@@ -192,10 +253,17 @@ class _Verifier:
             kinds,
             others,
         )
+        if table.get("rows", len(mechanism.rows)) != len(mechanism.rows):
+            self.report((*where, "rows"), f"is not that of the mechanism, {len(mechanism.rows)}")
+        segments = self._named_segments(where, table.get("segments", []))
+        try:
+            check_cells(mechanism, segments)
+        except SchemeError as error:
+            self.report((*where, "segments"), str(error))
         metric_type = kind.from_compiled(report, mechanism)
         if metric_type is None or len(self.problems) > before:
             return None
-        scheme = Scheme(kind.name, mechanism, metric_type.values)
+        scheme = Scheme(kind.name, mechanism, metric_type.values, segments)
         if scheme.fingerprint != table["scheme"]:
             self.report(
                 (*where, "scheme"),
@@ -218,6 +286,7 @@ class _Verifier:
             memo_epsilon=_float(table["memo_epsilon"]),
             mechanism=table["mechanism"],
             platform=tuple(table["platform"]),
+            segments=segments,
             compiled=scheme,
         )
 

@@ -7,16 +7,30 @@ from datetime import date
 from typing import Any, cast
 
 from deniable import windows
-from deniable.checks import Check, is_number, one_of, positive, rate, text
+from deniable.checks import Check, count, is_number, one_of, positive, rate, text
 from deniable.keys import APP, MAX_LIFETIME_EPSILON
 from deniable.mechanisms import MAX_EPSILON, MAX_MEMO_EPSILON
 from deniable.metric import ANSWERS, LONGITUDINAL, PLATFORMS
 from deniable.types import TYPES, Pair
 
-__all__ = ["FORMAT", "METRIC", "PAIR", "REVEALS", "TOP"]
+__all__ = [
+    "FORMAT",
+    "JOINT_FORMAT",
+    "METRIC",
+    "PAIR",
+    "REVEALS",
+    "SEGMENT",
+    "SEGMENTED_METRIC",
+    "SEGMENTED_TOP",
+    "TOP",
+]
 
 FORMAT = 1
 """The version of the compiled registry's format."""
+
+JOINT_FORMAT = 2
+"""The version of a registry with segments. One without them is still written as version 1, which
+older SDKs read. They refuse version 2, and so do web bundles that cannot tell segments."""
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
@@ -82,7 +96,9 @@ def _figure(value: Any) -> str | None:
 
 
 TOP: dict[str, Check] = {
-    "format": lambda value: None if type(value) is int and value == FORMAT else f"must be {FORMAT}",
+    "format": lambda value: (
+        None if type(value) is int and value in (FORMAT, JOINT_FORMAT) else "must be 1 or 2"
+    ),
     "app": _matches(APP, "a lower-case letter and up to 63 more of a-z, 0-9, _ and -"),
     "lifetime_epsilon": _or_null(positive(MAX_LIFETIME_EPSILON)),
     "metrics": _some,
@@ -112,6 +128,13 @@ METRIC: dict[str, Check] = {
 
 PAIR: dict[str, Check] = {**Pair.keys, "forget": _or_null(Pair.keys["forget"])}
 """What a pair has in addition."""
+
+SEGMENTED_TOP = TOP | {"segments": _object}
+"""The same of version 2."""
+
+SEGMENTED_METRIC = METRIC | {"segments": _texts, "rows": count}
+
+SEGMENT: dict[str, Check] = {"values": _texts, "other": _or_null(text)}
 
 REVEALS: dict[str, Check] = {
     "report": _figure,

@@ -17,12 +17,23 @@ from deniable.keys import (
     MAX_LIFETIME_EPSILON,
     NAME,
     REQUIRED,
+    RESERVED,
     SCHEME_KEYS,
     TOP_KEYS,
 )
 from deniable.mechanisms import MAX_MEMO_EPSILON
 from deniable.metric import Metric
 from deniable.problem import Problem
+from deniable.segments import (
+    LEAST_REPORTS,
+    MAX_COMBINATIONS,
+    MAX_SEGMENTS,
+    SEGMENT_KEYS,
+    Segment,
+    combinations,
+    identifying,
+    read_segment,
+)
 from deniable.toml_lines import Path as KeyPath
 from deniable.toml_lines import line_of
 from deniable.types import TYPES, Boolean, MetricType, Pair, Table
@@ -43,6 +54,7 @@ class Declarations:
         self.lines = lines
         self.folder = folder
         self.problems: list[Problem] = []
+        self.segments: dict[str, Segment] = {}
 
     def report(self, path: KeyPath, message: str) -> None:
         self.problems.append(Problem(line_of(self.lines, path), ".".join(path), message))
@@ -65,6 +77,7 @@ class Declarations:
         if cap is not None and (wrong := positive(MAX_LIFETIME_EPSILON)(cap)):
             self.report(("lifetime_epsilon",), wrong)
         defaults = self._defaults()
+        self._read_segments()
         tables = self.document.get("metrics", {})
         if not isinstance(tables, dict) or not tables:
             self.report(("metrics",), "holds no metric: declare one under [metrics.NAME]")
@@ -98,6 +111,88 @@ class Declarations:
             else:
                 good[key] = value
         return good
+
+    def _read_segments(self) -> None:
+        """The declared segments; those with mistakes are kept where metrics can name them."""
+        tables = self.document.get("segments", {})
+        if not isinstance(tables, dict):
+            self.report(("segments",), "must hold tables: write [segments.NAME]")
+            return
+        for name, table in tables.items():
+            path = ("segments", name)
+            if not NAME.fullmatch(name):
+                self.report(
+                    path,
+                    "a segment's name is a lower-case letter and up to 63 more of a-z, 0-9 and _",
+                )
+            elif name in RESERVED:
+                self.report(path, "is a key of the registry itself: give the segment another name")
+            elif name in (self.document.get("metrics") or ()):
+                self.report(
+                    path,
+                    "is also the name of a metric. A segment is told in clear and a metric is not: "
+                    "give the segment another name",
+                )
+            if not isinstance(table, dict):
+                self.report(path, f"must be a table: write [segments.{name}]")
+                continue
+            for key in table:
+                if key not in SEGMENT_KEYS:
+                    known = ", ".join(SEGMENT_KEYS)
+                    self.report((*path, key), f"is unknown; a segment may hold {known}")
+            segment = read_segment(
+                name,
+                table,
+                lambda key, message, path=path: self.report(  # type: ignore[misc]
+                    path if key is None else (*path, key), message
+                ),
+            )
+            if segment is None:
+                continue
+            self.segments[name] = segment
+            if segment.why is None and (looks := identifying(segment)):
+                self.report(
+                    path,
+                    f"{looks}. A segment travels in clear with each report: use groups of many "
+                    'devices, or say why it must be so with why = "..."',
+                )
+
+    def _segments(self, path: KeyPath, settings: Mapping[str, Any]) -> tuple[Segment, ...]:
+        """The segments that a metric names, if it may be counted by them."""
+        names, place = settings.get("segments", []), (*path, "segments")
+        if KEYS["segments"](names):
+            return ()
+        if len(names) > MAX_SEGMENTS or len(set(names)) < len(names):
+            self.report(place, f"must name {MAX_SEGMENTS} different segments at most")
+            return ()
+        declared = self.document.get("segments", {})
+        for name in names:
+            if not isinstance(declared, dict) or name not in declared:
+                known = f"; declared: {', '.join(declared)}" if declared else ""
+                self.report(
+                    place, f"names {name!r}, which is not declared: write [segments.{name}]{known}"
+                )
+        found = tuple(self.segments[name] for name in names if name in self.segments)
+        count = combinations(found)
+        if count > MAX_COMBINATIONS:
+            self.report(
+                place,
+                f"has {count} combinations, above the limit of {MAX_COMBINATIONS}: drop a segment, "
+                "or group values",
+            )
+            return ()
+        devices, rate = settings.get("devices"), settings.get("sample_rate", 1.0)
+        known_crowd = not (KEYS["devices"](devices) or KEYS["sample_rate"](rate))
+        explained = any(each.why is not None for each in found)
+        if found and known_crowd and not explained and devices * rate < LEAST_REPORTS * count:
+            self.report(
+                place,
+                f"has {count} combinations, but {devices:,} devices at sample_rate {rate:g} give "
+                f"{devices * rate / count:,.0f} reports each on average, below {LEAST_REPORTS}: so "
+                "few say nothing and hide nobody. Use fewer values, or say why it must be so with "
+                'why = "..." in the segment',
+            )
+        return found
 
     def _metric(
         self,
@@ -136,12 +231,13 @@ class Declarations:
             metric_type = self._type(path, kind, settings, kinds, others)
         self._epsilons(path, settings)
         self._mechanism(path, kind, settings)
+        segments = self._segments(path, settings)
         # The mechanism is built even if other keys are wrong, to report all mistakes at once.
         refused = {problem.where for problem in self.problems[before:]}
         good = {key: settings[key] for key in settings if ".".join((*path, key)) not in refused}
         metric = None
         if metric_type is not None and self._can_design(settings, good):
-            metric = self._build(path, name, good, metric_type)
+            metric = self._build(path, name, good, metric_type, segments)
         return metric if len(self.problems) == before else None
 
     def _type(
@@ -248,7 +344,12 @@ class Declarations:
         return given and needed
 
     def _build(
-        self, path: KeyPath, name: str, settings: Mapping[str, Any], metric_type: MetricType
+        self,
+        path: KeyPath,
+        name: str,
+        settings: Mapping[str, Any],
+        metric_type: MetricType,
+        segments: tuple[Segment, ...],
     ) -> Metric | None:
         """The metric, if its mechanism can be built; keys that are missing are left empty."""
         optional = (
@@ -271,6 +372,7 @@ class Declarations:
             aggregate=settings.get("aggregate", metric_type.aggregates[0]),
             tags=tuple(settings.get("tags", ())),
             platform=_named(settings.get("platform", ())),
+            segments=segments,
             **{key: settings[key] for key in optional if key in settings},
         )
         try:

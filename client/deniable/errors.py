@@ -6,6 +6,7 @@
     ├── RegistryError      the metrics.toml has mistakes (carries every one of them)
     ├── ValueListError     a file of values has a line that is not a value (carries a code)
     ├── MetricError        a call names an unknown metric or a value it cannot take
+    ├── SegmentError       a call names an unknown segment or a value it cannot take
     ├── SchemeError        a mechanism cannot be built, or would exceed its epsilon (carries a code)
     ├── WireError          a batch or report is malformed (carries a reason code)
     ├── WindowError        a window label cannot be read
@@ -34,6 +35,7 @@ __all__ = [
     "RegistryError",
     "RejectedError",
     "SchemeError",
+    "SegmentError",
     "StateError",
     "TransportError",
     "UndeclaredValueWarning",
@@ -88,6 +90,15 @@ class MetricError(DeniableError):
     def __init__(self, metric: str, message: str) -> None:
         self.metric = metric
         super().__init__(f"metric {metric!r}: {message}")
+
+
+class SegmentError(DeniableError):
+    """An app told the client a segment that the registry does not have, or not one that a metric
+    needs; `segment` is its name."""
+
+    def __init__(self, segment: str, message: str) -> None:
+        self.segment = segment
+        super().__init__(f"segment {segment!r}: {message}")
 
 
 class SchemeError(DeniableError):

@@ -5,7 +5,18 @@ from __future__ import annotations
 import re
 
 from deniable import windows
-from deniable.checks import Check, count, day, one_of, positive, rate, some_of, tags, text
+from deniable.checks import (
+    Check,
+    count,
+    day,
+    one_of,
+    positive,
+    rate,
+    segment_names,
+    some_of,
+    tags,
+    text,
+)
 from deniable.mechanisms import MAX_EPSILON, MAX_MEMO_EPSILON
 from deniable.metric import ANSWERS, LONGITUDINAL, PLATFORMS
 from deniable.types import TYPES
@@ -18,6 +29,7 @@ __all__ = [
     "MAX_LIFETIME_EPSILON",
     "NAME",
     "REQUIRED",
+    "RESERVED",
     "SCHEME_KEYS",
     "TOP_KEYS",
 ]
@@ -29,7 +41,7 @@ APP = re.compile(r"[a-z][a-z0-9_-]{0,63}", re.ASCII)
 """The name of an app. It names a folder on the device, so it has no characters with a meaning in
 file systems."""
 
-TOP_KEYS = ("schema", "app", "lifetime_epsilon", "defaults", "metrics")
+TOP_KEYS = ("schema", "app", "lifetime_epsilon", "defaults", "segments", "metrics")
 """The keys at the top of the file."""
 
 MAX_LIFETIME_EPSILON = 10_000.0
@@ -52,10 +64,15 @@ COMMON_KEYS: dict[str, Check] = {
     "tags": tags,
     "platform": some_of(PLATFORMS),
     "devices": count,
+    "segments": segment_names,
 }
 """What a metric of any type may hold."""
 
 KEYS = COMMON_KEYS | {key: check for each in TYPES.values() for key, check in each.keys.items()}
+
+RESERVED = frozenset({*KEYS, *TOP_KEYS} - {"platform"})
+"""Names that no segment may have, as readers would take it for the key. `platform` is the name
+that most segments have; where a metric is recorded and where a device belongs seldom differ."""
 
 REQUIRED = ("type", "description", "owner", "expires", "epsilon", "lifetime_epsilon")
 DEFAULTS = (

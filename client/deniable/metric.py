@@ -10,7 +10,8 @@ from typing import Any, Literal, TypeAlias
 from deniable import windows
 from deniable.errors import MetricError
 from deniable.mechanisms import AUTO, Mechanism
-from deniable.scheme import Scheme
+from deniable.scheme import Scheme, check_cells
+from deniable.segments import Segment
 from deniable.types import Aggregate, MetricType, Value
 
 __all__ = [
@@ -70,6 +71,8 @@ class Metric:
     """Where it is recorded, if the registry says so."""
     devices: int | None = None
     """How many devices are expected to run the app, for `deniable lint`'s forecast."""
+    segments: tuple[Segment, ...] = ()
+    """By which public groups of devices it is counted; a report tells them in clear."""
     compiled: Scheme | None = None
     """The scheme, if the registry was compiled; otherwise it is designed."""
 
@@ -90,7 +93,8 @@ class Metric:
             )
         else:
             mechanism = self.type.design(self.mechanism, self.name, self.epsilon)
-        return Scheme(self.type.name, mechanism, self.type.values)
+        check_cells(mechanism, self.segments)
+        return Scheme(self.type.name, mechanism, self.type.values, self.segments)
 
     @property
     def values(self) -> tuple[str, ...]:

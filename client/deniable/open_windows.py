@@ -4,6 +4,9 @@ Several records of one window become one value, as the metric's `aggregate` says
 device takes part in a window (`sample_rate`) is drawn once for each metric and window, before
 any value is stored. If it does not, the value never reaches the disk.
 
+The segments of the device are those of the window's first record, and stay for the window. They
+are stored in front of the value, and deleted with it.
+
 The first record in a window of a metric with `answer = "at_once"` becomes a report in the same
 transaction (`deniable.sealing.seal_first`). Its value never reaches the disk either.
 
@@ -13,9 +16,9 @@ either of its metrics. A value is kept as long as its metric or one of its pairs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from deniable import windows
 from deniable.randomness import PRECISION, Bits, coin
@@ -35,6 +38,7 @@ __all__ = [
     "close_window",
     "drop",
     "keep",
+    "parse_value",
     "values",
     "waiting",
 ]
@@ -64,6 +68,33 @@ without a report. Only an `open` one accepts values, and none that ends before i
 horizon does."""
 
 
+_PAIR, _END = "\x1f", "\x1e"
+"""After each segment, and after the last. No value and no segment holds a control character."""
+
+
+class _Entry(NamedTuple):
+    """The value of an open window so far."""
+
+    segments: Mapping[str, str]
+    value: str
+    records: int
+
+    @property
+    def text(self) -> str:
+        """Segments and value as they are stored."""
+        if not self.segments:
+            return self.value
+        named = (f"{name}={value}" for name, value in self.segments.items())
+        return f"{_PAIR.join(named)}{_END}{self.value}"
+
+
+def parse_value(stored: str) -> tuple[dict[str, str], str]:
+    """The segments and the value of a stored text."""
+    named, end, value = stored.rpartition(_END)
+    pairs = (each.partition("=") for each in named.split(_PAIR)) if end else ()
+    return {name: text for name, _, text in pairs}, value
+
+
 def keep(
     connection: Connection,
     ledger: Ledger,
@@ -77,7 +108,7 @@ def keep(
     `seal_first` reports the first record of a window that is answered at once, and closes the
     window.
     """
-    merged: dict[tuple[str, str], tuple[str, int] | None] = {}
+    merged: dict[tuple[str, str], _Entry | None] = {}
     closed: set[tuple[str, str]] = set()
     for record in records:
         key = (record.metric.name, record.window)
@@ -87,20 +118,20 @@ def keep(
             if not _is_wanted(connection, ledger, registry, record, bits):
                 closed.add(key)
                 continue
-            value = connection.execute(
+            found = connection.execute(
                 "SELECT value, records FROM open_values WHERE metric = ? AND window = ?", key
             ).fetchone()
             # A value that waits was recorded while the metric was answered at the close of its
             # windows. It was promised to wait until then, so it does.
-            if value is None and record.metric.answer == "at_once":
+            if found is None and record.metric.answer == "at_once":
                 seal_first(record)
                 closed.add(key)
                 continue
-            merged[key] = value
+            merged[key] = None if found is None else _Entry(*parse_value(found[0]), found[1])
         merged[key] = _merge(record, merged[key], bits)
     connection.executemany(
         "INSERT OR REPLACE INTO open_values (metric, window, value, records) VALUES (?, ?, ?, ?)",
-        [(*key, *entry) for key, entry in merged.items() if entry is not None],
+        [(*key, entry.text, entry.records) for key, entry in merged.items() if entry is not None],
     )
 
 
@@ -115,7 +146,7 @@ def close_window(connection: Connection, metric: str, window: str, *, answered: 
 
 
 def values(connection: Connection) -> dict[tuple[str, str], str]:
-    """The values that wait, by metric and window."""
+    """The stored texts that wait, by metric and window; `parse_value` takes them apart."""
     rows = connection.execute("SELECT metric, window, value FROM open_values")
     return {(metric, window): value for metric, window, value in rows}
 
@@ -186,13 +217,15 @@ def _is_open(
     return heads
 
 
-def _merge(record: Record, entry: tuple[str, int] | None, bits: Bits) -> tuple[str, int]:
+def _merge(record: Record, entry: _Entry | None, bits: Bits) -> _Entry:
     """The window's value after one more record, and how many records it stands for."""
-    metric = record.metric
+    metric, segments = record.metric, record.segments or {}
     if entry is None:
-        return metric.type.begin(metric.aggregate, record.text), 1
-    value, records = entry[0], entry[1] + 1
-    return metric.type.merge(metric.aggregate, value, record.text, records, bits), records
+        return _Entry(segments, metric.type.begin(metric.aggregate, record.text), 1)
+    records = entry.records + 1
+    value = metric.type.merge(metric.aggregate, entry.value, record.text, records, bits)
+    # A metric may get its segments inside a window, when the app is upgraded.
+    return _Entry(entry.segments or segments, value, records)
 
 
 def _prune(connection: Connection, metric: str) -> None:

@@ -64,6 +64,8 @@ class OwnerTexts:
     marked: str
     odds: str
     memory: str
+    segments: str
+    """What was told in clear beside the noisy report."""
     named_one: str
     named_several: str
     number_in: str
@@ -149,6 +151,7 @@ ENGLISH = OwnerTexts(
         "report, so that all reports of a value together, however many, are at most {odds:.3g} "
         "times as likely for it as for another; reports may show when the value changes"
     ),
+    segments="{said}; without noise your device also told {segments}",
     named_one=(
         "your device said “{value}”; it would say so {high} of the time if that were true and "
         "{low} if it were not"
@@ -230,6 +233,7 @@ _CHINESE = OwnerTexts(
         "合在一起，无论多少份，对它的可能性至多是对另一个值的 {odds:.3g} 倍；当值改变时，上报"
         "可能会显示出这一点"
     ),
+    segments="{said}；您的设备还不加噪声地告知了{segments}",
     named_one="您的设备说“{value}”；如果这是真的，它有 {high} 的可能这样说，否则有 {low}",
     named_several=(
         "您的设备说出了{values}；如果其中之一为真，它有 {high} 的可能恰好说出这些，否则有 {low}"

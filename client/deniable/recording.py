@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from deniable import windows
+from deniable import segments, windows
+from deniable.errors import SegmentError
 from deniable.metric import Metric
 from deniable.registry import Registry
 from deniable.types import Value
 
 __all__ = ["Record", "Recorder"]
+
+
+_NO_SEGMENTS: Mapping[str, str] = {}
 
 
 class Record(NamedTuple):
@@ -20,6 +25,8 @@ class Record(NamedTuple):
     window: str
     undeclared: bool = False
     """Whether the value is not declared, so that the text is the metric's `other`."""
+    segments: Mapping[str, str] | None = _NO_SEGMENTS
+    """The device's value of each segment of the metric; None if one of them is not known."""
 
 
 class Recorder:
@@ -27,8 +34,27 @@ class Recorder:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
+        self.told: Mapping[str, str] = {}
+        """The device's segments by name."""
         # Days are compared as times: a date object per call would cost a microsecond.
         self._ends = {metric.name: windows.end(metric.expires.isoformat()) for metric in registry}
+
+    def tell(self, given: Mapping[str, str]) -> None:
+        """Take the device's segments; those that are not named stay as they are.
+
+        Raises:
+            SegmentError: no such segment, or it cannot take such a value. Then none is changed.
+        """
+        declared = self._registry.segments
+        texts = {}
+        for name, value in given.items():
+            if name not in declared:
+                raise SegmentError(
+                    str(name), f"is not declared in {self._registry.source}; declare it there"
+                )
+            texts[name] = declared[name].text(value)
+        # Replaced, not changed: records of other threads keep what they have seen.
+        self.told = {**self.told, **texts}
 
     def admit(self, name: str, value: Value, now: float) -> Record | None:
         """The record that a call at the POSIX time `now` makes; None once the metric expired.
@@ -43,4 +69,7 @@ class Recorder:
         if now >= self._ends[name]:
             return None
         window = windows.window_at(metric.window, now)
-        return Record(metric, text, window, metric.type.stands_in(text, value))
+        undeclared = metric.type.stands_in(text, value)
+        if not metric.segments:
+            return Record(metric, text, window, undeclared)
+        return Record(metric, text, window, undeclared, segments.told(metric.segments, self.told))

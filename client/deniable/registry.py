@@ -17,6 +17,7 @@ from deniable.declarations import Declarations
 from deniable.errors import MetricError, RegistryError
 from deniable.metric import Metric
 from deniable.problem import Problem
+from deniable.segments import Segment
 from deniable.toml_lines import line_of, locate
 
 __all__ = ["Registry"]
@@ -36,6 +37,8 @@ class Registry:
     source: str = "metrics.toml"
     lines: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
     """The line of the source where each metric begins, for messages."""
+    segments: Mapping[str, Segment] = field(default_factory=dict)
+    """The declared segments, by name."""
 
     @classmethod
     def load(cls, path: str | Path) -> Registry:
@@ -77,7 +80,7 @@ class Registry:
         if reader.problems:
             raise RegistryError(reader.problems, source)
         begins = {name: line_of(lines, ("metrics", name)) or 1 for name in metrics}
-        return cls(app, metrics, lifetime_epsilon, source, begins)
+        return cls(app, metrics, lifetime_epsilon, source, begins, reader.segments)
 
     @cached_property
     def pairs(self) -> Mapping[str, tuple[Metric, ...]]:

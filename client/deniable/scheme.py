@@ -15,10 +15,18 @@ from functools import cached_property
 from typing import Any, Self
 
 from deniable.errors import SchemeError
-from deniable.mechanisms import FrequencyOracle, Mechanism, rebuild
+from deniable.mechanisms import MAX_CELLS, FrequencyOracle, Mechanism, Row, rebuild
+from deniable.segments import (
+    MAX_COMBINATIONS,
+    MAX_SEGMENTS,
+    Segment,
+    combinations,
+    labels,
+    read_segment,
+)
 from deniable.types import TYPES
 
-__all__ = ["FINGERPRINT_LENGTH", "Scheme"]
+__all__ = ["FINGERPRINT_LENGTH", "Scheme", "check_cells"]
 
 FINGERPRINT_LENGTH = 12
 """Hex digits of a fingerprint. A metric has a handful of schemes in its life, and the
@@ -27,16 +35,29 @@ name stands beside it, so 48 bits leave collisions to one in 10**13."""
 
 @dataclass(frozen=True)
 class Scheme:
-    """The metric's type, its mechanism, and its list of values.
+    """The metric's type, its mechanism, its list of values, and the segments it is counted by.
 
     `type` is the name of the metric's type. `values` are the domain in the order of the tally's
     items; empty where there is no list of it. A mechanism over strings serves a closed domain
-    too, by the texts of its values.
+    too, by the texts of its values. With segments, the tally has the rows of the mechanism once
+    for each combination of their values (`deniable.segments`).
     """
 
     type: str
     mechanism: Mechanism[Any]
     values: tuple[str, ...]
+    segments: tuple[Segment, ...] = ()
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """The rows of the tally: those of the mechanism, for each combination of segments."""
+        return self.mechanism.rows * combinations(self.segments)
+
+    @property
+    def combinations(self) -> list[dict[str, str]]:
+        """The combinations of segments in the order of the rows; one without a name if there
+        are no segments."""
+        return labels(self.segments)
 
     @property
     def needs_candidates(self) -> bool:
@@ -83,6 +104,15 @@ class Scheme:
             "mechanism": self.mechanism.name,
             "parameters": self.mechanism.parameters(),
             "values": list(self.values) or None,
+            **(
+                {
+                    "segments": [
+                        {"name": each.name, "values": list(each.values)} for each in self.segments
+                    ]
+                }
+                if self.segments
+                else {}
+            ),
         }
 
     @classmethod
@@ -106,9 +136,52 @@ class Scheme:
             raise SchemeError(f"a {kind} is not reported through {name}")
         if isinstance(mechanism, FrequencyOracle):
             _check_values(values or (), mechanism.size)
-        return cls(kind, mechanism, tuple(values or ()))
+        segments = _segments(definition.get("segments", []))
+        check_cells(mechanism, segments)
+        return cls(kind, mechanism, tuple(values or ()), segments)
 
 
 def _check_values(values: Sequence[str], size: int | None) -> None:
     if values and size is not None and len(values) != size:
         raise SchemeError(f"the scheme names {len(values)} values for a mechanism over {size}")
+
+
+def check_cells(mechanism: Mechanism[Any], segments: Sequence[Segment]) -> None:
+    """Refuse segments that give a tally too many combinations or cells.
+
+    Raises:
+        SchemeError: they do.
+    """
+    count = combinations(segments)
+    if len(segments) > MAX_SEGMENTS or count > MAX_COMBINATIONS:
+        raise SchemeError(
+            f"{len(segments)} segments have {count:,} combinations; a metric may have "
+            f"{MAX_SEGMENTS} segments and {MAX_COMBINATIONS} combinations together"
+        )
+    cells = count * sum(row.width for row in mechanism.rows)
+    if count > 1 and cells > MAX_CELLS:
+        raise SchemeError(
+            f"{count} combinations of segments give a tally of {cells:,} cells, above the limit of "
+            f"{MAX_CELLS:,}: use fewer segments, or fewer values"
+        )
+
+
+def _segments(tables: Any) -> tuple[Segment, ...]:
+    """The segments of a definition, each with its name and its values."""
+    if not isinstance(tables, list) or not all(
+        isinstance(each, Mapping)
+        and set(each) == {"name", "values"}
+        and isinstance(each["name"], str)
+        for each in tables
+    ):
+        raise SchemeError("the scheme's segments must be a list of names with their values")
+    if len({each["name"] for each in tables}) < len(tables):
+        raise SchemeError("the scheme names a segment twice")
+    wrong: list[str] = []
+    found = [
+        read_segment(each["name"], each, lambda key, message: wrong.append(message))
+        for each in tables
+    ]
+    if wrong:
+        raise SchemeError(f"a segment of the scheme {wrong[0]}")
+    return tuple(Segment(each.name, each.values) for each in found if each is not None)

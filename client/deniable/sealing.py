@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from deniable import memo, open_windows, outbox, windows
+from deniable import memo, open_windows, outbox, segments, windows
 from deniable.mechanisms import Memoizing
 from deniable.wire import SealedReport, pack_columns
 
@@ -61,7 +61,8 @@ def seal(
         answered = False
         value = None if metric is None else _value(metric, window, values)
         if metric is not None and value is not None and ledger.allows(metric, registry):
-            answered = _report(connection, ledger, metric, window, value, ready, bits)
+            given, text = open_windows.parse_value(value)
+            answered = _report(connection, ledger, metric, window, text, given, ready, bits)
         # A metric that is no longer declared is not reported; its value is deleted in the end.
         open_windows.close_window(connection, name, window, answered=answered)
         reports += answered
@@ -80,7 +81,10 @@ def seal(
 def _value(metric: Metric, window: str, values: Mapping[tuple[str, str], str]) -> str | None:
     """The value of a window that has ended: of a pair, the one that two others make."""
     if metric.type.of:
-        return metric.type.joined([values.get((name, window)) for name in metric.type.of])
+        stored = (values.get((name, window)) for name in metric.type.of)
+        return metric.type.joined(
+            [None if each is None else open_windows.parse_value(each)[1] for each in stored]
+        )
     return values.get((metric.name, window))
 
 
@@ -99,7 +103,7 @@ def seal_first(
     """
     metric, window = record.metric, record.window
     answered = ledger.allows(metric, registry) and _report(
-        connection, ledger, metric, window, record.text, ready(), bits
+        connection, ledger, metric, window, record.text, record.segments or {}, ready(), bits
     )
     open_windows.close_window(connection, metric.name, window, answered=answered)
 
@@ -110,6 +114,7 @@ def _report(
     metric: Metric,
     window: str,
     value: str,
+    given: Mapping[str, str],
     ready: float,
     bits: Bits,
 ) -> bool:
@@ -120,13 +125,17 @@ def _report(
         item = metric.item(value)
     except KeyError:
         return False
+    combination = segments.place(metric.segments, given)
+    if combination is None:
+        return False
     mechanism = metric.scheme.mechanism
     if isinstance(mechanism, Memoizing):
         report = memo.recall(connection, metric, mechanism, item, bits)
     else:
         report = mechanism.randomize(item, bits)
     columns = pack_columns(mechanism.rows[report.row], report)
-    sealed = SealedReport(metric.name, metric.scheme.fingerprint, window, report.row, columns)
+    row = combination * len(mechanism.rows) + report.row
+    sealed = SealedReport(metric.name, metric.scheme.fingerprint, window, row, columns)
     outbox.queue(connection, sealed, ready)
     outbox.describe(connection, metric)
     ledger.charge(metric)

@@ -124,9 +124,22 @@ def _explain(
 ) -> tuple[str, tuple[Likelihood, ...]]:
     if scheme is None:
         return texts.unknown_scheme, ()
+    words, likelihoods = _noisy(scheme, sealed, texts)
+    if scheme.segments:
+        given = scheme.combinations[sealed.row // len(scheme.mechanism.rows)]
+        named = _join([f"{name} = “{value}”" for name, value in given.items()], texts)
+        words = texts.segments.format(said=words, segments=named)
+    return words, likelihoods
+
+
+def _noisy(
+    scheme: Scheme, sealed: SealedReport, texts: OwnerTexts
+) -> tuple[str, tuple[Likelihood, ...]]:
+    """What the noisy part of a report reveals: all of it but the segments."""
     mechanism = scheme.mechanism
-    row = mechanism.rows[sealed.row]
-    report = Report(sealed.row, unpack_columns(row, sealed.columns))
+    number = sealed.row % len(mechanism.rows)
+    row = mechanism.rows[number]
+    report = Report(number, unpack_columns(row, sealed.columns))
     if isinstance(mechanism, Numeric):
         return _number(mechanism, report, texts)
     if 0 < len(scheme.values) <= LISTED_VALUES:

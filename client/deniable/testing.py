@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -25,11 +25,13 @@ __all__ = ["MemoryClient", "MemoryRecord"]
 
 
 class MemoryRecord(NamedTuple):
-    """One call of `record`: the metric's name, the value as the metric holds it, the window."""
+    """One call of `record`: the metric's name, the value as the metric holds it, the window, and
+    the values of the metric's segments in their declared order."""
 
     metric: str
     value: str
     window: str
+    segments: tuple[str, ...] = ()
 
 
 class MemoryClient(Client):
@@ -53,13 +55,23 @@ class MemoryClient(Client):
         *,
         consent: bool = True,
         clock: Callable[[], float] = time.time,
+        segments: Mapping[str, str] | None = None,
     ) -> None:
         self.records: list[MemoryRecord] = []
-        super().__init__(registry, None, MEMORY, consent=consent, clock=clock, background=False)
+        super().__init__(
+            registry,
+            None,
+            MEMORY,
+            consent=consent,
+            clock=clock,
+            segments=segments,
+            background=False,
+        )
         self._development = True
 
     def _keep(self, record: Record) -> None:
-        self.records.append(MemoryRecord(record.metric.name, record.text, record.window))
+        told = tuple((record.segments or {}).values())
+        self.records.append(MemoryRecord(record.metric.name, record.text, record.window, told))
 
     def opt_out(self) -> None:
         """The person does not agree: forget the records."""

@@ -8,7 +8,13 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TypeVar
 
-from deniable.errors import DeniableError, RejectedError, StateError, TransportError
+from deniable.errors import (
+    DeniableError,
+    RejectedError,
+    SegmentError,
+    StateError,
+    TransportError,
+)
 
 __all__ = ["QueueFull", "Troubles"]
 
@@ -63,6 +69,8 @@ def _classify(error: Exception) -> tuple[str, str]:
         return error.reason if error.waits else "rejected", str(error)
     if isinstance(error, StateError):
         return "state", f"stopped for good: {error}"
+    if isinstance(error, SegmentError):
+        return "segment", str(error)
     if isinstance(error, QueueFull):
         return "overflow", str(error)
     if isinstance(error, (sqlite3.Error, OSError)):

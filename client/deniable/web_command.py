@@ -61,7 +61,8 @@ def web(path: Path, out: Path, development: bool) -> None:
     deniable.owner.js write the page for the owner of the device; a page loads them when it is
     asked for. metrics.json is the registry alone.
     integrity.json has the version and the hash of each script. A registry of booleans and
-    categories of up to about 2,000 values gets the smaller build of the SDK. Files of these names
+    categories of up to about 2,000 values gets the smaller build of the SDK; one that declares
+    segments gets a build that can tell them. Files of these names
     are replaced.
     """
     registry = load_registry(path)
@@ -85,8 +86,11 @@ def web(path: Path, out: Path, development: bool) -> None:
 def web_files(registry: Registry, *, development: bool = False) -> dict[str, bytes]:
     """The name and the content of each file that a page needs."""
     document = compiled.to_document(registry)
+    joint = bool(registry.segments)
     if development:
-        build = "deniable.development"
+        build = "deniable.joint.development" if joint else "deniable.development"
+    elif joint:
+        build = "deniable.joint"
     elif any(_is_open(each) for each in registry):
         build = "deniable"
     else:

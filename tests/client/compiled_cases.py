@@ -125,6 +125,40 @@ epsilon = 3.0
 lifetime_epsilon = 9.0
 """
 
+SEGMENTED = """
+schema = 1
+app = "editor"
+[defaults]
+owner = "growth@acme.example"
+expires = 2027-06-30
+[segments.platform]
+values = ["ios", "android", "søk"]
+other = "other"
+[segments.plan]
+values = ["free", "paid"]
+[metrics.dark_mode]
+type = "boolean"
+description = "Dark mode is on."
+epsilon = 1.0
+lifetime_epsilon = 8.0
+segments = ["platform", "plan"]
+[metrics.plugin]
+type = "string"
+description = "A plugin in use."
+epsilon = 1.0
+lifetime_epsilon = 8.0
+longitudinal = "memoize"
+segments = ["platform"]
+[metrics.photos]
+type = "number"
+description = "Photos taken."
+low = 0
+high = 40
+ask = ["mean", "distribution"]
+epsilon = 1.0
+lifetime_epsilon = 8.0
+"""
+
 Edit = Callable[[dict[str, Any]], None]
 
 
@@ -195,7 +229,7 @@ def _smaller(metric: dict[str, Any]) -> None:
 
 
 TOP_FAULTS: list[tuple[str, str, Edit]] = [
-    ("another format", "format", _put("format", value=2)),
+    ("another format", "format", _put("format", value=3)),
     ("a format that is a text", "format", _put("format", value="1")),
     ("no format", "format", _drop("format")),
     ("no app", "app", _drop("app")),
@@ -209,6 +243,68 @@ TOP_FAULTS: list[tuple[str, str, Edit]] = [
     ("a list of metrics", "metrics", _put("metrics", value=[])),
     ("an unknown key", "owner", _put("owner", value="growth@acme.example")),
     ("a metric that is no object", "metrics.more", _put("metrics", "more", value=None)),
+]
+
+SEGMENT_FAULTS: list[tuple[str, str, Edit]] = [
+    ("segments in format 1", "segments", _put("format", value=1)),
+    ("no segments", "segments", _drop("segments")),
+    ("segments that are a list", "segments", _put("segments", value=[])),
+    ("a segment's name", "segments.Plan", _put("segments", "Plan", value={})),
+    ("a segment that is no object", "segments.plan", _put("segments", "plan", value=None)),
+    ("a segment without other", "segments.plan.other", _drop("segments", "plan", "other")),
+    ("an unknown key of a segment", "segments.plan.why", _put("segments", "plan", "why", value="")),
+    (
+        "a segment of one value",
+        "segments.plan.values",
+        _put("segments", "plan", "values", value=["a"]),
+    ),
+    (
+        "a segment of 33 values",
+        "segments.plan.values",
+        _put("segments", "plan", "values", value=[str(each) for each in range(33)]),
+    ),
+    (
+        "a segment's value twice",
+        "segments.plan.values",
+        _put("segments", "plan", "values", value=["free", "free"]),
+    ),
+    (
+        "a segment's value not in normal form",
+        "segments.plan.values",
+        _put("segments", "plan", "values", value=["free", "a\u030a"]),
+    ),
+    (
+        "an other that is no value",
+        "segments.plan.other",
+        _put("segments", "plan", "other", value="x"),
+    ),
+    (
+        "a metric of an unknown segment",
+        "metrics.dark_mode.segments",
+        _put("metrics", "dark_mode", "segments", value=["shoe"]),
+    ),
+    (
+        "a metric of one segment twice",
+        "metrics.dark_mode.segments",
+        _put("metrics", "dark_mode", "segments", value=["plan", "plan"]),
+    ),
+    (
+        "a metric without segments",
+        "metrics.dark_mode.segments",
+        _drop("metrics", "dark_mode", "segments"),
+    ),
+    (
+        "segments in another order",
+        "metrics.dark_mode.scheme",
+        _put("metrics", "dark_mode", "segments", value=["plan", "platform"]),
+    ),
+    (
+        "more than 32 combinations",
+        "metrics.dark_mode.segments",
+        _put("segments", "plan", "values", value=[str(each) for each in range(9)]),
+    ),
+    ("no rows", "metrics.plugin.rows", _drop("metrics", "plugin", "rows")),
+    ("rows that are none", "metrics.plugin.rows", _put("metrics", "plugin", "rows", value=0)),
 ]
 
 FAULTS: dict[str, list[tuple[str, str, Edit]]] = {
@@ -384,6 +480,12 @@ def cases() -> list[dict[str, Any]]:
     renamed = document("dark_mode")
     renamed["metrics"] = {"Dark mode": renamed["metrics"]["dark_mode"]}
     found.append({"name": "a metric's name", "document": renamed, "error": "metrics.Dark mode"})
+    joint = compiled.to_document(Registry.parse(SEGMENTED))
+    found.append({"name": "segments", "document": joint})
+    for why, error, edit in SEGMENT_FAULTS:
+        made = copy.deepcopy(joint)
+        edit(made)
+        found.append({"name": f"segments: {why}", "document": made, "error": error})
     for name, faults in FAULTS.items():
         for why, error, edit in faults:
             made = document(name)

@@ -19,7 +19,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deniable import Client, Registry, RegistryError, compiled
-from deniable.compiled_form import FORMAT, METRIC, PAIR, TOP
+from deniable.compiled_form import (
+    FORMAT,
+    JOINT_FORMAT,
+    METRIC,
+    PAIR,
+    SEGMENT,
+    SEGMENTED_METRIC,
+    SEGMENTED_TOP,
+    TOP,
+)
 from deniable.exact import exp_below
 from deniable.mechanisms import Memoizing, all_names, design
 from deniable.testing import MemoryClient
@@ -79,13 +88,16 @@ def test_what_the_schema_refuses_is_refused() -> None:
 def test_the_schema_has_every_key() -> None:
     """The schema has the keys and types of the code, and takes the name of each mechanism."""
     metric = SCHEMA["$defs"]["metric"]
-    assert list(SCHEMA["properties"]) == SCHEMA["required"] == list(TOP)
-    assert list(metric["properties"]) == [*METRIC, *PAIR]
+    assert SCHEMA["required"] == list(TOP)
+    assert list(SCHEMA["properties"]) == list(SEGMENTED_TOP)
     assert metric["required"] == list(METRIC)
+    assert set(metric["properties"]) == set(SEGMENTED_METRIC) | set(PAIR)
+    segment = SCHEMA["$defs"]["segment"]
+    assert list(segment["properties"]) == segment["required"] == list(SEGMENT)
     assert metric["properties"]["type"]["enum"] == list(TYPES)
     pattern = metric["properties"]["mechanism"]["pattern"]
     assert all(re.fullmatch(pattern, name) for name in all_names())
-    assert SCHEMA["properties"]["format"] == {"const": FORMAT}
+    assert SCHEMA["properties"]["format"]["enum"] == [FORMAT, JOINT_FORMAT]
 
 
 def test_a_compiled_metric_is_the_declared_one() -> None:

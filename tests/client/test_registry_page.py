@@ -142,7 +142,7 @@ def test_every_key_is_in_an_example() -> None:
     for key in KEYS:
         assert re.search(rf"^{key} = ", text, re.M), key
     for key in TOP_KEYS:
-        assert re.search(rf"^(\[{key}|{key} = )", EXAMPLES[0], re.M), key
+        assert re.search(rf"^(\[{key}|{key} = )", text, re.M), key
 
 
 def test_every_mechanism_is_listed() -> None:
@@ -282,7 +282,8 @@ EDITS: dict[str, Any] = {
     "mechanism": "basic_rappor",
     "tags": ["t"],
     "platform": ["web"],
-    "devices": 5,
+    "devices": 500,
+    "segments": ["plan"],
 }
 NUMBER_BEFORE: dict[str, Any] = {
     "type": "number",
@@ -346,7 +347,13 @@ def test_every_edit_is_on_the_production_page(key: str, tmp_path: Path) -> None:
     (tmp_path / "languages.txt").write_text("x\ny\n", encoding="utf-8")
 
     def fingerprint(settings: dict[str, Any]) -> str:
-        document = {"schema": SCHEMA, "app": "a", "metrics": {**PAIRED, "m": settings}}
+        segments = {"plan": {"values": ["free", "paid"]}}
+        document = {
+            "schema": SCHEMA,
+            "app": "a",
+            "segments": segments,
+            "metrics": {**PAIRED, "m": settings},
+        }
         reader = Declarations(document, {}, tmp_path)
         metrics = reader.read()[1]
         assert reader.problems == []

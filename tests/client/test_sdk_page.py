@@ -85,6 +85,7 @@ MADE: dict[str, Any] = {
     "RegistryError": errors.RegistryError([]),
     "MetricError": errors.MetricError("m", ""),
     "ValueListError": errors.ValueListError("", None, ""),
+    "SegmentError": errors.SegmentError("s", ""),
     "StateError": errors.StateError(""),
     "TransportError": errors.TransportError(""),
     "RejectedError": errors.RejectedError("m", "r", waits=True),

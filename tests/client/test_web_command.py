@@ -57,12 +57,20 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     return run
 
 
-@pytest.mark.parametrize(("text", "build"), [(CLOSED, "deniable.closed"), (WHOLE, "deniable")])
+@pytest.mark.parametrize(
+    ("text", "build"),
+    [
+        (CLOSED, "deniable.closed"),
+        (WHOLE, "deniable"),
+        (compiled_cases.SEGMENTED, "deniable.joint"),
+    ],
+)
 def test_the_files_hold_sdk_and_registry(
     run: Callable[..., Any], tmp_path: Path, text: str, build: str
 ) -> None:
     """Folders are made; the registry is the compiled one in each form; a registry of booleans
-    and categories gets the small build, any other the whole one."""
+    and categories gets the small build, one with segments that which tells them, any other the
+    whole one."""
     done = run(text, "--out", "public/static")
     assert done.exit_code == 0, done.output
     folder = tmp_path / "public/static"
@@ -147,6 +155,10 @@ def test_a_wheel_has_the_built_sdk(tmp_path: Path) -> None:
             ".closed.min.js",
             ".development.js",
             ".development.min.js",
+            ".joint.development.js",
+            ".joint.development.min.js",
+            ".joint.js",
+            ".joint.min.js",
             ".js",
             ".min.js",
             ".owner.js",

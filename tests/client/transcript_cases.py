@@ -56,6 +56,25 @@ def registry(*metrics: str, cap: float | None = None) -> dict[str, Any]:
     return compiled.to_document(Registry.parse(head + "".join(metrics)))
 
 
+PLATFORM = """
+[segments.platform]
+values = ["ios", "android", "web"]
+other = "other"
+[segments.plan]
+values = ["free", "paid"]
+"""
+
+
+def segmented(*metrics: str) -> dict[str, Any]:
+    """The same with two declared segments; `platform` has an `other`, `plan` has none."""
+    return registry(PLATFORM, *metrics)
+
+
+def tell(time: float, **segments: str) -> Step:
+    """Tell the device its segments."""
+    return {"at": time, "segments": segments}
+
+
 def record(time: float, *records: tuple[str, Any], **demanded: Any) -> Step:
     """Record values, or none: then only what has ended is sealed."""
     return {"at": time, "records": [list(each) for each in records], **demanded}
@@ -785,6 +804,96 @@ def at_once() -> list[dict[str, Any]]:
     ]
 
 
+def segments() -> list[dict[str, Any]]:
+    """Metrics that are counted by segments."""
+    by = {"segments": ["platform"]}
+    plain = metric("m", **by)
+    return [
+        case(
+            "segments",
+            "The row is that of the combination of segments, the last one fastest. A segment that "
+            "was not told is its `other`, and the draws are those of a metric without segments.",
+            segmented(metric("a", **by), metric("b", segments=["plan", "platform"]), metric("c")),
+            record(at(0), ("a", True), ("b", True), ("c", True)),
+            tell(at(1), platform="web", plan="paid"),
+            record(at(1), ("a", True), ("b", False), ("c", False)),
+            tell(at(2), platform="fridge"),
+            record(at(2), ("a", True), ("b", True)),
+            record(at(3)),
+            delivered(at(3, 2)),
+            spent(a=3, b=2, c=2),
+        ),
+        case(
+            "a segment that changes",
+            "A window keeps the segment of its first record, also over a restart, and the next "
+            "window has the new one.",
+            segmented(metric("m", "category", values=BROWSERS, **by)),
+            tell(at(0), platform="ios"),
+            record(at(0), ("m", "firefox")),
+            tell(at(0, 1), platform="android"),
+            record(at(0, 1), ("m", "chrome")),
+            {"restart": True},
+            tell(at(0, 2), platform="web"),
+            record(at(0, 2), ("m", "edge")),
+            record(at(1), ("m", "edge")),
+            record(at(2)),
+            delivered(at(2, 2)),
+            spent(m=2),
+        ),
+        case(
+            "segments with rows of their own",
+            "Where the mechanism itself has rows, the combination comes first: row = combination "
+            "* rows + row of the mechanism. With memos the row of the mechanism stays the same in "
+            "every segment.",
+            segmented(
+                metric("m", "string", **MEMO, **by),
+                metric("d", "number", ask=["mean", "distribution"], **RANGE, **by),
+            ),
+            tell(at(0), platform="android"),
+            record(at(0), ("m", "Oslo"), ("d", 33.5)),
+            tell(at(1), platform="web"),
+            record(at(1), ("m", "Oslo"), ("d", 33.5)),
+            record(at(2)),
+            delivered(at(2, 2)),
+            spent(m=2, d=2),
+        ),
+        case(
+            "segments at once",
+            "The report has the segment of the record that is sealed.",
+            segmented(metric("m", answer="at_once", aggregate="first", **by)),
+            tell(at(0), platform="android"),
+            record(at(0), ("m", True)),
+            tell(at(0, 1), platform="web"),
+            record(at(0, 1), ("m", False)),
+            delivered(at(0, 2)),
+            spent(m=1),
+        ),
+        case(
+            "segments after an upgrade",
+            "A metric that gets segments inside a window takes those of the next record. A value "
+            "that has left the list of its segment is reported as `other`; without one the window "
+            "ends without a report.",
+            registry(metric("m"), metric("n")),
+            record(at(0), ("m", True), ("n", True)),
+            {"at": at(0, 1), "upgrade": segmented(plain, metric("n", segments=["plan"]))},
+            tell(at(0, 1), platform="ios", plan="free"),
+            record(at(0, 1), ("m", True)),
+            record(at(1), ("m", True), ("n", True)),
+            {
+                "at": at(1, 1),
+                "upgrade": registry(
+                    PLATFORM.replace('"ios"', '"iphone"').replace('"free"', '"gratis"'),
+                    plain,
+                    metric("n", segments=["plan"]),
+                ),
+            },
+            record(at(2)),
+            delivered(at(2, 2)),
+            {"ledger": ..., "values": 0},
+        ),
+    ]
+
+
 def cases() -> list[dict[str, Any]]:
     """All scripts."""
     return [
@@ -795,4 +904,5 @@ def cases() -> list[dict[str, Any]]:
         *choices(),
         *sending(),
         *at_once(),
+        *segments(),
     ]

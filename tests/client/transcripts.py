@@ -104,6 +104,9 @@ class Driver:
     def step(self, step: Step) -> Step:
         """Do one step. Returns it with everything that it must give."""
         self.now = step.get("at", self.now)
+        if "segments" in step:
+            self.recorder.tell(step["segments"])
+            return step
         if "records" in step:
             return {**step, **self._write(step["records"])}
         if "take" in step:
@@ -137,7 +140,8 @@ class Driver:
         with self.state.transaction() as connection:
             (last,) = connection.execute("SELECT ifnull(max(id), 0) FROM reports").fetchone()
         admitted = [self.recorder.admit(name, value, self.now) for name, value in records]
-        self.device.write([each for each in admitted if each is not None])
+        # A record whose segment is not known is not kept.
+        self.device.write([each for each in admitted if each and each.segments is not None])
         with self.state.transaction() as connection:
             rows = connection.execute(
                 "SELECT metric, window, ready FROM reports WHERE id > ? ORDER BY id", (last,)

@@ -34,7 +34,7 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
     ROOT / "benchmarks" / "README.md",
-    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
 ]
 PROGRAMS = ("deniable", "make", "pip", "python", "curl", "docker", ".ci/run")
 
@@ -48,7 +48,9 @@ class Line(NamedTuple):
 
 def fenced(page: Path, language: str) -> list[str]:
     """The fenced blocks of a page in one language ("" for none)."""
-    found = re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(encoding="utf-8"), re.M | re.S)
+    found = re.findall(
+        r"^```(\S*)[^\n]*\n(.*?)^```$", page.read_text(encoding="utf-8"), re.M | re.S
+    )
     return [text for name, text in found if name == language]
 
 

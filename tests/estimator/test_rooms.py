@@ -15,6 +15,7 @@ FLOORS = (
     {"answers", "privacy"},
     {"planning"},
     {"questions"},
+    {"judging"},
     {"terminal", "dashboard"},
     {"rappor", "watching"},
 )

@@ -18,7 +18,7 @@ SHIPPED = ROOT / "client/deniable/web"
 def test_it_is_what_the_sources_give(built: Path) -> None:
     """A fresh build has the bytes of the files that are shipped; `make web` renews them."""
     shipped = sorted(SHIPPED.iterdir())
-    assert len(shipped) == 8
+    assert len(shipped) == 12
     for each in shipped:
         assert each.read_bytes() == (built / each.name).read_bytes(), each.name
 
@@ -37,7 +37,9 @@ def test_the_builds_have_these_mechanisms() -> None:
     assert found["all"] | CLOSED == ALL
 
 
-@pytest.mark.parametrize("name", ["deniable.js", "deniable.closed.js", "deniable.owner.js"])
+@pytest.mark.parametrize(
+    "name", ["deniable.js", "deniable.closed.js", "deniable.joint.js", "deniable.owner.js"]
+)
 def test_no_way_around_a_policy(name: str) -> None:
     """The code needs no eval and no inline script or style, and names no address
     but those of examples."""

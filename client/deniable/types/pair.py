@@ -54,8 +54,9 @@ class Pair(MetricType):
         **dict.fromkeys(("values", "values_file", "other"), "its values are those of its metrics"),
         "aggregate": "the two metrics say how several records become one value",
         "answer": "it is joined when the window closes",
+        "segments": "it is not counted by segments, which would multiply its cells",
     }
-    undefaulted = frozenset({"aggregate", "answer"})
+    undefaulted = frozenset({"aggregate", "answer", "segments"})
     aggregates = ("last",)
 
     parts: tuple[Part, Part]

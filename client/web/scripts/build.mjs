@@ -5,21 +5,21 @@ import { join } from "node:path";
 import { bundle, BUNDLES, constants, ROOT } from "./bundles.mjs";
 
 mkdirSync(join(ROOT, "dist"), { recursive: true });
-for (const { entry, name, full, globalName = "deniable" } of BUNDLES) {
-  const define = constants({ full });
+for (const { entry, name, full, joint, globalName = "deniable" } of BUNDLES) {
+  const define = constants({ full, joint });
   const esm = await bundle({ entryPoints: [entry], format: "esm", define });
   writeFileSync(join(ROOT, `dist/${name}.js`), esm);
   const development = await bundle({
     entryPoints: [entry],
     format: "esm",
-    define: constants({ full, development: true }),
+    define: constants({ full, joint, development: true }),
   });
   writeFileSync(join(ROOT, `dist/${name}.development.js`), development);
   const explained = await bundle({
     entryPoints: [entry],
     format: "iife",
     globalName,
-    define: constants({ full, development: true }),
+    define: constants({ full, joint, development: true }),
   });
   writeFileSync(join(ROOT, `dist/${name}.development.min.js`), explained);
   const script = await bundle({ entryPoints: [entry], format: "iife", globalName, define });

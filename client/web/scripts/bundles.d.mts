@@ -1,3 +1,3 @@
 import type { BuildOptions } from "esbuild";
 export function bundle(options: BuildOptions): Promise<string>;
-export function constants(build: { full?: boolean; development?: boolean }): Record<string, string>;
+export function constants(build: { full?: boolean; joint?: boolean; development?: boolean }): Record<string, string>;

@@ -9,14 +9,16 @@ export const ROOT = fileURLToPath(new URL("..", import.meta.url));
 export const BUNDLES = [
   { entry: "src/entries/closed.ts", name: "deniable.closed", full: false, limit: 6 * 1024 },
   { entry: "src/entries/all.ts", name: "deniable", limit: 10 * 1024 },
+  { entry: "src/entries/joint.ts", name: "deniable.joint", joint: true, limit: 11 * 1024 },
   { entry: "src/entries/owner.ts", name: "deniable.owner", globalName: "deniableOwner", limit: 3 * 1024 },
   { entry: "src/entries/memory.ts", name: "deniable.memory", globalName: "deniableMemory", limit: 512 },
 ];
 
 /** The constants of a build, which src/globals.d.ts explains. */
-export const constants = ({ full = true, development = false }) => ({
+export const constants = ({ full = true, joint = false, development = false }) => ({
   DEVELOPMENT: String(development),
   FULL: String(full),
+  JOINT: String(joint),
 });
 
 /** esbuild's options; `bundle` is what uses them. */

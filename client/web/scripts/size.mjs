@@ -5,8 +5,8 @@ import { build } from "esbuild";
 import { bundle, BUNDLES, constants, OPTIONS } from "./bundles.mjs";
 
 const detail = process.argv.includes("--detail");
-for (const { entry, name, limit, full } of BUNDLES) {
-  const define = constants({ full });
+for (const { entry, name, limit, full, joint } of BUNDLES) {
+  const define = constants({ full, joint });
   const code = await bundle({ entryPoints: [entry], format: "esm", define });
   const size = gzipSync(code, { level: 9 }).length;
   console.log(`${name}: ${code.length} bytes minified, ${size} gzipped, limit ${limit}`);

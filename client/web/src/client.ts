@@ -5,6 +5,7 @@ import { erase, withdraw, write, type RecordedValue } from "./device.ts";
 import { MetricError } from "./metric.ts";
 import { assemble, settle, take, trim, waiting } from "./outbox.ts";
 import { readRegistry, type Parts, type Registry } from "./registry.ts";
+import { resolve, type Told, valueIn } from "./segments.ts";
 import { freshState, readState, writeState, type Account, type Batch, type State, type StoredReport } from "./state.ts";
 import { browserStore, type Store } from "./store.ts";
 import { beacon, post } from "./transport.ts";
@@ -35,6 +36,9 @@ export interface Options {
   spread?: number;
   /** Whether mistakes throw, in development builds. Released builds count them. */
   development?: boolean;
+  /** The value of each declared segment, as `setSegments` takes them. Only `deniable/joint` has
+   * segments. */
+  segments?: Readonly<Record<string, string>>;
   /** Is called with each trouble that is kept from the page: its kind as in `counters`. */
   onTrouble?: (kind: string, error?: unknown) => void;
   /** Where the state is kept; by default in this browser. */
@@ -95,6 +99,15 @@ export interface Client<D extends CompiledRegistry = CompiledRegistry> {
   readonly counters: Readonly<Record<string, number>>;
 }
 
+/** A client that tells its segments. */
+export interface JointClient<D extends CompiledRegistry = CompiledRegistry> extends Client<D> {
+  /** Tell the segments of this browser, like { platform: "web" }. Those that are not named stay as
+   * they are, and an open window keeps those of its first record. They are not private: each
+   * report of a metric that is counted by them tells them in clear.
+   * Throws a MetricError in development: no such segment, or it cannot take such a value. */
+  setSegments(segments: Readonly<Record<string, string>>): void;
+}
+
 /** Start a client. In production it never throws: the client's `status` is then "failed". */
 export function start<D extends CompiledRegistry>(
   metrics: D,
@@ -126,7 +139,10 @@ export function start<D extends CompiledRegistry>(
   let deletions = 0;
   let forgotten: Promise<unknown> | undefined;
   /** Calls of `record`; they are looked at later, so that they do not hold up the page. */
-  let calls: [name: string, value: unknown, at: number][] = [];
+  let calls: [name: string, value: unknown, at: number, told?: Told][] = [];
+  /** What the page has told of its segments, and what it had told when the call in hand was made. */
+  let told: Told | undefined;
+  let then: Told | undefined;
   /** Batches that are stored, and that the last moment of this page may send. */
   let prepared: Batch[] = [];
   /** How often a person had opted out when this client began to report. */
@@ -173,6 +189,21 @@ export function start<D extends CompiledRegistry>(
   const load = () => {
     registry = readRegistry(metrics, parts);
     store = options.state ?? browserStore(registry.app, fail);
+    if (JOINT) checkTold(options.segments ?? {});
+  };
+
+  /** Segments that cannot be told: a mistake in development, and elsewhere counted. */
+  const checkTold = (given: Told) => {
+    for (const name of Object.keys(given)) {
+      const segment = registry.segments!.get(name);
+      if (segment && valueIn(segment, given[name]) !== undefined) continue;
+      const error = new MetricError(
+        name,
+        DEVELOPMENT ? (segment ? "is a segment without such a value" : "is no declared segment") : "",
+      );
+      if (development) throw error;
+      note("mistake", error);
+    }
   };
 
   /** What a call of `record` means; undefined once its metric has expired. Throws a MetricError. */
@@ -181,7 +212,10 @@ export function start<D extends CompiledRegistry>(
     if (!metric) throw new MetricError(name, DEVELOPMENT ? "is not declared" : "");
     const text = metric.normalize(value);
     const undeclared = metric.standsIn(text, value);
-    return now < metric.expires && { metric, text, window: windowAt(metric.window, now), undeclared };
+    const record = now < metric.expires && { metric, text, window: windowAt(metric.window, now), undeclared };
+    return JOINT && record && metric.segments?.length
+      ? { ...record, metric: { ...metric, told: resolve(metric.segments, registry.segments!, then ?? {}) } }
+      : record;
   };
 
   /** One transaction. Resolves when its changes are stored; to undefined if they are not. */
@@ -275,8 +309,10 @@ export function start<D extends CompiledRegistry>(
     const records: RecordedValue[] = [];
     for (const call of calls.splice(0))
       try {
-        const record = admit(...call);
+        if (JOINT) then = call[3];
+        const record = admit(...(call as [string, unknown, number]));
         if (!record) note("expired");
+        else if (JOINT && "told" in record.metric && !record.metric.told) note("segment");
         else {
           if (record.undeclared) note("other");
           records.push(record);
@@ -373,9 +409,10 @@ export function start<D extends CompiledRegistry>(
     fail(error);
   }
 
-  return {
+  const client: Client<D> = {
     record(name, value) {
       if (failed) return;
+      if (JOINT) then = told;
       if (development) {
         const record = admit(name, value, clock());
         if (DEVELOPMENT && record && record.undeclared)
@@ -383,7 +420,8 @@ export function start<D extends CompiledRegistry>(
       }
       // While a deletion is being stored, records wait in memory.
       if (!isOn() && !(consent && deletions)) return;
-      if (calls.length < MAX_RECORDS) calls.push([name, value, clock()]);
+      if (calls.length < MAX_RECORDS)
+        calls.push(JOINT ? [name, value, clock(), told!] : [name, value, clock()]);
       else note("overflow");
       wake(0);
     },
@@ -423,6 +461,14 @@ export function start<D extends CompiledRegistry>(
       return { ...counters };
     },
   };
+  if (JOINT) {
+    told = { ...options.segments };
+    (client as JointClient<D>).setSegments = (given) => {
+      if (store) checkTold(given);
+      told = { ...told, ...given };
+    };
+  }
+  return client;
 }
 
 /** Delete what was recorded and not sent, and tell the other tabs. */

@@ -6,6 +6,7 @@ import { allows, charge } from "./ledger.ts";
 import type { Metric } from "./metric.ts";
 import { uniform, withdrawReports } from "./outbox.ts";
 import type { Registry } from "./registry.ts";
+import { placeOf } from "./segments.ts";
 import { accountOf, type Account, type OpenWindow, type State, type StoredReport, type WindowState } from "./state.ts";
 import { windowEnd, windowStart } from "./windows.ts";
 
@@ -48,7 +49,14 @@ export function write(
     readyAt: () => number,
   ): StoredReport | undefined => {
     let sealed: StoredReport | undefined;
-    if (metric && text !== undefined && allows(state, account, metric, registry)) {
+    const place =
+      JOINT && metric?.segments ? placeOf(metric.segments, registry.segments!, metric.told ?? {}) : 0;
+    if (
+      metric &&
+      text !== undefined &&
+      (!JOINT || place >= 0) &&
+      allows(state, account, metric, registry)
+    ) {
       const ready = readyAt();
       const { name, scheme, longitudinal, expires } = metric;
       if (windowStart(window) < expires) {
@@ -59,6 +67,7 @@ export function write(
         if (report) {
           if (key) account.key = key;
           sealed = { metric: name, scheme, window, ...report, ready, status: "queued" };
+          if (JOINT && place) sealed = { ...sealed, row: sealed.row + place * metric.rows! };
           state.reports.push(sealed);
           charge(account, metric);
         }
@@ -90,11 +99,14 @@ export function write(
     if (metric.answer === "at_once" && !records) {
       const sealed = seal(account, metric, window, text, soon);
       if (sealed) sealedAtOnce.push(sealed);
-    } else
+    } else {
       windows[window] = [
         records ? metric.merge(value!, text, records + 1, source) : metric.begin(text),
         records + 1,
       ];
+      // Those of the first record stay.
+      if (JOINT && metric.told) windows[window][2] = found[2] ?? metric.told;
+    }
   }
 
   // One delay for all: devices do not all send at midnight.
@@ -109,7 +121,8 @@ export function write(
     .sort()
     .forEach(([ends, name, window]) => {
       const account = accountOf(state, name);
-      const metric = registry.metrics.get(name);
+      let metric = registry.metrics.get(name);
+      if (JOINT && metric) metric = { ...metric, told: (account.windows[window] as OpenWindow)[2] };
       const [value] = account.windows[window] as OpenWindow;
       if (metric || now >= ends + UNDECLARED)
         seal(account, metric, window, value, () => later);

@@ -1,5 +1,6 @@
 import { rootBits } from "./keyed.ts";
 import type { Declared } from "./metric.ts";
+import type { Segments } from "./segments.ts";
 
 const turn = (word: number, by: number): number => (word >>> by) | (word << (32 - by));
 
@@ -42,10 +43,20 @@ export function sha256(message: Uint8Array): string {
 }
 
 /** The fingerprint of a metric's scheme: it names the tally that the reports belong to. */
-export function fingerprint({ type, mechanism, parameters, values }: Declared): string {
+export function fingerprint(
+  { type, mechanism, parameters, values, segments: names = [] }: Declared,
+  declared?: Segments,
+): string {
   const sorted = Object.fromEntries(
     Object.entries(parameters).sort(([one], [other]) => (one < other ? -1 : 1)),
   );
-  const canonical = JSON.stringify({ mechanism, parameters: sorted, type, values });
+  const segments = names.map((name) => ({ name, values: declared?.get(name)?.values }));
+  const canonical = JSON.stringify({
+    mechanism,
+    parameters: sorted,
+    ...(names.length && { segments }),
+    type,
+    values,
+  });
   return sha256(new TextEncoder().encode(canonical)).slice(0, 12);
 }

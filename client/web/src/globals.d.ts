@@ -9,3 +9,9 @@ declare const DEVELOPMENT: boolean;
  * with memos or over any text: a registry that needs one is refused, and their code is left out.
  */
 declare const FULL: boolean;
+
+/**
+ * Whether this bundle can tell segments. The others refuse a registry that has any, by its format,
+ * and their code is left out of them.
+ */
+declare const JOINT: boolean;

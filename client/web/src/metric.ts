@@ -1,5 +1,6 @@
 import { below, type Source } from "./bits.ts";
 import { type Item, type Mechanism, type Parameters, refuse } from "./mechanisms/base.ts";
+import type { Told } from "./segments.ts";
 
 export type WindowKind = "day" | "week" | "month";
 export type Aggregate = "last" | "first" | "any" | "max" | "min" | "sum" | "count" | "mean";
@@ -47,10 +48,16 @@ export interface Declared {
   readonly reveals: Readonly<{ report: number; memo: number | null; fresh: number | null }>;
   readonly platform: readonly string[];
   readonly unit: string | null;
+  /** The names of its segments, and the rows of its mechanism; only format 2 has them. */
+  readonly segments?: readonly string[];
+  readonly rows?: number;
 }
 
 /** One declared question, and what a recorded value means to it. */
 export interface Metric extends Omit<Declared, "expires"> {
+  /** The values of its segments for the record or window in hand; undefined if one is not known. */
+  readonly told?: Told | undefined;
+
   /** POSIX time in seconds at which its last day has ended. */
   readonly expires: number;
 

@@ -10,6 +10,7 @@ import type { Account } from "./state.ts";
 export interface DescribedRegistry {
   readonly lifetime_epsilon: number | null;
   readonly metrics: Readonly<Record<string, DescribedMetric>>;
+  readonly segments?: Readonly<Record<string, { readonly values: readonly string[] }>>;
 }
 
 interface DescribedMetric {
@@ -18,6 +19,8 @@ interface DescribedMetric {
   readonly mechanism: string;
   readonly parameters: Readonly<Record<string, unknown>>;
   readonly scheme: string;
+  readonly segments?: readonly string[];
+  readonly rows?: number;
   readonly lifetime_epsilon: number;
   readonly reveals: Readonly<{ report: number; memo: number | null; fresh: number | null }>;
 }
@@ -60,9 +63,20 @@ export function describe(report: SentReport, metrics: DescribedRegistry): string
         : `your device marked ${columns.length} numbers`;
     said += `; whatever is true, it would send exactly this at most ${odds(reveals.report)} times as often for one value as for any other`;
   }
-  return reveals.memo === null
-    ? said
-    : `${said}; it keeps one permanent noisy copy of each value and adds fresh noise for each report, so that all reports of a value together, however many, are at most ${odds(reveals.memo)} times as likely for it as for another; reports may show when the value changes`;
+  if (reveals.memo !== null)
+    said += `; it keeps one permanent noisy copy of each value and adds fresh noise for each report, so that all reports of a value together, however many, are at most ${odds(reveals.memo)} times as likely for it as for another; reports may show when the value changes`;
+  if (metric.segments?.length) {
+    // The last segment counts fastest.
+    let place = Math.floor(report.row / metric.rows!);
+    const told: string[] = [];
+    for (const name of [...metric.segments].reverse()) {
+      const { values } = metrics.segments![name]!;
+      told.unshift(`${name} = “${values[place % values.length]!}”`);
+      place = Math.floor(place / values.length);
+    }
+    said += `; without noise your device also told ${listed(told)}`;
+  }
+  return said;
 }
 
 /** What the page shows beside the reports. */

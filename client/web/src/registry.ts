@@ -1,9 +1,13 @@
 import { type Odds, within } from "./exact.ts";
 import { fingerprint } from "./fingerprint.ts";
-import { form, METRIC, REVEALS, TOP } from "./form.ts";
+import { form, JOINT_METRIC, JOINT_TOP, METRIC, REVEALS, SEGMENT, TOP } from "./form.ts";
 import { type Builder, type Mechanism, refuse } from "./mechanisms/base.ts";
 import { type Declared, isValue, makeMetric, type Metric, type Type } from "./metric.ts";
+import type { Segment, Segments } from "./segments.ts";
 import { windowEnd } from "./windows.ts";
+
+/** The most combinations of segments that a metric may be counted by. */
+const MAX_COMBINATIONS = 32;
 
 /** That a compiled registry cannot be used. In development builds `mistakes` name each field that
  * is wrong. */
@@ -20,6 +24,8 @@ export interface Registry {
   /** What all metrics together may reveal; null: there is no cap. */
   readonly lifetimeEpsilon: number | null;
   readonly metrics: ReadonlyMap<string, Metric>;
+  /** The declared segments, in a bundle that has them. */
+  readonly segments?: Segments;
 }
 
 /** The types and mechanisms that a bundle has, by name. */
@@ -39,6 +45,7 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
   /** The paths of the fields that are wrong; released builds only count them. */
   const mistakes: string[] = [];
   const metrics = new Map<string, Metric>();
+  const segments = JOINT ? new Map<string, Segment>() : undefined;
 
   /** Whether something holds; if not, the field is a mistake. */
   const claim = (holds: unknown, field: string): boolean => {
@@ -61,7 +68,7 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
     if (
       !claim(type, `${path}type`) ||
       (DEVELOPMENT &&
-        (!claims(path, form(fields, METRIC(fields.type))) ||
+        (!claims(path, form(fields, { ...METRIC(fields.type), ...(top.format === 2 && JOINT_METRIC) })) ||
           !claims(`${path}reveals.`, form(fields.reveals as Table, REVEALS))))
     )
       return;
@@ -96,6 +103,14 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
         : claimed === null;
     };
     const before = mistakes.length;
+    if (JOINT) {
+      const names = metric.segments ?? [];
+      const count = names.reduce((product, each) => product * (segments!.get(each)?.values.length ?? 0), 1);
+      claim(
+        count >= 1 && count <= MAX_COMBINATIONS && names.length < 3 && new Set(names).size === names.length,
+        `${path}segments`,
+      );
+    }
     claim(epsilon >= reveals.report && epsilon <= 10, `${path}epsilon`);
     claim(lifetime_epsilon >= epsilon && lifetime_epsilon <= 1e4, `${path}lifetime_epsilon`);
     claim((metric.longitudinal === "memoize") === !!memoOdds, `${path}longitudinal`);
@@ -118,7 +133,7 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
         answer: metric.answer === "at_close" || metric.aggregate === "first",
         sample_rate: metric.sample_rate >= 1e-9 && metric.sample_rate <= 1,
         other: other === null || places.has(other),
-        scheme: metric.scheme === fingerprint(metric),
+        scheme: metric.scheme === fingerprint(metric, segments),
       });
       if (values)
         claims(path, {
@@ -132,10 +147,30 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
   const top = Object(document) as Table;
   const cap = top.lifetime_epsilon as number | null;
   // Another format has other keys, so to list these would mislead.
-  if (claim(top.format === 1, "format") && (!DEVELOPMENT || claims("", form(top, TOP)))) {
+  if (
+    claim(JOINT ? top.format === 1 || top.format === 2 : top.format === 1, "format") &&
+    (!DEVELOPMENT || claims("", form(top, top.format === 1 ? TOP : JOINT_TOP)))
+  ) {
+    if (JOINT)
+      for (const [name, segment] of Object.entries((top.segments ?? {}) as Table<Segment>)) {
+        if (DEVELOPMENT) {
+          const path = `segments.${name}`;
+          if (
+            !claim(/^[a-z][a-z0-9_]{0,63}$/.test(name) && segment instanceof Object, path) ||
+            !claims(`${path}.`, form(segment as unknown as Table, SEGMENT))
+          )
+            continue;
+          const { values, other } = segment;
+          const fine = values.length > 1 && values.length <= MAX_COMBINATIONS && values.every(isValue);
+          claim(fine && new Set(values).size === values.length, `${path}.values`);
+          claim(other === null || values.includes(other), `${path}.other`);
+        }
+        segments!.set(name, segment);
+      }
     claim(cap === null || (cap > 0 && cap <= 1e4), "lifetime_epsilon");
     for (const [name, fields] of Object.entries(top.metrics as Table)) read(name, fields as Table);
   }
   if (mistakes[0] !== undefined) throw new RegistryError(mistakes);
+  if (JOINT) return { app: top.app as string, lifetimeEpsilon: cap, metrics, segments: segments! };
   return { app: top.app as string, lifetimeEpsilon: cap, metrics };
 }

@@ -1,13 +1,14 @@
 // The device's state: one text, read and written as a whole in each transaction. So a transaction
 // is all or nothing in any store that can replace one text.
 import type { Columns } from "./metric.ts";
+import type { Told } from "./segments.ts";
 
 /** A window is `passed` if the device does not take part in it, and `unanswered` if it ended
- * without a report. An open one has its value so far, and how many records that stands for; or
- * nothing. */
+ * without a report. An open one has its value so far, how many records that stands for, and the
+ * segments of the first of them, if its metric has any; or nothing. */
 export type WindowState = "passed" | "answered" | "unanswered" | OpenWindow;
 
-export type OpenWindow = [value?: string, records?: number];
+export type OpenWindow = [value?: string, records?: number, segments?: Told];
 
 /** What is kept of one metric. */
 export interface Account {

@@ -120,7 +120,7 @@ test("mistakes of the options", async () => {
     [{ spread: -1 }, document(), /spread/],
     [{ spread: NaN }, document(), /spread/],
     [{ ingestKey: "short" }, document(), /ingestKey/],
-    [{}, document({ format: 2 }), /format/],
+    [{}, document({ format: 3 }), /format/],
     [{}, null, /metrics.json/],
   ];
   for (const endpoint of [

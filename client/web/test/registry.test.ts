@@ -80,7 +80,7 @@ test("a compiled registry is read, with its metrics in the names of the SDK", ()
 
 test("each change that breaks the format, or would reveal more, is refused by the field's name", () => {
   const cases: [string, (document: Any) => void][] = [
-    ["format", (d) => (d.format = 2)],
+    ["format", (d) => (d.format = 3)],
     ["format", (d) => delete d.format],
     ["app", (d) => (d.app = "Editor")],
     ["lifetime_epsilon", (d) => (d.lifetime_epsilon = 0)],

@@ -6,6 +6,7 @@ import { spent } from "../src/ledger.ts";
 import { assemble, settle, take, trim, waiting } from "../src/outbox.ts";
 import { allParts } from "../src/parts_all.ts";
 import { readRegistry, type Registry } from "../src/registry.ts";
+import { resolve, type Told } from "../src/segments.ts";
 import { freshState, readState, writeState, type Batch, type State } from "../src/state.ts";
 import { readReply } from "../src/transport.ts";
 import { windowAt } from "../src/windows.ts";
@@ -28,6 +29,7 @@ class Driver {
   consent = true;
   batch: Batch | undefined;
   atOnce: string[] = [];
+  told: Told = {};
 
   constructor(
     document: unknown,
@@ -47,6 +49,11 @@ class Driver {
 
   step(step: Any): Any {
     this.now = step.at ?? this.now;
+    if (step.segments) {
+      this.told = { ...this.told, ...step.segments };
+      return step;
+    }
+    if (step.restart || step.upgrade) this.told = {};
     if (step.records) return { ...step, ...this.write(step.records) };
     if (step.take) {
       const urgent = step.take === "urgent";
@@ -71,8 +78,13 @@ class Driver {
     for (const [name, value] of given) {
       const metric = this.registry.metrics.get(name)!;
       const text = metric.normalize(value);
-      if (this.now < metric.expires)
-        records.push({ metric, text, window: windowAt(metric.window, this.now) });
+      if (this.now >= metric.expires) continue;
+      const window = windowAt(metric.window, this.now);
+      if (!metric.segments?.length) records.push({ metric, text, window });
+      else {
+        const told = resolve(metric.segments, this.registry.segments!, this.told);
+        if (told) records.push({ metric: { ...metric, told }, text, window });
+      }
     }
     return this.transact((state) => {
       const before = state.reports.length;

@@ -142,7 +142,7 @@ class Catalogue:
         scheme = self._scheme(name, fingerprint)
         if scheme is None:
             raise Refused("unknown_scheme", "the metric has never had a scheme of that name")
-        rows = scheme.mechanism.rows
+        rows = scheme.rows
         key = TallyKey(name, fingerprint, window)
         keys = tuple(TallyRowKey(key, row) for row in range(len(rows)))
         tally = OpenTally(rows, keys, opens, closes)

@@ -94,4 +94,5 @@ def _sealed(metric: Metric, window: str) -> SealedReport:
     mechanism = metric.scheme.mechanism
     report = mechanism.randomize(metric.item(text))
     columns = pack_columns(mechanism.rows[report.row], report)
-    return SealedReport(metric.name, metric.scheme.fingerprint, window, report.row, columns)
+    row = secrets.randbelow(len(metric.scheme.combinations)) * len(mechanism.rows) + report.row
+    return SealedReport(metric.name, metric.scheme.fingerprint, window, row, columns)

@@ -180,7 +180,22 @@ class Store(ABC):
         Raises:
             StoreError: the scheme was never published.
         """
-        return {label: self.tally(metric, scheme, [label]).reports for label in windows}
+        found = self.row_reports(metric, scheme, windows)
+        return {label: int(rows.sum()) for label, rows in found.items()}
+
+    def row_reports(
+        self, metric: str, scheme: str, windows: Iterable[str]
+    ) -> dict[str, NDArray[np.int64]]:
+        """The number of reports in each row, shape (rows,), for each of these windows, in the
+        order given.
+
+        Raises:
+            StoreError: the scheme was never published.
+        """
+        return {
+            label: np.array([row.reports for row in self.tally(metric, scheme, [label]).rows])
+            for label in windows
+        }
 
     @abstractmethod
     def version(self, metric: str, scheme: str, windows: Iterable[str]) -> bytes:

@@ -206,9 +206,11 @@ class RedisStore(Store):
                             total[: len(counters)] += counters
         return Tally(metric, scheme, labels, tuple(rows_of(shape, total)))
 
-    def reports(self, metric: str, scheme: str, windows: Iterable[str]) -> dict[str, int]:
+    def row_reports(
+        self, metric: str, scheme: str, windows: Iterable[str]
+    ) -> dict[str, NDArray[np.int64]]:
         rows = len(self._shapes.of(metric, scheme).widths)
-        found = dict.fromkeys(windows, 0)
+        found = {label: np.zeros(rows, np.int64) for label in windows}
         asked = [(label, shard) for label in found for shard in range(self.shards)]
         with translated(), self._client.pipeline(transaction=False) as pipeline:
             for label, shard in asked:
@@ -218,7 +220,8 @@ class RedisStore(Store):
             values = pipeline.execute() if asked else []
         for (label, _), value in zip(asked, values, strict=True):
             if value:
-                found[label] += int(_counters(value)[:rows].sum())
+                counts = _counters(value)[:rows]
+                found[label][: len(counts)] += counts
         return found
 
     def version(self, metric: str, scheme: str, windows: Iterable[str]) -> bytes:

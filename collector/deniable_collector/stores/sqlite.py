@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from deniable import Scheme
 from deniable.windows import end, start
@@ -104,11 +105,14 @@ class SqliteStore(Store):
             add_pages(connection, metric, scheme, labels, total)
         return Tally(metric, scheme, labels, tuple(rows_of(shape, total)))
 
-    def reports(self, metric: str, scheme: str, windows: Iterable[str]) -> dict[str, int]:
+    def row_reports(
+        self, metric: str, scheme: str, windows: Iterable[str]
+    ) -> dict[str, NDArray[np.int64]]:
         shape = self._shapes.of(metric, scheme)
-        found = dict.fromkeys(windows, 0)
+        rows = len(shape.widths)
+        found = {label: np.zeros(rows, np.int64) for label in windows}
         with self._file.transaction("DEFERRED") as connection:
-            count_reports(connection, metric, scheme, found, len(shape.widths), shape.size)
+            count_reports(connection, metric, scheme, found, shape.size)
         return found
 
     def version(self, metric: str, scheme: str, windows: Iterable[str]) -> bytes:

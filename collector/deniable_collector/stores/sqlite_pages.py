@@ -98,11 +98,14 @@ def count_reports(
     connection: sqlite3.Connection,
     metric: str,
     scheme: str,
-    found: dict[str, int],
-    rows: int,
+    found: dict[str, NDArray[np.int64]],
     size: int,
 ) -> None:
-    """Add its reports to each of these windows: the first `rows` of the `size` counters."""
+    """Add the reports of each row to each of these windows; they are the first of the `size`
+    counters."""
+    rows = len(next(iter(found.values()), ()))
+    if not rows:
+        return
     asked = _asked(metric, scheme, found) | {"pages": _PAGES, "last": (rows - 1) // _PAGE}
     for window, page, packed in connection.execute(
         "SELECT window, place - id * :pages, counters "
@@ -111,7 +114,8 @@ def count_reports(
         asked,
     ):
         counters = _unpack(packed, min(_PAGE, size - page * _PAGE))
-        found[window] += int(counters[: rows - page * _PAGE].sum())
+        first = page * _PAGE
+        found[window][first : first + _PAGE] += counters[: rows - first]
 
 
 def mark(connection: sqlite3.Connection, tally: TallyKey, stamp: int) -> None:

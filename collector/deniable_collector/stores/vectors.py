@@ -73,7 +73,7 @@ class Addition:
 
 def shape_of(scheme: Scheme) -> Shape:
     """The shape of the scheme's tallies."""
-    widths = tuple(row.width for row in scheme.mechanism.rows)
+    widths = tuple(row.width for row in scheme.rows)
     ends = np.cumsum((len(widths), *widths)).tolist()
     return Shape(widths, tuple(ends[:-1]), ends[-1])
 

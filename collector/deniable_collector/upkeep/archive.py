@@ -312,7 +312,7 @@ class _Reader:
     def _check_row(self, schemes: list[tuple[str, Scheme]], line: RowLine) -> None:
         if not schemes:
             raise self._damaged()
-        rows = schemes[-1][1].mechanism.rows
+        rows = schemes[-1][1].rows
         try:
             windows.kind_of(line.window)
             windows.end(line.window)

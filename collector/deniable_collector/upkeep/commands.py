@@ -94,7 +94,7 @@ def info(address: str | None, as_json: bool) -> None:
         for number, (metric, schemes) in enumerate(sorted(published.items()), 1):
             for fingerprint, scheme in sorted(schemes.items()):
                 labels = opened.windows(metric, fingerprint)
-                width = sum(row.width for row in scheme.mechanism.rows)
+                width = sum(row.width for row in scheme.rows)
                 metrics.append({
                     "metric": metric,
                     "scheme": fingerprint,

@@ -20,7 +20,11 @@ from deniable_collector.settings import SettingsError
 from deniable_collector.stores import Store, StoreError, StoreUnavailable, store_of
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.access import for_people, guard
+from deniable_estimator.dashboard.access.caller import role_name
+from deniable_estimator.dashboard.access.door import Door
 from deniable_estimator.dashboard.access.guesses import Guesses
+from deniable_estimator.dashboard.access.people import PeopleError, PeopleFile
+from deniable_estimator.dashboard.access.proxy import ProxyHeaders
 from deniable_estimator.dashboard.access.sessions import Sessions
 from deniable_estimator.dashboard.access.tokens import parse_tokens
 from deniable_estimator.dashboard.api import api
@@ -104,15 +108,7 @@ def create_app(
         most_strings=settings.dashboard_strings,
     )
     app.before_request(_limit)
-    guard(
-        app,
-        settings.dashboard_token,
-        login_link=settings.dashboard_login_link,
-        sessions=_sessions(settings.dashboard_sessions, clock),
-        guesses=Guesses(settings.dashboard_guesses, settings.trusted_proxies),
-        public_url=settings.public_url,
-        tokens=parse_tokens(settings.api_tokens),
-    )
+    guard(app, settings.dashboard_token, _door(settings, clock), public_url=settings.public_url)
     offer_uploads(app, clock)
     app.register_blueprint(pages)
     app.register_blueprint(comparing)
@@ -152,6 +148,7 @@ def create_app(
         ask=words.asked_for,
         example=words.example,
         range=words.range_of,
+        role=role_name,
         too_short=words.too_short,
         period=words.period,
         window=words.window,
@@ -167,6 +164,27 @@ def create_app(
             app.wsgi_app, x_for=0, x_proto=hops, x_host=hops
         )
     return app
+
+
+def _door(settings: DashboardSettings, clock: Callable[[], float]) -> Door:
+    try:
+        people = PeopleFile(settings.dashboard_people)
+    except PeopleError as error:
+        raise SettingsError([f"DENIABLE_DASHBOARD_PEOPLE: {error}"]) from None
+    return Door(
+        settings.dashboard_token,
+        settings.dashboard_login_link,
+        parse_tokens(settings.api_tokens),
+        _sessions(settings.dashboard_sessions, clock),
+        Guesses(settings.dashboard_guesses, settings.trusted_proxies),
+        people,
+        ProxyHeaders(
+            settings.dashboard_user_header,
+            settings.dashboard_role_header,
+            settings.dashboard_proxies,
+        ),
+        settings.dashboard_sign_out,
+    )
 
 
 def _sessions(path: str, clock: Callable[[], float]) -> Sessions:

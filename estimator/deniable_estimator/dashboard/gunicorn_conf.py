@@ -59,6 +59,8 @@ timeout = 60
 graceful_timeout = 5
 proc_name = "deniable-dashboard"
 control_socket_disable = True
+# A header whose name has an underscore would pass for the one with a hyphen, which a proxy sets.
+header_map = "drop"
 
 
 def when_ready(server: Any) -> None:

@@ -16,10 +16,11 @@ from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.kinds.base import Kind
 from deniable_estimator.dashboard.privacy import even_guess
-from deniable_estimator.dashboard.ranges import LENGTHS, DayRange, read_range
+from deniable_estimator.dashboard.ranges import DayRange, read_range
 from deniable_estimator.dashboard.source import PAGE_PATIENCE, DataSource
 from deniable_estimator.dashboard.words import freshness
 from deniable_estimator.messages import message
+from deniable_estimator.questions.reading import LENGTHS
 
 __all__ = ["Card", "Filters", "attention", "cards", "metric_card", "read_filters"]
 

@@ -10,7 +10,14 @@ from deniable import Metric, Registry
 from deniable.mechanisms import FrequencyOracle
 from deniable_estimator.dashboard.words import mechanism_words
 from deniable_estimator.privacy import Bound, Guarantee, guarantee
-from deniable_estimator.privacy.words import chance, factor, pace, rounded_up, shared_words
+from deniable_estimator.privacy.words import (
+    chance,
+    factor,
+    in_clear,
+    pace,
+    rounded_up,
+    shared_words,
+)
 
 __all__ = ["Exact", "Figures", "PrivacyLabel", "even_guess", "label_of", "privacy_label"]
 
@@ -83,6 +90,8 @@ class PrivacyLabel:
     """Whether the values are numbers, which people call so."""
     web: bool
     """Whether browsers record the metric."""
+    clear: str | None
+    """What a report tells without noise, if its metric is counted by segments."""
     shared: tuple[str, ...] = ()
     """What reports of other metrics about the same values add, in sentences."""
     joins: bool = False
@@ -137,6 +146,7 @@ def _label(metric: Metric, given: Guarantee) -> PrivacyLabel:
         web=given.web,
         shared=shared_words(given),
         joins=bool(given.of),
+        clear=in_clear(given),
     )
 
 

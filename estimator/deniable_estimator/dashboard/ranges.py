@@ -9,9 +9,9 @@ from datetime import UTC, date, datetime, timedelta
 
 from deniable import DeniableError, WindowError, windows
 from deniable_estimator.messages import alternatives, counted, message
+from deniable_estimator.questions.reading import LENGTHS
 
 __all__ = [
-    "LENGTHS",
     "DayRange",
     "Preset",
     "RangeError",
@@ -22,13 +22,6 @@ __all__ = [
     "presets",
     "read_range",
 ]
-
-LENGTHS: dict[windows.Kind, timedelta] = {
-    "day": timedelta(1),
-    "week": timedelta(7),
-    "month": timedelta(31),
-}
-"""How long a window of each kind lasts at most."""
 
 _PRESETS = (7, 28, 91, 364)
 """Whole weeks, so that the days before them hold the same weekdays."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,9 +10,11 @@ from pathlib import Path
 from typing import ClassVar
 
 import deniable_collector.settings
-from deniable_collector.settings import parse_bind, setting
+from deniable_collector.settings import SettingsError, parse_bind, setting
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.analyses.poisoning import FAKES
+from deniable_estimator.dashboard.access.people import PeopleError, load_people
+from deniable_estimator.dashboard.access.proxy import UNIX
 from deniable_estimator.dashboard.access.tokens import parse_tokens
 from deniable_estimator.dashboard.versions import MOST_STRINGS
 
@@ -26,6 +29,16 @@ _JUDGED = 64
 """So many characters of it are looked at."""
 
 _MAKE = "python3 -c 'import secrets; print(secrets.token_urlsafe(32))'"
+
+_TAKEN = frozenset(
+    {
+        *("accept", "accept-encoding", "accept-language", "authorization", "connection"),
+        *("content-length", "content-type", "cookie", "forwarded", "host", "origin", "referer"),
+        *("sec-fetch-site", "user-agent", "x-forwarded-for", "x-forwarded-host"),
+        "x-forwarded-proto",
+    }
+)
+"""Headers that have another meaning, and that clients send by themselves."""
 
 _UNITS = {"": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
 
@@ -86,6 +99,49 @@ def _tokens(value: str) -> str:
     return value
 
 
+def _people(value: str) -> str:
+    if "\n" in value:
+        raise ValueError("must be the path of a file, as it is read again when it changes")
+    try:
+        load_people(Path(value))
+    except PeopleError as error:
+        raise ValueError(f"cannot be used. {error}") from None
+    return value
+
+
+def _header(value: str) -> str:
+    # Servers may take an underscore for a hyphen, so that a sender could name the header too.
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]{0,63}", value) or value.lower() in _TAKEN:
+        raise ValueError(
+            "must be the name of a header of its own, in letters, digits and hyphens, like "
+            "X-Forwarded-User"
+        )
+    return value
+
+
+def _proxies(value: str) -> tuple[str, ...]:
+    listed = value.replace(",", " ").split()
+    for each in listed:
+        try:
+            fine = each == UNIX or ipaddress.ip_network(each).prefixlen > 0
+        except ValueError:
+            fine = False
+        if not fine:
+            raise ValueError(
+                "must be addresses or networks of your proxies, like 127.0.0.1 10.1.2.0/24, or "
+                "unix for whoever connects to the dashboard's socket file"
+            )
+    return tuple(listed)
+
+
+def _sign_out(value: str) -> str:
+    if not re.fullmatch(r"(?:https?://[a-z0-9.-]+(?::[0-9]{1,5})?)?/[!-~]{0,200}", value) or (
+        value.startswith("//")
+    ):
+        raise ValueError("must be a path or an address, like /oauth2/sign_out")
+    return value
+
+
 def _origins(value: str) -> str:
     origins = value.replace(",", " ").split()
     # No wildcard, because anybody could own a matching host.
@@ -129,6 +185,21 @@ class DashboardSettings(deniable_collector.settings.Settings):
     dashboard_sessions: str = setting(
         "", str, "a file that keeps who has signed in; none: until the dashboard stops"
     )
+    dashboard_people: str = setting(
+        "", _people, "the path of a file of people with roles; `deniable people add` writes it"
+    )
+    dashboard_user_header: str = setting(
+        "", _header, "the header in which a proxy names the person who has signed in there"
+    )
+    dashboard_role_header: str = setting(
+        "", _header, "the header in which it sends the role; none: the file of people has it"
+    )
+    dashboard_proxies: tuple[str, ...] = setting(
+        (), _proxies, "addresses and networks of the proxies whose headers are believed, or unix"
+    )
+    dashboard_sign_out: str = setting(
+        "", _sign_out, "where people whom a proxy has signed in sign out, like /oauth2/sign_out"
+    )
     dashboard_guesses: str = setting(
         "10/minute", _rate, "most wrong tokens from a network (/24, /48); then none is looked at"
     )
@@ -162,7 +233,7 @@ class DashboardSettings(deniable_collector.settings.Settings):
     dashboard_queue_of_one: int = setting(
         8,
         _whole(1, 1000),
-        "most of these of one reader: a token of the API, or a browser's session",
+        "most of these of one reader: a token of the API, a person, or a browser's session",
     )
     api_tokens: str = setting(
         "",
@@ -183,3 +254,40 @@ class DashboardSettings(deniable_collector.settings.Settings):
     candidates_dir: str = setting(
         "", _folder, "a folder of METRIC.txt files: the strings to look for, one on each line"
     )
+
+    def __post_init__(self) -> None:
+        """Refuse the settings of a proxy that do not fit together.
+
+        Raises:
+            SettingsError: some are missing; all mistakes are listed.
+        """
+        user, role = self.dashboard_user_header, self.dashboard_role_header
+        problems = []
+        if user and not self.dashboard_proxies:
+            problems.append(
+                "DENIABLE_DASHBOARD_PROXIES is missing: name the proxies that may send "
+                "DENIABLE_DASHBOARD_USER_HEADER, as anybody could"
+            )
+        if user and not (role or self.dashboard_people):
+            problems.append(
+                "DENIABLE_DASHBOARD_USER_HEADER names people, and nothing says their roles: set "
+                "DENIABLE_DASHBOARD_ROLE_HEADER or DENIABLE_DASHBOARD_PEOPLE"
+            )
+        if user and user.lower() == role.lower():
+            problems.append(
+                "DENIABLE_DASHBOARD_ROLE_HEADER must be another header than "
+                "DENIABLE_DASHBOARD_USER_HEADER"
+            )
+        without = {
+            "DENIABLE_DASHBOARD_ROLE_HEADER": role,
+            "DENIABLE_DASHBOARD_PROXIES": self.dashboard_proxies,
+            "DENIABLE_DASHBOARD_SIGN_OUT": self.dashboard_sign_out,
+        }
+        if not user:
+            problems += [
+                f"{name} does nothing without DENIABLE_DASHBOARD_USER_HEADER: set both or none"
+                for name, value in without.items()
+                if value
+            ]
+        if problems:
+            raise SettingsError(problems)

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import numpy as np
+from numpy.typing import NDArray
+
 from deniable import Scheme
 from deniable_collector.stores.base import Commit, Store, StoreError
 from deniable_collector.tally import Tally
@@ -41,8 +44,10 @@ class Snapshot(Store):
     def tally(self, metric: str, scheme: str, windows: Iterable[str]) -> Tally:
         return self._store.tally(metric, scheme, windows)
 
-    def reports(self, metric: str, scheme: str, windows: Iterable[str]) -> dict[str, int]:
-        return self._store.reports(metric, scheme, windows)
+    def row_reports(
+        self, metric: str, scheme: str, windows: Iterable[str]
+    ) -> dict[str, NDArray[np.int64]]:
+        return self._store.row_reports(metric, scheme, windows)
 
     def version(self, metric: str, scheme: str, windows: Iterable[str]) -> bytes:
         asked = (metric, scheme, tuple(windows))

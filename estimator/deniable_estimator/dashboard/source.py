@@ -24,7 +24,7 @@ from deniable_estimator.answers.base import Answer
 from deniable_estimator.dashboard.access import for_people, reader_of
 from deniable_estimator.dashboard.calculations import LIGHT, decoded
 from deniable_estimator.dashboard.decodes import Decodes
-from deniable_estimator.dashboard.ranges import LENGTHS, DayRange
+from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.snapshot import Snapshot
 from deniable_estimator.dashboard.versions import (
     MOST_STRINGS,
@@ -36,7 +36,7 @@ from deniable_estimator.dashboard.versions import (
 from deniable_estimator.dashboard.workers import Workers
 from deniable_estimator.messages import message
 from deniable_estimator.questions.history import LONGEST_HISTORY, History, Look, inspect, look
-from deniable_estimator.questions.reading import Selection, select, unfinished
+from deniable_estimator.questions.reading import LENGTHS, Selection, select, unfinished
 from deniable_estimator.questions.trend import Point, Progress, Trend, trend
 from deniable_estimator.statistics.significance import Adjustment
 

@@ -13,8 +13,8 @@ Every figure is rounded up.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
@@ -74,6 +74,12 @@ _STORAGE = (
     "several reports hold for one life of the storage"
 )
 """What a metric that is recorded on the web cannot promise."""
+
+_SEGMENTS = (
+    "the segments of the device: each report tells them in clear, and with them whatever they say "
+    "about the value by themselves"
+)
+"""What a metric that is counted by segments does not protect."""
 
 _CHANGES = (
     "the times at which a value changes: against them stands only the bound for reports of "
@@ -195,6 +201,9 @@ class Guarantee:
     """One report of each of them."""
     reported_by: str | None = None
     """The pair that is reported in place of the metric; the figures are those of the pair."""
+    segments: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The segments that a report tells in clear, each with its values. All bounds compare values
+    of devices of the same segments."""
 
     def to_dict(self) -> dict[str, Any]:
         """The guarantee for JSON, under its fields' names, with who learns what. `same_values`
@@ -211,6 +220,7 @@ class Guarantee:
             "window": self.window,
             "answer": self.answer,
             "platform": list(self.platform),
+            **({"segments": _lists(self.segments)} if self.segments else {}),
             "sample_rate": self.sample_rate,
             "household": self.household,
             "report": self.report.to_dict(),
@@ -236,7 +246,10 @@ class Guarantee:
     def not_covered(self) -> tuple[str, ...]:
         """What the guarantee does not cover."""
         found = not_covered(
-            remembers=self.memory is not None, at_once=self.answer == "at_once", web=self.web
+            remembers=self.memory is not None,
+            at_once=self.answer == "at_once",
+            web=self.web,
+            segments=bool(self.segments),
         )
         return (*found, _BOTH) if self.of else found
 
@@ -338,6 +351,7 @@ def guarantee(
         platform=metric.platform,
         of=metric.type.of,
         **_same(about, household),
+        segments={each.name: each.values for each in metric.segments},
     )
 
 
@@ -432,10 +446,17 @@ def _thief(remembers: bool, at_once: bool) -> str:
     )
 
 
-def not_covered(*, remembers: bool, at_once: bool = False, web: bool = False) -> tuple[str, ...]:
+def _lists(segments: Mapping[str, tuple[str, ...]]) -> dict[str, list[str]]:
+    return {name: list(values) for name, values in segments.items()}
+
+
+def not_covered(
+    *, remembers: bool, at_once: bool = False, web: bool = False, segments: bool = False
+) -> tuple[str, ...]:
     """What the guarantee does not cover."""
     return (
         *_NOT_COVERED,
+        *((_SEGMENTS,) if segments else ()),
         *((_STORAGE,) if web else ()),
         *((_FIRST_USE,) if at_once else ()),
         *((_CHANGES,) if remembers else ()),

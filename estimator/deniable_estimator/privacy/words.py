@@ -6,10 +6,10 @@ import math
 from fractions import Fraction
 from typing import NamedTuple
 
-from deniable_estimator.messages import listed, message, sentence
+from deniable_estimator.messages import listed, message, sentence, spaced
 from deniable_estimator.privacy import BEYOND, WINDOWS_A_YEAR, Bound, Guarantee
 
-__all__ = ["chance", "factor", "pace", "rounded_up", "shared_words"]
+__all__ = ["chance", "factor", "in_clear", "pace", "rounded_up", "shared_words"]
 
 _LONGEST = 1_000_000
 """Factors from here on are given as powers of ten."""
@@ -64,6 +64,26 @@ def chance(bound: Bound) -> str:
         if math.ceil(chance * 10**digits) < 100 * 10**digits:
             return rounded_up(chance, digits)
     return "100"
+
+
+def in_clear(guarantee: Guarantee) -> str | None:
+    """What each report tells without noise, and what the bounds then mean; None if nothing."""
+    if not guarantee.segments:
+        return None
+    parts = [
+        message("{segment} ({values})", segment=name, values=listed(values))
+        for name, values in guarantee.segments.items()
+    ]
+    return spaced(
+        [
+            message("Not private: each report tells in clear {segments}.", segments=listed(parts)),
+            message(
+                "The bounds hold between two values of devices of the same segment. What the "
+                "segment says about the value by itself, and that a device changes its segment, "
+                "everybody sees."
+            ),
+        ]
+    )
 
 
 def pace(guarantee: Guarantee) -> str:

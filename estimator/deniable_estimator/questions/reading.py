@@ -10,7 +10,7 @@ import difflib
 import time
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
@@ -22,10 +22,12 @@ from deniable_estimator.answers import Answer, answer_of, combine
 from deniable_estimator.answers.pair import Pair
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
+from deniable_estimator.questions.slices import places_of, sliced
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.significance import Adjustment
 
 __all__ = [
+    "LENGTHS",
     "Part",
     "Question",
     "Selection",
@@ -35,6 +37,13 @@ __all__ = [
     "select",
     "unfinished",
 ]
+
+LENGTHS: dict[windows.Kind, timedelta] = {
+    "day": timedelta(1),
+    "week": timedelta(7),
+    "month": timedelta(31),
+}
+"""How long a window of each kind lasts at most."""
 
 _DAY = 86_400.0
 
@@ -215,7 +224,8 @@ class Selection:
         if not each.published:
             tally = empty_tally(name, fingerprint, (), each.scheme.mechanism.rows)
             return Part(tally, each.scheme, each.candidates, Participation({}))
-        tally = self.store.tally(name, fingerprint, each.windows)
+        whole = self.store.tally(name, fingerprint, each.windows)
+        tally = sliced(whole, each.scheme, places_of(each.scheme, {}))
         reports = dict.fromkeys(each.windows, tally.reports)
         if len(reports) > 1:
             reports = self.store.reports(name, fingerprint, each.windows)

@@ -15,7 +15,14 @@ from deniable_estimator.privacy import (
     Together,
     not_covered,
 )
-from deniable_estimator.privacy.words import chance, factor, pace, rounded_up, shared_words
+from deniable_estimator.privacy.words import (
+    chance,
+    factor,
+    in_clear,
+    pace,
+    rounded_up,
+    shared_words,
+)
 
 __all__ = ["guarantee_view", "together_view"]
 
@@ -108,6 +115,8 @@ def _words(guarantee: Guarantee) -> Iterator[str]:
         f"at most {chance(guarantee.report)} times in 100."
     )
     yield from shared_words(guarantee)
+    if clear := in_clear(guarantee):
+        yield clear
     memory = guarantee.memory
     if memory is None:
         yield (
@@ -174,8 +183,15 @@ def _total_words(together: Together) -> Iterator[str]:
             f"Answered at once: {', '.join(seen)}. The network sees roughly when the app is first "
             "used in a window of theirs."
         )
+    if told := [each.metric for each in together.metrics if each.segments]:
+        yield (
+            f"Counted by segments: {', '.join(told)}. Their reports tell the device's segments in "
+            "clear, and the figures compare values of devices of the same segments."
+        )
     web = any(each.web for each in together.metrics)
-    yield "Not covered: " + "; ".join(not_covered(remembers=False, web=web)) + "."
+    segments = any(each.segments for each in together.metrics)
+    covered = not_covered(remembers=False, web=web, segments=segments)
+    yield "Not covered: " + "; ".join(covered) + "."
 
 
 def _whose(household: int) -> str:

@@ -19,18 +19,18 @@ from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.change import NO_CHANGE, Comparison
 from deniable_estimator.answers.units import half_width
-from deniable_estimator.messages import counted, joined, message, sentence
-from deniable_estimator.questions.comparison import compare, has_memory
-from deniable_estimator.questions.reading import Selection, select
-from deniable_estimator.watching.changes import (
+from deniable_estimator.judging.changes import (
     Judgement,
     first_day,
     last_day,
     newest_settled,
 )
-from deniable_estimator.watching.findings import findings_of, page_of, standing
+from deniable_estimator.judging.findings import findings_of, page_of, standing
+from deniable_estimator.judging.rules import MetricRules
+from deniable_estimator.messages import counted, joined, message, sentence
+from deniable_estimator.questions.comparison import compare, has_memory
+from deniable_estimator.questions.reading import Selection, select
 from deniable_estimator.watching.listed_strings import candidates_of
-from deniable_estimator.watching.rules import MetricRules
 
 __all__ = ["MOST_WEEKS", "DigestLine", "WeeklyDigest", "weekly_digest"]
 

@@ -4,25 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from deniable import DeniableError
 from deniable.problem import Problem
+from deniable_estimator.judging.rules import FalseAlarms, MetricRules
 
-__all__ = [
-    "PERIODS",
-    "FalseAlarms",
-    "MetricRules",
-    "NoticeChannel",
-    "Per",
-    "RulesError",
-    "WatchRules",
-]
-
-Per: TypeAlias = Literal["run", "week", "month", "year"]
-
-PERIODS: dict[Per, float] = {"run": 0.0, "week": 7.0, "month": 30.0, "year": 365.0}
-"""How many days each period has; a run has no length."""
+__all__ = ["NoticeChannel", "RulesError", "WatchRules"]
 
 
 class RulesError(DeniableError):
@@ -34,28 +22,6 @@ class RulesError(DeniableError):
         lines = [f"{count} mistake{'s' if count != 1 else ''} in {source}:"]
         lines += [f"  {problem.describe(source)}" for problem in self.problems]
         super().__init__("\n".join(lines))
-
-
-@dataclass(frozen=True, slots=True)
-class FalseAlarms:
-    """How many false alarms are expected at most, over all metrics together."""
-
-    number: float
-    per: Per
-
-
-@dataclass(frozen=True, slots=True)
-class MetricRules:
-    """What is told of one metric."""
-
-    points: float = 1.0
-    """The least change of a share that is told, in percentage points."""
-    percent: float = 5.0
-    """The least change of a number that is told, in percent of what it was."""
-    expires_days: int = 30
-    stale_days: int = 3
-    share: float = 0.05
-    """The share that must be visible in each window."""
 
 
 @dataclass(frozen=True, slots=True)

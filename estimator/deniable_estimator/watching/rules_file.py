@@ -13,14 +13,8 @@ from urllib.parse import urlsplit
 
 from deniable.problem import Problem
 from deniable.toml_lines import line_of, locate
-from deniable_estimator.watching.rules import (
-    FalseAlarms,
-    MetricRules,
-    NoticeChannel,
-    Per,
-    RulesError,
-    WatchRules,
-)
+from deniable_estimator.judging.rules import FalseAlarms, MetricRules, Per
+from deniable_estimator.watching.rules import NoticeChannel, RulesError, WatchRules
 
 __all__ = [
     "CHANNEL_KEYS",

@@ -11,16 +11,15 @@ from typing import Any
 from deniable import Metric, Registry, windows
 from deniable_collector.stores.base import Store
 from deniable_estimator.dashboard.language import LANGUAGES
-from deniable_estimator.dashboard.ranges import LENGTHS
+from deniable_estimator.judging.changes import judge, newest_settled
+from deniable_estimator.judging.findings import MetricFinding, findings_of, link, standing
+from deniable_estimator.judging.levels import judgement_level
 from deniable_estimator.messages import message, translated
 from deniable_estimator.questions.comparison import has_memory
-from deniable_estimator.questions.reading import Question, Selection, select
-from deniable_estimator.watching.changes import judge, newest_settled
+from deniable_estimator.questions.reading import LENGTHS, Question, Selection, select
 from deniable_estimator.watching.channels import MOST_MESSAGES, ChannelError, send
 from deniable_estimator.watching.digest import weekly_digest
 from deniable_estimator.watching.digest_view import as_text, digest_title
-from deniable_estimator.watching.findings import MetricFinding, findings_of, link, standing
-from deniable_estimator.watching.levels import judgement_level
 from deniable_estimator.watching.listed_strings import candidates_of
 from deniable_estimator.watching.rules import NoticeChannel, WatchRules
 from deniable_estimator.watching.state import QUIET_DAYS, ToldFinding, WatchState

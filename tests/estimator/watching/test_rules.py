@@ -10,12 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deniable_estimator.dashboard.language import LANGUAGES
-from deniable_estimator.watching.rules import (
-    FalseAlarms,
-    MetricRules,
-    NoticeChannel,
-    RulesError,
-)
+from deniable_estimator.judging.rules import FalseAlarms, MetricRules
+from deniable_estimator.watching.rules import NoticeChannel, RulesError
 from deniable_estimator.watching.rules_file import LANGUAGE_TAGS, load_rules, parse_rules
 
 METRICS = ("browser", "dark_mode")

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from deniable_estimator.judging.findings import KINDS
+from deniable_estimator.judging.rules import PERIODS, MetricRules
 from deniable_estimator.watching import rules_file as code
 from deniable_estimator.watching.commands import watch
-from deniable_estimator.watching.findings import KINDS
-from deniable_estimator.watching.rules import PERIODS, MetricRules
 from deniable_estimator.watching.rules_file import parse_rules
 
 PAGE = (Path(__file__).parents[3] / "docs" / "watching.md").read_text(encoding="utf-8")

@@ -1,7 +1,8 @@
 """Who has signed in: kept on the server, so that signing out ends a session wherever its cookie is.
 
 One small SQLite file, which all processes of a dashboard share and which survives a restart. It
-holds a digest of each session's random id, and when it ends: whoever reads it cannot sign in.
+holds a digest of each session's random id, and when it ends: whoever reads it cannot sign in. The
+digest is also over whose session it is, so that it is found for that person and that token alone.
 """
 
 from __future__ import annotations
@@ -38,25 +39,27 @@ class Sessions:
             # For its owner alone, from the beginning.
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
 
-    def begin(self) -> str:
-        """A new session; its id."""
+    def begin(self, belonging: str = "") -> str:
+        """A new session; its id. It is open only for whoever names the same `belonging`."""
         session, now = secrets.token_urlsafe(32), self._clock()
         self._do("DELETE FROM sessions WHERE ends <= ?", now)
-        self._do("INSERT INTO sessions VALUES (?, ?)", _digest(session), now + SESSION_SECONDS)
+        self._do(
+            "INSERT INTO sessions VALUES (?, ?)", _digest(session, belonging), now + SESSION_SECONDS
+        )
         return session
 
-    def holds(self, session: str) -> bool:
+    def holds(self, session: str, belonging: str = "") -> bool:
         """Whether the session is open; it then stays so for longer."""
-        known, now = _digest(session), self._clock()
+        known, now = _digest(session, belonging), self._clock()
         found = self._do("SELECT ends FROM sessions WHERE id = ? AND ends > ?", known, now)
         later = now + SESSION_SECONDS
         if found and found[0][0] < later - _RENEWED:
             self._do("UPDATE sessions SET ends = ? WHERE id = ?", later, known)
         return bool(found)
 
-    def end(self, session: str) -> None:
+    def end(self, session: str, belonging: str = "") -> None:
         """Nobody is let in by this session any more."""
-        self._do("DELETE FROM sessions WHERE id = ?", _digest(session))
+        self._do("DELETE FROM sessions WHERE id = ?", _digest(session, belonging))
 
     def _do(self, statement: str, *values: object) -> list[tuple[float]]:
         with self._lock:
@@ -78,5 +81,7 @@ class Sessions:
         return connection
 
 
-def _digest(session: str) -> bytes:
-    return sha256(session.encode("utf-8", "surrogatepass")).digest()
+def _digest(session: str, belonging: str) -> bytes:
+    # An id has no line end, so no two pairs are one text.
+    whole = f"{session}\n{belonging}" if belonging else session
+    return sha256(whole.encode("utf-8", "surrogatepass")).digest()

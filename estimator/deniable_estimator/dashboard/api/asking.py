@@ -11,7 +11,8 @@ from deniable import Metric, windows
 from deniable.types.number import Number
 from deniable.value_list import value_texts
 from deniable_estimator.answers.distribution import series_names
-from deniable_estimator.dashboard.access import require
+from deniable_estimator.dashboard.access import require, require_role
+from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.dashboard.ranges import DayRange, read_range
 from deniable_estimator.dashboard.source import DataSource, current_source, declared_metric
@@ -77,6 +78,8 @@ def asked_candidates(
     if request.method == "POST":
         return _sent(source, "The list")
     if values:
+        # A list in the address is a list that is sent, which the table of routes cannot see.
+        require_role(Role.ANALYST)
         return value_texts(values, "The list of values")
     if (listed := source.candidates(metric)) is not None:
         return listed

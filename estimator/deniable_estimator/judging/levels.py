@@ -23,7 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from deniable import windows
-from deniable_estimator.watching.rules import PERIODS, FalseAlarms
+from deniable_estimator.judging.rules import PERIODS, FalseAlarms
 
 __all__ = ["SPANS", "JudgementLevel", "judgement_level"]
 

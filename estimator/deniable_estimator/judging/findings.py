@@ -13,10 +13,10 @@ from deniable.forecast import detectable_share, reports_to_detect
 from deniable.mechanisms import FrequencyOracle
 from deniable_estimator.answers.files import plain
 from deniable_estimator.answers.units import SHARES
-from deniable_estimator.dashboard.ranges import LENGTHS
+from deniable_estimator.judging.changes import Judgement, WatchedChange, first_day, last_day
+from deniable_estimator.judging.rules import MetricRules
 from deniable_estimator.messages import joined, message, sentence
-from deniable_estimator.watching.changes import Judgement, WatchedChange, first_day, last_day
-from deniable_estimator.watching.rules import MetricRules
+from deniable_estimator.questions.reading import LENGTHS
 
 __all__ = ["KINDS", "FindingKind", "MetricFinding", "findings_of", "link", "page_of", "standing"]
 

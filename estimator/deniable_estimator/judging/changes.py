@@ -24,11 +24,11 @@ from deniable_estimator.analyses.anomalies import LEAST_REPORTS, Figure
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.change import Comparison
 from deniable_estimator.answers.units import SHARES
+from deniable_estimator.judging.levels import SPANS, JudgementLevel
+from deniable_estimator.judging.rules import MetricRules
 from deniable_estimator.questions.comparison import compare
 from deniable_estimator.questions.history import look
 from deniable_estimator.questions.reading import Question
-from deniable_estimator.watching.levels import SPANS, JudgementLevel
-from deniable_estimator.watching.rules import MetricRules
 
 __all__ = ["Ask", "Judgement", "WatchedChange", "judge", "newest_settled"]
 

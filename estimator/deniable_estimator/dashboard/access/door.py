@@ -1,0 +1,255 @@
+"""Lets a request in or not: by a token, by a session, or by a proxy that names a person.
+
+The cookie names a session, which the server keeps (`sessions.py`): signing out ends it for every
+copy of the cookie. It is signed with a key derived from the dashboard's token, so that a new token
+ends all. What the server keeps of a person's session depends on the hash of that person's token:
+whoever is removed, or gets another token, is signed out at once. Wrong tokens are counted and
+slowed (`guesses.py`).
+"""
+
+from __future__ import annotations
+
+import hmac
+import threading
+from collections.abc import Sequence
+from urllib.parse import urlencode
+
+from flask import Flask, current_app, g, redirect, request
+from flask import session as cookie
+from flask.sessions import SecureCookieSessionInterface
+from flask.typing import ResponseReturnValue
+from werkzeug.datastructures import Authorization
+from werkzeug.exceptions import Forbidden, Unauthorized
+
+from deniable_estimator.dashboard.access.caller import SESSION, allows, caller, require_role
+from deniable_estimator.dashboard.access.guesses import Guesses
+from deniable_estimator.dashboard.access.people import PeopleFile, Person
+from deniable_estimator.dashboard.access.proxy import ProxyHeaders, UnknownPersonError
+from deniable_estimator.dashboard.access.requests import (
+    API,
+    asked_for,
+    for_people,
+    from_elsewhere,
+    from_here,
+    over_tls,
+)
+from deniable_estimator.dashboard.access.roles import Role, needed_role
+from deniable_estimator.dashboard.access.sessions import SESSION_SECONDS, Sessions
+from deniable_estimator.dashboard.access.tokens import ApiToken, digest_of_token, find_token
+from deniable_estimator.dashboard.problems import ApiProblem
+from deniable_estimator.messages import message
+
+__all__ = ["Door", "door", "end_session", "guard", "remember", "signed_in"]
+
+_PERSON = "person"
+"""Where the cookie has the name of the person whose session it is."""
+
+_SAFE = ("GET", "HEAD", "OPTIONS")
+
+
+class _Cookies(SecureCookieSessionInterface):
+    def get_cookie_secure(self, app: Flask) -> bool:
+        return over_tls()
+
+
+class Door:
+    """Compares tokens, and lets a login link through once."""
+
+    def __init__(
+        self,
+        token: str,
+        login_link: bool,
+        tokens: Sequence[ApiToken],
+        sessions: Sessions,
+        guesses: Guesses,
+        people: PeopleFile,
+        proxy: ProxyHeaders,
+        sign_out: str = "",
+    ) -> None:
+        self.sessions, self.guesses = sessions, guesses
+        self.people, self.proxy = people, proxy
+        self.sign_out = sign_out
+        self._digest = digest_of_token(token)
+        self._tokens = tuple(tokens)
+        self._link_left = login_link
+        self._lock = threading.Lock()
+
+    def opens(self, token: str) -> bool:
+        """Whether this is the dashboard's own token."""
+        # Digests have one length, so the comparison tells nothing about the token's.
+        return hmac.compare_digest(digest_of_token(token), self._digest)
+
+    def person(self, token: str) -> Person | None:
+        """Whose token this is; the dashboard's own is that of an operator without a name."""
+        # Both are looked at, so that the time does not tell which of them it was.
+        named, own = self.people.by_token(token), self.opens(token)
+        return Person("", Role.OPERATOR) if own else named
+
+    def holder(self, token: str) -> ApiToken | None:
+        """The token of the read API that this is."""
+        return find_token(self._tokens, token)
+
+    def opens_by_link(self, token: str) -> bool:
+        """Whether a login link has the dashboard's token, and is the first to show it."""
+        with self._lock:
+            if not (self._link_left and self.opens(token)):
+                return False
+            self._link_left = False
+            return True
+
+
+def guard(app: Flask, token: str, entrance: Door, *, public_url: str = "") -> None:
+    """Ask everybody for a token, a session or a proxy's word, but where `roles.py` says otherwise.
+
+    `token` is the dashboard's own.
+    """
+    # Its routes stand on this file.
+    from deniable_estimator.dashboard.access.signing_in import access
+
+    app.secret_key = hmac.digest(token.encode(), b"deniable dashboard session", "sha256")
+    app.session_interface = _Cookies()
+    app.config.update(
+        SESSION_COOKIE_NAME="deniable_dashboard",
+        SESSION_COOKIE_HTTPONLY=True,
+        SESSION_COOKIE_SAMESITE="Strict",
+        PERMANENT_SESSION_LIFETIME=SESSION_SECONDS,
+        DENIABLE_PUBLIC_URL=public_url,
+    )
+    app.extensions["deniable_door"] = entrance
+    app.before_request(_check)
+    app.register_blueprint(access)
+    app.jinja_env.globals.update(caller=caller, allows=allows, door=door)
+
+
+def door() -> Door:
+    """The door of the current application."""
+    found: Door = current_app.extensions["deniable_door"]
+    return found
+
+
+def remember(person: Person) -> None:
+    """Begin a session of this person, whatever the browser had before."""
+    cookie.clear()
+    cookie.permanent = True
+    session = door().sessions.begin(_belonging(person))
+    cookie[SESSION] = session
+    if person.name:
+        cookie[_PERSON] = person.name
+
+
+def signed_in() -> Person | None:
+    """The person whose session the cookie names, if it is open."""
+    if "signed_in" not in g:
+        g.signed_in = _by_session()
+    found: Person | None = g.signed_in
+    return found
+
+
+def end_session() -> None:
+    """End the session, for whoever else has a copy of its cookie too."""
+    session, person = cookie.get(SESSION), signed_in()
+    if isinstance(session, str) and person is not None:
+        door().sessions.end(session, _belonging(person))
+    cookie.clear()
+    g.pop("signed_in", None)
+
+
+def _by_session() -> Person | None:
+    session, name = cookie.get(SESSION), cookie.get(_PERSON, "")
+    if not isinstance(session, str):
+        return None
+    person = door().people.current().get(name) if name else Person("", Role.OPERATOR)
+    if person is None or not door().sessions.holds(session, _belonging(person)):
+        return None
+    return person
+
+
+def _belonging(person: Person) -> str:
+    """What a session depends on beside its id: it ends when the person's name or token changes."""
+    return f"{person.name}\n{person.hashed}" if person.name else ""
+
+
+def _check() -> ResponseReturnValue | None:
+    if request.method not in _SAFE and from_elsewhere(request):
+        raise Forbidden(
+            message("The form was sent from another site. Open the dashboard and try again.")
+        )
+    needed = needed_role(request.method, request.endpoint)
+    if needed is None:
+        return None
+    person = _by_proxy()
+    credentials = request.authorization
+    # A proxy that asks for a password by Basic may pass it on; that is no token of ours.
+    if credentials is not None and not (person and credentials.type == "basic"):
+        person = _by_authorization(credentials)
+    elif person is None:
+        person = signed_in()
+        if person is None and for_people(request):
+            target = "" if request.path == "/" else f"?{urlencode({'next': asked_for(request)})}"
+            return redirect(f"/login{target}", 303)
+        if person is None:
+            raise Unauthorized("Sign in first, or send the token as Authorization: Bearer.")
+    g.person = person
+    require_role(needed)
+    return None
+
+
+def _by_proxy() -> Person | None:
+    """The person whom a proxy names in this request."""
+    entrance = door()
+    try:
+        person = entrance.proxy.person(request, entrance.people.current())
+    except UnknownPersonError:
+        raise ApiProblem(
+            403,
+            "unknown-person",
+            message("Forbidden"),
+            message(
+                "You are signed in at the proxy, and have no role at this dashboard. Ask its "
+                "operator for one."
+            ),
+        ) from None
+    if person is None:
+        return None
+    if request.method not in _SAFE and not from_here(request):
+        # The proxy's own cookie may come along with the form of any site, so silence is not enough.
+        raise Forbidden(
+            message("The form was sent from another site. Open the dashboard and try again.")
+        )
+    if cookie.get(_PERSON, person.name) != person.name or SESSION in cookie:
+        # Lists that another person has sent from this browser are not this person's.
+        cookie.clear()
+    if not for_people(request):
+        return person
+    if cookie.get(_PERSON) != person.name:
+        cookie.permanent = True
+        cookie[_PERSON] = person.name
+    return person
+
+
+def _by_authorization(credentials: Authorization) -> Person | None:
+    """The person whose token the request carries; None for a token of the read API.
+
+    Raises:
+        Unauthorized: it is nobody's.
+        ApiProblem: too many wrong ones came from this network, or it opens the API alone.
+    """
+    shown = (credentials.token or "") if credentials.type == "bearer" else ""
+    entrance = door()
+    entrance.guesses.check(request)
+    if (person := entrance.person(shown)) is not None:
+        return person
+    if (holder := entrance.holder(shown)) is None:
+        entrance.guesses.wrong(request)
+        raise Unauthorized(
+            "The token is not one of the dashboard's. Send it as Authorization: Bearer."
+        )
+    if not request.path.startswith(API):
+        raise ApiProblem(
+            403,
+            "token-out-of-scope",
+            message("Forbidden"),
+            "This token opens the read API alone.",
+        )
+    g.holder = holder
+    return None

@@ -1,0 +1,93 @@
+"""What each role may do: one table that names the least role for every route of the dashboard.
+
+A route that is missing here opens to operators only, and `tests/estimator/dashboard/test_roles.py`
+fails until its line is added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+
+__all__ = ["ROLES", "ROUTES", "Role", "needed_role", "role_of"]
+
+
+class Role(IntEnum):
+    """A role may do whatever the roles before it may."""
+
+    READER = 1
+    ANALYST = 2
+    OPERATOR = 3
+
+    @property
+    def word(self) -> str:
+        """As files, headers and commands write it."""
+        return self.name.lower()
+
+
+ROLES: Mapping[str, str] = {
+    "reader": "sees pages, takes their files and pictures, reads the API",
+    "analyst": "also compares, plans, and sends lists of strings",
+    "operator": "everything",
+}
+"""The roles, and what each may do."""
+
+ROUTES: Mapping[str, Role | None] = {
+    # Before anybody has signed in.
+    "GET static": None,
+    "GET healthz": None,
+    "GET access.sign_in": None,
+    "POST access.sign_in_post": None,
+    "POST access.sign_out": None,
+    "GET api.openapi": None,
+    # It opens by a signature of its own.
+    "GET embedding.embedded": None,
+    # Pages, their files and their pictures.
+    "GET pages.overview": Role.READER,
+    "GET pages.metric_page": Role.READER,
+    "GET pages.metric_file": Role.READER,
+    "GET pages.trend_file": Role.READER,
+    "GET pictures.metric_picture": Role.READER,
+    "GET pictures.trend_picture": Role.READER,
+    "POST pages.metric_upload": Role.ANALYST,
+    "POST pages.forget_upload": Role.ANALYST,
+    "GET comparing.comparison_page": Role.ANALYST,
+    "GET comparing.comparison_file": Role.ANALYST,
+    "GET planner.planner_page": Role.ANALYST,
+    "GET number_planner.number_planner_page": Role.ANALYST,
+    "GET lifetime_planner.lifetime_planner_page": Role.ANALYST,
+    # The read API. To POST is to send a list of strings.
+    "GET api.metrics": Role.READER,
+    "GET api.metric": Role.READER,
+    "GET api.metric_privacy": Role.READER,
+    "GET api.privacy": Role.READER,
+    "GET api.anomalies": Role.READER,
+    "GET api.estimate": Role.READER,
+    "POST api.estimate": Role.ANALYST,
+    "GET api.trend": Role.READER,
+    "POST api.trend": Role.ANALYST,
+    "GET api.comparison": Role.ANALYST,
+    "POST api.comparison": Role.ANALYST,
+    "GET api.plan": Role.ANALYST,
+    "GET api.plan_number": Role.ANALYST,
+    "GET api.plan_lifetime": Role.ANALYST,
+    "GET api.nowhere": Role.READER,
+}
+"""The least role for each route, by its method and endpoint; None opens to everybody."""
+
+
+def needed_role(method: str, endpoint: str | None) -> Role | None:
+    """The least role that a request needs; None if it needs nobody to have signed in.
+
+    Addresses that do not exist need a reader, so that a stranger cannot tell them from others.
+    """
+    if endpoint is None:
+        return Role.READER
+    if method not in ("GET", "HEAD", "OPTIONS"):
+        return ROUTES.get(f"{method} {endpoint}", Role.OPERATOR)
+    return ROUTES.get(f"GET {endpoint}", ROUTES.get(f"POST {endpoint}", Role.OPERATOR))
+
+
+def role_of(word: object) -> Role | None:
+    """The role that is written like this; None if there is none."""
+    return Role[word.upper()] if isinstance(word, str) and word in ROLES else None

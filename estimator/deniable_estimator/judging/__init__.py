@@ -1,0 +1,1 @@
+"""Judges what is new in a metric: for `deniable watch`, the digest and the overview."""

@@ -1,0 +1,347 @@
+"""Segments: what may be declared, what a device tells, and what it says about it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deniable import (
+    Client,
+    MetricError,
+    Registry,
+    RegistryError,
+    SchemeError,
+    SegmentError,
+    compiled,
+)
+from deniable.mechanisms import MAX_CELLS, Packing, Row, SubsetSelection
+from deniable.open_windows import parse_value
+from deniable.scheme import check_cells
+from deniable.segments import Segment, combinations, identifying, labels, place
+from deniable.testing import MemoryClient
+
+from .conftest import Clock, Collector, MakeClient
+
+HEAD = """
+schema = 1
+app = "editor"
+[defaults]
+owner = "growth@acme.example"
+expires = 2030-06-30
+"""
+SEGMENTS = """
+[segments.platform]
+values = ["ios", "android", "web"]
+other = "other"
+[segments.plan]
+values = ["free", "paid"]
+"""
+
+
+def metric(name: str = "dark_mode", **keys: Any) -> str:
+    """A boolean metric with these keys."""
+    settings = {"epsilon": 1.0, "lifetime_epsilon": 8.0, **keys}
+    lines = [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
+    head = f'[metrics.{name}]\ntype = "boolean"\ndescription = "d"\n'
+    return head + "\n".join(lines) + "\n"
+
+
+BOTH = (
+    HEAD + SEGMENTS + metric(segments=["platform"]) + metric("both", segments=["plan", "platform"])
+)
+
+
+MANY = json.dumps([f"v{number}" for number in range(33)])
+
+
+def mistakes(text: str) -> dict[str, str]:
+    """The mistakes of a registry: where -> what."""
+    try:
+        Registry.parse(text)
+    except RegistryError as error:
+        return {each.where: str(each.message) for each in error.problems}
+    return {}
+
+
+@pytest.mark.parametrize(
+    ("declared", "key", "told"),
+    [
+        ("[segments]\nx = 1\n", "segments.x", "must be a table"),
+        ("[segments.a]\n", "segments.a", "lacks values"),
+        ('[segments.a]\nvalues = "x"\n', "segments.a.values", "list of texts"),
+        ('[segments.a]\nvalues = ["x"]\n', "segments.a.values", "2 to 32 values, not 1"),
+        (f"[segments.a]\nvalues = {MANY}\n", "segments.a.values", "not 33"),
+        ('[segments.a]\nvalues = ["x", "x"]\n', "segments.a.values", "'x' twice"),
+        ('[segments.a]\nvalues = ["x", "\\u0007"]\n', "segments.a.values", "control character"),
+        ('[segments.a]\nvalues = ["x", "y"]\nother = 3\n', "segments.a.other", "must be text"),
+        ('[segments.a]\nvalues = ["x", "y"]\nwhy = ""\n', "segments.a.why", "must be text"),
+        ('[segments.a]\nvalues = ["x", "y"]\nsince = 1\n', "segments.a.since", "is unknown"),
+        ('[segments.A]\nvalues = ["x", "y"]\n', "segments.A", "a segment's name"),
+        ('[segments.epsilon]\nvalues = ["x", "y"]\n', "segments.epsilon", "a key of the registry"),
+        ('[segments.dark_mode]\nvalues = ["x", "y"]\n', "segments.dark_mode", "name of a metric"),
+        ('[segments.user_id]\nvalues = ["x", "y"]\n', "segments.user_id", "an identifier (user)"),
+        ('[segments.a]\nvalues = ["x", "a@b.example"]\n', "segments.a", "an e-mail address"),
+        ('[segments.a]\nvalues = ["x", "2026-11-22"]\n', "segments.a", "a date"),
+        ('[segments.a]\nvalues = ["x", "10.0.19045.3570"]\n', "segments.a", "its build"),
+        ('[segments.a]\nvalues = ["x", "1.2.3-b77"]\n', "segments.a", "its build"),
+        ('[segments.a]\nvalues = ["x", "3f786850e387"]\n', "segments.a", "a hash"),
+        ('[segments.a]\nvalues = ["x", "0047 555 123"]\n', "segments.a", "a long number"),
+    ],
+)  # fmt: skip
+def test_segments_that_cannot_be_are_refused(declared: str, key: str, told: str) -> None:
+    """Each mistake of a segment is named with its key, whether a metric uses it or not."""
+    found = mistakes(HEAD + declared + metric())
+    assert told in found[key]
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["ios", "Android 15", "1.2", "v3.4", "deadbeef!", "facade", "abcdef", "10-99", "EU", "é"],
+)
+def test_groups_are_no_identifiers(value: str) -> None:
+    """Names of platforms, versions without their build and ranges are taken."""
+    assert identifying(Segment("platform", (value, "other"))) is None
+
+
+def test_a_reason_lets_a_segment_pass() -> None:
+    """With `why` neither the look of a segment nor the number of devices is refused."""
+    text = (
+        HEAD
+        + '[segments.plan]\nvalues = ["x", "2026-11-22"]\n{}'
+        + metric(segments=["plan"], devices=10)
+    )
+    assert set(mistakes(text.format(""))) == {"segments.plan", "metrics.dark_mode.segments"}
+    assert mistakes(text.format('why = "The plans are called so."\n')) == {}
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({"segments": []}, "must name declared segments"),
+        ({"segments": "platform"}, "must name declared segments"),
+        ({"segments": ["shoe"]}, "'shoe', which is not declared"),
+        ({"segments": ["plan", "plan"]}, "2 different segments at most"),
+        ({"segments": ["plan", "platform", "third"]}, "2 different segments at most"),
+        ({"segments": ["many", "platform"]}, "has 68 combinations, above the limit of 32"),
+        ({"segments": ["platform"], "devices": 399}, "100 reports each on average, below 100"),
+        ({"segments": ["platform"], "devices": 39_000, "sample_rate": 0.01}, "give 98 reports"),
+    ],
+)
+def test_metrics_that_cannot_be_split_are_refused(keys: dict[str, Any], told: str) -> None:
+    """A metric names one or two declared segments, whose combinations have enough devices."""
+    many = json.dumps([f"v{number}" for number in range(17)])
+    third = f'[segments.many]\nvalues = {many}\n[segments.third]\nvalues = ["a", "b"]\n'
+    found = mistakes(HEAD + SEGMENTS + third + metric(**keys))
+    assert told in found["metrics.dark_mode.segments"]
+    enough = {**keys, "segments": ["platform"], "devices": 400, "sample_rate": 1.0}
+    assert mistakes(HEAD + SEGMENTS + third + metric(**enough)) == {}
+
+
+def test_a_tally_keeps_its_limit() -> None:
+    """Segments that would give a tally more than the most cells are refused."""
+    fits, too_wide = (MAX_CELLS // 8, MAX_CELLS // 8 + 1)
+    segments = [Segment("a", ("x", "y", "z", "w")), Segment("b", ("x", "y"))]
+    for width in (fits, too_wide):
+        mechanism = SubsetSelection.design(3, 1.0)
+        mechanism.rows = (Row(width, Packing.BITMAP),)
+        if width == fits:
+            check_cells(mechanism, segments)
+            continue
+        with pytest.raises(SchemeError, match="above the limit of 8,388,608"):
+            check_cells(mechanism, segments)
+
+
+def test_rows_are_combinations_first() -> None:
+    """A tally has the mechanism's rows for each combination, the last segment fastest, and the
+    fingerprint covers names, values and order."""
+    registry = Registry.parse(BOTH)
+    scheme = registry["both"].scheme
+    assert len(scheme.rows) == 8 == combinations(scheme.segments)
+    assert scheme.combinations[:5] == [
+        *({"plan": "free", "platform": each} for each in ("ios", "android", "web", "other")),
+        {"plan": "paid", "platform": "ios"},
+    ]
+    changed = [
+        BOTH,
+        BOTH.replace('"ios", "android"', '"android", "ios"'),
+        BOTH.replace('"free"', '"gratis"'),
+        BOTH.replace("plan", "offer"),
+        BOTH.replace('["plan", "platform"]', '["platform", "plan"]'),
+    ]
+    assert len({Registry.parse(each)["both"].scheme.fingerprint for each in changed}) == 5
+    # `other` says what a value becomes, and not what a tally means.
+    same = BOTH.replace('"web"]\nother = "other"', '"web", "other"]\nother = "web"')
+    assert Registry.parse(same)["both"].scheme.fingerprint == scheme.fingerprint
+
+
+def test_a_metric_without_segments_keeps_its_fingerprint() -> None:
+    """Declaring segments changes no metric that does not name them."""
+    plain = Registry.parse(HEAD + metric())["dark_mode"].scheme
+    assert (
+        Registry.parse(HEAD + SEGMENTS + metric())["dark_mode"].scheme.canonical()
+        == plain.canonical()
+    )
+    assert plain.fingerprint == "5a9aecab0f02"
+
+
+@given(st.lists(st.integers(2, 6), min_size=1, max_size=2, unique=True), st.data())
+def test_every_combination_has_its_place(sizes: list[int], data: st.DataObject) -> None:
+    """The place of a combination is that of its labels; what is not listed is `other`, and nothing
+    where there is no `other`."""
+    segments = [
+        Segment(f"s{size}", tuple(f"v{number}" for number in range(size)), "v1") for size in sizes
+    ]
+    found = labels(segments)
+    assert [place(segments, each) for each in found] == list(range(combinations(segments)))
+    given_ = data.draw(st.sampled_from(found))
+    name = data.draw(st.sampled_from(segments)).name
+    assert place(segments, {**given_, name: "?"}) == place(segments, {**given_, name: "v1"})
+    strict = [Segment(each.name, each.values) for each in segments]
+    assert place(strict, {**given_, name: "?"}) is None
+
+
+def rows(collector: Collector) -> list[tuple[str, int]]:
+    return [(each["metric"], each.get("row", 0)) for each in collector.reports]
+
+
+def test_a_window_keeps_its_first_segment(
+    make_client: MakeClient, clock: Clock, collector: Collector, tmp_path: Path
+) -> None:
+    """The segment of a window's first record stays, in another process too; then comes the new
+    one; and the true segment leaves the disk with its value."""
+    registry = Registry.parse(BOTH)
+    client = make_client(registry=registry, segments={"platform": "web", "plan": "paid"})
+    client.record("dark_mode", True)
+    client.record("both", True)
+    client.flush()
+    client.set_segments({"platform": "android"})
+    client.record("dark_mode", False)
+    client.close()
+    assert b"platform=web" in (tmp_path / "state/state.sqlite3").read_bytes()
+    client = make_client(registry=registry, segments={"platform": "ios"})
+    client.record("dark_mode", False)
+    clock.days(1)
+    client.record("dark_mode", False)
+    client.flush()
+    assert rows(collector) == [("both", 6), ("dark_mode", 2)]
+    clock.days(1)
+    client.flush()
+    assert rows(collector)[2:] == [("dark_mode", 0)]
+    assert b"platform=" not in (tmp_path / "state/state.sqlite3").read_bytes().partition(b"{")[0]
+
+
+def test_a_segment_that_was_not_told(
+    make_client: MakeClient, clock: Clock, collector: Collector
+) -> None:
+    """It counts as `other`; without one the record is ignored, counted and passed on, with the
+    segment's name and no value."""
+    troubles: list[Exception] = []
+    client = make_client(registry=Registry.parse(BOTH), on_trouble=troubles.append)
+    client.record("dark_mode", True)
+    client.record("both", True)
+    assert client.counters == {"segment": 1}
+    (trouble,) = troubles
+    assert isinstance(trouble, SegmentError)
+    assert trouble.segment == "plan"
+    assert str(trouble) == (
+        "segment 'plan': is not known, so both is not recorded: tell the client, or declare an "
+        '"other"'
+    )
+    clock.days(1)
+    client.flush()
+    assert rows(collector) == [("dark_mode", 3)]
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ({"plan": "paid", "shoe": "red"}, "'shoe': is not declared in metrics.toml"),
+        ({"plan": "secret"}, "'plan': the value is not one of its declared values"),
+        ({"platform": 3}, "'platform': takes a string, not int"),
+        ({3: "x"}, "'3': is not declared"),
+    ],
+)
+def test_a_programmers_mistake_raises(
+    make_client: MakeClient, told: dict[Any, Any], message: str
+) -> None:
+    """An unknown segment or value raises at once, names no value, and changes nothing."""
+    registry = Registry.parse(BOTH)
+    with pytest.raises(SegmentError) as caught:
+        make_client(registry=registry, segments=told)
+    assert message in str(caught.value)
+    assert "secret" not in str(caught.value)
+    client = MemoryClient(registry, segments={"plan": "free"})
+    with pytest.raises(SegmentError):
+        client.set_segments(told)
+    client.record("both", True)
+    assert client.records[0].segments == ("free", "other")
+
+
+def test_undeclared_values_count_as_other() -> None:
+    """A text that is not listed is `other`, in any Unicode form and of any length."""
+    client = MemoryClient(Registry.parse(BOTH))
+    for value in ("fridge", "web", "x" * 10_000, "<script>", "\u202eios", "we\u0062"):
+        client.set_segments({"platform": value})
+        client.record("dark_mode", True)
+    assert [each.segments[0] for each in client.records] == [
+        "other", "web", "other", "other", "other", "web",
+    ]  # fmt: skip
+
+
+def test_sent_says_what_was_told_in_clear(make_client: MakeClient, clock: Clock) -> None:
+    """The owner reads the segments beside what the noisy part reveals, in both languages."""
+    client = make_client(
+        registry=Registry.parse(BOTH), segments={"platform": "web", "plan": "paid"}
+    )
+    client.record("both", True)
+    clock.days(1)
+    client.flush()
+    (report,) = client.sent()
+    assert report.words.endswith(
+        "; without noise your device also told plan = “paid” and platform = “web”"
+    )
+    assert [str(each.probability) for each in report.likelihoods]
+    assert "不加噪声地告知了plan = “paid”和platform = “web”" in client.owner_page(
+        language="zh-Hans"
+    )
+
+
+def test_a_record_of_another_metric_still_raises() -> None:
+    """Segments change nothing about what `record` refuses."""
+    client = MemoryClient(Registry.parse(BOTH))
+    with pytest.raises(MetricError):
+        client.record("dark_mode", "yes")
+    assert client.records == []
+
+
+def test_a_compiled_registry_tells_the_same(tmp_path: Path, clock: Clock) -> None:
+    """A device with `metrics.json` takes the same segments and gives the same rows."""
+    registry = Registry.parse(BOTH)
+    read = compiled.from_document(compiled.to_document(registry))
+    assert read.segments == registry.segments
+    assert [each.scheme.fingerprint for each in read] == [
+        each.scheme.fingerprint for each in registry
+    ]
+    client = Client(
+        read, None, tmp_path / "state", clock=clock, background=False, segments={"plan": "paid"}
+    )
+    client.record("both", True)
+    client.flush()
+    clock.days(1)
+    client.flush()
+    assert "plan = “paid” and platform = “other”" in client.sent()[0].words
+    client.close()
+
+
+def test_stored_values_are_read_back() -> None:
+    """A value without segments is itself, also one that looks like a segment."""
+    assert parse_value("platform=web") == ({}, "platform=web")
+    assert parse_value("platform=a=b\x1fplan=x\x1evalue") == (
+        {"platform": "a=b", "plan": "x"},
+        "value",
+    )

@@ -1,0 +1,127 @@
+"""A metric with segments: its reports are counted in the rows of their combination, and nowhere
+else; archives and fresh stores read them back."""
+
+from __future__ import annotations
+
+import json
+import random
+from contextlib import closing
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from deniable import Registry, wire
+from deniable.segments import combinations
+from deniable_collector.batches.bodies import IntakeError
+from deniable_collector.intake import Intake
+from deniable_collector.stores import open_store
+from deniable_collector.upkeep.commands import store as store_command
+
+REGISTRY = """
+schema = 1
+app = "editor"
+[segments.platform]
+values = ["ios", "android", "web"]
+[segments.plan]
+values = ["free", "paid"]
+[metrics.plugin]
+type = "string"
+description = "d"
+owner = "o"
+expires = 2030-06-30
+epsilon = 1.0
+lifetime_epsilon = 4.0
+longitudinal = "memoize"
+segments = ["platform", "plan"]
+"""
+WINDOW = "2026-11-20"
+
+
+def test_reports_are_counted_in_their_rows(tmp_path, noon):
+    """Reports of all combinations give the tally of `scheme.rows`; its sum over the combinations
+    is the tally of the same reports without segments; a row beyond the last is refused; and an
+    export and import keeps all of it."""
+    registry = Registry.parse(REGISTRY)
+    metric = registry["plugin"]
+    scheme, rows = metric.scheme, metric.scheme.mechanism.rows
+    assert len(scheme.rows) == combinations(scheme.segments) * len(rows) == 6 * len(rows)
+    rng = random.Random(5)
+    sent = []
+    for _ in range(60):
+        report = scheme.mechanism.randomize("Oslo", rng.getrandbits)
+        row = rng.randrange(6) * len(rows) + report.row
+        columns = wire.pack_columns(rows[report.row], report)
+        sent.append(wire.SealedReport("plugin", scheme.fingerprint, WINDOW, row, columns))
+    address = f"sqlite:///{tmp_path / 'store.db'}"
+    with closing(open_store(address)) as store:
+        intake = Intake(registry, store, clock=lambda: noon, max_reports=400)
+        body = wire.encode_batch(wire.new_batch_id(), sent)
+        (receipt,) = intake.take([intake.read(body)])
+        assert receipt.accepted == 60
+        beyond = sent[0]._replace(row=len(scheme.rows))
+        batch = intake.read(wire.encode_batch(wire.new_batch_id(), [beyond]))
+        (refused,) = intake.take([batch])
+        assert [each.reason for each in refused.rejected] == ["bad_row"]
+        tally = store.tally("plugin", scheme.fingerprint, [WINDOW])
+    counts = np.bincount([each.row for each in sent], minlength=len(scheme.rows))
+    assert [row.reports for row in tally.rows] == counts.tolist()
+    for number, row in enumerate(tally.rows):
+        mine = [each for each in sent if each.row == number]
+        cells = np.zeros(len(row.cells), np.int64)
+        for each in mine:
+            bits = wire.unpack_columns(scheme.rows[number], each.columns)
+            cells += [(bits >> place) & 1 if scheme.rows[0].columns != 1 else bits == place
+                      for place in range(len(cells))]  # fmt: skip
+        assert row.cells.tolist() == cells.tolist()
+    archive = tmp_path / "tallies.archive"
+    run = CliRunner().invoke
+    copy = f"sqlite:///{tmp_path / 'copy.db'}"
+    done = run(store_command, ["export", "--store", address, str(archive)])
+    assert done.exit_code == 0, done.output
+    done = run(store_command, ["import", "--store", copy, str(archive)])
+    assert done.exit_code == 0, done.output
+    with closing(open_store(copy)) as store:
+        again = store.tally("plugin", scheme.fingerprint, [WINDOW])
+        (read,) = store.schemes()["plugin"].values()
+    assert read.definition() == scheme.definition()
+    assert [row.cells.tolist() for row in again.rows] == [row.cells.tolist() for row in tally.rows]
+
+
+def test_another_list_is_another_tally(tmp_path, noon):
+    """After a change of a segment's list, earlier tallies stay as they were, under their scheme."""
+    before = Registry.parse(REGISTRY)
+    after = Registry.parse(REGISTRY.replace('"web"]', '"web", "desktop"]'))
+    with closing(open_store(f"sqlite:///{tmp_path / 'store.db'}")) as store:
+        for registry, row in ((before, 0), (after, 0)):
+            metric = registry["plugin"]
+            report = metric.scheme.mechanism.randomize("Oslo")
+            columns = wire.pack_columns(metric.scheme.rows[report.row], report)
+            sealed = wire.SealedReport(
+                "plugin", metric.scheme.fingerprint, WINDOW, row + report.row, columns
+            )
+            intake = Intake(registry, store, clock=lambda: noon)
+            intake.take([intake.read(wire.encode_batch(wire.new_batch_id(), [sealed]))])
+        schemes = store.schemes()["plugin"]
+        assert len(schemes) == 2
+        for fingerprint, scheme in schemes.items():
+            tally = store.tally("plugin", fingerprint, [WINDOW])
+            assert (tally.reports, len(tally.rows)) == (1, len(scheme.rows))
+
+
+def test_a_row_that_is_no_number_is_refused(tmp_path, noon):
+    """The row of a report with segments is checked like any other."""
+    registry = Registry.parse(REGISTRY)
+    with closing(open_store(f"sqlite:///{tmp_path / 'store.db'}")) as store:
+        intake = Intake(registry, store, clock=lambda: noon)
+        report = {"metric": "plugin", "scheme": registry["plugin"].scheme.fingerprint}
+        for row in (-1, 1e9, "0", None, True):
+            given = {**report, "window": WINDOW, "row": row, "columns": 0}
+            body = json.dumps({"batch": wire.new_batch_id(), "reports": [given]}).encode()
+            try:
+                (receipt,) = intake.take([intake.read(body)])
+            except IntakeError:
+                continue
+            assert receipt.accepted == 0, row
+    with pytest.raises(KeyError):
+        Registry.parse(REGISTRY)["plugin"].scheme.combinations[0]["shoe"]

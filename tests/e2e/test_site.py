@@ -1,0 +1,259 @@
+"""The documentation's site: complete, without requests to others, readable by everybody."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from html.parser import HTMLParser
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+
+import deniable
+from deniable import Client
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+SCRIPT = r"""
+const done = arguments[arguments.length - 1];
+axe.run(document, {resultTypes: ["violations"]}).then(
+  found => done(found.violations.map(each => `${each.id}: ${each.nodes[0].target}`)),
+  error => done(["axe failed: " + error]),
+);
+"""
+PAGES = (
+    "docs/index.html",
+    "README.html",
+    "docs/how/few-values.html",
+    "docs/comparison.html",
+    "docs/web.html",
+    "docs/reference/commands.html",
+    "docs/reference/python.html",
+    "search.html?q=subset",
+)
+"""One of each kind: lists, pictures, formulas, tables, code, references, search."""
+
+
+def build(source: Path, out: Path) -> subprocess.CompletedProcess[str]:
+    """Build the pages of a folder as `make site` does."""
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-E"]
+    return subprocess.run(
+        [*command, "-d", out / "doctrees", "-c", DOCS / "site", source, out / "site"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The whole site. Its TypeScript page is made by TypeDoc where there is Node."""
+    reference = ROOT / ".make" / "typescript" / "README.md"
+    reference.parent.mkdir(parents=True, exist_ok=True)
+    if not reference.exists():
+        reference.write_text("Built without Node.\n", encoding="utf-8")
+    subprocess.run([ROOT / ".ci" / "web", "reference"], check=True, timeout=120)
+    out = tmp_path_factory.mktemp("site")
+    done = build(ROOT, out)
+    assert done.returncode == 0, done.stderr
+    return out / "site"
+
+
+class Loaded(HTMLParser):
+    """Collects what a browser loads without being asked: not links, but sources and styles."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        names = ["src", "srcset", "poster", "data"] + (["href"] if tag == "link" else [])
+        self.found += [str(values[name]) for name in names if values.get(name)]
+
+
+def test_nothing_is_loaded_from_others(site: Path) -> None:
+    """No page and no style sheet loads a script, font, style or picture from another host, and
+    what a page loads is there, so the site works from the file system."""
+    for page in site.rglob("*.html"):
+        parser = Loaded()
+        parser.feed(page.read_text(encoding="utf-8"))
+        assert parser.found or page == site / "index.html"
+        for name in parser.found:
+            assert not re.match(r"(?:\w+:)?//", name), f"{page}: {name}"
+            assert (
+                name.startswith(("data:", "#"))
+                or (page.parent / re.split("[?#]", name)[0]).exists()
+            )
+    for sheet in site.rglob("*.css"):
+        for name in re.findall(r"url\(([^)]+)\)", sheet.read_text(encoding="utf-8")):
+            assert name.strip("\"'").startswith(("data:", "#")) or "//" not in name, sheet
+
+
+def test_no_machine_is_named(site: Path) -> None:
+    """No page holds a path of the machine that built it."""
+    for page in site.rglob("*.html"):
+        assert str(ROOT) not in page.read_text(encoding="utf-8")
+
+
+def test_every_command_has_its_options(site: Path) -> None:
+    """The reference of commands has each command with its options, also those of groups."""
+    page = (site / "docs/reference/commands.html").read_text(encoding="utf-8")
+
+    def options(command: click.Command, name: str) -> None:
+        assert f'id="{name.replace(" ", "-")}"' in page, name
+        for each in command.params:
+            if isinstance(each, click.Option) and not each.hidden:
+                anchor = f'id="cmdoption-{name.replace(" ", "-")}'
+                assert any(f"{anchor}-{option.lstrip('-')}" in page for option in each.opts), (
+                    f"{name} {each.opts}"
+                )
+        if isinstance(command, click.Group):
+            for below, child in command.commands.items():
+                options(child, f"{name} {below}")
+
+    for point in entry_points(group="deniable.commands"):
+        options(point.load(), f"deniable {point.name}")
+
+
+def test_every_python_name_is_there(site: Path) -> None:
+    """The Python reference has each name that `deniable` exports, and each parameter of Client."""
+    page = (site / "docs/reference/python.html").read_text(encoding="utf-8")
+    for name in set(deniable.__all__) - {"__version__"}:
+        assert re.search(rf'id="deniable\.\w+\.{name}"', page), name
+    for name in set(inspect.signature(Client).parameters) - {"self"}:
+        assert f"<strong>{name}</strong>" in page, name
+
+
+@pytest.mark.skipif(
+    shutil.which("npm") is None and os.environ.get("DENIABLE_REQUIRE_ALL") != "1",
+    reason="npm is needed",
+)
+def test_every_typescript_name_is_there(site: Path) -> None:
+    """The TypeScript reference has each name that the package's entries export."""
+    page = (site / "docs/reference/typescript.html").read_text(encoding="utf-8")
+    entries = ROOT / "client/web/src/entries"
+    for path in entries.glob("*.ts"):
+        text = path.read_text(encoding="utf-8")
+        listed = " ".join(re.findall(r"export (?:type )?\{([^}]+)\}", text)).replace(",", " ")
+        for name in {*listed.split(), "Client"}:
+            assert re.search(rf"<h[234]>{name}\b", page), f"{path.name}: {name}"
+
+
+MISTAKES = {
+    "a page in no section": ("lost.md", "# Lost\n", "lost.md"),
+    "a dead link": ("page.md", "# Page\n\n[there](nowhere.md)\n", "nowhere.md"),
+    "a missing anchor": ("page.md", "# Page\n\n[there](index.md#nothing)\n", "nothing"),
+    "a formula that is none": ("page.md", "# Page\n\n$$\\unknown{x}$$\n", "formula"),
+    "a picture that is missing": ("page.md", "# Page\n\n![it](none.svg)\n", "none.svg"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_fails_the_build(mistake: str, tmp_path: Path) -> None:
+    """Each kind of mistake makes the build fail, with a message that names it."""
+    name, text, told = MISTAKES[mistake]
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "index.md").write_text("# Index\n\n## Part\n\n- [Page](page.md): one\n")
+    (docs / "page.md").write_text("# Page\n")
+    (docs / name).write_text(text)
+    done = build(tmp_path, tmp_path / "out")
+    assert done.returncode != 0
+    assert told in done.stderr, done.stderr
+
+
+def test_the_pictures_are_computed_now(tmp_path: Path) -> None:
+    """docs/images/how holds what docs/explain.py draws today, and each picture is shown."""
+    subprocess.run([sys.executable, DOCS / "explain.py", tmp_path], check=True, timeout=60)
+    drawn = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
+    kept = {path.name: path.read_text(encoding="utf-8") for path in (DOCS / "images/how").iterdir()}
+    assert drawn == kept, "run: python docs/explain.py"
+    shown = "".join(path.read_text(encoding="utf-8") for path in (DOCS / "how").glob("*.md"))
+    assert all(f"images/how/{name}" in shown for name in kept)
+
+
+def test_the_figures_of_the_comparison_are_computed() -> None:
+    """The errors on the comparison's page follow from the formulas beside them."""
+    page = " ".join((DOCS / "comparison.md").read_text(encoding="utf-8").split())
+
+    def local(devices: int) -> float:
+        return 200 * math.exp(0.5) / math.expm1(1) / math.sqrt(devices)
+
+    alpha = math.exp(-1)
+    central = math.sqrt(2 * alpha) / (1 - alpha) / 1e6 * 100
+    assert f"| {local(1_000_000):.2f} points |" in page
+    assert f"| {central:.5f} points |" in page
+    assert f"some {round(local(1_000_000) / central, -2):,.0f} times smaller" in page
+    assert f"standard error of a rare value is {local(500):.1f} points" in page
+    deployed = (DOCS / "deployed-systems.md").read_text(encoding="utf-8")
+    (rappor,) = re.findall(
+        r"^\| RAPPOR \| 1\.074 \| ([\d.]+) \| [\d,]+ \| ([\d.]+)", deployed, re.M
+    )
+    assert f"{float(rappor[0]):.2f} points, at 1.07" in page
+    assert f"takes {float(rappor[1]):.1f} times fewer devices" in page
+
+
+def test_every_file_that_is_named_exists() -> None:
+    """Files that the pages of techniques, the guarantee and the steps name are in the tree."""
+    pages = [DOCS / "techniques.md", DOCS / "guarantee.md", *(DOCS / "how").glob("*.md")]
+    named = [
+        name
+        for page in pages
+        for name in re.findall(
+            r"`((?:client|collector|estimator|tests|docs)/[^`]*)`", page.read_text(encoding="utf-8")
+        )
+    ]
+    assert len(named) > 30
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_what_it_needs_is_pinned() -> None:
+    """Each tool of the group `site` has its version in constraints.txt."""
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    pinned = (ROOT / "constraints.txt").read_text(encoding="utf-8").lower()
+    for name in groups["dependency-groups"]["site"]:
+        assert f"\n{name}==" in pinned
+
+
+def test_axe_finds_nothing(site: Path, open_browser: Callable[[bool], Chrome], axe: str) -> None:
+    """axe-core finds nothing on any kind of page, on a desktop and a phone, in light and dark; no
+    page is wider than the phone, and the search finds pages without a server."""
+    browser = open_browser(True)
+    browser.set_script_timeout(60)
+    found: list[str] = []
+    for page in PAGES:
+        browser.get(f"file://{site}/{page}")
+        browser.execute_script(axe)
+        for width in (1200, 360):
+            metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
+            browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+            wide = browser.execute_script("return document.documentElement.scrollWidth")
+            found += [f"{page}: {wide} pixels wide"] if wide > width else []
+            for colours in ("light", "dark"):
+                feature = {"name": "prefers-color-scheme", "value": colours}
+                browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+                found += [
+                    f"{page} {width} {colours}: {each}"
+                    for each in browser.execute_async_script(SCRIPT)
+                ]
+    assert not found, "\n".join(found)
+    results = browser.find_elements("css selector", "#search-results li a")
+    assert any("few-values" in str(each.get_attribute("href")) for each in results)
+    browser.get(f"file://{site}/index.html")
+    assert browser.current_url.endswith("docs/index.html")

@@ -1,0 +1,170 @@
+"""deploy/nginx.dashboard.conf: the real nginx asks for passwords, and names people to a real
+dashboard."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import os
+import shutil
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import yaml
+
+from deniable_collector.stores import Store
+from deniable_estimator.dashboard.settings import DashboardSettings
+
+from .conftest import REGISTRY, TOKEN, running_dashboard
+
+DEPLOY = Path(__file__).parents[3] / "deploy"
+Ask = Callable[..., tuple[int, str]]
+
+
+def free_port() -> int:
+    """A port at which nothing listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def missing(tool: str) -> None:
+    """Skip, or fail where everything must be there."""
+    if os.environ.get("DENIABLE_REQUIRE_ALL") == "1":
+        pytest.fail(f"{tool} is required here (DENIABLE_REQUIRE_ALL=1)")
+    pytest.skip(f"{tool} is not installed")
+
+
+def replaced(text: str, *pairs: tuple[str, str]) -> str:
+    """The text with parts replaced, each of which must be there exactly once."""
+    for old, new in pairs:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    return text
+
+
+@pytest.fixture
+def ask(tmp_path: Path, store: Store) -> Iterator[Ask]:
+    """Asks nginx in front of a dashboard for a path; ana is an analyst there, and bob a reader."""
+    for tool in ("nginx", "openssl"):
+        if shutil.which(tool) is None:
+            missing(tool)
+    (tmp_path / "metrics.toml").write_text(REGISTRY)
+    (tmp_path / "people.toml").write_text(
+        'schema = 1\n[people.ana]\nrole = "analyst"\n[people.bob]\nrole = "reader"\n'
+    )
+    hashed = subprocess.check_output(["openssl", "passwd", "-6", "secret"], text=True).strip()
+    people = tmp_path / "people"
+    people.mkdir()
+    people.joinpath("htpasswd").write_text(
+        "".join(f"{n}:{hashed}\n" for n in ("ana", "bob", "eve"))
+    )
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"),
+            *("-nodes", "-days", "2", "-subj", "/CN=deniable.acme.example"),
+            *("-addext", "subjectAltName=IP:127.0.0.1"),
+            *("-keyout", tmp_path / "privkey.pem", "-out", tmp_path / "fullchain.pem"),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    services = yaml.safe_load((DEPLOY / "compose.dashboard.yml").read_text())["services"]
+    shipped = services["dashboard"]["environment"]
+    environ = shipped | {
+        "DENIABLE_DASHBOARD_PEOPLE": str(tmp_path / "people.toml"),
+        "DENIABLE_DASHBOARD_PROXIES": "127.0.0.1",
+    }
+    port = free_port()
+    with running_dashboard(tmp_path, **environ) as (address, _):
+        text = replaced(
+            (DEPLOY / "nginx.dashboard.conf").read_text(encoding="utf-8"),
+            ("dashboard:8090", address.removeprefix("http://")),
+            ("listen 443 ssl;", f"listen 127.0.0.1:{port} ssl;"),
+        )
+        text = text.replace("/etc/nginx/tls", str(tmp_path)).replace("/etc/nginx", str(tmp_path))
+        user = "user root;\n" if os.geteuid() == 0 else ""
+        conf = tmp_path / "nginx.conf"
+        conf.write_text(user + text.replace("/tmp/nginx", f"{tmp_path}/n"))
+        with (tmp_path / "nginx.log").open("w") as log:
+            nginx = subprocess.Popen(
+                ["nginx", "-p", tmp_path, "-c", conf, "-g", "daemon off;"], stdout=log, stderr=log
+            )
+        try:
+            deadline = time.monotonic() + 20
+            while True:
+                try:
+                    socket.create_connection(("127.0.0.1", port), timeout=5).close()
+                    break
+                except OSError:
+                    assert nginx.poll() is None, (tmp_path / "nginx.log").read_text()
+                    assert time.monotonic() < deadline
+                    time.sleep(0.05)
+            context = ssl.create_default_context(cafile=tmp_path / "fullchain.pem")
+
+            def get(
+                path: str, name: str = "", method: str = "GET", **headers: str
+            ) -> tuple[int, str]:
+                shown = {each.replace("_", "-"): value for each, value in headers.items()}
+                if name:
+                    password = base64.b64encode(f"{name}:secret".encode()).decode()
+                    shown["Authorization"] = f"Basic {password}"
+                connection = http.client.HTTPSConnection(
+                    "127.0.0.1", port, timeout=30, context=context
+                )
+                with closing(connection):
+                    connection.request(method, path, headers={"Accept": "text/html, */*", **shown})
+                    with connection.getresponse() as answer:
+                        return answer.status, answer.read().decode()
+
+            yield get
+        finally:
+            nginx.terminate()
+            nginx.wait(30)
+    assert (tmp_path / "nginx.log").read_text() == ""
+
+
+def test_nginx_names_people(ask: Ask) -> None:
+    """Who has given nginx a password has the role of the file of people; nobody can send a name of
+    their own; who is not in the file has no role; forms of other sites are refused."""
+    assert ask("/")[0] == 401
+    status, page = ask("/", "ana")
+    assert status == 200
+    assert "<bdi>ana</bdi> <small>analyst</small>" in page
+    assert ask("/plan", "ana")[0] == 200
+    assert ask("/plan", "bob")[0] == 403
+    assert ask("/", "eve")[0] == 403
+    assert "<bdi>bob</bdi>" in ask("/", "bob", X_Forwarded_User="ana")[1]
+    assert ask("/", X_Forwarded_User="ana")[0] == 401
+    assert ask("/metric/browser", "ana", "POST")[0] == 403
+    assert ask("/metric/browser", "ana", "POST", Sec_Fetch_Site="same-origin")[0] == 400
+
+
+def test_the_api_takes_tokens_alone(ask: Ask) -> None:
+    """There nginx asks for nothing: a name without its password, and a header of the client's, are
+    worth nothing."""
+    assert ask("/api/v1/metrics", Authorization=f"Bearer {TOKEN}")[0] == 200
+    for headers in ({"X_Forwarded_User": "ana"}, {}):
+        assert ask("/api/v1/metrics", **headers)[0] == 401
+    wrong = base64.b64encode(b"ana:wrong").decode()
+    assert ask("/api/v1/metrics", Authorization=f"Basic {wrong}")[0] == 401
+
+
+def test_the_compose_file_of_the_dashboard() -> None:
+    """Its variables are settings that fit together, only nginx is published, the address that is
+    believed is nginx's, and what is mounted is there."""
+    document = yaml.safe_load((DEPLOY / "compose.dashboard.yml").read_text(encoding="utf-8"))
+    dashboard, nginx = document["services"]["dashboard"], document["services"]["nginx"]
+    known = {name for name, _, _ in DashboardSettings.table()}
+    assert set(dashboard["environment"]) <= known
+    environ = dashboard["environment"] | {"DENIABLE_DASHBOARD_PEOPLE": ""}
+    DashboardSettings.from_env(environ | {"DENIABLE_DASHBOARD_ROLE_HEADER": "X-Role"})
+    assert nginx["ports"] == ["443:443"]
+    assert "ports" not in dashboard
+    assert environ["DENIABLE_DASHBOARD_PROXIES"] == nginx["networks"]["door"]["ipv4_address"]
+    assert nginx["volumes"][0].startswith("./deploy/nginx.dashboard.conf:")

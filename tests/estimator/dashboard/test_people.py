@@ -1,0 +1,391 @@
+"""The file of people: its form, its tokens, its commands, and what a change of it does at once."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import re
+import threading
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from flask import Flask
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deniable import Registry
+from deniable_collector.settings import SettingsError
+from deniable_collector.stores import Store
+from deniable_estimator.dashboard import create_app
+from deniable_estimator.dashboard.access import people as module
+from deniable_estimator.dashboard.access.people import (
+    MOST_BYTES,
+    MOST_PEOPLE,
+    NAME_LENGTH,
+    PeopleError,
+    PeopleFile,
+    check_name,
+    hash_token,
+    load_people,
+    parse_people,
+)
+from deniable_estimator.dashboard.access.people_command import people as command
+from deniable_estimator.dashboard.access.roles import Role
+from deniable_estimator.dashboard.settings import DashboardSettings
+
+from .conftest import NOW, TOKEN
+
+HASH = hash_token("deniable_secret", "00" * 16)
+
+
+def run(*arguments: str, fine: bool = True) -> str:
+    """What `deniable people` prints."""
+    result = CliRunner().invoke(command, arguments)
+    assert (result.exit_code == 0) is fine, result.output
+    return result.output
+
+
+def problems(text: str) -> list[tuple[int | None, str]]:
+    """Line and place of every mistake."""
+    with pytest.raises(PeopleError) as caught:
+        parse_people(text)
+    return [(each.line, each.where) for each in caught.value.problems]
+
+
+def test_only_a_salted_hash_is_kept() -> None:
+    """The file holds HMAC-SHA256 of the token under a salt of 128 random bits of each person."""
+    first, second = hash_token("secret"), hash_token("secret")
+    assert first != second
+    for each in (first, second):
+        kind, salt, digest = each.split(":")
+        assert (kind, len(salt)) == ("hmac-sha256", 32)
+        assert digest == hmac.new(bytes.fromhex(salt), b"secret", sha256).hexdigest()
+
+
+def test_people_are_read() -> None:
+    """Each table is a person with a role, with or without a token."""
+    found = parse_people(
+        f'schema = 1\n[people.Ana]\nrole = "analyst"\ntoken = "{HASH}"\n'
+        '[people."bob@acme.example"]\nrole = "reader"\n'
+    )
+    assert {name: (each.role, each.hashed) for name, each in found.items()} == {
+        "Ana": (Role.ANALYST, HASH), "bob@acme.example": (Role.READER, ""),
+    }  # fmt: skip
+    assert parse_people("schema = 1\n") == {}
+
+
+def test_every_mistake_is_named_with_its_line() -> None:
+    """All of them at once, in the order of the file."""
+    text = f"""schema = 2
+people_ = 1
+[people.a]
+role = "king"
+[people.b]
+role = "reader"
+token = "deniable_in-the-clear"
+colour = "red"
+[people."<script>"]
+role = "reader"
+[people.c]
+role = "reader"
+token = "{HASH}"
+[people.d]
+role = "reader"
+token = "{HASH}"
+[people.D]
+role = "reader"
+"""
+    assert problems(text) == [
+        (1, "schema"), (2, "people_"), (4, "people.a.role"), (7, "people.b.token"),
+        (8, "people.b.colour"), (9, "people.<script>"), (16, "people.d.token"), (17, "people.D"),
+    ]  # fmt: skip
+    with pytest.raises(PeopleError) as caught:
+        parse_people(text)
+    assert "in-the-clear" not in str(caught.value), "no message quotes a secret"
+    assert HASH not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "schema = true", "schema = 1\npeople = 3", "schema = 1\n[people]\na = 1", "=", "\x00",
+     "[" * 5000, "schema = 1\n[[people]]\nrole = 'reader'"],
+)  # fmt: skip
+def test_what_is_no_list_of_people_is_refused(text: str) -> None:
+    """Each mistake of form is a mistake and no crash."""
+    assert problems(text)
+
+
+def test_the_file_is_limited(tmp_path: Path) -> None:
+    """A thousand people and a mebibyte are the most."""
+    many = "schema = 1\n" + "".join(f'[people.p{n}]\nrole = "reader"\n' for n in range(MOST_PEOPLE))
+    assert len(parse_people(many)) == MOST_PEOPLE == 1000
+    with pytest.raises(PeopleError, match="1001 people; 1000 are the most"):
+        parse_people(many + '[people.one_more]\nrole = "reader"\n')
+    path = tmp_path / "people.toml"
+    path.write_text("schema = 1\n".ljust(MOST_BYTES, "#"))
+    assert load_people(path) == {}
+    path.write_text("schema = 1\n".ljust(MOST_BYTES + 1, "#"))
+    with pytest.raises(PeopleError, match="over 1048576 bytes"):
+        load_people(path)
+    path.write_bytes(b"schema = 1\n#\xff")
+    with pytest.raises(PeopleError, match="not UTF-8"):
+        load_people(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "fine"),
+    [
+        ("Ana", True), ("ana.b+c_d-e@acme.example", True), ("O'Neil", True), ("王小明", True),
+        ("سارة", True), ("Zoë", True), ("a" * NAME_LENGTH, True), ("a" * (NAME_LENGTH + 1), False),
+        ("", False), (" a", False), ("a ", False), ("a,b", False), ("a\nb", False),
+        ("a\x1b[31m", False), ("\u202eana", False), ("<script>", False), ('a"b', False),
+        ("Zoe\u0308", False), ("a/b", False), ("a:b", False), ("a\u200bb", False),
+    ],
+)  # fmt: skip
+def test_names_are_letters_of_any_language(name: str, fine: bool) -> None:
+    """No name can hide another, leave its place on a page, or be two names joined by a comma."""
+    assert (check_name(name) is None) is fine
+
+
+@given(st.text(max_size=80))
+def test_a_good_name_survives_the_file(name: str) -> None:
+    """Whatever name is taken can be written to the file, and comes back as it was."""
+    if check_name(name) is None:
+        import tomlkit
+
+        text = tomlkit.dumps({"schema": 1, "people": {name: {"role": "reader"}}})
+        assert list(parse_people(text)) == [name]
+
+
+def test_the_commands_keep_a_file(tmp_path: Path) -> None:
+    """Adding prints the token once and keeps its hash; comments and other people stay; the file is
+    its owner's alone; listing shows no secret; removing removes one."""
+    path = tmp_path / "people.toml"
+    at = ("--file", str(path))
+    out = run("add", "Ana", "--role", "analyst", *at)
+    token = re.search(r"token: (deniable_\S{43})\n", out)
+    assert token is not None
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert token[1] not in path.read_text()
+    path.write_text(path.read_text().replace("[people.Ana]", "# who asks most\n[people.Ana]"))
+    path.chmod(0o640)
+    told = json.loads(run("add", "Bob B", "--role", "reader", "--json", *at))
+    assert (told["name"], told["role"]) == ("Bob B", "reader")
+    assert run("add", "eve@acme.example", "--role", "operator", "--no-token", *at)
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert "# who asks most" in path.read_text()
+    found = load_people(path)
+    assert [each.role for each in found.values()] == [Role.ANALYST, Role.READER, Role.OPERATOR]
+    assert module.find_by_token(found, token[1]) is found["Ana"]
+    assert module.find_by_token(found, told["token"]) is found["Bob B"]
+    assert json.loads(run("list", "--json", *at)) == {
+        "people": [
+            {"name": "Ana", "role": "analyst", "token": True},
+            {"name": "Bob B", "role": "reader", "token": True},
+            {"name": "eve@acme.example", "role": "operator", "token": False},
+        ]
+    }
+    assert re.search(r"Ana +analyst +token\n", run("list", *at))
+    assert json.loads(run("remove", "Bob B", "--json", *at)) == {"removed": "Bob B"}
+    assert list(load_people(path)) == ["Ana", "eve@acme.example"]
+    assert [each.name for each in tmp_path.iterdir() if each.name != "temporary"] == ["people.toml"]
+
+
+def test_a_second_add_needs_replace(tmp_path: Path) -> None:
+    """Somebody who is listed is not changed by accident; --replace gives a new token and role."""
+    at = ("--file", str(tmp_path / "people.toml"))
+    first = json.loads(run("add", "Ana", "--role", "reader", "--json", *at))["token"]
+    assert "--replace" in run("add", "Ana", "--role", "operator", *at, fine=False)
+    assert "lists Ana already" in run(
+        "add", "ana", "--role", "reader", "--replace", *at, fine=False
+    )
+    run("add", "Ana", "--role", "operator", "--replace", *at)
+    found = load_people(tmp_path / "people.toml")
+    assert found["Ana"].role is Role.OPERATOR
+    assert module.find_by_token(found, first) is None
+    run("add", "Ana", "--role", "operator", "--replace", "--no-token", *at)
+    assert not load_people(tmp_path / "people.toml")["Ana"].hashed
+
+
+def test_a_file_with_mistakes_is_not_edited(tmp_path: Path) -> None:
+    """The commands name the mistakes and leave the file as it is."""
+    path = tmp_path / "people.toml"
+    path.write_text("schema = 1\n[people.a]\nrole = 'king'\n")
+    before = path.read_bytes()
+    for arguments in (("add", "b", "--role", "reader"), ("remove", "a"), ("list",)):
+        assert "people.toml:3: error: people.a.role" in run(
+            *arguments, "--file", str(path), fine=False
+        )
+    assert path.read_bytes() == before
+    assert "does not exist" in run("list", "--file", str(tmp_path / "none"), fine=False)
+    assert "cannot be written" in run(
+        "add", "a", "--role", "reader", "--file", str(tmp_path / "no" / "file"), fine=False
+    )
+    assert "NAME must be" in run("add", "<b>", "--role", "reader", "--file", str(path), fine=False)
+
+
+def test_two_commands_at_once_lose_nobody(tmp_path: Path) -> None:
+    """Ten threads that add one person each leave ten."""
+    path = tmp_path / "people.toml"
+
+    def add(number: int) -> None:
+        module_edit = command.commands["add"].callback
+        assert module_edit is not None
+        module_edit(f"p{number}", "reader", True, False, path, True)
+
+    threads = [threading.Thread(target=add, args=(number,)) for number in range(10)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert set(load_people(path)) == {f"p{number}" for number in range(10)}
+
+
+def listed(path: Path, **people: str) -> None:
+    """Replace the file by these people with their roles, each with the token of that name."""
+    text = "schema = 1\n" + "".join(
+        f'[people.{name}]\nrole = "{role}"\ntoken = "{hash_token(f"token of {name}", "0" * 32)}"\n'
+        for name, role in people.items()
+    )
+    fresh = path.with_suffix(".new")
+    fresh.write_text(text)
+    fresh.replace(path)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    file = tmp_path / "people.toml"
+    listed(file, ana="analyst", bob="reader")
+    return file
+
+
+@pytest.fixture
+def people_app(store: Store, registry: Registry, path: Path) -> Flask:
+    settings = DashboardSettings(dashboard_token=TOKEN, dashboard_people=str(path))
+    return create_app(settings, store=store, registry=registry, clock=lambda: NOW)
+
+
+def test_a_change_of_the_file_is_in_force_at_once(people_app: Flask, path: Path) -> None:
+    """Whoever is removed, or gets another token, is signed out with the next request; whoever gets
+    another role has it; nobody else is concerned; the dashboard's token goes on."""
+    clients = {name: people_app.test_client() for name in ("ana", "bob", "own")}
+    for name, client in clients.items():
+        token = TOKEN if name == "own" else f"token of {name}"
+        assert client.post("/login", data={"token": token}).status_code == 303
+        assert client.get("/").status_code == 200
+    assert clients["bob"].get("/plan").status_code == 403
+    listed(path, bob="analyst")
+    assert clients["ana"].get("/").status_code == 401
+    bearer = {"Authorization": "Bearer token of ana"}
+    assert people_app.test_client().get("/", headers=bearer).status_code == 401
+    assert clients["bob"].get("/plan").status_code == 200
+    path.write_text(path.read_text().replace(hash_token("token of bob", "0" * 32), HASH))
+    assert clients["bob"].get("/").status_code == 401
+    assert clients["own"].get("/").status_code == 200
+    listed(path, ana="operator")
+    assert clients["ana"].get("/plan").status_code == 200, (
+        "with the old token it is the same person"
+    )
+
+
+def test_a_session_belongs_to_one_person(people_app: Flask) -> None:
+    """Signing in begins a session of its own, whatever cookie the browser had, so a cookie that
+    somebody planted before opens nothing afterwards."""
+    client, thief = people_app.test_client(), people_app.test_client()
+    client.post("/login", data={"token": "token of bob"})
+    planted = client.get_cookie("deniable_dashboard")
+    assert planted is not None
+    client.post("/login", data={"token": "token of ana"})
+    assert client.get("/plan").status_code == 200
+    thief.set_cookie("deniable_dashboard", planted.value)
+    assert thief.get("/plan").status_code == 403
+    with client.session_transaction() as kept:
+        session = kept["session"]
+    for name in ("bob", "", "nobody"):
+        with client.session_transaction() as kept:
+            kept.clear()
+            kept.update({"session": session, "person": name} if name else {"session": session})
+        assert client.get("/").status_code == 401, "not even with the dashboard's key"
+
+
+def test_signing_out_ends_a_persons_session(people_app: Flask) -> None:
+    """For every copy of the cookie, and for no other session."""
+    client, thief, other = (people_app.test_client() for _ in range(3))
+    client.post("/login", data={"token": "token of ana"})
+    other.post("/login", data={"token": "token of ana"})
+    copied = client.get_cookie("deniable_dashboard")
+    assert copied is not None
+    thief.set_cookie("deniable_dashboard", copied.value)
+    client.post("/logout")
+    assert [each.get("/").status_code for each in (client, thief, other)] == [401, 401, 200]
+
+
+def test_a_token_in_an_address_lets_nobody_in(store: Store, registry: Registry, path: Path) -> None:
+    """Login links are for the dashboard's own token alone."""
+    settings = DashboardSettings(
+        dashboard_token=TOKEN, dashboard_people=str(path), dashboard_login_link=True
+    )
+    app = create_app(settings, store=store, registry=registry, clock=lambda: NOW)
+    client = app.test_client()
+    assert client.get("/login?token=token+of+ana").location == "/login?used=1"
+    assert client.get("/?token=token+of+ana").status_code == 401
+
+
+def test_mistakes_leave_the_last_good_file_in_force(
+    people_app: Flask, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is said once in the log, without a name, and on each page of an operator; a file that is
+    gone lets nobody in; a good one mends both."""
+    ana = people_app.test_client()
+    ana.post("/login", data={"token": "token of ana"})
+    own = people_app.test_client()
+    own.post("/login", data={"token": TOKEN})
+    good = path.read_text()
+    path.write_text(good + "[people.mallory]\nrole = 'king'\n")
+    told = "The file of people has mistakes."
+    with caplog.at_level("INFO", "deniable_collector"):
+        for _ in range(3):
+            assert told not in ana.get("/").text
+            assert told in own.get("/").text
+        path.unlink()
+        assert ana.get("/").status_code == 401
+        assert told not in own.get("/").text
+    events = [each.event for each in caplog.records]  # type: ignore[attr-defined]
+    assert events == ["people-refused", "people-gone"]
+    assert "mallory" not in caplog.text
+    path.write_text(good)
+    ana.post("/login", data={"token": "token of ana"})
+    assert ana.get("/").status_code == 200
+
+
+def test_a_bad_file_keeps_the_dashboard_from_starting(
+    store: Store, registry: Registry, tmp_path: Path
+) -> None:
+    """The setting names the file's mistakes; text in place of a path is told from a path."""
+    path = tmp_path / "people.toml"
+    environ = {"DENIABLE_DASHBOARD_TOKEN": TOKEN, "DENIABLE_DASHBOARD_PEOPLE": str(path)}
+    with pytest.raises(SettingsError, match="does not exist: `deniable people add"):
+        DashboardSettings.from_env(environ)
+    path.write_text("schema = 1\n[people.a]\nrole = 'king'\n")
+    with pytest.raises(SettingsError, match=r"people.toml:3: error: people.a.role"):
+        DashboardSettings.from_env(environ)
+    with pytest.raises(SettingsError, match="DENIABLE_DASHBOARD_PEOPLE"):
+        create_app(
+            DashboardSettings(dashboard_token=TOKEN, dashboard_people=str(path)),
+            store=store,
+            registry=registry,
+        )
+    by_file = {"DENIABLE_DASHBOARD_TOKEN": TOKEN, "DENIABLE_DASHBOARD_PEOPLE_FILE": str(path)}
+    with pytest.raises(SettingsError, match="must be the path of a file"):
+        DashboardSettings.from_env(by_file)
+
+
+def test_no_file_costs_no_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a file of people nothing is asked of the disk."""
+    monkeypatch.setattr(Path, "stat", None)
+    people = PeopleFile("")
+    assert not people
+    assert people.current() == {}
+    assert people.by_token("") is None

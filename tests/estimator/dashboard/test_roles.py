@@ -1,0 +1,171 @@
+"""Every route has one least role, and people get what theirs allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+from deniable import Registry
+from deniable_collector.stores import Store
+from deniable_estimator.dashboard import create_app
+from deniable_estimator.dashboard.access.people import hash_token
+from deniable_estimator.dashboard.access.roles import (
+    ROLES,
+    ROUTES,
+    Role,
+    needed_role,
+    role_of,
+)
+from deniable_estimator.dashboard.settings import DashboardSettings
+
+from .conftest import NOW, TOKEN
+
+TOKENS = {role: f"deniable_{role.word}-{'x' * 43}" for role in Role}
+PEOPLE = "schema = 1\n" + "".join(
+    f'[people.{role.word.title()}]\nrole = "{role.word}"\ntoken = "{hash_token(token)}"\n'
+    for role, token in TOKENS.items()
+)
+
+
+def routes(app: Flask) -> Iterator[tuple[str, str]]:
+    """Method and endpoint of every route, without what Flask adds to each."""
+    for rule in app.url_map.iter_rules():
+        for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}:
+            yield method, rule.endpoint
+
+
+@pytest.fixture
+def people_file(tmp_path: Path) -> Path:
+    path = tmp_path / "people.toml"
+    path.write_text(PEOPLE)
+    return path
+
+
+@pytest.fixture
+def people_app(store: Store, registry: Registry, people_file: Path) -> Flask:
+    settings = DashboardSettings(dashboard_token=TOKEN, dashboard_people=str(people_file))
+    return create_app(settings, store=store, registry=registry, clock=lambda: NOW)
+
+
+def sign_in(app: Flask, token: str) -> FlaskClient:
+    """A browser that has signed in with this token."""
+    client = app.test_client()
+    client.environ_base["HTTP_ACCEPT"] = "text/html"
+    assert client.post("/login", data={"token": token}).status_code == 303
+    return client
+
+
+def test_every_route_has_its_role(app: Flask) -> None:
+    """A route without a line in the table is a mistake, and so is a line without a route."""
+    assert {f"{method} {endpoint}" for method, endpoint in routes(app)} == set(ROUTES)
+
+
+def test_a_route_without_a_line_opens_to_operators_only() -> None:
+    """What was forgotten stays shut; what does not exist cannot be told from what one may see."""
+    assert needed_role("GET", "pages.made_up") is Role.OPERATOR
+    assert needed_role("POST", "pages.overview") is Role.OPERATOR
+    assert needed_role("DELETE", "healthz") is Role.OPERATOR
+    assert needed_role("GET", None) is Role.READER
+    assert needed_role("HEAD", "pages.overview") is Role.READER
+    assert needed_role("OPTIONS", "pages.metric_upload") is Role.ANALYST
+
+
+def test_only_these_routes_open_without_signing_in() -> None:
+    """The list of what a stranger may see is short, and a longer one must be meant."""
+    assert {route for route, needed in ROUTES.items() if needed is None} == {
+        "GET static", "GET healthz", "GET access.sign_in", "POST access.sign_in_post",
+        "POST access.sign_out", "GET api.openapi", "GET embedding.embedded",
+    }  # fmt: skip
+
+
+def test_the_words_of_roles() -> None:
+    """Each role is read from its own word and from nothing else."""
+    assert {word: role_of(word) for word in ROLES} == {
+        "reader": Role.READER, "analyst": Role.ANALYST, "operator": Role.OPERATOR,
+    }  # fmt: skip
+    for other in ("", "Reader", "OPERATOR", " operator", "reader,operator", 3, None, ["reader"]):
+        assert role_of(other) is None
+
+
+def address(app: Flask, endpoint: str) -> str:
+    """An address of the endpoint, with some text for each part of it."""
+    rule = next(each for each in app.url_map.iter_rules() if each.endpoint == endpoint)
+    form = "svg" if endpoint.startswith("pictures.") else "csv"
+    known = {"name": "browser", "form": form, "filename": "dashboard.css", "unknown": "nothing"}
+    with app.test_request_context():
+        return app.url_for(endpoint, **{name: known[name] for name in rule.arguments})
+
+
+@pytest.mark.parametrize("role", Role)
+def test_each_role_opens_what_the_table_says(people_app: Flask, role: Role) -> None:
+    """Every route answers 403 to whoever has less than its role, and something else to others: to
+    a session and to the token in a header alike."""
+    browser, program = sign_in(people_app, TOKENS[role]), people_app.test_client()
+    bearer = {"Authorization": f"Bearer {TOKENS[role]}"}
+    tried = 0
+    for method, endpoint in routes(people_app):
+        needed = ROUTES[f"{method} {endpoint}"]
+        if needed is None:
+            continue
+        path = address(people_app, endpoint)
+        for answer in (
+            browser.open(path, method=method),
+            program.open(path, method=method, headers=bearer),
+        ):
+            assert (answer.status_code == 403) is (role < needed), (method, path)
+            tried += 1
+    assert tried > 50
+
+
+def test_a_refusal_says_what_is_missing(people_app: Flask) -> None:
+    """A page names the role that it takes and one's own; a program gets them as a problem."""
+    page = sign_in(people_app, TOKENS[Role.READER]).get("/plan")
+    assert page.status_code == 403
+    assert "This needs the role analyst, and yours is reader." in page.text
+    bearer = {"Authorization": f"Bearer {TOKENS[Role.READER]}"}
+    told = people_app.test_client().get("/api/v1/plan", headers=bearer).get_json()
+    assert (told["type"], told["role"]) == ("urn:deniable:problem:missing-role", "analyst")
+
+
+def test_pages_offer_what_the_role_allows(people_app: Flask) -> None:
+    """A reader sees no link to the planner and none that compares; an analyst sees both."""
+    for role, offered in ((Role.READER, False), (Role.ANALYST, True)):
+        page = sign_in(people_app, TOKENS[role]).get("/").text
+        assert ('href="/plan"' in page) is offered
+
+
+def test_pages_say_who_one_is(people_app: Flask) -> None:
+    """The name and the role stand in the header of each page; the dashboard's own token is an
+    operator's without a name."""
+    ana = sign_in(people_app, TOKENS[Role.ANALYST]).get("/").text
+    assert "<bdi>Analyst</bdi> <small>analyst</small>" in ana
+    assert "Sign out" in ana
+    own = sign_in(people_app, TOKEN).get("/").text
+    assert "<p><small>operator</small></p>" in own
+
+
+def test_a_reader_cannot_name_strings_in_an_address(tmp_path: Path) -> None:
+    """To look for strings of one's own takes an analyst, sent as a list or named one by one."""
+    from deniable_collector.stores import open_store
+
+    registry = Registry.parse(
+        'schema = 1\napp = "example"\n[metrics.site]\ntype = "string"\ndescription = "?"\n'
+        'owner = "me"\nexpires = 2027-06-30\nepsilon = 1.0\nlifetime_epsilon = 8.0\n'
+    )
+    path = tmp_path / "people.toml"
+    path.write_text(PEOPLE)
+    store = open_store(f"sqlite:///{tmp_path}/strings.db")
+    store.publish({each.name: [each.scheme] for each in registry})
+    settings = DashboardSettings(dashboard_token=TOKEN, dashboard_people=str(path))
+    app = create_app(settings, store=store, registry=registry, clock=lambda: NOW)
+    for role, status in ((Role.READER, 403), (Role.ANALYST, 200)):
+        answer = app.test_client().get(
+            "/api/v1/metrics/site/estimate?value=a.example",
+            headers={"Authorization": f"Bearer {TOKENS[role]}"},
+        )
+        assert answer.status_code == status
+    store.close()
