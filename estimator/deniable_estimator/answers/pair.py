@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from deniable import Scheme
 from deniable.mechanisms import SubsetSelection
+from deniable.types import Pair as PairType
 from deniable.types.pair import margins_of
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import oracle_analysis
@@ -40,7 +41,7 @@ from deniable_estimator.statistics.intervals import FloatArray, Noise
 from deniable_estimator.statistics.participation import Participation, overlap
 from deniable_estimator.statistics.significance import Adjustment, step_up
 
-__all__ = ["LEAST_FOR_TEST", "Given", "Pair", "estimate_pair"]
+__all__ = ["LEAST_FOR_TEST", "Given", "Pair", "estimate_pair", "pair_series"]
 
 LEAST_FOR_TEST = 300
 """With fewer reports the test of independence is not known to keep its level."""
@@ -170,24 +171,20 @@ class Pair(Answer):
 
     def series_name(self, given: Given, row: str, column: str) -> str:
         """What the conditional of one cell is called: "dark_mode=true given plan=free"."""
-        first, second = f"{self.names[0]}={row}", f"{self.names[1]}={column}"
-        one, two = (second, first) if given == "first" else (first, second)
-        return f"{one} given {two}"
+        return _conditional(self.names, given, row, column)
 
     @cached_property
     def series(self) -> Series:
         """The conditionals given the first list, those given the second, and both margins."""
-        rows, columns = (margin.values for margin in self.margins)
-        names: list[str] = []
         parts: list[tuple[FloatArray, ...]] = []
-        for given, found in self.conditionals.items():
-            names += [self.series_name(given, row, column) for row in rows for column in columns]
+        for found in self.conditionals.values():
             numbers = (found.share, found.std_error, found.low, found.high)
             parts.append(tuple(np.where(found.known, each, math.nan).ravel() for each in numbers))
-        for name, margin in zip(self.names, self.margins, strict=True):
-            names += [f"{name}={value}" for value in margin.values]
-            parts.append((margin.share, margin.std_error, margin.low, margin.high))
-        return Series(tuple(names), *(np.concatenate(each) for each in zip(*parts, strict=True)))
+        parts += [
+            (margin.share, margin.std_error, margin.low, margin.high) for margin in self.margins
+        ]
+        names = _series(self.names, (self.margins[0].values, self.margins[1].values))
+        return Series(names, *(np.concatenate(each) for each in zip(*parts, strict=True)))
 
     def margin_of(self, metric: str, asked: Sequence[str] | None = None) -> Shares:
         """The shares of one of the two lists as the answer of its metric; of the values `asked`
@@ -250,6 +247,29 @@ class Pair(Answer):
         from deniable_estimator.answers.pair_files import pair_csv
 
         return pair_csv(self)
+
+
+def pair_series(kind: PairType) -> tuple[str, ...]:
+    """What the series of the answer to a metric of this type are called."""
+    first, second = kind.parts
+    return _series((first.metric, second.metric), (first.values, second.values))
+
+
+def _series(
+    names: tuple[str, str], values: tuple[tuple[str, ...], tuple[str, ...]]
+) -> tuple[str, ...]:
+    cells = [(row, column) for row in values[0] for column in values[1]]
+    sides: tuple[Given, Given] = ("first", "second")
+    return (
+        *(_conditional(names, given, *cell) for given in sides for cell in cells),
+        *(f"{name}={value}" for name, each in zip(names, values, strict=True) for value in each),
+    )
+
+
+def _conditional(names: tuple[str, str], given: Given, row: str, column: str) -> str:
+    first, second = f"{names[0]}={row}", f"{names[1]}={column}"
+    one, two = (second, first) if given == "first" else (first, second)
+    return f"{one} given {two}"
 
 
 def estimate_pair(

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from deniable_estimator.answers.base import BASIS_COLUMNS
 from deniable_estimator.answers.files import csv_text, plain
+from deniable_estimator.answers.numbers import NUMBER_COLUMNS
 
 if TYPE_CHECKING:
+    from deniable_estimator.answers.base import Answer
     from deniable_estimator.answers.pair import Pair
 
-__all__ = ["pair_csv", "pair_numbers"]
+__all__ = ["pair_csv", "pair_numbers", "series_csv"]
 
 _SHARE = ("share", "std_error", "low", "high")
 _JOINT = (*_SHARE, "p_value", "p_adjusted", "detected", "normalized")
@@ -125,3 +127,11 @@ def _rows(pair: Pair) -> Any:
             first,
             second,
         )
+
+
+def series_csv(answer: Answer) -> str:
+    """One line for each series."""
+    basis, series = answer.csv_basis(), answer.series
+    columns = map(plain, (series.value, series.std_error, series.low, series.high))
+    rows = zip(series.names, *columns, strict=True)
+    return csv_text((*NUMBER_COLUMNS, *BASIS_COLUMNS), ((*row, *basis) for row in rows))

@@ -36,6 +36,7 @@ class Unit(ABC):
 
     Attributes:
         log: whether charts of them have a logarithmic scale.
+        unknown: what stands for a number that is not known.
         changes_title: what stands over a chart of changes.
         between: a change in a description, by `value`, `share`, `low` and `high`.
         up, down: how a change is told, by `change`, `level`, `low` and `high`.
@@ -50,6 +51,7 @@ class Unit(ABC):
     """
 
     log: bool = False
+    unknown: str = _NOTHING
     changes_title: str
     between: str
     up: str
@@ -258,6 +260,8 @@ class NumberUnit(Unit):
 
 class ConditionalUnit(ShareUnit):
     """Shares of some devices, which may be too few to say anything of them."""
+
+    unknown = _TOO_FEW
 
     def text(self, number: float, spread: float) -> str:
         return _TOO_FEW if math.isnan(number) else super().text(number, spread)

@@ -27,7 +27,7 @@ from deniable_estimator.dashboard.source import DataSource, current_source, decl
 from deniable_estimator.dashboard.timeline import grouping, timeline
 from deniable_estimator.dashboard.uploads import forget_list, keep_list, kept_list
 from deniable_estimator.dashboard.versions import digest_of_candidates
-from deniable_estimator.dashboard.view import NAMES, OF_NUMBERS, View, read_view
+from deniable_estimator.dashboard.view import NAMES, OF_NUMBERS, OF_PAIRS, View, read_view
 from deniable_estimator.dashboard.words import freshness
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message, spaced
@@ -226,6 +226,8 @@ def asked_view(name: str, *more: str) -> tuple[DataSource, Metric, View]:
     names: tuple[str, ...] = NAMES
     if isinstance(metric.type, Number):
         names = (*OF_NUMBERS, "limit") if "distribution" in metric.type.ask else OF_NUMBERS
+    elif metric.type.of:
+        names = OF_PAIRS
     check_names(request.args, (*names, *more))
     view = read_view(request.args, metric, source.clock())
     return source, metric, view.of_list(kept_list(metric))

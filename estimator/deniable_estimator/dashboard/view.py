@@ -11,7 +11,7 @@ from deniable_estimator.dashboard.ranges import DayRange, RangeError, read_range
 from deniable_estimator.messages import alternatives, message
 from deniable_estimator.questions.trend import GROUPS
 
-__all__ = ["NAMES", "OF_NUMBERS", "Length", "Order", "Shares", "View", "read_view"]
+__all__ = ["NAMES", "OF_NUMBERS", "OF_PAIRS", "Length", "Order", "Shares", "View", "read_view"]
 
 Order = Literal["share", "declared"]
 Shares = Literal["unbiased", "normalized"]
@@ -22,6 +22,9 @@ NAMES = ("from", "to", "without", "by", "value", "line", "order", "shares", "lin
 
 OF_NUMBERS = ("from", "to", "without", "by", "value")
 """Those of a view of numbers; of a distribution also `limit`."""
+
+OF_PAIRS = (*OF_NUMBERS, "given")
+"""Those of a view of a pair."""
 
 _T = TypeVar("_T", bound=str)
 
@@ -45,6 +48,8 @@ class View:
     """The reader's own list of strings, if these are shown."""
     limit: str | None = None
     """As it was typed in: which share of the numbers lies below it?"""
+    given: str | None = None
+    """Of a pair: the metric whose values conditional shares are given; None for the first."""
 
     def query(self, **changes: str | None) -> dict[str, str | None]:
         """The view as an address carries it, with some choices changed, or left away by None."""
@@ -56,6 +61,7 @@ class View:
             "shares": None if self.shares == "unbiased" else self.shares,
             "lines": None if self.lines == "some" else self.lines,
             "limit": self.limit,
+            "given": self.given,
         }
         kept = {name: text for name, text in chosen.items() if text is not None}
         return {**self.days.query, **kept, **changes}
@@ -117,6 +123,7 @@ def read_view(arguments: Mapping[str, str], metric: Metric, now: float) -> View:
         RangeError: it asks for days that cannot be shown, or for a choice that there is not.
     """
     by = arguments.get("by") or None
+    given = arguments.get("given")
     return View(
         days=read_range(arguments, now, metric.window),
         by=None if by is None else _one_of(by, "by", GROUPS[metric.window]),
@@ -128,6 +135,7 @@ def read_view(arguments: Mapping[str, str], metric: Metric, now: float) -> View:
         ),
         lines=cast(Length, _one_of(arguments.get("lines", "some"), "lines", get_args(Length))),
         limit=arguments.get("limit", "").strip() or None,
+        given=_one_of(given, "given", metric.type.of) if given else None,
     )
 
 
