@@ -22,7 +22,7 @@ from deniable.types.closed import require_size
 from deniable.types.pair_parts import (
     MAX_PAIR_CELLS,
     TIMES,
-    Part,
+    PairPart,
     check_bins,
     check_of,
     read_parts,
@@ -59,7 +59,7 @@ class Pair(MetricType):
     undefaulted = frozenset({"aggregate", "answer", "segments"})
     aggregates = ("last",)
 
-    parts: tuple[Part, Part]
+    parts: tuple[PairPart, PairPart]
     forget: str | None = None
 
     @property

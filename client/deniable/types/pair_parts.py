@@ -15,7 +15,7 @@ from deniable.types.base import Table
 from deniable.types.closed import Closed
 from deniable.types.number import Number, read_number
 
-__all__ = ["MAX_PAIR_CELLS", "TIMES", "Part", "check_bins", "check_of", "read_parts"]
+__all__ = ["MAX_PAIR_CELLS", "TIMES", "PairPart", "check_bins", "check_of", "read_parts"]
 
 MAX_PAIR_CELLS = 900
 """The most cells of a pair: the analysis is established by simulation for up to 30 x 30."""
@@ -44,7 +44,7 @@ def check_bins(value: Any) -> str | None:
 
 
 @dataclass(frozen=True)
-class Part:
+class PairPart:
     """One of the two metrics of a pair, as a closed list.
 
     Attributes:
@@ -75,7 +75,7 @@ class Part:
 
 def read_parts(
     table: Table, of: Sequence[str], bins: Mapping[str, Sequence[float]]
-) -> tuple[Part, Part] | None:
+) -> tuple[PairPart, PairPart] | None:
     """The two metrics as closed lists; None, after reports, if they make no pair."""
     first, second = of
     if first == second:
@@ -105,7 +105,7 @@ def read_parts(
     return one, two
 
 
-def _part(table: Table, name: str, edges: Sequence[float] | None) -> Part | None:
+def _part(table: Table, name: str, edges: Sequence[float] | None) -> PairPart | None:
     kind = table.declared.get(name)
     if kind is None:
         table.report("of", f"names {name}, which is not declared: declare it, or correct the name")
@@ -148,10 +148,10 @@ def _part(table: Table, name: str, edges: Sequence[float] | None) -> Part | None
             "of", f"{name} has a value with {TIMES!r}, which stands between the values of a pair"
         )
         return None
-    return Part(name, metric.type, tuple(metric.type.values))
+    return PairPart(name, metric.type, tuple(metric.type.values))
 
 
-def _cut(table: Table, name: str, kind: Number, edges: Sequence[float]) -> Part | None:
+def _cut(table: Table, name: str, kind: Number, edges: Sequence[float]) -> PairPart | None:
     low, high = float(kind.range.low), float(kind.range.high)
     if not low < edges[0] or not edges[-1] <= high:
         table.report("bins", f"cuts {name} outside of its range, {low:g} to {high:g}")
@@ -159,4 +159,4 @@ def _cut(table: Table, name: str, kind: Number, edges: Sequence[float]) -> Part 
     texts = [number_text(float(edge)) for edge in edges]
     between = [f"{one} to {two}" for one, two in itertools.pairwise(texts)]
     values = (f"below {texts[0]}", *between, f"{texts[-1]} or more")
-    return Part(name, kind, values, tuple(map(float, edges)))
+    return PairPart(name, kind, values, tuple(map(float, edges)))

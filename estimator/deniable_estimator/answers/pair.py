@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from deniable import Scheme
 from deniable.mechanisms import SubsetSelection
-from deniable.types import Pair as PairType
+from deniable.types import Pair
 from deniable.types.pair import margins_of
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import oracle_analysis
@@ -41,7 +41,7 @@ from deniable_estimator.statistics.intervals import FloatArray, Noise
 from deniable_estimator.statistics.participation import Participation, overlap
 from deniable_estimator.statistics.significance import Adjustment, step_up
 
-__all__ = ["LEAST_FOR_TEST", "Given", "Pair", "estimate_pair", "pair_series"]
+__all__ = ["LEAST_FOR_TEST", "Given", "PairAnswer", "estimate_pair", "pair_series"]
 
 LEAST_FOR_TEST = 300
 """With fewer reports the test of independence is not known to keep its level."""
@@ -51,7 +51,7 @@ Given: TypeAlias = Literal["first", "second"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Pair(Answer):
+class PairAnswer(Answer):
     """The joint of two lists of k1 and k2 values. Tables have shape (k1, k2).
 
     `joint` has the cells in the order of the table, row by row. `margins` are the shares of the
@@ -215,7 +215,7 @@ class Pair(Answer):
         return replace(found, warnings=(*found.warnings, note))
 
     @classmethod
-    def combine(cls, answers: Sequence[Pair]) -> Pair:
+    def combine(cls, answers: Sequence[PairAnswer]) -> PairAnswer:
         informed = [each for each in answers if each.n]
         if len(informed) < 2:
             return informed[0] if informed else answers[0]
@@ -231,7 +231,7 @@ class Pair(Answer):
             combined = replace(combined, warnings=(*combined.warnings, warning))
         return combined
 
-    def change_from(self, before: Pair, *, together: bool = True) -> Comparison:
+    def change_from(self, before: PairAnswer, *, together: bool = True) -> Comparison:
         return number_change(before, self, together=together)
 
     def about(self) -> dict[str, Any]:
@@ -249,7 +249,7 @@ class Pair(Answer):
         return pair_csv(self)
 
 
-def pair_series(kind: PairType) -> tuple[str, ...]:
+def pair_series(kind: Pair) -> tuple[str, ...]:
     """What the series of the answer to a metric of this type are called."""
     first, second = kind.parts
     return _series((first.metric, second.metric), (first.values, second.values))
@@ -281,7 +281,7 @@ def estimate_pair(
     adjust: Adjustment = "storey",
     participation: Participation | None = None,
     unit: str | None = None,
-) -> Pair:
+) -> PairAnswer:
     """What a tally of one scheme says of two lists; the arguments are those of `shares.estimate`.
 
     Raises:
@@ -314,7 +314,7 @@ def _made(
     values: tuple[tuple[str, ...], tuple[str, ...]],
     covariance: Covariance | None,
     exposures: Iterable[Exposure],
-) -> Pair:
+) -> PairAnswer:
     basis = Basis(**vars_of(joint))
     shape = len(values[0]), len(values[1])
     margins = []
@@ -328,7 +328,7 @@ def _made(
         margins.append(
             infer(basis, True, values[axis], found, exposure, (), joint.level, joint.adjustment)
         )
-    return Pair(
+    return PairAnswer(
         **vars_of(basis),
         level=joint.level,
         verdict=joint.verdict,
@@ -340,7 +340,7 @@ def _made(
     )
 
 
-def _pooled(parts: Sequence[Pair]) -> Pair:
+def _pooled(parts: Sequence[PairAnswer]) -> PairAnswer:
     """The average of pairs with the same cells, by inverse variance. Every cell has the same
     weights, so that the cells still sum to 1."""
     first = parts[0]

@@ -10,7 +10,7 @@ from deniable_estimator.answers.numbers import NUMBER_COLUMNS
 
 if TYPE_CHECKING:
     from deniable_estimator.answers.base import Answer
-    from deniable_estimator.answers.pair import Pair
+    from deniable_estimator.answers.pair import PairAnswer
 
 __all__ = ["pair_csv", "pair_numbers", "series_csv"]
 
@@ -20,7 +20,7 @@ _GIVEN = ("share", "low", "high", "too_few")
 _APART = ("residual", "residual_std_error", "residual_p", "carries")
 
 
-def pair_numbers(pair: Pair) -> dict[str, Any]:
+def pair_numbers(pair: PairAnswer) -> dict[str, Any]:
     """What is particular to a pair, for JSON; what cannot be said is null.
 
     `margins`: for each metric the `values` with `share`, `std_error`, `low`, `high`.
@@ -76,7 +76,7 @@ def pair_numbers(pair: Pair) -> dict[str, Any]:
     }
 
 
-def pair_csv(pair: Pair) -> str:
+def pair_csv(pair: PairAnswer) -> str:
     """One line for each cell, with the names of the metrics over their values."""
     basis = pair.csv_basis()
     header = (
@@ -94,7 +94,7 @@ def pair_csv(pair: Pair) -> str:
     return csv_text(header, lines)
 
 
-def _rows(pair: Pair) -> Any:
+def _rows(pair: PairAnswer) -> Any:
     """For each cell: its two values, and its numbers under their names, in four parts."""
     joint = zip(*(plain(getattr(pair.joint, name)) for name in _JOINT), strict=True)
     cells = len(pair.joint.values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from deniable_estimator.answers.pair import LEAST_FOR_TEST, Given, Pair
+from deniable_estimator.answers.pair import LEAST_FOR_TEST, Given, PairAnswer
 from deniable_estimator.answers.units import CONDITIONALS, half_width
 from deniable_estimator.messages import listed, message, sentence
 
@@ -37,7 +37,7 @@ _LUMPED = sentence(
 _AND_MORE = sentence("{count:,} values of {first} and {second}")
 
 
-def verdict_words(pair: Pair) -> str:
+def verdict_words(pair: PairAnswer) -> str:
     """Whether there is any dependence, in a sentence."""
     test, effect = pair.independence, pair.effect
     if not pair.n:
@@ -62,7 +62,7 @@ def verdict_words(pair: Pair) -> str:
     )
 
 
-def conditional_words(pair: Pair, given: Given, row: int, column: int) -> str:
+def conditional_words(pair: PairAnswer, given: Given, row: int, column: int) -> str:
     """One conditional share, in a sentence."""
     found = pair.conditionals[given]
     place = row, column
@@ -85,7 +85,7 @@ def conditional_words(pair: Pair, given: Given, row: int, column: int) -> str:
     )
 
 
-def remarks(pair: Pair) -> Iterator[str]:
+def remarks(pair: PairAnswer) -> Iterator[str]:
     """What to bear in mind about the effect size, as the warnings have it."""
     lumped = pair.lumped
     if not lumped:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.files import csv_text
-from deniable_estimator.answers.pair import Pair
+from deniable_estimator.answers.pair import PairAnswer
 from deniable_estimator.answers.pair_files import series_csv
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.dashboard.versions import Listed
@@ -103,7 +103,7 @@ def _number_text(
     """The estimate of a number as a file; cells and edges only where no series is named."""
     share = found.share_row(below) if isinstance(found, Distribution) and below is not None else {}
     if form == "csv":
-        told_series = isinstance(found, Pair) and values
+        told_series = isinstance(found, PairAnswer) and values
         text = _only(series_csv(found) if told_series else found.to_csv(), values)
         if not share:
             return text

@@ -19,7 +19,7 @@ from deniable.mechanisms import Mechanism, Memoizing
 from deniable_collector.stores.base import Store
 from deniable_collector.tally import Tally, empty_tally
 from deniable_estimator.answers import Answer, answer_of, combine
-from deniable_estimator.answers.pair import Pair
+from deniable_estimator.answers.pair import PairAnswer
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 from deniable_estimator.questions.slices import places_of, sliced
@@ -144,7 +144,7 @@ class Margin:
 
     def estimate(self, level: float, adjust: Adjustment) -> Answer:
         answer = self.question.estimate(level=level, adjust=adjust)
-        assert isinstance(answer, Pair)
+        assert isinstance(answer, PairAnswer)
         return answer.margin_of(self.metric, self.candidates)
 
 

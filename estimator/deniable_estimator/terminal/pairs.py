@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from deniable_estimator.answers.base import Answer
-from deniable_estimator.answers.pair import Given, Pair
+from deniable_estimator.answers.pair import Given, PairAnswer
 from deniable_estimator.answers.pair_words import remarks, verdict_words
 from deniable_estimator.answers.units import CONDITIONALS, half_width
 from deniable_estimator.errors import EstimateError
@@ -32,7 +32,7 @@ def direction(answer: Answer, given: str | None) -> Given:
     """
     if given is None:
         return "first"
-    if not isinstance(answer, Pair):
+    if not isinstance(answer, PairAnswer):
         raise EstimateError(f"{answer.metric} is not a pair: leave --given out")
     if given not in answer.names:
         raise EstimateError(
@@ -43,7 +43,7 @@ def direction(answer: Answer, given: str | None) -> Given:
 
 @estimate_view.register
 def _(
-    pair: Pair, truth: FloatArray | None = None, limits: Any = (), given: Given = "first"
+    pair: PairAnswer, truth: FloatArray | None = None, limits: Any = (), given: Given = "first"
 ) -> RenderableType:
     """Each cell with its share, and the share among those with one of its values; with `truth`,
     shape (cells,), beside them."""
@@ -76,7 +76,7 @@ def _(
     return Group(*parts, *(Text(f"Note: {each}.", style="yellow") for each in notes), *alarms(pair))
 
 
-def _shown(pair: Pair) -> NDArray[np.intp]:
+def _shown(pair: PairAnswer) -> NDArray[np.intp]:
     """The places of the cells, in order; of many those furthest from independence first."""
     size = len(pair.joint.values)
     found = pair.residuals
@@ -85,7 +85,9 @@ def _shown(pair: Pair) -> NDArray[np.intp]:
     return np.argsort(found.p_value.ravel(), kind="stable")[:MOST_ROWS]
 
 
-def _table(pair: Pair, shown: NDArray[np.intp], given: Given, truth: FloatArray | None) -> Table:
+def _table(
+    pair: PairAnswer, shown: NDArray[np.intp], given: Given, truth: FloatArray | None
+) -> Table:
     table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
     for name in pair.names:
         table.add_column(name, overflow="fold", vertical="bottom")

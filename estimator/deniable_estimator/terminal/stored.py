@@ -259,7 +259,7 @@ def _no_data(metric: str) -> NoReturn:
 
 
 def _print(answer: Answer, form: str | None, limits: Sequence[float], given: str | None) -> None:
-    from deniable_estimator.answers.pair import Pair
+    from deniable_estimator.answers.pair import PairAnswer
     from deniable_estimator.terminal.numbers import check_limits, estimate_view, shares_below
     from deniable_estimator.terminal.pairs import direction
 
@@ -273,7 +273,7 @@ def _print(answer: Answer, form: str | None, limits: Sequence[float], given: str
     else:
         from rich.console import Console
 
-        if isinstance(answer, Pair):
+        if isinstance(answer, PairAnswer):
             view = estimate_view(answer, given=side)
         else:
             view = estimate_view(answer, limits=limits)

@@ -18,7 +18,7 @@ from deniable import Metric, Registry, Scheme
 from deniable_collector.stores.base import Store
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers import answer_of, combine
-from deniable_estimator.answers.pair import LEAST_FOR_TEST, Pair
+from deniable_estimator.answers.pair import LEAST_FOR_TEST, PairAnswer
 from deniable_estimator.answers.pair_words import conditional_words, remarks, verdict_words
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.errors import EstimateError
@@ -29,11 +29,11 @@ from deniable_estimator.questions.trend import trend
 
 def answered(
     scheme: Scheme, n: int = 50_000, table: np.ndarray = TABLE, seed: int = 1, day: str = DAYS[0]
-) -> Pair:
+) -> PairAnswer:
     rng = np.random.default_rng(seed)
     counts = rng.multinomial(n, table.ravel())
     found = answer_of(sample_tally(scheme, counts, rng, metric="p", window=day), scheme)
-    assert isinstance(found, Pair)
+    assert isinstance(found, PairAnswer)
     return found
 
 
@@ -129,7 +129,7 @@ def test_several_schemes(registry: Registry, scheme: Scheme) -> None:
     other = dataclasses.replace(registry["plan_by_mode"], epsilon=1.0).scheme
     one, two = answered(scheme), answered(other, seed=2, day=DAYS[1])
     both = combine([one, two])
-    assert isinstance(both, Pair)
+    assert isinstance(both, PairAnswer)
     assert both.n == 100_000
     assert both.joint.share.sum() == pytest.approx(1)
     assert both.margins[0].share == pytest.approx(both.table.sum(axis=1))
@@ -143,7 +143,7 @@ def test_repeated_reports_count_as_devices(scheme: Scheme) -> None:
     one = answered(scheme)
     again = combine([one, answered(scheme, seed=3, day=DAYS[1])])
     assert again.devices < again.n
-    assert isinstance(again, Pair)
+    assert isinstance(again, PairAnswer)
     assert again.covariance is not None
     assert again.covariance.kept > 0
 

@@ -8,7 +8,7 @@ from typing import Any
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.mean import Mean
-from deniable_estimator.answers.pair import Pair
+from deniable_estimator.answers.pair import PairAnswer
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.dashboard.kinds.base import Kind
 from deniable_estimator.dashboard.kinds.distribution import DistributionKind
@@ -22,7 +22,7 @@ KINDS: dict[type[Answer], Kind[Any]] = {
     Shares: SharesKind(),
     Mean: MeanKind(),
     Distribution: DistributionKind(),
-    Pair: PairKind(),
+    PairAnswer: PairKind(),
 }
 """answer -> how pages show it."""
 

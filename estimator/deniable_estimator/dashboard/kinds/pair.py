@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from deniable_estimator.answers.pair import Given, Pair
+from deniable_estimator.answers.pair import Given, PairAnswer
 from deniable_estimator.answers.pair_words import conditional_words, remarks, verdict_words
 from deniable_estimator.answers.units import CONDITIONALS, half_width
 from deniable_estimator.dashboard.kinds.base import Kind
@@ -82,25 +82,25 @@ class CellLine:
     detected: bool
 
 
-class PairKind(Kind[Pair]):
+class PairKind(Kind[PairAnswer]):
     """How two lists go together."""
 
     template = "kinds/pair.html"
     picture_template = "kinds/pair.svg"
 
-    def headline(self, answer: Pair) -> str:
+    def headline(self, answer: PairAnswer) -> str:
         return verdict_words(answer)
 
-    def unsound(self, answer: Pair) -> str | None:
+    def unsound(self, answer: PairAnswer) -> str | None:
         if not answer.joint.impossible.any():
             return None
         return message(_IMPOSSIBLE, cell=answer.joint.values[int(answer.joint.strange[0])])
 
-    def attention(self, answer: Pair) -> Sequence[str]:
+    def attention(self, answer: PairAnswer) -> Sequence[str]:
         sound = answer.n and not answer.joint.impossible.any()
         return (NOTHING_STANDS_OUT,) if sound and not answer.joint.detected.any() else ()
 
-    def parts(self, answer: Pair, view: View) -> dict[str, Any]:
+    def parts(self, answer: PairAnswer, view: View) -> dict[str, Any]:
         lines = _lines(answer)
         return {
             "heat": heat_map(answer, _direction(answer, view.given)),
@@ -112,13 +112,13 @@ class PairKind(Kind[Pair]):
             "worst": CONDITIONALS.text(answer.budget, answer.budget),
         }
 
-    def picture(self, answer: Pair, view: View, limit: int) -> HeatMap:
+    def picture(self, answer: PairAnswer, view: View, limit: int) -> HeatMap:
         return heat_map(answer, _direction(answer, view.given), _SIDE)
 
-    def card(self, answer: Pair) -> str:
+    def card(self, answer: PairAnswer) -> str:
         return _example(answer, "first")
 
-    def over_time(self, answer: Pair, chosen: str | None) -> list[str]:
+    def over_time(self, answer: PairAnswer, chosen: str | None) -> list[str]:
         """The leading conditional, the same of the other values, and the chosen series."""
         leading = answer.leading
         value, _, condition = leading.partition(" given ")
@@ -131,7 +131,7 @@ class PairKind(Kind[Pair]):
         return shown
 
 
-def heat_map(answer: Pair, given: Given, most: int | None = None) -> HeatMap:
+def heat_map(answer: PairAnswer, given: Given, most: int | None = None) -> HeatMap:
     """The heat map of one direction, of the `most` largest values of each list."""
     first, second = answer.names
     one, two = answer.margins
@@ -180,11 +180,11 @@ def heat_map(answer: Pair, given: Given, most: int | None = None) -> HeatMap:
     )
 
 
-def _direction(answer: Pair, given: str | None) -> Given:
+def _direction(answer: PairAnswer, given: str | None) -> Given:
     return "second" if given == answer.names[1] else "first"
 
 
-def _example(answer: Pair, given: Given) -> str:
+def _example(answer: PairAnswer, given: Given) -> str:
     """The conditional of the cell that is furthest from independence, in a sentence."""
     if answer.residuals is None:
         row, column = (int(margin.share.argmax()) for margin in answer.margins)
@@ -195,7 +195,7 @@ def _example(answer: Pair, given: Given) -> str:
     return conditional_words(answer, given, row, column)
 
 
-def _lines(answer: Pair) -> tuple[CellLine, ...]:
+def _lines(answer: PairAnswer) -> tuple[CellLine, ...]:
     joint, apart = answer.joint, answer.residuals
     order = np.arange(len(joint.values))
     if len(order) > _LINES and apart is not None:
