@@ -138,11 +138,31 @@ def build(folder: Path) -> dict[str, str]:
     for ago in range(DAYS, 0, -1):
         _report(store, registry, today - timedelta(days=ago), 1 - ago / DAYS, rng)
     store.close()
+    (folder / "annotations.toml").write_text(_annotations(today), encoding="utf-8")
     return {
+        "DENIABLE_ANNOTATIONS": str(folder / "annotations.toml"),
         "DENIABLE_REGISTRY": str(folder / "metrics.toml"),
         "DENIABLE_STORE": url,
         "DENIABLE_CANDIDATES_DIR": str(folder / "candidates"),
     }
+
+
+def _annotations(today: date) -> str:
+    """What happened in these weeks."""
+    entries = (
+        (FLOODED, "Fakes were sent to dark mode", "https://status.acme.example/fakes", "dark_mode"),
+        (24, "Release 4.2", "https://acme.example/releases/4.2", None),
+        (11, "Mail to all readers", None, None),
+        (10, "Mirror in Singapore", None, "page_load"),
+        (0, "Release 4.3", "https://acme.example/releases/4.3", None),
+    )
+    lines = ["schema = 1"]
+    for ago, text, link, metric in entries:
+        lines += ["", "[[annotations]]", f"date = {today - timedelta(days=ago)}"]
+        lines += [f'text = "{text}"']
+        lines += [f'link = "{link}"'] if link else []
+        lines += [f'metrics = ["{metric}"]'] if metric else []
+    return "\n".join(lines) + "\n"
 
 
 def _report(

@@ -13,7 +13,7 @@ Path: TypeAlias = tuple[str, ...]
 
 _PART = r"""(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')"""
 _DOTTED = rf"{_PART}(?:\s*\.\s*{_PART})*"
-_HEADER = re.compile(rf"\s*\[\[?\s*({_DOTTED})\s*\]")
+_HEADER = re.compile(rf"\s*(\[\[?)\s*({_DOTTED})\s*\]")
 _KEY = re.compile(rf"\s*({_DOTTED})\s*=")
 _QUOTES = re.compile(r'"""|' + r"'''")
 
@@ -21,9 +21,12 @@ _QUOTES = re.compile(r'"""|' + r"'''")
 def locate(text: str) -> dict[Path, int]:
     """The line (from 1) of every table and key that has its own line.
 
-    Best effort, only for messages: keys inside inline tables get the line of their table.
+    The tables of an array are counted: the second `[[charts]]` is ("charts", "1"), and ("charts",)
+    is the first of them. Best effort, only for messages: keys inside inline tables get the line of
+    their table.
     """
     lines: dict[Path, int] = {}
+    counts: dict[Path, int] = {}
     table: Path = ()
     quoted = False
     for number, line in enumerate(text.splitlines(), start=1):
@@ -32,8 +35,12 @@ def locate(text: str) -> dict[Path, int]:
         if inside:
             continue
         if header := _HEADER.match(line):
-            table = _path(f"[{header[1]}]")
+            table = _path(f"[{header[2]}]")
             lines.setdefault(table, number)
+            if header[1] == "[[":
+                counts[table] = counts.get(table, -1) + 1
+                table = (*table, str(counts[table]))
+                lines[table] = number
         elif key := _KEY.match(line):
             lines.setdefault(table + _path(f"{key[1]} = {{}}"), number)
     return lines

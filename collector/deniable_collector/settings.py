@@ -174,7 +174,7 @@ class Settings:
     """
 
     others: ClassVar[re.Pattern[str]] = re.compile(
-        "DASHBOARD_.*|PUBLIC_URL|API_TOKENS|FAKES|ALARM_LEVEL|CANDIDATES_DIR|DISABLED|INGEST_KEY|REQUIRE_ALL"
+        "DASHBOARD_.*|PUBLIC_URL|API_TOKENS|FAKES|ALARM_LEVEL|CANDIDATES_DIR|ANNOTATIONS|BOARDS|DISABLED|INGEST_KEY|REQUIRE_ALL"
     )
 
     registry: str = setting("metrics.toml", one_path, "path of the registry")

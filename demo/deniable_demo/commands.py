@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -26,6 +27,7 @@ from deniable_demo import fleet, services
 from deniable_demo.population import PERCENTILES, POPULARITIES, Population, draw
 from deniable_demo.results import compare, compare_shares, tables
 from deniable_demo.try_it import try_it
+from deniable_estimator.annotations.editing import add_annotation
 
 __all__ = ["demo"]
 
@@ -80,7 +82,9 @@ def _run(once: bool, as_json: bool, devices: int, port: int) -> None:
         page = None
         if tried is not None:
             page = stack.enter_context(
-                services.dashboard(_REGISTRY, store_url, port, token, tried.address)
+                services.dashboard(
+                    _REGISTRY, store_url, port, token, tried.address, _annotations(Path(folder))
+                )
             )
         population = draw(devices)
         _report(population, endpoint, console)
@@ -106,6 +110,15 @@ def _run(once: bool, as_json: bool, devices: int, port: int) -> None:
             console.print("[dim]There you answer as one more device, and see what was sent.")
             console.print("[dim]Ctrl-C ends the demo and removes all it has made.")
             signal.pause()
+
+
+def _annotations(folder: Path) -> Path:
+    """A file of annotations: what the devices do on which day."""
+    path = folder / "annotations.toml"
+    today = datetime.now(UTC).date()
+    add_annotation(path, "Made-up devices record their values", today - timedelta(days=1))
+    add_annotation(path, "They report what they recorded", today)
+    return path
 
 
 def _report(population: Population, endpoint: str, console: Console) -> None:

@@ -446,3 +446,30 @@ def test_a_pair_before_an_edit_has_other_cells() -> None:
     new = declared(base=BASE.replace('"team", ', ""))["plan_by_mode"].type
     assert "cells differ" in new.combines(old)
     assert new.combines(dataclasses.replace(new)) == "combine both schemes"
+
+
+SEGMENTED = BASE.replace(
+    "[metrics.plan]", '[segments.place]\nvalues = ["home", "work"]\n\n[metrics.plan]'
+)
+
+
+def test_a_pair_is_not_counted_by_segments() -> None:
+    """Segments would multiply its cells."""
+    pair = with_keys('segments = ["place"]')
+    assert any(
+        "segments: does not belong to a pair: it is not counted" in each
+        for each in mistakes(pair, SEGMENTED)
+    )
+
+
+def test_metrics_with_segments_are_joined(make_client: MakeClient, clock: Any) -> None:
+    """A metric of a pair may be counted by segments; the pair's report tells none of them."""
+    base = SEGMENTED.replace('"The plan."', '"The plan."\nsegments = ["place"]')
+    client = make_client(registry=declared(base=base), segments={"place": "work"})
+    client.record("plan", "pro")
+    client.record("dark_mode", True)
+    clock.days(1)
+    assert reported(client) == ["dark_mode", "plan", "plan_by_mode"]
+    with client._state.transaction() as connection:
+        rows = dict(connection.execute("SELECT metric, row FROM reports").fetchall())
+    assert rows == {"plan": 1, "dark_mode": 0, "plan_by_mode": 0}

@@ -21,6 +21,8 @@ values = [
 inner.deep = 1
 [[list]]
 one = 1
+[[list]]
+two = 2
 '''
 
 
@@ -35,6 +37,12 @@ one = 1
         (("metrics", "b.c"), 12),
         (("metrics", "b.c", "inner", "deep"), 13),
         (("list",), 14),
+        (("list", "0"), 14),
+        (("list", "0", "one"), 15),
+        (("list", "1"), 16),
+        (("list", "1", "two"), 17),
+        (("list", "1", "one"), 16),
+        (("list", "2"), 14),
         (("metrics", "a", "absent"), 3),
         (("metrics", "fake"), None),
         (("absent",), None),

@@ -18,6 +18,7 @@ import pytest
 
 from deniable import Registry
 from deniable.cli import _group
+from deniable_estimator.annotations import parse_annotations
 from deniable_estimator.watching.rules_file import parse_rules
 
 from .test_documented_commands import LINES, PAGES, PROGRAMS, SNIPPETS
@@ -48,9 +49,6 @@ BLOCKS = [
 
 REASONS = {
     ("ARCHITECTURE.md", 'app: record("browser", "firefox")'): "a drawing of the way of a value",
-    ("docs/poisoning.md", "G = b [A - f]      A = (1 - q) / (p - q)           one target"): (
-        "formulas; tests/estimator/test_poisoning.py checks them"
-    ),
     ("docs/operating-stores.md", "ACL SETUSER deniable-collector on"): (
         "commands of Redis; tests/collector/test_stores_access.py gives a Redis these rights"
     ),
@@ -101,11 +99,15 @@ def test_every_reason_is_of_one_block() -> None:
 
 
 def check_toml(block: Block) -> None:
-    """A registry, whole or a part of one, which other tests put under `deniable lint`; or rules."""
+    """A registry, whole or a part of one, which other tests put under `deniable lint`; rules;
+    or annotations."""
     declared = tomllib.loads(block.text)
     if "dashboard" in declared:
         environ = dict.fromkeys(re.findall(r"\$\{?(\w+)", block.text), "x")
         parse_rules(block.text, tuple(declared.get("metrics", ())), environ)
+        return
+    if "annotations" in declared:
+        parse_annotations(block.text)
         return
     head = "" if "schema" in declared else 'schema = 1\napp = "editor"\n'
     owner = "" if "owner =" in block.text else '[defaults]\nowner = "a"\nexpires = 2030-01-01\n'

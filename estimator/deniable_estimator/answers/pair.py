@@ -231,7 +231,9 @@ class PairAnswer(Answer):
             combined = replace(combined, warnings=(*combined.warnings, warning))
         return combined
 
-    def change_from(self, before: PairAnswer, *, together: bool = True) -> Comparison:
+    def change_from(
+        self, before: PairAnswer, *, together: bool = True, adjust: Adjustment = "storey"
+    ) -> Comparison:
         return number_change(before, self, together=together)
 
     def about(self) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from deniable_estimator.dashboard.access.people import PeopleError, PeopleFile
 from deniable_estimator.dashboard.access.proxy import ProxyHeaders
 from deniable_estimator.dashboard.access.sessions import Sessions
 from deniable_estimator.dashboard.access.tokens import parse_tokens
+from deniable_estimator.dashboard.annotated import keep_annotations
 from deniable_estimator.dashboard.api import api
 from deniable_estimator.dashboard.api.representations import GZIPPED
 from deniable_estimator.dashboard.comparing import comparing
@@ -107,6 +108,7 @@ def create_app(
         settings.alarm_level,
         most_strings=settings.dashboard_strings,
     )
+    keep_annotations(app, settings.annotations)
     app.before_request(_limit)
     guard(app, settings.dashboard_token, _door(settings, clock), public_url=settings.public_url)
     offer_uploads(app, clock)

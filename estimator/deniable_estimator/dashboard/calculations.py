@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable_estimator.annotations.annotation import Annotation, by_period
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.files import csv_text
@@ -123,12 +124,23 @@ _CELLS = ("cells", "cdf", "margins")
 
 
 def trend_text(
-    form: str, found: Trend, head: Mapping[str, Any], values: Collection[str] = ()
+    form: str,
+    found: Trend,
+    head: Mapping[str, Any],
+    values: Collection[str] = (),
+    annotations: Sequence[Annotation] | None = None,
 ) -> str:
-    """A trend as a file; of some values alone, if any are named."""
+    """A trend as a file; of some values alone, if any are named, and with what is noted on its
+    days."""
     if form == "csv":
-        return _only(found.to_csv(), values)
+        noted = None if annotations is None else by_period(found.periods, annotations)
+        return _only(found.to_csv(noted), values)
     told = found.to_dict()
+    if annotations is not None:
+        # Which other metrics one concerns is no part of this metric.
+        told["annotations"] = [
+            {"date": each.date, "text": each.text, "link": each.link} for each in annotations
+        ]
     for period in told["periods"]:
         period["values"] = _named(period["values"], values)
     return to_json({**head, **told})

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from deniable.doctor.result import CheckResult
 from deniable_collector.settings import Settings, SettingsError
+from deniable_estimator.annotations import load_annotations
+from deniable_estimator.checked_files import CheckedFileError
 from deniable_estimator.dashboard.settings import DashboardSettings
 
 __all__ = ["check_dashboard"]
@@ -32,6 +35,18 @@ def check_dashboard(environ: Mapping[str, str]) -> Iterator[CheckResult]:
         )  # fmt: skip
     else:
         yield CheckResult("dashboard", "token", "ok", "the dashboard's token is hard to guess")
+    if settings.annotations:
+        try:
+            found = load_annotations(Path(settings.annotations))
+        except CheckedFileError as error:
+            yield CheckResult(
+                "dashboard", "annotations", "error", str(error),
+                "correct the file; until then the dashboard shows what it said before",
+            )  # fmt: skip
+        else:
+            yield CheckResult(
+                "dashboard", "annotations", "ok", f"the file of annotations has {len(found)}"
+            )
     local = settings.dashboard_bind.startswith(("127.", "localhost:", "[::1]:", "unix:"))
     if not local and not settings.public_url.startswith("https://"):
         yield CheckResult(

@@ -12,6 +12,7 @@ from werkzeug.exceptions import BadRequest
 from deniable import Metric
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.dashboard.alarms import alarm_of, left_out
+from deniable_estimator.dashboard.annotated import annotated
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.pages import asked_view, listed
 from deniable_estimator.dashboard.source import DataSource
@@ -56,7 +57,7 @@ def trend_picture(name: str, form: str) -> ResponseReturnValue:
     """The trend of one of its values."""
     source, metric, view = asked_view(name, "scale")
     estimate = _estimate(source, metric, view)
-    view.check_value(estimate.series.names)
+    view.check_values(estimate.series.names)
     alarm = alarm_of(source, metric, view.days, estimate, listed(source, metric))
     found = timeline(source, metric, view, estimate, alarm)
     if found is None:
@@ -66,6 +67,7 @@ def trend_picture(name: str, form: str) -> ResponseReturnValue:
     text = render_template(
         "picture_trend.svg",
         metric=metric,
+        noted=annotated(metric, view.days.first, view.days.last, source.today, found.trend.periods),
         timeline=found,
         estimate=estimate,
         left_out=left_out(view.days),

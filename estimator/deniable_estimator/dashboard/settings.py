@@ -168,6 +168,12 @@ def _folder(value: str) -> str:
     return value
 
 
+def _file(value: str) -> str:
+    if not Path(value).parent.is_dir() or Path(value).is_dir():
+        raise ValueError("must be a file in a folder that exists")
+    return value
+
+
 @dataclass(frozen=True)
 class DashboardSettings(deniable_collector.settings.Settings):
     """How a dashboard runs. Each field is the variable DENIABLE_ and its name in capitals."""
@@ -253,6 +259,9 @@ class DashboardSettings(deniable_collector.settings.Settings):
     )
     candidates_dir: str = setting(
         "", _folder, "a folder of METRIC.txt files: the strings to look for, one on each line"
+    )
+    annotations: str = setting(
+        "", _file, "the file of annotations that trends show; `deniable annotate` makes it"
     )
 
     def __post_init__(self) -> None:

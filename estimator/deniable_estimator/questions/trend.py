@@ -11,7 +11,7 @@ at all. Neither is one that is unfinished: it holds reports of a window that has
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
@@ -154,12 +154,22 @@ class Trend:
             ],
         }
 
-    def to_csv(self) -> str:
-        """One line for each period that has reports and each value (RFC 4180)."""
+    def to_csv(self, annotations: Mapping[str, str] | None = None) -> str:
+        """One line for each period that has reports and each value (RFC 4180); with a column of
+        `annotations` at the end, by the label of the period, if they are given."""
         header = ("period", "first", "last", "partial", "unfinished", "n", "since", *self._header)
+        if annotations is None:
+            return csv_text(
+                header,
+                ((*_about(period), *row) for period in self.reported for row in _rows(period)),
+            )
         return csv_text(
-            header,
-            ((*_about(period), *row) for period in self.reported for row in _rows(period)),
+            (*header, "annotations"),
+            (
+                (*_about(period), *row, annotations.get(period.label, ""))
+                for period in self.reported
+                for row in _rows(period)
+            ),
         )
 
     @property

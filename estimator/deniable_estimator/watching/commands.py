@@ -19,6 +19,7 @@ from deniable import DeniableError
 from deniable_estimator.terminal.options import opened, registry_option, reported, store_option
 
 if TYPE_CHECKING:
+    from deniable_estimator.annotations import Annotation
     from deniable_estimator.watching.run import RunResult
 
 __all__ = ["FAILED", "TOLD", "digest", "watch"]
@@ -57,11 +58,21 @@ candidates_folder = click.option(
 )
 
 
+annotations_option = click.option(
+    "--annotations",
+    envvar="DENIABLE_ANNOTATIONS",
+    show_envvar=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The file of annotations; the digest names those near a change.",
+)
+
+
 @click.command()
 @click.argument("rules", default="rules.toml", type=click.Path(path_type=Path))
 @registry_option
 @store_option
 @candidates_folder
+@annotations_option
 @click.option(
     "--state",
     "state_file",
@@ -85,6 +96,7 @@ def watch(
     registry: Path,
     store: str | None,
     candidates_dir: Path | None,
+    annotations: Path | None,
     state_file: Path | None,
     once: bool,
     every: float,
@@ -111,7 +123,8 @@ def watch(
         read = load_rules(rules, declared.metrics)
         check_channels(read.channels, str(rules))
         with opened(store) as tallies:
-            watcher = Watcher(tallies, declared, read, candidates_dir)
+            noted = _annotations(annotations)
+            watcher = Watcher(tallies, declared, read, candidates_dir, noted)
             if dry_run:
                 return watcher.run(WatchState.load(kept), time.time(), sending=False)
             with _alone(kept):
@@ -135,6 +148,7 @@ def watch(
 @registry_option
 @store_option
 @candidates_folder
+@annotations_option
 @click.option(
     "--weeks",
     default=1,
@@ -168,6 +182,7 @@ def digest(
     registry: Path,
     store: str | None,
     candidates_dir: Path | None,
+    annotations: Path | None,
     weeks: int,
     html: Path | None,
     text: Path | None,
@@ -190,6 +205,7 @@ def digest(
         found = weekly_digest(
             *(tallies, declared, tuple(declared), {}, address, time.time(), weeks),
             candidates_folder=candidates_dir,
+            annotations=_annotations(annotations),
         )
     for path, content in ((html, as_html), (text, as_text)):
         if path is not None:
@@ -200,6 +216,19 @@ def digest(
             click.echo(f"wrote {path}")
     if html is None and text is None:
         click.echo(as_text(found, language), nl=False)
+
+
+def _annotations(path: Path | None) -> tuple[Annotation, ...]:
+    """What the file says; with mistakes in it nothing, because a change must be told all the
+    same."""
+    from deniable_estimator.annotations import load_annotations
+    from deniable_estimator.checked_files import CheckedFileError
+
+    try:
+        return () if path is None else load_annotations(path)
+    except CheckedFileError as error:
+        click.echo(f"warning: no annotations are named: {error}", err=True)
+        return ()
 
 
 def _serve(run: Callable[[], RunResult], every: float, as_json: bool) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from deniable import Metric, Registry
 from deniable_collector.stores.base import Store
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
+from deniable_estimator.annotations import Annotation, between
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.change import NO_CHANGE, Comparison
 from deniable_estimator.answers.units import half_width
@@ -32,9 +33,12 @@ from deniable_estimator.questions.comparison import compare, has_memory
 from deniable_estimator.questions.reading import Selection, select
 from deniable_estimator.watching.listed_strings import candidates_of
 
-__all__ = ["MOST_WEEKS", "DigestLine", "WeeklyDigest", "weekly_digest"]
+__all__ = ["MOST_WEEKS", "NEAR_DAYS", "DigestLine", "WeeklyDigest", "weekly_digest"]
 
 MOST_WEEKS = 52
+NEAR_DAYS = 3
+"""An annotation up to so many days before the weeks that are told is named beside a change."""
+
 LEVEL = 0.05
 """The expected number of false changes in a digest."""
 
@@ -48,6 +52,7 @@ _MEMORY = sentence("{told}; devices report from memos, so changes have no interv
 _NEW = sentence("{told}; nothing before to compare with")
 _OPEN = message("no list of strings to look for")
 _NOTHING = message("no reports in these weeks")
+_NEAR = sentence("near in time: {noted}")
 _DISHONEST = sentence("these weeks look dishonest: {reasons}")
 
 
@@ -58,6 +63,8 @@ class DigestLine:
     metric: str
     text: str
     link: str
+    noted: str = ""
+    """What was noted near a change; that it was near says nothing about a cause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +97,10 @@ def weekly_digest(
     now: float,
     weeks: int = 1,
     candidates_folder: Path | None = None,
+    annotations: Sequence[Annotation] = (),
 ) -> WeeklyDigest:
-    """The digest of these metrics over the last complete weeks.
+    """The digest of these metrics over the last complete weeks. A change names the annotations of
+    its metric that lie near it in time.
 
     Raises:
         StoreUnavailable: the store cannot answer now.
@@ -111,7 +120,9 @@ def weekly_digest(
             after = _answer(selection, period.first, period.last)
             text, new, odd = _told(store, metric, selection, period, after, len(metrics))
             page = page_of(dashboard, metric.name, period.first, period.last)
-            (changed if new else unchanged).append(DigestLine(metric.name, text, page))
+            noted = _noted(metric, period, annotations) if new else ""
+            line = DigestLine(metric.name, text, page, noted)
+            (changed if new else unchanged).append(line)
             if odd:
                 needs.append(odd)
         page = page_of(dashboard, metric.name)
@@ -135,6 +146,16 @@ def _months(weekly: _DigestDays) -> _DigestDays | None:
         return None
     before = end.replace(day=1) - timedelta(1)
     return _DigestDays(end.replace(day=1), end, before.replace(day=1), before)
+
+
+def _noted(metric: Metric, period: _DigestDays, annotations: Sequence[Annotation]) -> str:
+    """The annotations near a period, the latest of them if there are many; empty without any."""
+    first = date.fromordinal(max(1, period.first.toordinal() - NEAR_DAYS))
+    near = between(annotations, first, period.last, metric.name)
+    told = [each.told() for each in near[-_NAMED:]]
+    if (rest := len(near) - len(told)) > 0:
+        told.append(counted("{count} more annotation", "{count} more annotations", rest))
+    return message(_NEAR, noted=joined(told)) if told else ""
 
 
 def _answer(selection: Selection, first: date, last: date, level: float = _TOLD) -> Answer | None:
@@ -186,11 +207,11 @@ def _told(
     new = _answer(selection, period.first, period.last, level)
     assert old is not None
     assert new is not None
-    strict = compare(old, new)
+    strict = compare(old, new, adjust="bonferroni")
     places = [place for place in range(len(strict.values)) if strict.changed[place]]
     if not places:
         return message(_SAME, told=told, no_change=NO_CHANGE), False, odd
-    return _changes(compare(before, after), places), True, odd
+    return _changes(compare(before, after, adjust="bonferroni"), places), True, odd
 
 
 def _changes(found: Comparison, places: list[int]) -> str:

@@ -47,9 +47,11 @@ def as_text(digest: WeeklyDigest, language: str) -> str:
     lines = [tell(digest_title(digest)), ""]
     for heading, rows in _parts(digest):
         lines.append(f"{tell(heading)} ({len(rows)})")
-        lines += [f"  {each.metric}: {tell(each.text)}\n    {each.link}" for each in rows] or [
-            f"  {tell(_NONE)}"
-        ]
+        for each in rows:
+            noted = [f"    {tell(each.noted)}"] if each.noted else []
+            lines += [f"  {each.metric}: {tell(each.text)}", *noted, f"    {each.link}"]
+        if not rows:
+            lines.append(f"  {tell(_NONE)}")
         lines.append("")
     return "\n".join([*lines, tell(_FOOT), ""])
 
@@ -86,7 +88,7 @@ def _table(rows: tuple[DigestLine, ...], tell: Callable[[str], str]) -> str:
     cells = [
         f'<tr><td class="row" style="{_ROW};width:25%;padding-right:16px">'
         f'<a href="{escape(each.link)}" style="{_LINK}">{escape(each.metric)}</a></td>'
-        f'<td class="row" style="{_ROW}">{escape(tell(each.text))}</td></tr>'
+        f'<td class="row" style="{_ROW}">{escape(tell(each.text))}{_noted(each, tell)}</td></tr>'
         for each in rows
     ]
     return (
@@ -94,6 +96,12 @@ def _table(rows: tuple[DigestLine, ...], tell: Callable[[str], str]) -> str:
         + "\n".join(cells)
         + "\n</table>"
     )
+
+
+def _noted(line: DigestLine, tell: Callable[[str], str]) -> str:
+    if not line.noted:
+        return ""
+    return f'<br><span class="soft" style="{_SOFT}">{escape(tell(line.noted))}</span>'
 
 
 def _teller(language: str) -> Callable[[str], str]:

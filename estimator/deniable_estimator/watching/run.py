@@ -10,6 +10,7 @@ from typing import Any
 
 from deniable import Metric, Registry, windows
 from deniable_collector.stores.base import Store
+from deniable_estimator.annotations import Annotation
 from deniable_estimator.dashboard.language import LANGUAGES
 from deniable_estimator.judging.changes import judge, newest_settled
 from deniable_estimator.judging.findings import MetricFinding, findings_of, link, standing
@@ -52,6 +53,8 @@ class Watcher:
     registry: Registry
     rules: WatchRules
     candidates_folder: Path | None = None
+    annotations: tuple[Annotation, ...] = ()
+    """What the digest names beside changes."""
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -178,6 +181,7 @@ class Watcher:
             dashboard=self.rules.dashboard,
             now=now,
             candidates_folder=self.candidates_folder,
+            annotations=self.annotations,
         )
         text = as_text(digest, self.rules.language)
         document = {

@@ -76,7 +76,12 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     environ = {
         "DENIABLE_API_TOKENS_FILE": str(folder / "tokens.toml"),
         "DENIABLE_DASHBOARD_TOKEN": PEOPLE,
+        "DENIABLE_ANNOTATIONS": str(folder / "annotations.toml"),
     }
+    (folder / "annotations.toml").write_text(
+        f'schema = 1\n[[annotations]]\ndate = {datetime.now(UTC).date()}\ntext = "Release 4.2"\n'
+        'link = "https://acme.example/releases/4.2"\n'
+    )
     with running_dashboard(folder, **environ) as (address, _):
         yield Live(address, made["token"])
 
@@ -120,7 +125,10 @@ def typed(cell: Any, column: dict[str, Any]) -> Any:
     if cell is None or cell == "":
         return None
     if kind == "timestamp":
-        assert column["timestampFormat"] == "2006-01-02", "Go's way to write year, month and day"
+        # Go's ways to write year, month and day, and a time (RFC 3339).
+        if column["timestampFormat"] == "2006-01-02T15:04:05Z07:00":
+            return datetime.fromisoformat(cell)
+        assert column["timestampFormat"] == "2006-01-02"
         return date.fromisoformat(cell)
     if kind == "number":
         assert not isinstance(cell, bool)
@@ -154,6 +162,17 @@ def test_grafana_can_draw_each_panel(
         assert rows
         for column in query["columns"]:
             assert any(row[column["text"]] is not None for row in rows), column["text"]
+
+
+def test_grafana_finds_the_annotations(live: Live, variables: dict[str, str]) -> None:
+    """The query of the dashboard that is shipped has the columns that the data source asks for."""
+    (query,) = GRAFANA["annotations"]["list"]
+    assert query["enable"]
+    assert query["target"]["format"] == "dataframe"
+    (row,) = cells(query["target"], live, variables)
+    assert row["text"] == "Release 4.2"
+    assert row["time"].tzinfo is not None
+    assert row["time"].date() == datetime.now(UTC).date()
 
 
 def test_grafana_shows_what_was_counted(live: Live, variables: dict[str, str]) -> None:

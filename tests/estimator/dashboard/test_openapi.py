@@ -46,6 +46,7 @@ PARAMETERS = {
     "/api/v1/metrics/{name}/anomalies": parameters.AnomaliesParameters,
     "/api/v1/metrics/{name}/trend": parameters.TrendParameters,
     "/api/v1/metrics/{name}/comparison": parameters.ComparisonParameters,
+    "/api/v1/annotations": parameters.AnnotationParameters,
     "/api/v1/metrics/{name}/privacy": parameters.PrivacyParameters,
     "/api/v1/privacy": parameters.PrivacyParameters,
     "/api/v1/plan": parameters.PlanParameters,

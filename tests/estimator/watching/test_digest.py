@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from deniable import Registry
 from deniable_collector.stores.base import Store
+from deniable_estimator.annotations import load_annotations
 from deniable_estimator.watching.commands import digest as command
 from deniable_estimator.watching.digest import DigestLine, WeeklyDigest, weekly_digest
 from deniable_estimator.watching.digest_view import as_html, as_text
@@ -220,3 +221,65 @@ webhook = "{hook.address}"
     assert len(hook.bodies) == 2
     quiet = replace(watcher, rules=replace(watcher.rules, digest=None))
     assert quiet.run(WatchState(), noon(13)).messages == ()
+
+
+NOTED = """schema = 1
+[[annotations]]
+date = 2026-10-08
+text = "Long before"
+[[annotations]]
+date = 2026-10-09
+text = "<b>Release</b>"
+metrics = ["bro*"]
+[[annotations]]
+date = 2026-10-18
+text = "At the end"
+[[annotations]]
+date = 2026-10-19
+text = "Behind"
+[[annotations]]
+date = 2026-10-12
+text = "Elsewhere"
+metrics = ["other"]
+"""
+
+
+def test_a_change_names_what_is_near_it_in_time(
+    store: Store, registry: Registry, report: Report, registry_file: Path, store_url: str,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    """From three days before the week to its end, for this metric, in text and in HTML; no word
+    says that one caused the other. Without a change nothing is named."""
+    path = tmp_path / "annotations.toml"
+    path.write_text(NOTED, encoding="utf-8")
+    for number in range(14):
+        report(number, firefox=0.5 if number >= 7 else 0.4)
+    found = weekly_digest(
+        *(store, registry, (registry["browser"],), {}, "https://d.example", MONDAY),
+        annotations=load_annotations(path),
+    )
+    (line,) = found.changed
+    assert line.noted == "near in time: 2026-10-09: <b>Release</b>; 2026-10-18: At the end"
+    assert "    near in time: 2026-10-09: <b>Release</b>" in as_text(found, "en")
+    assert "时间相近" in as_text(found, "zh-Hans")
+    page = as_html(found, "en")
+    assert "&lt;b&gt;Release&lt;/b&gt;" in page
+    assert "<b>" not in page
+    calm = weekly_digest(
+        *(store, registry, (registry["browser"],), {}, "https://d.example", noon(20)),
+        annotations=load_annotations(path),
+    )
+    assert [each.noted for each in (*calm.changed, *calm.unchanged)] == [""]
+
+
+def test_the_digest_goes_out_in_spite_of_mistaken_annotations(
+    registry_file: Path, store_url: str, tmp_path: Path
+) -> None:
+    """The mistake is told on standard error, and the digest is printed."""
+    path = tmp_path / "annotations.toml"
+    path.write_text("schema = 3\n", encoding="utf-8")
+    given = ["--registry", str(registry_file), "--store", store_url, "--annotations", str(path)]
+    done = CliRunner().invoke(command, given)
+    assert done.exit_code == 0
+    assert "warning: no annotations are named" in done.stderr
+    assert done.stdout.startswith("deniable: ")

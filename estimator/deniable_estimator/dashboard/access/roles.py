@@ -58,6 +58,7 @@ ROUTES: Mapping[str, Role | None] = {
     "GET lifetime_planner.lifetime_planner_page": Role.ANALYST,
     # The read API. To POST is to send a list of strings.
     "GET api.metrics": Role.READER,
+    "GET api.annotations": Role.READER,
     "GET api.metric": Role.READER,
     "GET api.metric_privacy": Role.READER,
     "GET api.privacy": Role.READER,

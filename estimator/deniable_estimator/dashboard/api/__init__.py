@@ -12,6 +12,8 @@ from werkzeug.exceptions import NotFound
 
 from deniable import windows
 from deniable_estimator.dashboard.access import may_read, require
+from deniable_estimator.dashboard.annotated import annotations_of
+from deniable_estimator.dashboard.api.annotations import list_annotations
 from deniable_estimator.dashboard.api.asking import (
     MAX_CELLS,
     MAX_VALUES,
@@ -178,10 +180,11 @@ def trend(name: str) -> ResponseReturnValue:
     candidates = asked_candidates(source, metric, asked.value)
     periods = len(windows.span(by, days.first, days.last))
     bound(metric, candidates, asked.value, MAX_CELLS, periods)
+    noted = annotations_of(metric, days.first, days.last)
 
     def tag(version: bytes) -> str:
         known = digest_of_candidates(candidates)
-        return etag(form, metric, asked, by, days, known, version)
+        return etag(form, metric, asked, by, days, known, version, noted)
 
     if same := same_as_known(lambda: tag(source.trend_version(metric, days, by, candidates))):
         return same
@@ -191,7 +194,7 @@ def trend(name: str) -> ResponseReturnValue:
     text = source.written(
         periods * len(candidates or metric.values),
         ("trend", final),
-        *(trend_text, form, found.answer, days.query, asked.value),
+        *(trend_text, form, found.answer, days.query, asked.value, noted),
         candidates=candidates,
     )
     return represent(form, text, tag=final)
@@ -239,6 +242,9 @@ def comparison(name: str) -> ResponseReturnValue:
         candidates=candidates,
     )
     return represent(form, text, tag=final)
+
+
+api.add_url_rule("/annotations", "annotations", list_annotations)
 
 
 @api.get("/metrics/<name>/privacy")

@@ -18,6 +18,7 @@ from deniable_estimator.planning.lifetime import MOST_TURNOVER, MOST_YEARS
 from deniable_estimator.statistics.significance import Adjustment
 
 __all__ = [
+    "AnnotationParameters",
     "AnomaliesParameters",
     "Common",
     "ComparisonParameters",
@@ -59,6 +60,13 @@ class ListParameters(_Ranged, frozen=True, kw_only=True):
     q: str = ""
     owner: str = ""
     tag: str = ""
+
+
+class AnnotationParameters(_Ranged, frozen=True, kw_only=True):
+    """Of the annotations; without days, all there are."""
+
+    metric: Annotated[list[str], Meta(max_length=100)] = []
+    """Only those that concern one of these."""
 
 
 class DeclaredParameters(Common, frozen=True, kw_only=True):

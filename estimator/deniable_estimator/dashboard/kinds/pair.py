@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from deniable_estimator.answers.change import Comparison
 from deniable_estimator.answers.pair import Given, PairAnswer
 from deniable_estimator.answers.pair_words import conditional_words, remarks, verdict_words
 from deniable_estimator.answers.units import CONDITIONALS, half_width
@@ -100,7 +101,9 @@ class PairKind(Kind[PairAnswer]):
         sound = answer.n and not answer.joint.impossible.any()
         return (NOTHING_STANDS_OUT,) if sound and not answer.joint.detected.any() else ()
 
-    def parts(self, answer: PairAnswer, view: View) -> dict[str, Any]:
+    def parts(
+        self, answer: PairAnswer, view: View, comparison: Comparison | None = None
+    ) -> dict[str, Any]:
         lines = _lines(answer)
         return {
             "heat": heat_map(answer, _direction(answer, view.given)),
@@ -118,7 +121,7 @@ class PairKind(Kind[PairAnswer]):
     def card(self, answer: PairAnswer) -> str:
         return _example(answer, "first")
 
-    def over_time(self, answer: PairAnswer, chosen: str | None) -> list[str]:
+    def over_time(self, answer: PairAnswer, chosen: Sequence[str]) -> list[str]:
         """The leading conditional, the same of the other values, and the chosen series."""
         leading = answer.leading
         value, _, condition = leading.partition(" given ")
@@ -126,9 +129,8 @@ class PairKind(Kind[PairAnswer]):
         margin = answer.margins[answer.names.index(name)]
         alike = [f"{value} given {name}={each}" for each in _largest(margin.share, margin.values)]
         shown = list(dict.fromkeys([leading, *alike]))[:_SMALL]
-        if chosen in answer.series.names and chosen not in shown:
-            shown[-1] = chosen
-        return shown
+        more = [each for each in chosen if each in answer.series.names and each not in shown]
+        return [*shown[: max(1, _SMALL - len(more))], *more]
 
 
 def heat_map(answer: PairAnswer, given: Given, most: int | None = None) -> HeatMap:

@@ -1,0 +1,195 @@
+"""`annotations.toml` is checked whole, with the line of every mistake."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pytest
+
+from deniable_estimator.annotations import between, load_annotations, parse_annotations
+from deniable_estimator.annotations import file as code
+from deniable_estimator.annotations.annotation import by_period
+from deniable_estimator.annotations.file import warnings_of
+from deniable_estimator.checked_files import MAX_FILE, CheckedFileError, LastGood
+from deniable_estimator.questions.trend import Period
+
+GOOD = """# kept
+schema = 1
+
+[[annotations]]
+date = 2026-11-20T23:30:00-02:00
+text = "Late release"
+metrics = ["browser", "checkout_*"]
+
+[[annotations]]
+date = 2026-11-20
+text = "Mail"
+link = "https://acme.example/mail?id=1#top"
+"""
+
+
+def mistakes(text: str) -> list[tuple[int | None, str]]:
+    """Line and place of each mistake."""
+    with pytest.raises(CheckedFileError) as caught:
+        parse_annotations(text)
+    return [(each.line, each.where) for each in caught.value.problems]
+
+
+def entry(**keys: str) -> str:
+    """A file of one entry, with some of its keys changed, or left away by an empty text."""
+    lines = {"date": "2026-11-20", "text": '"x"', **keys}
+    return "schema = 1\n[[annotations]]\n" + "".join(f"{k} = {v}\n" for k, v in lines.items() if v)
+
+
+def test_a_good_file_is_read_in_order_of_time() -> None:
+    """Times become UTC, and the earliest is first; numbers are places in the file."""
+    mail, release = parse_annotations(GOOD)
+    assert (mail.number, mail.day, mail.time, mail.when) == (
+        *(2, date(2026, 11, 20), None),
+        "2026-11-20",
+    )
+    assert release.time == datetime(2026, 11, 21, 1, 30, tzinfo=UTC)
+    assert release.when == "2026-11-21 01:30 UTC"
+    assert release.date == "2026-11-21T01:30:00Z"
+    assert [release.concerns(name) for name in ("browser", "checkout_step", "theme")] == [
+        *(True, True, False),
+    ]
+    assert mail.concerns("anything")
+
+
+def test_nothing_is_no_annotation(tmp_path: Path) -> None:
+    """A file that does not exist, an empty one, and one without entries have none."""
+    assert load_annotations(tmp_path / "absent.toml") == ()
+    assert parse_annotations("") == parse_annotations("schema = 1\n") == ()
+
+
+def test_all_mistakes_are_told_with_their_lines() -> None:
+    """Not the first alone."""
+    text = """schema = 2
+other = 1
+[[annotations]]
+date = "2026-11-20"
+text = ""
+[[annotations]]
+dat = 2026-11-20
+text = "x"
+link = "javascript:alert(1)"
+metrics = []
+"""
+    assert mistakes(text) == [
+        (1, "schema"),
+        (2, "other"),
+        (4, "annotations.1.date"),
+        (5, "annotations.1.text"),
+        (6, "annotations.2.date"),
+        (7, "annotations.2.dat"),
+        (9, "annotations.2.link"),
+        (10, "annotations.2.metrics"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("date", "2026"),
+        ("date", "true"),
+        ("date", "12:30:00"),
+        ("date", "1999-12-31"),
+        ("date", "2200-01-01"),
+        ("date", "0001-01-01T00:00:00+23:00"),
+        ("text", "3"),
+        ("text", '"  "'),
+        ("text", '"a\\u0007b"'),
+        ("text", '"a\\nb"'),
+        ("text", '"a\\u001b[2Jb"'),
+        ("text", '"a\\u2028b"'),
+        ("text", f'"{"x" * 201}"'),
+        ("link", '"ftp://acme.example"'),
+        ("link", '"//acme.example"'),
+        ("link", '"https://"'),
+        ("link", '"https://a b.example"'),
+        ("link", '"https://user:password@acme.example"'),
+        ("link", '"https://[acme"'),
+        ("link", '"https://acme.example:port/"'),
+        ("link", f'"https://acme.example/{"x" * 2000}"'),
+        ("link", "7"),
+        ("metrics", '"browser"'),
+        ("metrics", "[1]"),
+        ("metrics", '["a b"]'),
+        ("metrics", "[" + '"a",' * 101 + "]"),
+    ],
+)
+def test_bad_values_are_refused(key: str, value: str) -> None:
+    """Each names its key."""
+    assert [where for _, where in mistakes(entry(**{key: value}))] == [f"annotations.1.{key}"]
+
+
+def test_limits_are_met_exactly() -> None:
+    """The longest text and link, and as many patterns and entries as may be, are accepted."""
+    patterns = ",".join(['"a"'] * code.MOST_PATTERNS)
+    link = "https://a.example/".ljust(code.MOST_LINK, "x")
+    whole = entry(text=f'"{"x" * code.MOST_TEXT}"', link=f'"{link}"', metrics=f"[{patterns}]")
+    assert len(parse_annotations(whole)) == 1
+    many = "schema = 1\n" + '[[annotations]]\ndate = 2026-11-20\ntext = "x"\n' * 2
+    assert len(parse_annotations(many)) == 2
+    many = "schema = 1\nannotations = [" + '{date=2026-11-20,text="x"},' * code.MOST_ANNOTATIONS
+    assert len(parse_annotations(many + "]")) == code.MOST_ANNOTATIONS
+    assert mistakes(many + '{date=2026-11-20,text="x"}]') == [(2, "annotations")]
+
+
+def test_what_is_no_toml_has_its_line_and_no_control_characters(tmp_path: Path) -> None:
+    """Nor has what is no UTF-8, or too large, or a folder, any other error than this."""
+    assert mistakes("schema = 1\ndate = \x1b[2J\n") == [(2, "")]
+    for content in (b"\xff\xfe", b"#" * (MAX_FILE + 1)):
+        path = tmp_path / "annotations.toml"
+        path.write_bytes(content)
+        with pytest.raises(CheckedFileError):
+            load_annotations(path)
+    with pytest.raises(CheckedFileError, match="directory"):
+        load_annotations(tmp_path)
+
+
+def test_a_metric_that_is_gone_is_a_warning() -> None:
+    """It may have been declared when the entry was written; the nearest name is told."""
+    (told,) = warnings_of(parse_annotations(GOOD), ["browser", "checkuot_step"])
+    assert told.severity == "warning"
+    assert "checkout_*" in told.message
+    (told,) = warnings_of(parse_annotations(entry(metrics='["browsr"]')), ["browser"])
+    assert "did you mean browser?" in told.message
+
+
+def test_days_and_metrics_select() -> None:
+    """Both ends are included."""
+    found = parse_annotations(GOOD)
+    assert len(between(found, date(2026, 11, 20), date(2026, 11, 21))) == 2
+    assert len(between(found, date(2026, 11, 21), None)) == 1
+    assert [each.text for each in between(found, None, None, "theme")] == ["Mail"]
+    assert between(found, None, date(2026, 11, 19)) == ()
+
+
+def test_a_period_has_what_happened_in_it() -> None:
+    """Each is in the period that holds its day; what lies outside is in none."""
+    periods = [
+        Period("2026-W47", date(2026, 11, 16), date(2026, 11, 20), partial=True, estimate=None),
+        Period("2026-W48", date(2026, 11, 23), date(2026, 11, 29), partial=False, estimate=None),
+    ]
+    assert by_period(periods, parse_annotations(GOOD)) == {
+        "2026-W47": "2026-11-20: Mail (https://acme.example/mail?id=1#top)"
+    }
+
+
+def test_a_mistake_leaves_the_last_good_file_in_force(tmp_path: Path) -> None:
+    """The change is seen at once, the mistakes are told, and a corrected file takes over."""
+    path = tmp_path / "annotations.toml"
+    kept = LastGood(path, load_annotations, ())
+    assert (kept.value, kept.mistakes) == ((), None)
+    path.write_text(GOOD, encoding="utf-8")
+    assert len(kept.value) == 2
+    path.write_text(GOOD + "text = 3\n", encoding="utf-8")
+    assert len(kept.value) == 2
+    assert kept.mistakes is not None
+    path.write_text(entry(), encoding="utf-8")
+    assert (len(kept.value), kept.mistakes) == (1, None)
+    path.unlink()
+    assert (kept.value, kept.mistakes) == ((), None)

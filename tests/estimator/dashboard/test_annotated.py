@@ -1,0 +1,251 @@
+"""Annotations on the pages, in the files, in the pictures and in the read API."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from datetime import date
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+from deniable import Registry
+from deniable_collector.stores import Store
+from deniable_estimator.annotations import parse_annotations
+from deniable_estimator.dashboard import create_app
+from deniable_estimator.dashboard.access.people import hash_token
+from deniable_estimator.dashboard.access.tokens import ApiToken, digest_of_token, token_lines
+from deniable_estimator.dashboard.annotated import MOST_LISTED
+from deniable_estimator.dashboard.charts.flags import flags_of
+from deniable_estimator.dashboard.settings import DashboardSettings
+from deniable_estimator.questions.trend import Period
+
+from .conftest import NOW, TOKEN, fill, text_of
+
+HOSTILE = '=1+1 <script>alert(1)</script> & \\"quotes\\" \u202eabc'
+FILE = f"""schema = 1
+[[annotations]]
+date = 2026-11-18
+text = "Release 4.2"
+link = "https://acme.example/releases/4.2?a=1&b=2"
+
+[[annotations]]
+date = 2026-11-19T06:00:00Z
+text = "{HOSTILE}"
+metrics = ["browser"]
+
+[[annotations]]
+date = 2026-11-21
+text = "Release 4.3"
+
+[[annotations]]
+date = 2026-11-18
+text = "Only for others"
+metrics = ["dark_*"]
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "annotations.toml"
+    path.write_text(FILE, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def annotated_app(store: Store, registry: Registry, path: Path) -> Flask:
+    """A dashboard with the file, and a token of the read API that is limited to one metric."""
+    for day in ("2026-11-17", "2026-11-18", "2026-11-19"):
+        fill(store, registry, "browser", [0.25, 0.74, 0.01, 0.0], 20_000, day)
+    only = ApiToken(
+        "narrow", digest_of_token("n" * 43), frozenset({"read:estimates"}), metrics=("dark_mode",)
+    )
+    settings = DashboardSettings(
+        dashboard_token=TOKEN, annotations=str(path), api_tokens=token_lines(only)
+    )
+    return create_app(settings, store=store, registry=registry, clock=lambda: NOW)
+
+
+@pytest.fixture
+def reader(annotated_app: Flask) -> FlaskClient:
+    client = annotated_app.test_client()
+    client.environ_base["HTTP_ACCEPT"] = "text/html, */*;q=0.8"
+    client.post("/login", data={"token": TOKEN})
+    return client
+
+
+def listed(page: str) -> list[str]:
+    """The entries under the trend, without their marks."""
+    found = re.search(r'<section class="annotations".*?</section>', page, re.DOTALL)
+    assert found is not None
+    items = re.findall(r"<li[^>]*>(.*?)</li>", found[0], re.DOTALL)
+    return [" ".join(re.sub("<[^>]*>", " ", each).split()) for each in items]
+
+
+def test_the_page_has_flags_and_a_list(reader: FlaskClient) -> None:
+    """Each flag leads to its entry; what happened after the days is listed without a flag, and what
+    concerns other metrics is not there."""
+    page = text_of(reader, "/metric/browser")
+    entries = listed(page)
+    assert entries[0] == "2026-11-18 Release 4.2 more"
+    assert entries[1].startswith("2026-11-19 06:00 UTC \u2068=1+1 &lt;script&gt;")
+    assert entries[2] == "2026-11-21 Release 4.3"
+    assert "Only for others" not in page
+    targets = re.findall(r'<a href="#(annotation-\d+)"', page)
+    assert targets
+    assert all(f'id="{each}"' in page for each in targets)
+    assert 'href="https://acme.example/releases/4.2?a=1&amp;b=2" rel="noopener noreferrer"' in page
+    assert "deniable annotate &#34;Release 4.2&#34; --date 2026-11-21 --metric browser" in page
+
+
+def test_hostile_text_is_text_everywhere(reader: FlaskClient) -> None:
+    """In HTML, in SVG and in JSON it is no mark-up, and a control of direction is replaced."""
+    page = text_of(reader, "/metric/browser")
+    picture = reader.get("/metric/browser/trend.svg").text
+    for text in (page, picture):
+        assert "<script" not in text
+        assert "\u202e" not in text
+    root = ET.fromstring(picture)
+    assert "Release 4.2" in "".join(root.itertext())
+    assert reader.get("/metric/browser/trend.png").data.startswith(b"\x89PNG")
+    found = reader.get("/api/v1/annotations?metric=browser").json
+    assert "<script>" in found["annotations"][1]["text"]
+
+
+def test_files_name_what_happened(reader: FlaskClient) -> None:
+    """The CSV of a trend has a column that no spreadsheet takes for a formula, in the period of
+    the day; the JSON has a list."""
+    for address in ("/metric/browser/trend.csv?", "/api/v1/metrics/browser/trend?format=csv&"):
+        text = reader.get(f"{address}from=2026-11-17&to=2026-11-20").text
+        rows = list(csv.DictReader(io.StringIO(text, newline="")))
+        assert list(rows[0])[-1] == "annotations"
+        noted = {row["period"]: row["annotations"] for row in rows}
+        assert noted["2026-11-17"] == ""
+        assert noted["2026-11-18"].startswith("2026-11-18: Release 4.2 (https://acme")
+        assert noted["2026-11-19"].startswith("2026-11-19 06:00 UTC: =1+1")
+        assert noted["2026-11-20"] == ""
+    for address in ("/metric/browser/trend.json?", "/api/v1/metrics/browser/trend?"):
+        found = reader.get(f"{address}from=2026-11-17&to=2026-11-20").json["annotations"]
+        assert [each["date"] for each in found] == ["2026-11-18", "2026-11-19T06:00:00Z"]
+        assert set(found[0]) == {"date", "text", "link"}
+
+
+def test_the_api_selects_by_days_and_metrics(reader: FlaskClient) -> None:
+    """Each end can be left out, names are those of metrics, and CSV disarms formulas."""
+    api = "/api/v1/annotations"
+
+    def dates(query: str) -> list[str]:
+        answer = reader.get(f"{api}?{query}")
+        assert answer.status_code == 200, answer.text
+        return [each["date"][:10] for each in answer.json["annotations"]]
+
+    assert dates("") == ["2026-11-18", "2026-11-18", "2026-11-19", "2026-11-21"]
+    assert dates("from=2026-11-19") == ["2026-11-19", "2026-11-21"]
+    assert dates("to=2026-11-18") == ["2026-11-18", "2026-11-18"]
+    assert dates("metric=silent") == ["2026-11-18", "2026-11-21"]
+    assert dates("metric=silent&metric=dark_mode&to=2026-11-20") == ["2026-11-18"] * 2
+    first, *_ = reader.get(f"{api}?metric=dark_mode").json["annotations"]
+    assert first["at"] == "2026-11-18T00:00:00Z"
+    assert first["metrics"] is None
+    rows = list(csv.DictReader(io.StringIO(reader.get(f"{api}?format=csv").text, newline="")))
+    assert rows[2]["text"].startswith("'=1+1")
+    assert reader.get(f"{api}?metric=browsr").status_code == 404
+    assert reader.get(f"{api}?from=soon").status_code == 400
+    assert reader.get(f"{api}?from=2026-11-20&to=2026-11-18").status_code == 400
+    assert reader.get(f"{api}?day=2026-11-20").status_code == 400
+
+
+def test_a_limited_token_learns_of_its_metrics_alone(annotated_app: Flask) -> None:
+    """Neither an entry about another metric nor the name of one."""
+    client = annotated_app.test_client()
+    headers = {"Authorization": f"Bearer {'n' * 43}"}
+    found = client.get("/api/v1/annotations", headers=headers).json["annotations"]
+    assert [each["text"] for each in found] == ["Release 4.2", "Only for others", "Release 4.3"]
+    assert [each["metrics"] for each in found] == [None, ["dark_mode"], None]
+    refused = client.get("/api/v1/annotations?metric=browser", headers=headers)
+    assert refused.status_code == 403
+
+
+def test_a_change_is_seen_and_a_mistake_is_told(reader: FlaskClient, path: Path) -> None:
+    """The next page has what was added, in its version too; after a mistake the pages keep what the
+    file said, and name the mistake with its line but not the folder."""
+    tag = reader.get("/api/v1/metrics/browser/trend").headers["ETag"]
+    path.write_text(FILE.replace("Release 4.2", "Release 4.2.1"), encoding="utf-8")
+    page = text_of(reader, "/metric/browser")
+    assert "Release 4.2.1" in page
+    changed = reader.get("/api/v1/metrics/browser/trend", headers={"If-None-Match": tag})
+    assert changed.status_code == 200
+    path.write_text("schema = 1\n[[annotations]]\ndate = 1\n", encoding="utf-8")
+    page = text_of(reader, "/metric/browser")
+    assert "Release 4.2.1" in page
+    assert "annotations.toml:3: error: annotations.1.date: must be a day" in page
+    assert str(path.parent) not in page
+
+
+def test_without_the_setting_nothing_changes(browser: FlaskClient, app: Flask) -> None:
+    """Pages, files and the API are as they were, and the list is empty."""
+    page = text_of(browser, "/metric/browser")
+    assert "nnotat" not in page
+    assert "annotations" not in browser.get("/metric/browser/trend.csv").text
+    assert "annotations" not in browser.get("/metric/browser/trend.json").json
+    headers = {"Accept": "application/json"}
+    assert browser.get("/api/v1/annotations", headers=headers).json == {"annotations": []}
+
+
+def test_only_the_latest_are_listed(reader: FlaskClient, path: Path) -> None:
+    """Of more than fit, the earlier ones are counted."""
+    entry = '[[annotations]]\ndate = 2026-11-18\ntext = "number {}"\n'
+    many = MOST_LISTED + 7
+    path.write_text("schema = 1\n" + "".join(entry.format(n) for n in range(many)))
+    page = text_of(reader, "/metric/browser")
+    assert len(listed(page)) == MOST_LISTED
+    assert "7 earlier annotations" in page
+    assert f"number {many - 1}" in page
+    ET.fromstring(reader.get("/metric/browser/trend.svg").text)
+
+
+def test_flags_lie_where_it_happened() -> None:
+    """A day is the middle of its period, a time lies within, near ones share a flag, and what is
+    outside has none."""
+    days = [
+        Period(f"2026-11-{day}", date(2026, 11, day), date(2026, 11, day), False, None)
+        for day in range(11, 21)
+    ]
+    text = "schema = 1\n" + "".join(
+        f'[[annotations]]\ndate = {at}\ntext = "x"\n'
+        for at in ("2026-11-01", "2026-11-11", "2026-11-14T06:00:00Z", "2026-11-14", "2026-11-21")
+    )
+    first, both = flags_of(days, parse_annotations(text))
+    assert (first.text, first.at, first.anchor) == ("2", 5.0, "start")
+    assert (both.text, both.lines, both.more, both.anchor) == ("3–4", (32.5, 35.0), 1, "start")
+    assert flags_of([], parse_annotations(text)) == ()
+    week = [Period("2026-W47", date(2026, 11, 16), date(2026, 11, 22), False, None)]
+    (only,) = flags_of(week, parse_annotations(text))
+    assert only.at == round(5.5 / 7 * 100, 3)
+
+
+def test_readers_see_what_happened_and_no_command(
+    store: Store, registry: Registry, path: Path, tmp_path: Path
+) -> None:
+    """The command and the mistakes of the file are for those who may correct it."""
+    people = tmp_path / "people.toml"
+    token = f"deniable_{'r' * 43}"
+    lines = f'schema = 1\n[people.Ada]\nrole = "reader"\ntoken = "{hash_token(token)}"\n'
+    people.write_text(lines, encoding="utf-8")
+    settings = DashboardSettings(
+        dashboard_token=TOKEN, annotations=str(path), dashboard_people=str(people)
+    )
+    app = create_app(settings, store=store, registry=registry, clock=lambda: NOW)
+    client = app.test_client()
+    client.environ_base["HTTP_ACCEPT"] = "text/html"
+    client.post("/login", data={"token": token})
+    assert "Release 4.2" in text_of(client, "/metric/browser")
+    path.write_text("schema = 7\n", encoding="utf-8")
+    page = text_of(client, "/metric/browser")
+    assert "Release 4.2" in page
+    assert "deniable annotate" not in page
+    assert "has mistakes" not in page
