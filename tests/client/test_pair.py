@@ -462,6 +462,13 @@ def test_a_pair_is_not_counted_by_segments() -> None:
     )
 
 
+def test_segments_are_not_forgotten() -> None:
+    """The shares of a segment cannot come from a pair, which tells no segment."""
+    base = SEGMENTED.replace('"The plan."', '"The plan."\nsegments = ["place"]')
+    told = mistakes(with_keys('forget = "marginals"'), base)
+    assert any("of: plan is counted by segments, which the pair does not" in each for each in told)
+
+
 def test_metrics_with_segments_are_joined(make_client: MakeClient, clock: Any) -> None:
     """A metric of a pair may be counted by segments; the pair's report tells none of them."""
     base = SEGMENTED.replace('"The plan."', '"The plan."\nsegments = ["place"]')

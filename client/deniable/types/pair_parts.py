@@ -121,6 +121,8 @@ def _part(table: Table, name: str, edges: Sequence[float] | None) -> PairPart | 
     expires = table.settings.get("expires")
     if metric.longitudinal == "memoize":
         why = "is memoized: a pair would add a fresh report about the value that its memo hides"
+    elif table.settings.get("forget") is not None and metric.segments:
+        why = "is counted by segments, which the pair does not tell: leave forget out"
     elif metric.answer == "at_once":
         why = "is answered at once, so its value is gone when the window closes"
     elif metric.window != window:
