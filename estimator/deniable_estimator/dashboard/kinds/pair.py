@@ -118,8 +118,9 @@ class PairKind(Kind[PairAnswer]):
     def picture(self, answer: PairAnswer, view: View, limit: int) -> HeatMap:
         return heat_map(answer, _direction(answer, view.given), _SIDE)
 
-    def card(self, answer: PairAnswer) -> str:
-        return _example(answer, "first")
+    def card(self, answer: PairAnswer) -> tuple[str, str]:
+        """The verdict and a conditional share, in words."""
+        return verdict_words(answer), _example(answer, "first")
 
     def over_time(self, answer: PairAnswer, chosen: Sequence[str]) -> list[str]:
         """The leading conditional, the same of the other values, and the chosen series."""
