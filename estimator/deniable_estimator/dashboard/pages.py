@@ -12,7 +12,6 @@ from werkzeug.exceptions import BadRequest
 
 from deniable import Metric, ValueListError
 from deniable.told import Told
-from deniable.types.number import Number
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.dashboard.about import about, visible
 from deniable_estimator.dashboard.access import for_people
@@ -31,7 +30,7 @@ from deniable_estimator.dashboard.source import DataSource, current_source, decl
 from deniable_estimator.dashboard.timeline import grouping, timeline
 from deniable_estimator.dashboard.uploads import forget_list, keep_list, kept_list
 from deniable_estimator.dashboard.versions import digest_of_candidates
-from deniable_estimator.dashboard.view import NAMES, OF_NUMBERS, OF_PAIRS, View, read_view
+from deniable_estimator.dashboard.view import View, names_of, read_view
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 from deniable_estimator.questions.trend import GROUPS
@@ -218,12 +217,7 @@ def asked_view(name: str, *more: str) -> tuple[DataSource, Metric, View]:
         RangeError: the request asks for what there is not.
     """
     source, metric = current_source(), declared_metric(name)
-    names: tuple[str, ...] = NAMES
-    if isinstance(metric.type, Number):
-        names = (*OF_NUMBERS, "limit") if "distribution" in metric.type.ask else OF_NUMBERS
-    elif metric.type.of:
-        names = OF_PAIRS
-    check_names(request.args, (*names, *more))
+    check_names(request.args, (*names_of(metric), *more))
     view = read_view(request.args, metric, source.clock())
     return source, metric, view.of_list(kept_list(metric))
 

@@ -9,6 +9,7 @@ from typing import Literal, TypeVar, cast, get_args
 from werkzeug.datastructures import MultiDict
 
 from deniable import Metric, windows
+from deniable.types.number import Number
 from deniable_estimator.dashboard.charts.trend import MOST_LINES
 from deniable_estimator.dashboard.ranges import DayRange, RangeError, read_range
 from deniable_estimator.messages import alternatives, message
@@ -47,6 +48,14 @@ OF_NUMBERS = ("from", "to", "without", "by", "value", "change")
 
 OF_PAIRS = (*OF_NUMBERS, "given")
 """Those of a view of a pair."""
+
+
+def names_of(metric: Metric) -> tuple[str, ...]:
+    """The parameters of a view of this metric."""
+    if isinstance(metric.type, Number):
+        return (*OF_NUMBERS, "limit") if "distribution" in metric.type.ask else OF_NUMBERS
+    return OF_PAIRS if metric.type.of else NAMES
+
 
 LONGEST_SEARCH = 200
 """Characters."""

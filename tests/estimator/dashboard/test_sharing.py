@@ -23,7 +23,7 @@ from deniable_estimator.dashboard.sharing.links import SharedLinks
 from deniable_estimator.dashboard.sharing.share_pages import DAYS
 from deniable_estimator.dashboard.sharing.views import MOST_ADDRESS, VIEWS
 
-from .conftest import NOW, TOKEN, Clock, fill
+from .conftest import NOW, TOKEN, Clock, fill, text_of
 
 TODAY = "2026-11-21"
 PEOPLE = "schema = 1\n" + "".join(
@@ -156,6 +156,14 @@ def test_a_link_opens_its_view_and_nothing_else(
     for path in shut:
         assert stranger.get(link + path).status_code == 404, path
         assert "chrome" not in stranger.get(link + path).text
+
+
+def test_several_values_and_a_search_are_shared(ana: FlaskClient, stranger: FlaskClient) -> None:
+    """Whatever a page takes in its address, a link to it takes too."""
+    view = "/metric/browser?value=chrome&value=firefox&sort=-share&find=o&by=day&order=declared"
+    assert ana.get(view).status_code == 200
+    assert ana.get("/share", query_string={"view": view}).status_code == 200
+    assert stranger.get(shared(ana, view)).status_code == 200
 
 
 def test_forms_choices_and_ways_out_are_gone(ana: FlaskClient, stranger: FlaskClient) -> None:
@@ -431,15 +439,15 @@ def test_strings_of_a_session_are_not_shared(tmp_path: Path, clock: Clock) -> No
     settings = DashboardSettings(dashboard_token=TOKEN)
     app = create_app(settings, store=store, registry=registry, clock=clock)
     client = browser_of(app, TOKEN)
-    assert "/share?" in client.get("/metric/site").text
+    assert "/share?" in text_of(client, "/metric/site")
     link = shared(client, "/metric/site")
     from io import BytesIO
 
     client.post("/metric/site", data={"candidates": (BytesIO(b"a.example\nb.example\n"), "l.txt")})
-    page = client.get("/metric/site").text
+    page = text_of(client, "/metric/site")
     assert "your list of 2" in page
     assert "/share?" not in page
-    opened = client.get(link).text
+    opened = text_of(client, link)
     assert "Which strings?" in opened
     assert "your list" not in opened
     store.close()

@@ -7,19 +7,24 @@ from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from flask import Flask, current_app
+from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import RequestRedirect
 
 from deniable import DeniableError, Metric
 from deniable_estimator.dashboard.ranges import RangeError, check_names, earlier_range, read_range
 from deniable_estimator.dashboard.source import current_source
-from deniable_estimator.dashboard.view import NAMES, read_view
+from deniable_estimator.dashboard.view import names_of, read_view
 from deniable_estimator.messages import message
 
 __all__ = ["MOST_ADDRESS", "VIEWS", "SharedView", "ViewError", "read_address", "target_of"]
 
 MOST_ADDRESS = 2000
 """The most characters of a view's address."""
+
+
+_SEVERAL = frozenset({"value"})
+"""Parameters that may be given several times."""
 
 
 class ViewError(DeniableError):
@@ -59,7 +64,7 @@ def _check_metric(name: str, arguments: Mapping[str, str]) -> None:
         raise ViewError(
             message("A list of strings that you have sent is yours alone, and is not shared.")
         )
-    check_names(arguments, (*NAMES, "limit"))
+    check_names(arguments, names_of(metric))
     read_view(arguments, metric, current_source().clock())
 
 
@@ -103,8 +108,8 @@ def read_address(address: str) -> SharedView:
         )
     endpoint, name = found
     pairs = [pair for pair in parse_qsl(parts.query) if pair[0] != "lang"]
-    arguments = dict(pairs)
-    if len(arguments) < len(pairs):
+    arguments = MultiDict(pairs)
+    if any(len(texts) > 1 for name, texts in arguments.lists() if name not in _SEVERAL):
         raise ViewError(message("The address names a parameter twice. Remove one of them."))
     try:
         VIEWS[endpoint].check(name, arguments)
