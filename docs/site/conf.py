@@ -44,6 +44,7 @@ extensions = [
     "extensions.commands",
     "extensions.contents",
     "extensions.formulas",
+    "extensions.openapi",
 ]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4

@@ -1,4 +1,4 @@
-"""What docs/sdk.md says of servers: workers share one device, and of many requests one counts."""
+"""What docs/server.md says: workers share one device, and of many requests one counts."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ from deniable import Client, Registry
 from deniable.sent_command import main as sent
 from deniable.state import State
 
-PAGE = (Path(__file__).parents[2] / "docs" / "sdk.md").read_text(encoding="utf-8")
-SECTION = PAGE.partition("## On a server\n")[2].partition("\n## ")[0]
-WORKER, _, RANDOM = re.findall(r"```python\n(.*?)```", SECTION, re.S)
+PAGE = (Path(__file__).parents[2] / "docs" / "server.md").read_text(encoding="utf-8")
+WORKER, _, RANDOM = re.findall(r"```python\n(.*?)```", PAGE, re.S)
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 BROWSER = README.partition("```toml\n")[2].partition("```")[0]
 

@@ -74,6 +74,7 @@ def test_a_person_finds_the_numbers(
     lines = browser.find_elements("css selector", "section[aria-labelledby=numbers] tbody tr")
     assert len(lines) == 21
     assert browser.find_elements("css selector", "tbody tr.noise")
+    browser.find_element("css selector", ".risk-of-one > summary").click()
     assert "Privacy risk of a device" in browser.find_element("css selector", ".label").text
 
     follow(browser, "link text", "7 days")

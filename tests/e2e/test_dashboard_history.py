@@ -38,7 +38,8 @@ def test_a_person_follows_a_change(
     ]
     follow(browser, "link text", "dark_mode")
 
-    assert re.search(r"Yes vs .* 2026 to .* 2026: up", one("main"))
+    assert re.search(r"Newest complete week, .*: yes [\d.]+%", one("main"))
+    assert re.search(r"Compared with .* 20\d\d to .* 20\d\d\.", one("main"))
     dots = browser.find_elements("css selector", ".trend .dot")
     assert len(dots) == 28
     band = browser.find_element("css selector", ".trend path.interval")
@@ -46,12 +47,13 @@ def test_a_person_follows_a_change(
     follow(browser, "link text", "week")
     assert "by=week" in browser.current_url
     assert 4 <= len(browser.find_elements("css selector", ".trend .dot")) <= 6
-    browser.find_element("css selector", "details summary").click()
+    browser.find_element("css selector", ".timeline details summary").click()
     assert "95 % CI" in one(".steps")
 
     browser.get(f"{showcase_page}/metric/browser")
     follow(browser, "css selector", ".choices li:nth-child(4) a")
-    assert one("#trend") == "Over time: firefox"
+    assert one("#trend") == "Over time: chrome, firefox"
+    assert len(browser.find_elements("css selector", ".trend path.line.s2")) == 1
     follow(browser, "link text", "Compare periods")
     assert "95 % CI" in one("h2.headline") or "No change" in one("h2.headline")
     assert len(browser.find_elements("css selector", "tbody tr")) == 6

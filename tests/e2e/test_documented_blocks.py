@@ -50,9 +50,6 @@ BLOCKS = [
 
 REASONS = {
     ("ARCHITECTURE.md", 'app: record("browser", "firefox")'): "a drawing of the way of a value",
-    ("docs/poisoning.md", "G = b [A - f]      A = (1 - q) / (p - q)           one target"): (
-        "formulas; tests/estimator/test_poisoning.py checks them"
-    ),
     ("docs/operating-stores.md", "ACL SETUSER deniable-collector on"): (
         "commands of Redis; tests/collector/test_stores_access.py gives a Redis these rights"
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import math
 import os
 import re
@@ -21,12 +22,14 @@ import pytest
 
 import deniable
 from deniable import Client
+from deniable.mechanisms import TOP, NumberRange, Report, SlidingWindow
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+METHODS = ("get", "post", "options", "put", "delete")
 SCRIPT = r"""
 const done = arguments[arguments.length - 1];
 axe.run(document, {resultTypes: ["violations"]}).then(
@@ -42,6 +45,7 @@ PAGES = (
     "docs/web.html",
     "docs/reference/commands.html",
     "docs/reference/python.html",
+    "docs/reference/http-read.html",
     "search.html?q=subset",
 )
 """One of each kind: lists, pictures, formulas, tables, code, references, search."""
@@ -155,6 +159,30 @@ def test_every_typescript_name_is_there(site: Path) -> None:
             assert re.search(rf"<h[234]>{name}\b", page), f"{path.name}: {name}"
 
 
+OPENAPI = {
+    "http-collector": "collector/deniable_collector/openapi.json",
+    "http-read": "estimator/deniable_estimator/dashboard/api/openapi.json",
+}
+
+
+@pytest.mark.parametrize("name", OPENAPI)
+def test_every_request_is_there(site: Path, name: str) -> None:
+    """The reference of HTTP has each operation, parameter and schema of the server's document."""
+    page = (site / f"docs/reference/{name}.html").read_text(encoding="utf-8")
+    document = json.loads((ROOT / OPENAPI[name]).read_text(encoding="utf-8"))
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            if method in METHODS:
+                part = page.partition(f"<h3>{method.upper()} {path}<")[2].partition("<h3>")[0]
+                assert part, f"{method} {path}"
+                for each in operation.get("parameters", ()):
+                    names = each.get("name") or each["$ref"].rpartition("/")[2]
+                    assert "$ref" in each or f">{names}<" in part, f"{method} {path} {names}"
+                assert all(f"<p>{status}</p>" in part for status in operation["responses"])
+    for schema in document["components"]["schemas"]:
+        assert f"<h3>{schema}<" in page
+
+
 MISTAKES = {
     "a page in no section": ("lost.md", "# Lost\n", "lost.md"),
     "a dead link": ("page.md", "# Page\n\n[there](nowhere.md)\n", "nowhere.md"),
@@ -207,6 +235,26 @@ def test_the_figures_of_the_comparison_are_computed() -> None:
     )
     assert f"{float(rappor[0]):.2f} points, at 1.07" in page
     assert f"takes {float(rappor[1]):.1f} times fewer devices" in page
+
+
+def test_the_figures_about_laplace_noise_are_computed() -> None:
+    """The table on numbers: the variance of Laplace noise on a range of length 2, 8 over the square
+    of epsilon, beside the largest one that sliding window has anywhere in the range."""
+    page = (DOCS / "how" / "numbers.md").read_text(encoding="utf-8")
+    row = re.search(r"^\| variance of Laplace noise .*? \| (.*) \|$", page, re.M)
+    assert row is not None
+    shown = []
+    for epsilon in (0.5, 1.0, 2.0, 4.0):
+        window = SlidingWindow.design(NumberRange("0", "1"), epsilon)
+        scores = [float(score) for score in window.scores()]
+        worst = 0.0
+        for position in range(0, TOP + 1, TOP // 16):
+            chances = [float(window.likelihood(Report(0, j), position)) for j in range(64)]
+            mean = sum(p * score for p, score in zip(chances, scores, strict=True))
+            square = sum(p * score**2 for p, score in zip(chances, scores, strict=True))
+            worst = max(worst, square - mean**2)
+        shown.append(f"{8 / epsilon**2 / worst:.1f}")
+    assert row[1].split(" | ") == shown
 
 
 def test_every_file_that_is_named_exists() -> None:

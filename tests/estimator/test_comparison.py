@@ -159,7 +159,8 @@ def test_of_two_values_one_is_tested() -> None:
     for size in [2, 5] * 20:
         old, new = [1 / size] * size, [1 / size + 0.05, 1 / size - 0.05, *[1 / size] * (size - 2)]
         before, after = drawn(old, 5000, rng), drawn(new, 5000, rng, "2026-11-17")
-        alone, both = compare(before, after, together=False), compare(before, after)
+        alone = compare(before, after, together=False)
+        both = compare(before, after, adjust="bonferroni")
         assert (alone.low == both.low).all()
         assert (alone.high == both.high).all()
         z = NormalDist().inv_cdf(1 - 0.025 / (1 if size == 2 else size))
@@ -284,11 +285,12 @@ def test_changes_are_corrected_for_the_values_that_are_free(
     for change, changed in ((limit * 0.999, False), (limit * 1.001, True)):
         old = normal([0.3] * size, "2026-11-16", complete=complete)
         new = normal([0.3 + change] * size, "2026-11-17", complete=complete)
-        found, back = compare(old, new), compare(new, old)
+        found = compare(old, new, adjust="bonferroni")
+        back = compare(new, old, adjust="bonferroni")
         assert found.changed.tolist() == back.changed.tolist() == [changed] * size
         if size == 2:
             # The later of the two says how many are free.
-            mixed = compare(replace(old, complete=not complete), new)
+            mixed = compare(replace(old, complete=not complete), new, adjust="bonferroni")
             assert mixed.changed.tolist() == [changed] * size
         half = NormalDist().inv_cdf(0.975) * 0.01 * 2**0.5
         assert found.low == pytest.approx(np.full(size, change - half))

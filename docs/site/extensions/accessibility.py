@@ -26,6 +26,7 @@ _CHANGES = (
     # What scrolls must be reachable by keyboard.
     (r'(<div class="highlight">)<pre>', r'\1<pre tabindex="0">'),
     (r'<div class="table-wrapper[^"]*"', r'\g<0> tabindex="0"'),
+    (r'<p>(?=<img alt="[^"]*" src="[^"]*\.svg" />)', '<p class="picture" tabindex="0">'),
     # A heading without words is an empty cell.
     (r'<th class="head[^"]*">(?:<p></p>)?</th>', "<td></td>"),
     (r'(?=<div id="search-results")', "<h1>Search</h1>\n"),

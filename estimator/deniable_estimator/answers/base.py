@@ -21,6 +21,7 @@ from deniable_estimator.answers.change import Comparison, unfinished_note
 from deniable_estimator.answers.units import Unit
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.participation import Participation
+from deniable_estimator.statistics.significance import Adjustment
 
 __all__ = ["BASIS_COLUMNS", "Answer", "Basis", "Series"]
 
@@ -164,11 +165,14 @@ class Answer(Basis, ABC):
         """
 
     @abstractmethod
-    def change_from(self, before: Self, *, together: bool = True) -> Comparison:
+    def change_from(
+        self, before: Self, *, together: bool = True, adjust: Adjustment = "storey"
+    ) -> Comparison:
         """The change of every series that both have, in the order of this one.
 
         The noise of their reports must have been drawn independently. With `together`, what
-        counts as changed is corrected for the number of series.
+        counts as changed is corrected for the number of series: of shares as `adjust` says
+        (`deniable_estimator.statistics.significance`); numbers are few, and take Bonferroni.
         """
 
     def about(self) -> dict[str, Any]:

@@ -47,8 +47,9 @@ class Comparison:
     high: FloatArray
     """Each interval holds by itself."""
     changed: NDArray[np.bool_]
-    """Which series have changed by more than noise: their intervals do not hold zero, also when
-    they are widened for the number of series (Bonferroni), if `together`."""
+    """Which series have changed by more than noise. Among several `together`, at most 5 % of those
+    that are said to have changed have not, at the level .95; alone, the interval does not hold
+    zero."""
 
     def describe(self, place: int) -> str:
         """The change of one series in words: "up 2.1 points (95 % CI +0.4 to +3.8)"."""

@@ -241,7 +241,9 @@ class Distribution(Answer):
         )
         return replace(combined, warnings=(*combined.warnings, warning))
 
-    def change_from(self, before: Distribution, *, together: bool = True) -> Comparison:
+    def change_from(
+        self, before: Distribution, *, together: bool = True, adjust: Adjustment = "storey"
+    ) -> Comparison:
         """Quantiles are tested by the share below the quantile of both periods together, and are
         compared where both have the same cells."""
         names, p_values = self.series.names, {}

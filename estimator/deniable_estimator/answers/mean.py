@@ -85,7 +85,9 @@ class Mean(Answer):
         )
         return replace(combined, warnings=number_caveats(combined))
 
-    def change_from(self, before: Mean, *, together: bool = True) -> Comparison:
+    def change_from(
+        self, before: Mean, *, together: bool = True, adjust: Adjustment = "storey"
+    ) -> Comparison:
         return number_change(before, self, together=together)
 
     def numbers(self) -> dict[str, Any]:

@@ -28,7 +28,12 @@ from deniable_estimator.messages import message
 from deniable_estimator.statistics.intervals import FloatArray, Noise, score_interval
 from deniable_estimator.statistics.normalization import normalize
 from deniable_estimator.statistics.participation import Participation
-from deniable_estimator.statistics.significance import Adjustment, adjust_p, far_scores
+from deniable_estimator.statistics.significance import (
+    Adjustment,
+    adjust_p,
+    changes_beyond_noise,
+    far_scores,
+)
 
 __all__ = ["COLUMNS", "Shares", "estimate", "infer"]
 
@@ -206,17 +211,30 @@ class Shares(Answer):
             "values": [dict(zip(columns, row, strict=True)) for row in self._rows(places)],
         }
 
-    def change_from(self, before: Shares, *, together: bool = True) -> Comparison:
+    def change_from(
+        self, before: Shares, *, together: bool = True, adjust: Adjustment = "storey"
+    ) -> Comparison:
         known = set(before.values)
         values = tuple(value for value in self.values if value in known)
         # Of two values in a complete list, one mirrors the other.
         family = 1 if self.complete and len(values) == 2 else max(1, len(values))
         was, now = before.places(values), self.places(values)
         old, new = before.at(was, self.level), self.at(now, self.level)
-        low, high = least, most = interval_of_difference(old, new)
-        if together and family > 1:
-            level = 1 - (1 - self.level) / family
+        low, high = interval_of_difference(old, new)
+
+        def excluded(level: float) -> NDArray[np.bool_]:
+            """Which intervals of this level do not hold zero."""
             least, most = interval_of_difference(before.at(was, level), self.at(now, level))
+            beyond: NDArray[np.bool_] = (least > 0) | (most < 0)
+            return beyond
+
+        if not together or family == 1:
+            changed = (low > 0) | (high < 0)
+        elif adjust == "bonferroni":
+            changed = excluded(1 - (1 - self.level) / family)
+        else:
+            told = int(np.isfinite(new[0] - old[0]).sum())
+            changed = changes_beyond_noise(excluded, told, self.level)
         return Comparison(
             before=before,
             after=self,
@@ -229,7 +247,7 @@ class Shares(Answer):
             std_error=np.sqrt(before.std_error[was] ** 2 + self.std_error[now] ** 2),
             low=low,
             high=high,
-            changed=(least > 0) | (most < 0),
+            changed=changed,
         )
 
     def at(

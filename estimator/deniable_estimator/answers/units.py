@@ -151,8 +151,7 @@ class ShareUnit(Unit):
         return self.text(number, spread)
 
     def tick(self, level: float, step: float) -> str:
-        decimals = max(0, -math.floor(math.log10(step * 100) + 1e-9))
-        text = f"{level * 100:.{decimals}f}"
+        text = f"{level * 100:.{_decimals(step * 100)}f}"
         return (text.lstrip("-") if float(text) == 0 else text).replace("-", _MINUS) + "%"
 
     def least_span(self, highest: float) -> float:
@@ -236,8 +235,7 @@ class NumberUnit(Unit):
             digits, power = f"{level:.1e}".split("e")
             text = f"{digits.removesuffix('.0')}e{int(power)}"
         else:
-            decimals = max(0, -math.floor(math.log10(step) + 1e-9))
-            text = f"{level:,.{decimals}f}"
+            text = f"{level:,.{_decimals(step)}f}"
         text = (text.lstrip("-") if not text.strip("-0.,") else text).replace("-", _MINUS)
         return f"{text} {self.name}" if self.name else text
 
@@ -256,6 +254,13 @@ def half_width(number: float, low: float, high: float) -> float:
         return (high - low) / 2
     sides = [abs(end - number) for end in (low, high) if math.isfinite(end)]
     return max(sides, default=abs(number))
+
+
+def _decimals(step: float) -> int:
+    """With how many decimals a step of 1, 2, 2.5 or 5 times a power of ten is written."""
+    decimals = max(0, -math.floor(math.log10(step) + 1e-9))
+    exact = math.isclose(step * 10**decimals, round(step * 10**decimals), rel_tol=1e-6)
+    return decimals if exact else decimals + 1
 
 
 def points(difference: float, spread: float) -> str:

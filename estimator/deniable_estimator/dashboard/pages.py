@@ -14,25 +14,25 @@ from deniable import Metric, ValueListError
 from deniable.told import Told
 from deniable.types.number import Number
 from deniable_estimator.answers.base import Answer
-from deniable_estimator.dashboard import words
+from deniable_estimator.dashboard.about import about, visible
 from deniable_estimator.dashboard.access import for_people
 from deniable_estimator.dashboard.alarms import alarm_of, left_out
 from deniable_estimator.dashboard.annotated import annotated, annotations_of
 from deniable_estimator.dashboard.calculations import estimate_text, trend_text
+from deniable_estimator.dashboard.charts.trend import MOST_LINES
 from deniable_estimator.dashboard.embedding import embed_link
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.overview import attention, cards, read_filters
 from deniable_estimator.dashboard.privacy import privacy_label
-from deniable_estimator.dashboard.ranges import RangeError, before, check_names, presets
+from deniable_estimator.dashboard.ranges import RangeError, check_names, presets
+from deniable_estimator.dashboard.recent import recent
 from deniable_estimator.dashboard.source import DataSource, current_source, declared_metric
 from deniable_estimator.dashboard.timeline import grouping, timeline
 from deniable_estimator.dashboard.uploads import forget_list, keep_list, kept_list
 from deniable_estimator.dashboard.versions import digest_of_candidates
 from deniable_estimator.dashboard.view import NAMES, OF_NUMBERS, View, read_view
-from deniable_estimator.dashboard.words import freshness
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.messages import message, spaced
-from deniable_estimator.questions.comparison import compare, has_memory
+from deniable_estimator.messages import message
 from deniable_estimator.questions.trend import GROUPS
 
 __all__ = ["asked_view", "download", "keep_form", "listed", "pages"]
@@ -109,7 +109,7 @@ def metric_upload(name: str) -> ResponseReturnValue:
         return _page(source, metric, view, None, mistake=str(error))[0], 400
     keep_list(metric, sent)
     # A line of another list, or a string of it, says nothing about this one.
-    kept = urlencode(replace(view, value=None, line=None).query())
+    kept = urlencode(replace(view, values=(), own_lines=()).query(), doseq=True)
     return redirect(f"{url_for('pages.metric_page', name=name)}?{kept}", 303)
 
 
@@ -133,7 +133,7 @@ def _page(
     estimate = None if refused else source.estimate(metric, view.days, candidates)
     answered = estimate if estimate and estimate.n else None
     if answered:
-        view.check_value(answered.series.names)
+        view.check_values(answered.series.names)
     # Decoding strings takes about a second each time: their trend waits until it is asked for.
     quick = not metric.needs_candidates
     over_time = answered is not None and (quick or view.by is not None)
@@ -142,7 +142,10 @@ def _page(
     now = source.clock()
     kind = kind_of(answered) if answered else None
     unsound = kind.unsound(answered) if kind else None
-    parts = kind.parts(answered, view) if kind else {}
+    changes = None
+    if answered and not alarm and not unsound:
+        changes = recent(source, metric, view, answered, candidates)
+    parts = kind.parts(answered, view, changes.comparison if changes else None) if kind else {}
     found = timeline(source, metric, view, answered, alarm) if answered and over_time else None
     periods = found.trend.periods if found else ()
     page = render_template(
@@ -156,9 +159,10 @@ def _page(
         left_out=left_out(view.days),
         headline=(alarm.text if alarm else kind.headline(answered)) if kind else None,
         alarming=bool(alarm or unsound),
-        since=_since(source, metric, view, answered)
-        if answered and quick and not alarm and not unsound
-        else None,
+        recent=changes,
+        about=about(source, metric),
+        visible=visible(metric, answered) if answered and not unsound else None,
+        most_lines=MOST_LINES,
         timeline=found,
         noted=annotated(metric, view.days.first, view.days.last, source.today, periods)
         if answered
@@ -169,7 +173,6 @@ def _page(
         label=privacy_label(metric, source.registry.lifetime_epsilon),
         presets=presets(now, metric.window),
         newest=newest,
-        freshness=freshness(newest, now) if newest else None,
         notes=_notes(source, metric, estimate),
         embed=embed_link(metric, request.args, source.today),
         upload_limit=current_app.config["DENIABLE_UPLOAD"] / (1 << 20),
@@ -258,31 +261,6 @@ def _candidates(source: DataSource, metric: Metric) -> Sequence[str] | None:
             )
         )
     return candidates
-
-
-def _since(source: DataSource, metric: Metric, view: View, estimate: Answer) -> str | None:
-    """The change of the leading value against the days before with the same weekdays; None
-    without reports there, and for an unfinished window."""
-    if estimate.unfinished or has_memory(source.store, metric):
-        return None
-    days = before(view.days, metric.window)
-    earlier = source.estimate(metric, days)
-    if earlier is None or not earlier.n:
-        return None
-    if alarm := alarm_of(source, metric, days, earlier):
-        return message(
-            "Not compared with {period}: {which} is anomalous.",
-            period=words.days_of(days),
-            which=alarm.which,
-        )
-    if kind_of(earlier).unsound(earlier):
-        return None
-    found, value = compare(earlier, estimate), estimate.leading
-    if value not in found.values:
-        return None
-    told = found.describe(found.values.index(value))
-    notes = (message("{what}.", what=each) for each in found.notes)
-    return spaced((words.since(days, estimate.unit.label(value), told), *notes))
 
 
 def _notes(source: DataSource, metric: Metric, estimate: Answer | None) -> list[str]:

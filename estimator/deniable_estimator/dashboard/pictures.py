@@ -57,7 +57,7 @@ def trend_picture(name: str, form: str) -> ResponseReturnValue:
     """The trend of one of its values."""
     source, metric, view = asked_view(name, "scale")
     estimate = _estimate(source, metric, view)
-    view.check_value(estimate.series.names)
+    view.check_values(estimate.series.names)
     alarm = alarm_of(source, metric, view.days, estimate, listed(source, metric))
     found = timeline(source, metric, view, estimate, alarm)
     if found is None:

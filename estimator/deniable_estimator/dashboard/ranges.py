@@ -19,6 +19,7 @@ __all__ = [
     "check_names",
     "earlier_range",
     "is_day",
+    "newest_period",
     "presets",
     "read_range",
 ]
@@ -197,6 +198,20 @@ def before(days: DayRange, kind: windows.Kind) -> DayRange:
         return _left_out_alike(DayRange(days.first - back, days.last - back), days, kind)
     except (OverflowError, ValueError):
         return DayRange(date.min, date.min)
+
+
+def newest_period(days: DayRange, now: float, kind: windows.Kind) -> DayRange | None:
+    """The newest complete week, from Monday to Sunday, that ends with these days or before them;
+    the newest complete month where windows are months. None where it lies before the year 1."""
+    try:
+        last = min(days.last, _last_complete(now, kind))
+        if kind == "month":
+            last = (last + timedelta(days=1)).replace(day=1) - timedelta(days=1)
+            return replace(days, first=last.replace(day=1), last=last)
+        last -= timedelta(days=last.isoweekday() % 7)
+        return replace(days, first=last - timedelta(days=6), last=last)
+    except OverflowError:
+        return None
 
 
 def earlier_range(

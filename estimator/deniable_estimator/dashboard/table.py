@@ -7,7 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable_estimator.answers.change import Comparison
 from deniable_estimator.answers.shares import Shares
+from deniable_estimator.dashboard.charts.changes import ChangeText, change_order, change_texts
+from deniable_estimator.dashboard.view import Sort
 from deniable_estimator.dashboard.words import error, p_value, percent
 
 __all__ = ["Line", "Lines", "table"]
@@ -18,6 +21,8 @@ class Line:
     """One value."""
 
     value: str
+    place: int
+    """Its index in the list of values."""
     share: str
     low: str
     high: str
@@ -27,6 +32,7 @@ class Line:
     noise: bool
     moved: bool
     impossible: bool
+    change: ChangeText | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,32 +45,64 @@ class Lines:
     hidden: int
     """How many values cannot be told from noise, listed or not, if they are folded away."""
     more: int
-    """How many values are not listed."""
+    """How many values are not listed, of those that are looked for."""
 
 
-def table(estimate: Shares, limit: int, *, declared_order: bool = False) -> Lines:
-    """The `limit` largest values, the largest first or as they are declared (a boolean always).
+def table(
+    estimate: Shares,
+    limit: int,
+    *,
+    declared_order: bool = False,
+    comparison: Comparison | None = None,
+    sort: Sort | None = None,
+    find: str = "",
+) -> Lines:
+    """At most `limit` lines: the largest values first, or as they are declared (a boolean always).
 
     Impossible ones come first, and those that cannot be told from noise after all others; where
-    none can be told from it, they all stand.
+    none can be told from it, they all stand. With `sort`, or where text is looked for by `find`,
+    nothing is folded away. Upper and lower case make no difference.
     """
     boolean = estimate.values == ("true", "false")
     standing, noise = np.concatenate((estimate.strange, estimate.standing)), estimate.below
-    if boolean or not len(standing):
+    if sort or find:
+        standing, noise = _found(estimate, comparison, sort, find), estimate.order[:0]
+    elif boolean or not len(standing):
         standing, noise = estimate.order, estimate.order[:0]
     shown = standing[:limit]
     below = noise[: limit - len(shown)]
-    if declared_order or boolean:
+    if not sort and (declared_order or boolean):
         shown, below = np.sort(shown), np.sort(below)
     return Lines(
-        _lines(estimate, shown),
-        _lines(estimate, below),
+        _lines(estimate, comparison, shown),
+        _lines(estimate, comparison, below),
         len(noise),
-        len(estimate.order) - len(shown) - len(below),
+        len(standing) + len(noise) - len(shown) - len(below),
     )
 
 
-def _lines(estimate: Shares, places: NDArray[np.intp]) -> tuple[Line, ...]:
+def _found(
+    estimate: Shares, comparison: Comparison | None, sort: Sort | None, find: str
+) -> NDArray[np.intp]:
+    """The places of the values that contain a text, sorted."""
+    column = (sort or "share").removeprefix("-")
+    order = estimate.order
+    if column == "value":
+        names = [value.casefold() for value in estimate.values]
+        order = np.array(sorted(range(len(names)), key=names.__getitem__), np.intp)
+    elif column == "change" and comparison is not None:
+        first = estimate.places(tuple(comparison.values[at] for at in change_order(comparison)))
+        order = np.concatenate((first, order[~np.isin(order, first)]))
+    if find:
+        text = find.casefold()
+        held = np.array([text in value.casefold() for value in estimate.values], np.bool_)
+        order = order[held[order]]
+    return order[::-1] if sort and sort.startswith("-") else order
+
+
+def _lines(
+    estimate: Shares, comparison: Comparison | None, places: NDArray[np.intp]
+) -> tuple[Line, ...]:
     # Only these become Python's numbers: there may be a million more.
     columns = (
         column[places].tolist()
@@ -81,11 +119,17 @@ def _lines(estimate: Shares, places: NDArray[np.intp]) -> tuple[Line, ...]:
         )
     )
     values = [estimate.values[place] for place in places.tolist()]
-    return tuple(_line(*numbers) for numbers in zip(values, *columns, strict=True))
+    changes = {} if comparison is None else change_texts(comparison, values)
+    return tuple(
+        _line(value, place, changes.get(value), *numbers)
+        for value, place, *numbers in zip(values, places.tolist(), *columns, strict=True)
+    )
 
 
 def _line(
     value: str,
+    place: int,
+    change: ChangeText | None,
     share: float,
     low: float,
     high: float,
@@ -99,6 +143,7 @@ def _line(
     spread = (high - low) / 2
     return Line(
         value=value,
+        place=place,
         share=percent(share, spread),
         low=percent(low, spread),
         high=percent(high, spread),
@@ -108,4 +153,5 @@ def _line(
         noise=noise,
         moved=moved,
         impossible=impossible,
+        change=change,
     )

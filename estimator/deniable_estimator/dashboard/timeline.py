@@ -1,4 +1,4 @@
-"""The trend on a metric's page: the chart of one value, small ones to choose from, and words."""
+"""The trend on a metric's page: the chart of chosen values, small ones to choose from, words."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from deniable import Metric, windows
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.units import half_width
 from deniable_estimator.dashboard.alarms import Alarm
-from deniable_estimator.dashboard.charts.trend import TrendChart, trend_chart
+from deniable_estimator.dashboard.charts.trend import MOST_LINES, TrendChart, trend_chart
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.source import DataSource
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.dashboard.words import estimate, short, window
-from deniable_estimator.messages import message, sentence
+from deniable_estimator.messages import listed, message, sentence
 from deniable_estimator.questions.trend import GROUPS, Period, Trend
 
 __all__ = ["PeriodLine", "SmallChart", "Timeline", "grouping", "timeline"]
@@ -34,10 +34,10 @@ class PeriodLine:
 
     label: str
     n: int
-    share: str
-    low: str
-    high: str
+    numbers: tuple[tuple[str, str, str], ...]
+    """Estimate, low and high of each value that is drawn; empty texts where there is none."""
     change: str
+    """That of the only value."""
     changed: bool
     alarmed: bool
 
@@ -50,8 +50,10 @@ class SmallChart:
     label: str
     share: str
     chart: TrendChart
-    query: Mapping[str, str | None]
-    """The view in which it is chosen."""
+    style: int
+    """How it is drawn among the chosen ones; 0 if it is not chosen."""
+    query: Mapping[str, str | Sequence[str] | None] | None
+    """The view with it or without it; None where no more can be added, or it is the only one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +61,22 @@ class Timeline:
     """What the page says about a metric over time."""
 
     trend: Trend
-    value: str
-    label: str
-    """What people call it."""
+    values: tuple[str, ...]
+    """Those that are drawn."""
+    labels: tuple[str, ...]
+    """What people call them."""
     newest: str
-    """The newest change, as a sentence."""
+    """The newest change of the only value, as a sentence."""
     chart: TrendChart
     small_charts: tuple[SmallChart, ...]
     """The largest values; empty where there is nothing to choose."""
     steps: tuple[PeriodLine, ...]
     """The newest first."""
+
+    @property
+    def label(self) -> str:
+        """The values in words."""
+        return listed(self.labels)
 
     @property
     def alarmed(self) -> bool:
@@ -89,40 +97,59 @@ def timeline(
     answer: Answer,
     alarm: Alarm | None,
 ) -> Timeline | None:
-    """The trend of the chosen value, or of the leading one; None without two periods
+    """The trend of the chosen values, or of the leading one; None without two periods
     that have reports.
 
     Periods with windows that raise the alarm are marked, and nothing is said of their changes.
     """
-    shown = kind_of(answer).over_time(answer, view.value)
-    value = view.value if view.value in shown else shown[0]
+    shown = kind_of(answer).over_time(answer, view.values)
+    values = tuple(value for value in view.values if value in shown) or (shown[0],)
     asked = kind_of(answer).asked(metric, shown)
     found = source.trend(metric, view.days, view.by or grouping(metric, view.days), asked)
     if len(found.reported) < 2:
         return None
     labels = [each.label for each in found.reported]
     alarmed = frozenset(each for each in labels if alarm and alarm.of_period(each))
-    chart = trend_chart(found, value, height=_HEIGHT, name="trend", alarmed=alarmed)
+    chart = trend_chart(found, values, height=_HEIGHT, name="trend", alarmed=alarmed)
     if chart is None:
         return None
     small_charts = []
     for place, each in enumerate(shown if len(shown) > 1 else ()):
         small = trend_chart(
-            found, each, height=_SMALL_HEIGHT, name=f"trend-{place}", alarmed=alarmed
+            found,
+            [each],
+            height=_SMALL_HEIGHT,
+            name=f"trend-{place}",
+            alarmed=alarmed,
+            gridlines=False,
         )
         if small is not None:
-            label, query = found.unit.label(each), view.choosing(each)
-            small_charts.append(SmallChart(each, label, _number(answer, each), small, query))
-    steps = [step for period in reversed(found.reported) if (step := _step(period, value, alarmed))]
+            small_charts.append(
+                SmallChart(
+                    *(each, found.unit.label(each), _number(answer, each), small),
+                    style=values.index(each) + 1 if each in values else 0,
+                    query=_toggled(view, values, each),
+                )
+            )
     return Timeline(
         trend=found,
-        value=value,
-        label=found.unit.label(value),
-        newest=_newest(found.reported, value, alarmed),
+        values=values,
+        labels=tuple(found.unit.label(value) for value in values),
+        newest=_newest(found.reported, values[0], alarmed) if len(values) == 1 else "",
         chart=chart,
         small_charts=tuple(small_charts),
-        steps=tuple(steps),
+        steps=tuple(_step(period, values, alarmed) for period in reversed(found.reported)),
     )
+
+
+def _toggled(
+    view: View, values: Sequence[str], value: str
+) -> Mapping[str, str | Sequence[str] | None] | None:
+    """The view in which a value is drawn too, or no more."""
+    if value in values:
+        rest = [each for each in values if each != value]
+        return view.choosing(rest) if rest else None
+    return view.choosing([*values, value]) if len(values) < MOST_LINES else None
 
 
 def _number(answer: Answer, name: str) -> str:
@@ -156,27 +183,29 @@ def _label(period: Period) -> str:
     return window(period.label)
 
 
-def _step(period: Period, value: str, alarmed: frozenset[str]) -> PeriodLine | None:
-    answer, change = period.estimate, period.change
-    place = answer.series.place(value) if answer else None
-    if answer is None or place is None:
-        return None
-    series, unit = answer.series, answer.unit
-    share, low, high = (float(column[place]) for column in (series.value, series.low, series.high))
-    spread = half_width(share, low, high)
-    told, changed = "", False
+def _step(period: Period, values: Sequence[str], alarmed: frozenset[str]) -> PeriodLine:
+    change, told, changed = period.change, "", False
     if alarmed.intersection((period.label, period.since)):
         told = message("not compared: anomalous") if change else ""
-    elif change is not None and value in change.values:
-        index = change.values.index(value)
+    elif len(values) == 1 and change is not None and values[0] in change.values:
+        index = change.values.index(values[0])
         told, changed = change.describe(index), bool(change.changed[index])
     return PeriodLine(
         label=_label(period),
         n=period.n,
-        share=estimate(unit, share, low, high),
-        low=short(unit, low, spread),
-        high=short(unit, high, spread),
+        numbers=tuple(_numbers(period, value) for value in values),
         change=told,
         changed=changed,
         alarmed=period.label in alarmed,
     )
+
+
+def _numbers(period: Period, value: str) -> tuple[str, str, str]:
+    answer = period.estimate
+    place = answer.series.place(value) if answer else None
+    if answer is None or place is None:
+        return "", "", ""
+    series, unit = answer.series, answer.unit
+    share, low, high = (float(column[place]) for column in (series.value, series.low, series.high))
+    spread = half_width(share, low, high)
+    return estimate(unit, share, low, high), short(unit, low, spread), short(unit, high, spread)

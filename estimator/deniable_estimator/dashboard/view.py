@@ -2,26 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar, cast, get_args
 
+from werkzeug.datastructures import MultiDict
+
 from deniable import Metric, windows
+from deniable_estimator.dashboard.charts.trend import MOST_LINES
 from deniable_estimator.dashboard.ranges import DayRange, RangeError, read_range
 from deniable_estimator.messages import alternatives, message
 from deniable_estimator.questions.trend import GROUPS
 
-__all__ = ["NAMES", "OF_NUMBERS", "Length", "Order", "Shares", "View", "read_view"]
+__all__ = [
+    "LONGEST_SEARCH",
+    "NAMES",
+    "OF_NUMBERS",
+    "Compared",
+    "Length",
+    "Order",
+    "Shares",
+    "Sort",
+    "View",
+    "read_view",
+]
 
 Order = Literal["share", "declared"]
 Shares = Literal["unbiased", "normalized"]
 Length = Literal["some", "all"]
+Sort = Literal["value", "-value", "share", "-share", "change", "-change"]
+"""By which column the table is sorted; with a minus, the other way round."""
+Compared = Literal["newest", "range"]
+"""What is compared with the time before: the newest complete week, or the days of the page."""
 
-NAMES = ("from", "to", "without", "by", "value", "line", "order", "shares", "lines")
+NAMES = (
+    *("from", "to", "without", "by", "value", "line", "order", "shares", "lines"),
+    *("sort", "find", "change"),
+)
 """The parameters of a view."""
 
-OF_NUMBERS = ("from", "to", "without", "by", "value")
+OF_NUMBERS = ("from", "to", "without", "by", "value", "change")
 """Those of a view of numbers; of a distribution also `limit`."""
+
+LONGEST_SEARCH = 200
+"""Characters."""
 
 _T = TypeVar("_T", bound=str)
 
@@ -33,10 +57,10 @@ class View:
     days: DayRange
     by: windows.Kind | None
     """How the trend is grouped; None leaves it to the page."""
-    value: str | None
-    """Whose trend is drawn; None for the leading value's."""
-    line: str | None
-    """The same by its line in the reader's own list, so that no address tells what is in it."""
+    values: tuple[str, ...]
+    """Whose trends are drawn; none for the leading value's."""
+    own_lines: tuple[str, ...]
+    """The same by their lines in the reader's own list, so that no address tells what is in it."""
     order: Order
     shares: Shares
     lines: Length
@@ -45,26 +69,45 @@ class View:
     """The reader's own list of strings, if these are shown."""
     limit: str | None = None
     """As it was typed in: which share of the numbers lies below it?"""
+    sort: Sort | None = None
+    """None for the page's own order, with what cannot be told from noise folded away."""
+    find: str = ""
+    """The table lists the values that contain this text."""
+    compared: Compared = "newest"
+    compares: bool = False
+    """Whether the address itself says what is compared."""
 
-    def query(self, **changes: str | None) -> dict[str, str | None]:
+    def query(self, **changes: str | Sequence[str] | None) -> dict[str, str | Sequence[str] | None]:
         """The view as an address carries it, with some choices changed, or left away by None."""
-        chosen = {
+        chosen: dict[str, str | Sequence[str] | None] = {
             "by": self.by,
-            "value": self.value if self.own is None else None,
-            "line": self.line,
+            "value": list(self.values) if self.own is None and self.values else None,
+            "line": list(self.own_lines) or None,
             "order": None if self.order == "share" else self.order,
             "shares": None if self.shares == "unbiased" else self.shares,
             "lines": None if self.lines == "some" else self.lines,
             "limit": self.limit,
+            "sort": self.sort,
+            "find": self.find or None,
+            # Days that are chosen are compared themselves, unless the address says something else.
+            "change": self.compared if self.compares or self.compared == "newest" else None,
         }
         kept = {name: text for name, text in chosen.items() if text is not None}
         return {**self.days.query, **kept, **changes}
 
-    def choosing(self, value: str) -> dict[str, str | None]:
-        """The view with the trend of a value, as an address carries it."""
+    def fields(self, **changes: str | Sequence[str] | None) -> Iterator[tuple[str, str]]:
+        """The same as the hidden fields of a form."""
+        for name, each in self.query(**changes).items():
+            if isinstance(each, str):
+                yield name, each
+            else:
+                yield from ((name, text) for text in each or ())
+
+    def choosing(self, values: Sequence[str]) -> dict[str, str | Sequence[str] | None]:
+        """The view with the trends of these values, as an address carries it."""
         if self.own is None:
-            return self.query(value=value)
-        return self.query(line=str(self.own.index(value) + 1))
+            return self.query(value=list(values) or None)
+        return self.query(line=[str(self.own.index(value) + 1) for value in values] or None)
 
     def of_list(self, own: Sequence[str] | None) -> View:
         """The view of the reader's own list, or of what is listed without one.
@@ -72,7 +115,7 @@ class View:
         Raises:
             RangeError: it asks for a line that is not in the list.
         """
-        if self.line is None:
+        if not self.own_lines:
             return replace(self, own=own)
         if own is None:
             raise RangeError(
@@ -82,8 +125,7 @@ class View:
                 ),
                 "line",
             )
-        places = {str(place): value for place, value in enumerate(own, 1)}
-        if self.line not in places:
+        if not all(map(_is_line(len(own)), self.own_lines)):
             raise RangeError(
                 message(
                     "“line” can be a whole number from 1 to {most}, as your list has so many "
@@ -92,22 +134,24 @@ class View:
                 ),
                 "line",
             )
-        return replace(self, own=own, value=places[self.line])
+        return replace(self, own=own, values=tuple(own[int(each) - 1] for each in self.own_lines))
 
-    def check_value(self, values: Collection[str]) -> None:
+    def check_values(self, values: Collection[str]) -> None:
         """Refuse to draw the trend of a value that is not estimated.
 
         Raises:
-            RangeError: it is none of these values.
+            RangeError: one is none of these values.
         """
-        if self.value is not None and self.value not in values:
-            raise RangeError(
-                message(
-                    "“value” is {value}, which is not one of the values that are estimated here.",
-                    value=self.value,
-                ),
-                "value",
-            )
+        for value in self.values:
+            if value not in values:
+                raise RangeError(
+                    message(
+                        "“value” is {value}, which is not one of the values that are estimated "
+                        "here.",
+                        value=value,
+                    ),
+                    "value",
+                )
 
 
 def read_view(arguments: Mapping[str, str], metric: Metric, now: float) -> View:
@@ -116,19 +160,67 @@ def read_view(arguments: Mapping[str, str], metric: Metric, now: float) -> View:
     Raises:
         RangeError: it asks for days that cannot be shown, or for a choice that there is not.
     """
-    by = arguments.get("by") or None
+    by, sort = arguments.get("by") or None, arguments.get("sort") or None
+    ranged = bool(arguments.get("from") or arguments.get("to"))
+    compared = arguments.get("change") or ("range" if ranged else "newest")
     return View(
         days=read_range(arguments, now, metric.window),
         by=None if by is None else _one_of(by, "by", GROUPS[metric.window]),
-        value=arguments.get("value") or None,
-        line=arguments.get("line") or None,
+        values=_several(arguments, "value"),
+        own_lines=_several(arguments, "line"),
         order=cast(Order, _one_of(arguments.get("order", "share"), "order", get_args(Order))),
         shares=cast(
             Shares, _one_of(arguments.get("shares", "unbiased"), "shares", get_args(Shares))
         ),
         lines=cast(Length, _one_of(arguments.get("lines", "some"), "lines", get_args(Length))),
         limit=arguments.get("limit", "").strip() or None,
+        sort=None if sort is None else cast(Sort, _one_of(sort, "sort", get_args(Sort))),
+        find=_search(arguments.get("find", "")),
+        compares=bool(arguments.get("change")),
+        compared=cast(Compared, _one_of(compared, "change", get_args(Compared))),
     )
+
+
+def _several(arguments: Mapping[str, str], name: str) -> tuple[str, ...]:
+    """What an address says under a name, each once.
+
+    Raises:
+        RangeError: it says more than can be drawn.
+    """
+    texts = arguments.getlist(name) if isinstance(arguments, MultiDict) else []
+    found = tuple(dict.fromkeys(each for each in texts or [arguments.get(name, "")] if each))
+    if len(found) > MOST_LINES:
+        raise RangeError(
+            message(
+                "“{name}” is given {count} times. A trend shows {most} values at most: remove "
+                "some.",
+                name=name,
+                count=len(found),
+                most=MOST_LINES,
+            ),
+            name,
+        )
+    return found
+
+
+def _is_line(most: int) -> Callable[[str], bool]:
+    """Whether a text is a whole number from 1 to so many."""
+    return lambda text: (
+        text.isascii() and text.isdecimal() and len(text) < 10 and 1 <= int(text) <= most
+    )
+
+
+def _search(text: str) -> str:
+    """What is looked for in the table.
+
+    Raises:
+        RangeError: it is too long.
+    """
+    if len(text) > LONGEST_SEARCH:
+        raise RangeError(
+            message("“find” can have {most} characters at most.", most=LONGEST_SEARCH), "find"
+        )
+    return text.strip()
 
 
 def _one_of(text: str, name: str, choices: tuple[_T, ...]) -> _T:

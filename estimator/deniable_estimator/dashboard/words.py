@@ -14,7 +14,7 @@ from deniable.types.number import Number
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.units import NumberUnit, Unit, half_width, points
 from deniable_estimator.dashboard.ranges import DayRange
-from deniable_estimator.messages import Dated, Message, counted, listed, message, sentence
+from deniable_estimator.messages import Dated, counted, listed, message, sentence
 
 __all__ = [
     "EXPIRED",
@@ -42,7 +42,6 @@ __all__ = [
     "period",
     "range_of",
     "series_text",
-    "since",
     "too_short",
     "type_name",
     "values_below_noise",
@@ -75,9 +74,6 @@ _TOO_SHORT = {
     "week": message("A trend needs reports from two weeks at least; these days hold fewer."),
     "month": message("A trend needs reports from two months at least; these days hold fewer."),
 }
-_SINCE_YES = sentence("Yes vs {period}: {change}.")
-_SINCE_NUMBER = sentence("The {value} vs {period}: {change}.")
-_SINCE = sentence("{value} vs {period}: {change}.")
 
 
 def mechanism_words(name: str) -> str:
@@ -240,16 +236,6 @@ def changes_below_noise(count: int) -> str:
         "{count:,} changes cannot be told from noise",
         count,
     )
-
-
-def since(earlier: DayRange, value: str, change: str) -> str:
-    """How a value has changed against earlier days; "true" is that of a boolean, and a mean has a
-    name that can be translated."""
-    if value == "true":
-        return message(_SINCE_YES, period=days_of(earlier), change=change)
-    if isinstance(value, Message):
-        return message(_SINCE_NUMBER, period=days_of(earlier), value=value, change=change)
-    return message(_SINCE, period=days_of(earlier), value=value, change=change)
 
 
 def days_of(days: DayRange) -> str:

@@ -137,12 +137,12 @@ def _changes(
     old, new = ask(_together(before)), ask(span)
     if min(old.n, new.n) < LEAST_REPORTS:
         return
-    strict = compare(_answer(old, 1 - level), _answer(new, 1 - level))
+    strict = compare(_answer(old, 1 - level), _answer(new, 1 - level), adjust="bonferroni")
     places = [place for place in range(len(strict.values)) if strict.changed[place]]
     if not places:
         return
     after = _answer(new, TOLD_LEVEL)
-    told = compare(_answer(old, TOLD_LEVEL), after)
+    told = compare(_answer(old, TOLD_LEVEL), after, adjust="bonferroni")
     others = [
         compare(_answer(ask(_together(before, without=each)), TOLD_LEVEL), after, together=False)
         for each in (before if len(before) > 1 else ())

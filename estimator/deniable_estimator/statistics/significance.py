@@ -12,6 +12,7 @@ of the binomial tail at .05, and at most 1.6 times too large at one in a million
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -23,6 +24,7 @@ from deniable_estimator.statistics.intervals import FloatArray, Noise
 __all__ = [
     "Adjustment",
     "adjust_p",
+    "changes_beyond_noise",
     "far_scores",
     "low_scores",
     "normal_score",
@@ -125,6 +127,28 @@ def normal_score(z: FloatArray, skewness: FloatArray) -> FloatArray:
     gamma = np.where(skewed, skewness, 1.0)
     bent = 6 / gamma * (np.cbrt(1 + gamma * z / 2) - 1) + gamma / 6
     return np.where(skewed, bent, z)
+
+
+def changes_beyond_noise(
+    excluded: Callable[[float], NDArray[np.bool_]], family: int, level: float
+) -> NDArray[np.bool_]:
+    """Which of `family` differences the test of `adjust_p` finds, where their p-values are known
+    by intervals alone: p is at most alpha just where the interval of level 1 - alpha does not hold
+    zero. `excluded` says where that is, shape (d,), for any level; intervals grow with their level.
+
+    The step-up test rejects the largest k for which k p-values are at most the threshold of k, so
+    it is reached from above: the threshold of k counts k' <= k, that of k' counts k'', and so on.
+    """
+    found = excluded(_HALF)
+    count = int(np.count_nonzero(found))
+    null = min(family, 2 * (1 + family - count))
+    while count:
+        found = excluded(1 - min(_HALF, (1 - level) * count / (_CAUTION * null)))
+        fewer = int(np.count_nonzero(found))
+        if fewer == count:
+            break
+        count = fewer
+    return found
 
 
 def adjust_p(p: FloatArray, adjustment: Adjustment) -> FloatArray:

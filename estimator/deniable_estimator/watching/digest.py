@@ -207,11 +207,11 @@ def _told(
     new = _answer(selection, period.first, period.last, level)
     assert old is not None
     assert new is not None
-    strict = compare(old, new)
+    strict = compare(old, new, adjust="bonferroni")
     places = [place for place in range(len(strict.values)) if strict.changed[place]]
     if not places:
         return message(_SAME, told=told, no_change=NO_CHANGE), False, odd
-    return _changes(compare(before, after), places), True, odd
+    return _changes(compare(before, after, adjust="bonferroni"), places), True, odd
 
 
 def _changes(found: Comparison, places: list[int]) -> str:

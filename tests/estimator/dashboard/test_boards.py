@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from click.testing import CliRunner
@@ -207,7 +207,7 @@ def test_limits_are_met_exactly(registry: Registry) -> None:
     assert mistakes(text.format("x") * (code.MOST_ITEMS + 1)) == [(3, "items")]
     assert mistakes(text.format("x" * (code.MOST_TEXT + 1))) == [(4, "items.1.text")]
     assert mistakes("") == [(None, "items")]
-    trend = chart + 'view = "trend"\nvalues = ["a", "b", "c", "d", "e"]\n'
+    trend = chart + 'view = "trend"\nvalues = ["a", "b", "c", "d", "e", "f", "g", "h", "i"]\n'
     assert mistakes(trend) == [(6, "items.1.values")]
 
 
@@ -219,8 +219,12 @@ def test_the_page_has_every_item(reader: FlaskClient) -> None:
     assert "One &lt;script&gt;alert(1)&lt;/script&gt;." in words
     assert "<script" not in page
     assert "<b>board" not in page
-    assert trend.count('class="chart trend') == 2
-    assert 'href="/metric/browser?from=2026-10-24&amp;to=2026-11-20"' in trend
+    assert trend.count('class="end"') == 4
+    (link,) = re.findall(r'<h2[^>]*><a href="([^"]+)"', trend)
+    path, _, query = link.replace("&amp;", "&").partition("?")
+    chosen = [("value", "chrome"), ("value", "firefox")]
+    days = [("from", "2026-10-24"), ("to", "2026-11-20")]
+    assert (path, sorted(parse_qsl(query))) == ("/metric/browser", sorted(days + chosen))
     assert (two.count('<rect class="bar"'), every.count('<rect class="bar"')) == (2, 4)
     assert "Only two" in two
     assert "say yes" in headline

@@ -32,8 +32,8 @@ def test_everything_is_inside_the_plot(counts: list[int]) -> None:
         assert bar.start in (chart.zero, bar.at)
         assert bar.start + bar.width == pytest.approx(max(chart.zero, bar.at), abs=0.02)
     assert all(0 <= tick.at <= 100 for tick in chart.ticks)
-    assert chart.ticks[0].at == chart.zero
-    assert 2 <= len(chart.ticks) <= 6
+    assert chart.zero in [tick.at for tick in chart.ticks]
+    assert 3 <= len(chart.ticks) <= 5
     assert chart.height == len(chart.bars) * ROW_HEIGHT
 
 

@@ -24,7 +24,7 @@ BEFORE = date(2026, 11, 13)
 
 def chart_of(store: Store, registry: Registry, name: str, series: str) -> TrendChart | None:
     found = trend(store, registry, name, BEFORE, DAY)
-    return trend_chart(found, series, height=220, name="chart")
+    return trend_chart(found, [series], height=220, name="chart")
 
 
 def comparison(store: Store, registry: Registry, name: str) -> Comparison:
@@ -40,7 +40,7 @@ def test_a_logarithmic_metric_has_a_logarithmic_axis(
     for ago, factor in ((12, 0.05), (14, 20.0)):
         fill_numbers(number_store, numbers, "load", [factor] * 20_000, f"2026-11-{ago}")
     found = trend(number_store, numbers, "load", date(2026, 11, 11), DAY)
-    chart = trend_chart(found, "p50", height=220, name="chart")
+    chart = trend_chart(found, ["p50"], height=220, name="chart")
     assert chart is not None
     levels = {float(level.text.removesuffix(" s")): level.at for level in chart.levels}
     tens = [levels[each] for each in (0.1, 1.0, 10.0)]
@@ -58,16 +58,16 @@ def test_what_has_no_upper_limit_reaches_the_edge(number_store: Store, numbers: 
     all there is no chart."""
     chart = chart_of(number_store, numbers, "narrow", "p99")
     assert chart is not None
-    assert [mark.open for mark in chart.marks] == [True, True]
-    assert [mark.high for mark in chart.marks] == [0.0, 0.0]
-    assert chart.lines == ()
-    assert "at least 4 GB" in chart.marks[0].text
+    assert [mark.open for mark in chart.plots[0].marks] == [True, True]
+    assert [mark.high for mark in chart.plots[0].marks] == [0.0, 0.0]
+    assert chart.plots[0].lines == ()
+    assert "at least 4 GB" in next(point.text for point in chart.points if point.text)
     closed = chart_of(number_store, numbers, "narrow", "p50")
     assert closed is not None
-    assert [mark.open for mark in closed.marks] == [False, False]
+    assert [mark.open for mark in closed.plots[0].marks] == [False, False]
     fill_numbers(number_store, numbers, "load", [1.0], "2026-11-01")
     alone = trend(number_store, numbers, "load", date(2026, 11, 1), date(2026, 11, 1))
-    assert trend_chart(alone, "p50", height=220, name="chart") is None
+    assert trend_chart(alone, ["p50"], height=220, name="chart") is None
 
 
 def test_each_change_has_a_scale_of_its_own(number_store: Store, numbers: Registry) -> None:

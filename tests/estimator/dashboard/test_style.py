@@ -31,6 +31,7 @@ SEEN = (
     ("whisker", "accent"),
     ("noise-whisker", "surface"),
     ("noise-whisker", "noise"),
+    *((f"series-{place}", "surface") for place in range(2, 9)),  # lines of several values
     *(("alarm", ground) for ground in ("surface", "ground", "alarm-wash")),
 )
 READ = (

@@ -31,7 +31,9 @@ def store(store: Store, registry: Registry) -> Store:
 
 
 def drawing(page: str, kind: str) -> ElementTree.Element:
-    found = re.search(rf'<svg class="chart {kind}".*?</svg>\s*(?=<p|</section)', page, re.DOTALL)
+    found = re.search(
+        rf'<svg class="chart {kind}".*?</svg>\s*(?=<div class="points")', page, re.DOTALL
+    )
     assert found is not None
     return ElementTree.fromstring(found[0])
 
@@ -57,6 +59,9 @@ def test_the_newest_change_is_told_with_its_interval(browser: FlaskClient) -> No
         r"20 Nov 2026 vs 13 Nov 2026: up 10\.\d points \(95 % CI \+\d+\.\d to \+\d+\.\d\)", page
     )
     assert page.count('<th scope="row">') == 2 + 5
+    tips = re.findall(r'<input type="radio" name="trend-point"><span class="tip">([^<]+)', page)
+    assert len(tips) == 5
+    assert tips[-1].startswith("20 Nov 2026: true 20.0%, 18.6% to 21.4%")
 
 
 def test_days_add_up_to_weeks(browser: FlaskClient) -> None:
@@ -69,11 +74,14 @@ def test_days_add_up_to_weeks(browser: FlaskClient) -> None:
 
 
 def test_the_range_is_compared_with_as_many_days_before(browser: FlaskClient) -> None:
-    """The page says how the leading share has changed against the days before the range."""
+    """The page says how chosen days have changed against the days before them."""
     page = browser.get("/metric/dark_mode?from=2026-11-14&to=2026-11-20").text
-    assert "Yes vs 7 Nov 2026 to 13 Nov 2026: up 15" in page
+    assert re.search(
+        r"Yes is up 15\.\d points \(95 % CI [^)]+\)\. Compared with 7 Nov 2026 to 13 Nov 2026\.",
+        page,
+    )
     alone = browser.get("/metric/dark_mode?from=2026-11-01&to=2026-11-20").text
-    assert "Yes vs" not in alone
+    assert "No reports from 11 Oct 2026 to 30 Oct 2026 to compare with." in alone
 
 
 def test_a_value_is_chosen_by_its_small_chart(browser: FlaskClient) -> None:

@@ -53,10 +53,10 @@ def app(store: Store, registry: Registry, clock: Clock) -> Flask:
 def test_the_default_range_ends_before_it(browser: FlaskClient) -> None:
     """Without a range, pages end with the last complete day, and say nothing of today's."""
     page = browser.get("/metric/dark_mode").text
-    assert "21 Nov 2026" not in page
+    assert page.count("21 Nov 2026") == 1
     assert "unfinished:" not in page
-    assert "<dd>unfinished window</dd>" in page  # the latest data
-    assert "<dt>Answered</dt><dd>at once, with the first record of a window</dd>" in page
+    assert "21 Nov 2026 has reports already, and is unfinished" in page
+    assert "<dt>Window</dt><dd>day, answered at once, with its first record</dd>" in page
 
 
 def test_a_range_with_it_marks_it(browser: FlaskClient) -> None:

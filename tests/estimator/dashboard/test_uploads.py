@@ -325,7 +325,7 @@ def test_the_trend_of_a_line_is_drawn(
     page = client.get("/metric/site?by=day").text
     assert "Over time: a.example" in page
     (choice,) = [each for each in links(page) if "line=3" in each and "#trend" in each]
-    assert "Over time: b.example" in client.get(choice.partition("#")[0]).text
+    assert "Over time: a.example, b.example" in client.get(choice.partition("#")[0]).text
     assert (
         "b.example" in client.get(choice.partition("#")[0].replace("site?", "site/trend.svg?")).text
     )

@@ -68,8 +68,7 @@ def walk(client: FlaskClient, path: str) -> Answers:
     devices = re.search(r"([\d,]+) devices reported", text)
     assert devices is not None
     risk = re.search(
-        r"Privacy risk of a device One report .*? A fifty-fifty guess is then right at most "
-        r"([\d.]+) times in 100\.",
+        r"One report: a 50/50 guess becomes right at most ([\d.]+)% of the time\.",
         text,
     )
     assert risk is not None

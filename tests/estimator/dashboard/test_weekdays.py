@@ -116,7 +116,7 @@ def test_one_change_has_one_interval(
     query = "from=2026-11-20&to=2026-11-20"
     interval = r"down (\S+) points \(95 % CI (\S+) to (\S+)\)"
     page = told(browser.get(f"/metric/browser?{query}&value=chrome").text)
-    (since,) = re.findall(f"chrome vs 13 Nov 2026: {interval}", page)
+    (since,) = re.findall(f"chrome is {interval}", page)
     trend = told(browser.get("/metric/browser?from=2026-11-13&to=2026-11-20&value=chrome").text)
     assert f"20 Nov 2026 vs 13 Nov 2026: down {since[0]} points" in trend
     assert re.findall(f"20 Nov 2026 vs 13 Nov 2026: {interval}", trend) == [since]

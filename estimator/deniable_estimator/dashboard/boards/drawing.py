@@ -42,8 +42,7 @@ class DrawnTrend:
     """The trend of a chart."""
 
     trend: Trend
-    charts: tuple[tuple[str, TrendChart], ...]
-    """What each is called, and its drawing."""
+    chart: TrendChart
     noted: AnnotatedTrend | None
 
 
@@ -99,7 +98,11 @@ def _draw(source: DataSource, item: BoardChart, number: int) -> DrawnItem:
     metric = source.registry[item.metric]
     drawn = DrawnItem(item, number, metric)
     try:
-        view = View(days_of(source, item, metric), item.by, None, None, "share", "unbiased", "some")
+        values = item.values if item.view == "trend" else ()
+        view = View(
+            *(days_of(source, item, metric), item.by, values, ()),
+            *("share", "unbiased", "some"),
+        )
         drawn = replace(drawn, view=view)
         candidates = source.candidates(metric)
         estimate = source.estimate(metric, view.days, candidates)
@@ -160,7 +163,7 @@ def _trend(
     assert drawn.estimate is not None
     assert drawn.kind is not None
     shown = [each for each in item.values if each in drawn.estimate.series.names]
-    shown = shown or drawn.kind.over_time(drawn.estimate, None)[:1]
+    shown = shown or drawn.kind.over_time(drawn.estimate, ())[:1]
     asked = drawn.kind.asked(metric, shown)
     by = item.by or grouping(metric, view.days)
     found = source.trend(metric, view.days, by, asked)
@@ -168,15 +171,13 @@ def _trend(
         return None
     labels = [each.label for each in found.reported]
     alarmed = frozenset(e for e in labels if drawn.alarm and drawn.alarm.of_period(e))
-    charts = []
-    for place, value in enumerate(shown):
-        name = f"item-{drawn.number}-{place}"
-        chart = trend_chart(found, value, height=_HEIGHT, name=name, alarmed=alarmed)
-        if chart is not None:
-            charts.append((found.unit.label(value), chart))
+    name = f"item-{drawn.number}"
+    chart = trend_chart(found, shown, height=_HEIGHT, name=name, alarmed=alarmed)
+    if chart is None:
+        return None
     days = view.days
     noted = annotated(metric, days.first, days.last, source.today, found.periods)
     if noted is not None:
         # What came after these days has no place on a chart of them.
         noted = replace(noted, later=())
-    return DrawnTrend(found, tuple(charts), noted)
+    return DrawnTrend(found, chart, noted)

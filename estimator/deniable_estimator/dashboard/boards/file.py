@@ -20,6 +20,7 @@ from deniable_estimator.dashboard.boards.board import (
     BoardItem,
     BoardText,
 )
+from deniable_estimator.dashboard.charts.trend import MOST_LINES
 from deniable_estimator.questions.trend import GROUPS
 
 __all__ = [
@@ -44,8 +45,6 @@ MOST_DESCRIPTION = 500
 MOST_TEXT = 4_000
 MOST_DAYS = 3_660
 MOST_VALUES = 20
-MOST_LINES = 4
-"""The most values of a trend."""
 
 TOP_KEYS = ("schema", "title", "description", "items")
 CHART_KEYS = ("metric", "view", "title", "days", "from", "to", "by", "values", "size")

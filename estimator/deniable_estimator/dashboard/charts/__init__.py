@@ -7,7 +7,6 @@ interval reaches below zero, so does the plot.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -17,6 +16,13 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from deniable_estimator.answers.shares import Shares
+from deniable_estimator.answers.units import SHARES
+from deniable_estimator.dashboard.charts.ticks import (
+    Tick,
+    levels_from_zero,
+    nice_step,
+    round_levels,
+)
 from deniable_estimator.dashboard.words import percent
 from deniable_estimator.messages import joined, message, sentence
 from deniable_estimator.statistics.intervals import FloatArray
@@ -41,9 +47,6 @@ _ESTIMATED = sentence("{metric}: estimated shares")
 
 _BETWEEN = sentence("{value} {share}, between {low} and {high}")
 _IMPOSSIBLE = sentence("{value} {share}, which is impossible")
-
-_TICKS = 5
-"""At most so many gridlines, zero not counted: more of them compete with the bars."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +84,6 @@ class Bar:
             f'<line class="whisker" x1="{low}%" x2="{low}%" y1="1.125em" y2="1.875em"/>'
             f'<line class="whisker" x1="{high}%" x2="{high}%" y1="1.125em" y2="1.875em"/>'
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """A gridline at a percentage of the plot, and what it says."""
-
-    at: float
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +265,9 @@ def _draw(
         ),
         description=_describe(estimate, bars),
         bars=tuple(bars),
-        ticks=tuple(Tick(scale.across(share), _tick_text(share, ticks)) for share in ticks),
+        ticks=tuple(
+            Tick(scale.across(share), SHARES.tick(share, ticks[-1] - ticks[-2])) for share in ticks
+        ),
         zero=scale.across(0.0),
         height=len(bars) * ROW_HEIGHT,
         more=count - len(shown),
@@ -278,26 +275,16 @@ def _draw(
 
 
 def _scale(lowest: float, highest: float) -> tuple[float, float, tuple[float, ...]]:
-    """Bottom, top and ticks of an axis that holds both, with steps of 1, 2 or 5."""
-    step = nice_step(max(highest, 1e-6) / _TICKS)
-    count = math.floor(highest / step * (1 + 1e-9))
+    """Bottom, top and ticks of an axis that holds both: zero is a tick, with three or four more."""
+    levels, step = levels_from_zero(max(highest, 1e-6))
+    if lowest < -step:
+        levels, _ = round_levels(lowest, highest)
+        return levels[0], levels[-1], tuple(levels)
     # A whisker that ends at the very edge looks cut off.
-    room = 0.02 * (highest - lowest)
+    top = max(highest, levels[-1])
+    room = 0.02 * (top - lowest)
     bottom = lowest - room if lowest < 0 else 0.0
-    top = highest if math.isclose(highest, 1.0) else highest + room
-    return bottom, top, tuple(step * each for each in range(count + 1))
-
-
-def nice_step(least: float) -> float:
-    """The smallest of 1, 2, 5, 10 times a power of ten that is at least so much."""
-    power: float = 10.0 ** math.floor(math.log10(least))
-    return next(step * power for step in (1, 2, 5, 10) if step * power >= least * (1 - 1e-9))
-
-
-def _tick_text(share: float, ticks: tuple[float, ...]) -> str:
-    step = ticks[1] if len(ticks) > 1 else 1.0
-    decimals = max(0, -math.floor(math.log10(step * 100) + 1e-9))
-    return f"{share * 100:.{decimals}f}%"
+    return bottom, top if top == levels[-1] else top + room, tuple(levels)
 
 
 def _describe(estimate: Shares, bars: list[Bar]) -> str:

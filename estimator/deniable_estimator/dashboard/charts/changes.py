@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,7 +23,15 @@ from deniable_estimator.dashboard.charts import (
 from deniable_estimator.dashboard.words import estimate, short
 from deniable_estimator.messages import joined, message, spaced
 
-__all__ = ["ChangeLine", "change_chart", "change_headline", "change_lines"]
+__all__ = [
+    "ChangeLine",
+    "ChangeText",
+    "change_chart",
+    "change_headline",
+    "change_lines",
+    "change_order",
+    "change_texts",
+]
 
 _STEPS = 5
 _NAMED = 3
@@ -40,6 +48,41 @@ class ChangeLine:
     low: str
     high: str
     changed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeText:
+    """The change of one value, for a cell of a table."""
+
+    difference: str
+    low: str
+    high: str
+    changed: bool
+    """By more than noise."""
+
+
+def change_texts(comparison: Comparison, names: Iterable[str]) -> dict[str, ChangeText]:
+    """The changes of these values, of those that the comparison knows."""
+    places = {name: place for place, name in enumerate(comparison.values)}
+    unit, found = comparison.after.unit, {}
+    for name in names:
+        place = places.get(name)
+        if place is None:
+            continue
+        difference = float(comparison.difference[place])
+        low, high = float(comparison.low[place]), float(comparison.high[place])
+        if math.isfinite(difference):
+            ends = comparison.ends(place)
+            text = unit.signed(difference, half_width(difference, low, high))
+            found[name] = ChangeText(text, *ends, bool(comparison.changed[place]))
+    return found
+
+
+def change_order(comparison: Comparison) -> list[int]:
+    """The places of its values: those that changed by more than noise first, and of both those
+    further from it."""
+    changed = comparison.changed.tolist()
+    return sorted(_order(comparison), key=lambda place: not changed[place])
 
 
 def change_chart(comparison: Comparison, limit: int) -> Folded:

@@ -1,150 +1,203 @@
-"""The geometry of a trend: one value's shares over time, a line inside a band.
+"""The geometry of a trend: one or several series over time on one scale, each a line in a band.
 
-Across, points are in percent of the plot; lines and bands, which SVG cannot draw in
-percent, are in thousandths of it and stretched. Down, all is in pixels. The scale does not
-begin at zero, because it is the change that a trend is about; nothing is clipped. Where an interval
-has no limit on one side, the band reaches the edge, and neither line nor dot claims to know more.
+Across, points are in percent of the plot; lines and bands, which SVG cannot draw in percent, are
+in thousandths of it and stretched. Down, all is in pixels. The scale need not begin at zero,
+because it is the change that a trend is about; nothing is clipped. Where an interval has no limit
+on one side, the band reaches the edge, and neither line nor dot claims to know more.
+
+What is drawn is given as plain numbers (`trend_axis.TrendLine`), and the axis apart from them, so
+that several charts can share one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from itertools import groupby
 
+from markupsafe import Markup
+
 from deniable import windows
-from deniable_estimator.answers.units import Unit, half_width
-from deniable_estimator.dashboard.charts import Tick, nice_step
-from deniable_estimator.dashboard.words import estimate, short, window
-from deniable_estimator.messages import Dated, message, sentence
+from deniable_estimator.dashboard.charts.ticks import Tick, date_ticks
+from deniable_estimator.dashboard.charts.trend_axis import (
+    TrendAxis,
+    TrendLine,
+    axis_of,
+    is_open,
+    lines_of,
+)
+from deniable_estimator.dashboard.charts.trend_shapes import Mark, Plot, dotted, stretched
+from deniable_estimator.dashboard.charts.trend_words import Point, described, point_of
+from deniable_estimator.dashboard.words import day as day_text
+from deniable_estimator.messages import listed, message, sentence, spaced
 from deniable_estimator.questions.trend import Period, Trend
 
-__all__ = ["Mark", "TrendChart", "trend_chart"]
+__all__ = [
+    "MOST_LINES",
+    "Mark",
+    "Plot",
+    "TrendChart",
+    "draw_trend",
+    "trend_chart",
+]
+
+MOST_LINES = 8
+"""At most so many series in one chart: more cannot be told apart, by colour or by dashes."""
 
 _TITLES = {
     "day": sentence("{value} by day"),
     "week": sentence("{value} by week"),
     "month": sentence("{value} by month"),
 }
-_WHOLE = sentence("{period}: {value} {share}, {low} to {high}, {n:,} reports")
-_ANOMALOUS = sentence("{period}, anomalous: {value} {share}, {low} to {high}, {n:,} reports")
-_UNFINISHED = sentence("{period}, unfinished: {value} {share}, {low} to {high}, {n:,} reports")
-_PARTIAL = sentence("{period}, partial: {value} {share}, {low} to {high}, {n:,} reports")
+_CROWDED = 62
+"""From so many dots on they are small."""
 
-_STEPS = 4
-"""About so many gridlines."""
-
-_DATES = 5
-"""At most so many dates below them: more do not fit a phone."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """One period's share: `at`, `start` and `width` in percent across, the rest in pixels down."""
-
-    text: str
-    """Its tooltip."""
-    at: float
-    start: float
-    width: float
-    share: float
-    low: float
-    high: float
-    partial: bool
-    alarmed: bool
-    """Holds windows that raise an alarm."""
-    alone: bool
-    """Has no neighbour, so that its band must be drawn as a whisker."""
-    open: bool = False
-    """Its interval has no limit on one side: only the band is drawn."""
+_LABEL_GAP = 15.0
+"""Pixels from one label at the end of a line to the next."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrendChart:
-    """One value's share over time."""
+    """One or several series over time."""
 
     name: str
     """Makes the ids inside the SVG unique on a page with several."""
     title: str
     description: str
     height: int
-    marks: tuple[Mark, ...]
-    lines: tuple[str, ...]
-    """SVG paths of unbroken runs, across in thousandths."""
-    bands: tuple[str, ...]
+    plots: tuple[Plot, ...]
+    points: tuple[Point, ...]
+    """One for each period, also where nothing was reported."""
     levels: tuple[Tick, ...]
     """Gridlines, in pixels down."""
     dates: tuple[Tick, ...]
     years: tuple[Tick, ...]
     """The same dates, with the year in each, for a picture that leaves the page."""
 
+    @property
+    def several(self) -> bool:
+        """Whether there are lines to be told apart."""
+        return len(self.plots) > 1
+
+    @property
+    def areas(self) -> Markup:
+        """Bands and lines as SVG, across in thousandths; every band lies below all lines."""
+        return stretched(self.plots, several=self.several)
+
+    def dots(self, *, each: bool) -> Markup:
+        """Whiskers and dots as SVG; unless `each` has one, only where there is no line or an
+        alarm."""
+        crowded = len(self.points) * len(self.plots) >= _CROWDED
+        return dotted(self.plots, each=each and not (crowded and self.several), crowded=crowded)
+
 
 def trend_chart(
     trend: Trend,
-    value: str,
+    values: Sequence[str],
+    *,
+    height: int,
+    name: str,
+    alarmed: Collection[str] = (),
+    gridlines: bool = True,
+) -> TrendChart | None:
+    """The chart of these series of a trend on one scale; None where no period has a report about
+    any. The periods `alarmed` are marked. Without `gridlines` the axis ends
+    where the numbers do.
+
+    Raises:
+        ValueError: there are more than `MOST_LINES` of them.
+    """
+    lines = lines_of(trend, values)
+    axis = axis_of(trend.unit, lines, gridlines=gridlines)
+    if axis is None:
+        return None
+    return draw_trend(trend.periods, lines, axis, height=height, name=name, alarmed=alarmed)
+
+
+def draw_trend(
+    periods: Sequence[Period],
+    lines: Sequence[TrendLine],
+    axis: TrendAxis,
     *,
     height: int,
     name: str,
     alarmed: Collection[str] = (),
 ) -> TrendChart | None:
-    """The chart of one value; None where no period has a report about it. The periods `alarmed`
-    are marked."""
-    found = {
-        place: numbers
-        for place, period in enumerate(trend.periods)
-        if (numbers := _numbers(period, value)) is not None
-    }
-    if not found:
-        return None
-    unit = trend.unit
-    axis = _scale(unit, [end for numbers in found.values() for end in _known(*numbers)])
-    if axis is None:
-        return None
-    bottom, top, steps = axis
+    """The chart of these lines on this axis; None where none of them has a number.
 
-    def down(number: float) -> float:
-        # An interval without a limit reaches the edge.
-        at = _place(unit, number)
-        return round((top - min(max(at, bottom), top)) / (top - bottom) * height, 1)
+    Raises:
+        ValueError: there are more than `MOST_LINES` of them.
+    """
+    if len(lines) > MOST_LINES:
+        raise ValueError(f"a chart has {MOST_LINES} lines at most, not {len(lines)}")
+    known = [
+        (style, line)
+        for style, line in enumerate(lines, 1)
+        if any(numbers is not None for numbers in line.numbers)
+    ]
+    if not known:
+        return None
+    each = 100 / len(periods)
+    plots = [_plot(periods, line, axis, height, style, each, alarmed) for style, line in known]
+    labels = _apart([plot.marks[-1].share for plot in plots], height)
+    kind = windows.kind_of(periods[0].label)
+    ticks = date_ticks(_begins(periods[0]), _ends(periods[-1]), kind)
+    return TrendChart(
+        name=name,
+        title=message(_TITLES[kind], value=listed(line.label for _, line in known)),
+        description=spaced(described(axis.unit, periods, line) for _, line in known),
+        height=height,
+        plots=tuple(
+            Plot(plot.label, plot.style, plot.marks, plot.lines, plot.bands, at)
+            for plot, at in zip(plots, labels, strict=True)
+        ),
+        points=tuple(
+            point_of(axis.unit, place, period, known, each, alarmed=period.label in alarmed)
+            for place, period in enumerate(periods)
+        ),
+        levels=tuple(
+            Tick(axis.down(level, height), axis.unit.tick(level, step))
+            for level, step in axis.levels
+        ),
+        dates=tuple(Tick(_across(periods, tick.day, each), tick.text) for tick in ticks),
+        years=tuple(Tick(_across(periods, tick.day, each), day_text(tick.day)) for tick in ticks),
+    )
 
-    each = 100 / len(trend.periods)
+
+def _plot(
+    periods: Sequence[Period],
+    line: TrendLine,
+    axis: TrendAxis,
+    height: int,
+    style: int,
+    each: float,
+    alarmed: Collection[str],
+) -> Plot:
+    found = {place: numbers for place, numbers in enumerate(line.numbers) if numbers is not None}
     runs = _runs(sorted(found))
     alone = {run[0] for run in runs if len(run) == 1}
-    marks = []
-    for place, (share, low, high) in found.items():
-        period = trend.periods[place]
-        marks.append(
-            Mark(
-                text=_told(unit, period, value, share, low, high, alarmed=period.label in alarmed),
-                at=round((place + 0.5) * each, 3),
-                start=round(place * each, 3),
-                width=round(each, 3),
-                share=down(share),
-                low=down(low),
-                high=down(high),
-                partial=period.partial,
-                alarmed=period.label in alarmed,
-                alone=place in alone,
-                open=_is_open(low, high),
-            )
+    at = {
+        place: Mark(
+            at=round((place + 0.5) * each, 3),
+            share=axis.down(share, height),
+            low=axis.down(low, height),
+            high=axis.down(high, height),
+            partial=periods[place].partial,
+            alarmed=periods[place].label in alarmed,
+            alone=place in alone,
+            open=is_open(low, high),
         )
-    at = dict(zip(found, marks, strict=True))
+        for place, (share, low, high) in found.items()
+    }
     drawn = [[at[place] for place in run] for run in runs if len(run) > 1]
     whole = _runs([place for place in sorted(found) if not at[place].open])
     joined = [[at[place] for place in run] for run in whole if len(run) > 1]
-    first, last = trend.periods[min(found)], trend.periods[max(found)]
-    return TrendChart(
-        name=name,
-        title=message(_TITLES[trend.by], value=unit.label(value)),
-        description=message(
-            "From {first} to {last}.",
-            first=_told(unit, first, value, *found[min(found)]),
-            last=_told(unit, last, value, *found[max(found)]),
-        ),
-        height=height,
-        marks=tuple(marks),
+    return Plot(
+        label=line.label,
+        style=style,
+        marks=tuple(at.values()),
         lines=tuple(_path([(mark.at, mark.share) for mark in run]) for run in joined),
         bands=tuple(
             _path(
@@ -154,19 +207,7 @@ def trend_chart(
             + "Z"
             for run in drawn
         ),
-        levels=tuple(Tick(down(level), unit.tick(level, step)) for level, step in steps),
-        dates=tuple(_dates(trend.periods, each, _date_text)),
-        years=tuple(_dates(trend.periods, each, lambda period: window(period.label))),
     )
-
-
-def _numbers(period: Period, value: str) -> tuple[float, float, float] | None:
-    series = period.estimate.series if period.estimate else None
-    place = None if series is None else series.place(value)
-    if series is None or place is None:
-        return None
-    share, low, high = (float(column[place]) for column in (series.value, series.low, series.high))
-    return (share, low, high) if math.isfinite(share) else None
 
 
 def _runs(places: Sequence[int]) -> list[list[int]]:
@@ -178,107 +219,39 @@ def _runs(places: Sequence[int]) -> list[list[int]]:
     ]
 
 
-def _is_open(low: float, high: float) -> bool:
-    return not (math.isfinite(low) and math.isfinite(high))
-
-
-def _known(number: float, low: float, high: float) -> Iterator[float]:
-    """The ends that an axis must hold."""
-    if not _is_open(low, high):
-        yield number
-    yield from (end for end in (low, high) if math.isfinite(end))
-
-
-def _place(unit: Unit, number: float) -> float:
-    """Where a number lies on its axis."""
-    if unit.log and number != math.inf:
-        return math.log10(number) if number > 0 else -math.inf
-    return number
-
-
-def _scale(
-    unit: Unit, ends: Sequence[float]
-) -> tuple[float, float, list[tuple[float, float]]] | None:
-    """Bottom and top of an axis that holds these ends, and gridlines with the step of their digits;
-    None where there is no end."""
-    if not ends:
-        return None
-    lowest, highest = _place(unit, min(ends)), _place(unit, max(ends))
-    room = max(highest - lowest, _least_span(unit, max(ends))) * 0.06
-    bottom, top = lowest - room, highest + room
-    if unit.log:
-        return bottom, top, _decades(bottom, top)
-    step = nice_step((top - bottom) / _STEPS)
-    first = math.ceil(bottom / step - 1e-9)
-    count = math.floor(top / step + 1e-9) - first
-    return bottom, top, [((first + each) * step, step) for each in range(count + 1)]
-
-
-def _least_span(unit: Unit, highest: float) -> float:
-    return 1e-3 if unit.log else unit.least_span(highest)
-
-
-def _decades(bottom: float, top: float) -> list[tuple[float, float]]:
-    """Powers of ten, with 2 and 5 times them where there are few; round numbers in between where
-    there are none."""
-    span = top - bottom
-    factors = (1,) if span > 3 else (1, 3) if span > 1.5 else (1, 2, 5)
-    every = math.ceil(span / (_STEPS + 1))
-    levels = [
-        (factor * 10.0**power, 10.0**power)
-        for power in range(math.floor(bottom), math.ceil(top) + 1)
-        for factor in factors
-        if bottom <= power + math.log10(factor) <= top and power % every == 0
-    ]
-    if len(levels) > 1:
-        return levels
-    low, high = 10.0**bottom, 10.0**top
-    step = nice_step((high - low) / _STEPS)
-    first, last = math.ceil(low / step), math.floor(high / step)
-    return [(each * step, step) for each in range(first, last + 1)]
-
-
 def _path(corners: Sequence[tuple[float, float]]) -> str:
-    return "M" + "L".join(f"{x * 10:.1f} {y:g}" for x, y in corners)
+    return "M" + "L".join([f"{x * 10:.1f} {y:g}" for x, y in corners])
 
 
-def _dates(periods: Sequence[Period], each: float, write: Callable[[Period], str]) -> list[Tick]:
-    every = math.ceil(len(periods) / _DATES)
-    places = range(every // 2, len(periods), every)
-    return [Tick(round((place + 0.5) * each, 3), write(periods[place])) for place in places]
+def _apart(wanted: Sequence[float], height: int) -> list[float]:
+    """Where labels stand that would stand there: as near as can be without touching each other."""
+    order = sorted(range(len(wanted)), key=lambda place: wanted[place])
+    found = [0.0] * len(wanted)
+    last = -math.inf
+    for place in order:
+        last = found[place] = max(wanted[place], last + _LABEL_GAP)
+    last = height + _LABEL_GAP
+    for place in reversed(order):
+        last = found[place] = min(found[place], last - _LABEL_GAP)
+    return [round(each, 1) for each in found]
 
 
-def _date_text(period: Period) -> str:
-    kind = windows.kind_of(period.label)
-    if kind == "day":
-        day = date.fromisoformat(period.label)
-        return Dated.of(f"{day.day} {day:%b}", day, "MMMd")
-    return period.label.partition("-")[2] if kind == "week" else window(period.label)
+def _begins(period: Period) -> date:
+    """The first day of the calendar's period, of which the range may hold only some days."""
+    return datetime.fromtimestamp(windows.start(period.label), UTC).date()
 
 
-def _told(
-    unit: Unit,
-    period: Period,
-    value: str,
-    share: float,
-    low: float,
-    high: float,
-    *,
-    alarmed: bool = False,
-) -> str:
-    spread = half_width(share, low, high)
-    return message(
-        _ANOMALOUS
-        if alarmed
-        else _UNFINISHED
-        if period.unfinished
-        else _PARTIAL
-        if period.partial
-        else _WHOLE,
-        period=window(period.label),
-        value=unit.label(value),
-        share=estimate(unit, share, low, high),
-        low=short(unit, low, spread),
-        high=short(unit, high, spread),
-        n=period.n,
+def _ends(period: Period) -> date:
+    return datetime.fromtimestamp(windows.end(period.label) - 1, UTC).date()
+
+
+def _across(periods: Sequence[Period], day: date, each: float) -> float:
+    """Where a day lies: with the dot of its period where that begins, else in between."""
+    label = windows.window_at(
+        windows.kind_of(periods[0].label),
+        datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp(),
     )
+    place = next(place for place, period in enumerate(periods) if period.label == label)
+    begins, ends = _begins(periods[place]), _ends(periods[place])
+    part = (day - begins).days / ((ends - begins).days + 1) if day > begins else 0.5
+    return round((place + part) * each, 3)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from deniable import Metric
 from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.change import Comparison
 from deniable_estimator.dashboard.view import View
 
 __all__ = ["AnyAnswer", "Kind"]
@@ -40,10 +41,16 @@ class Kind(ABC, Generic[AnyAnswer]):
         """What needs somebody's attention, on the card and on the metric's page."""
         return ()
 
+    def new_leader(self, before: AnyAnswer, newest: AnyAnswer) -> str | None:
+        """That another series leads now, in a sentence, if both lead by more than noise."""
+        return None
+
     @abstractmethod
-    def parts(self, answer: AnyAnswer, view: View) -> dict[str, Any]:
-        """What its template draws on a metric's page. `mistake`, a `RangeError`, says what is
-        wrong with a number that was asked for."""
+    def parts(
+        self, answer: AnyAnswer, view: View, comparison: Comparison | None = None
+    ) -> dict[str, Any]:
+        """What its template draws on a metric's page, with the changes of a comparison in its
+        table. `mistake`, a `RangeError`, says what is wrong with a number that was asked for."""
 
     @abstractmethod
     def picture(self, answer: AnyAnswer, view: View, limit: int) -> Any:
@@ -54,9 +61,9 @@ class Kind(ABC, Generic[AnyAnswer]):
         """The chart of a card of the overview."""
 
     @abstractmethod
-    def over_time(self, answer: AnyAnswer, chosen: str | None) -> list[str]:
-        """The series that can be followed over time: the first is shown unless another one is
-        chosen."""
+    def over_time(self, answer: AnyAnswer, chosen: Sequence[str]) -> list[str]:
+        """The series that can be followed over time, those that are `chosen` among them: the first
+        is shown where none is chosen."""
 
     def asked(self, metric: Metric, shown: Sequence[str]) -> Sequence[str] | None:
         """The candidates of which a trend must be estimated for that; None for those declared."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from deniable_estimator.analyses.numbers.distribution import RangeShare
 from deniable_estimator.analyses.poisoning import FAKES
+from deniable_estimator.answers.change import Comparison
 from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.units import SHARES
 from deniable_estimator.dashboard.charts.histogram import (
@@ -70,7 +71,9 @@ class DistributionKind(Kind[Distribution]):
     def attention(self, answer: Distribution) -> Sequence[str]:
         return (NOTHING_STANDS_OUT,) if answer.n and _unknown(answer) else ()
 
-    def parts(self, answer: Distribution, view: View) -> dict[str, Any]:
+    def parts(
+        self, answer: Distribution, view: View, comparison: Comparison | None = None
+    ) -> dict[str, Any]:
         limit, below, mistake = None, None, None
         if view.limit is not None:
             try:
@@ -90,7 +93,7 @@ class DistributionKind(Kind[Distribution]):
                 name=f"{answer.metric}-below",
                 limit=None if below is None else limit,
             ),
-            "lines": number_lines(answer),
+            "lines": number_lines(answer, comparison),
             "outside": _outside(answer),
             "below": below,
             "mistake": mistake,
@@ -107,7 +110,7 @@ class DistributionKind(Kind[Distribution]):
     def card(self, answer: Distribution) -> HistogramChart:
         return histogram_chart(answer, height=_CARD_HEIGHT, name=answer.metric, limit=_CARD_BARS)
 
-    def over_time(self, answer: Distribution, chosen: str | None) -> list[str]:
+    def over_time(self, answer: Distribution, chosen: Sequence[str]) -> list[str]:
         """Each quantile, and the mean."""
         return list(answer.series.names)
 

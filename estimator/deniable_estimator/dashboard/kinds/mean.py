@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from deniable_estimator.answers.change import Comparison
 from deniable_estimator.answers.mean import Mean
 from deniable_estimator.dashboard.charts.number_scale import ScaleChart, scale_chart
 from deniable_estimator.dashboard.kinds.base import Kind
@@ -28,10 +30,12 @@ class MeanKind(Kind[Mean]):
         template = _GEOMETRIC if answer.found.log else _MEAN
         return message(template, estimate=text.estimate, level=answer.level, between=text.between)
 
-    def parts(self, answer: Mean, view: View) -> dict[str, Any]:
+    def parts(
+        self, answer: Mean, view: View, comparison: Comparison | None = None
+    ) -> dict[str, Any]:
         return {
             "chart": self.picture(answer, view, 0),
-            "lines": number_lines(answer),
+            "lines": number_lines(answer, comparison),
             "worst": worst_case(answer.unit, answer.budget),
             "log": answer.found.log,
         }
@@ -42,7 +46,7 @@ class MeanKind(Kind[Mean]):
     def card(self, answer: Mean) -> ScaleChart:
         return scale_chart(answer, name=answer.metric)
 
-    def over_time(self, answer: Mean, chosen: str | None) -> list[str]:
+    def over_time(self, answer: Mean, chosen: Sequence[str]) -> list[str]:
         return [answer.leading]
 
 

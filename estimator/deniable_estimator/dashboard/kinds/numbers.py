@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.change import Comparison
 from deniable_estimator.answers.units import NumberUnit
+from deniable_estimator.dashboard.charts.changes import ChangeText, change_texts
 from deniable_estimator.dashboard.words import SeriesText, series_text
 
 __all__ = ["NumberLine", "number_lines", "worst_case"]
@@ -17,14 +19,16 @@ class NumberLine:
 
     name: str
     text: SeriesText
+    change: ChangeText | None = None
 
 
-def number_lines(answer: Answer) -> tuple[NumberLine, ...]:
-    """Each series of an answer, in its order."""
+def number_lines(answer: Answer, comparison: Comparison | None = None) -> tuple[NumberLine, ...]:
+    """Each series of an answer, in its order, with its change in a comparison."""
     series, unit = answer.series, answer.unit
     columns = (series.value, series.low, series.high, series.std_error)
+    changes = {} if comparison is None else change_texts(comparison, series.names)
     return tuple(
-        NumberLine(unit.label(name), series_text(unit, *map(float, numbers)))
+        NumberLine(unit.label(name), series_text(unit, *map(float, numbers)), changes.get(name))
         for name, *numbers in zip(series.names, *columns, strict=True)
     )
 

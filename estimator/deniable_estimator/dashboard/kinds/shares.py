@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from deniable import Metric
+from deniable_estimator.answers.change import Comparison
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.charts import BarChart, bar_chart, folded_chart
 from deniable_estimator.dashboard.kinds.base import Kind
 from deniable_estimator.dashboard.table import table
-from deniable_estimator.dashboard.view import View
+from deniable_estimator.dashboard.view import LONGEST_SEARCH, View
+from deniable_estimator.messages import message
 
 __all__ = ["SharesKind"]
 
@@ -22,6 +24,8 @@ _TABLE_LINES = 100
 """How many values fit into a page of 100 KB; a link lists all."""
 _ALL_LINES = 10_000
 """For longer lists, only the files contain every value."""
+_SEARCHED = 8
+"""A longer table has a field to search in."""
 _SMALL = 6
 """How many values are offered to be seen over time."""
 
@@ -42,7 +46,23 @@ class SharesKind(Kind[Shares]):
         sound = answer.n and not answer.impossible.any()
         return (words.NOTHING_STANDS_OUT,) if sound and not answer.detected.any() else ()
 
-    def parts(self, answer: Shares, view: View) -> dict[str, Any]:
+    def new_leader(self, before: Shares, newest: Shares) -> str | None:
+        """Both lead by intervals that do not overlap, although the larger of d values leads by
+        chance more easily than one that is named beforehand: the intervals are of level
+        1 - .05 / d."""
+        new, old = newest.leading, before.leading
+        if newest.boolean or new == old or not {new, old} <= {*newest.values} & {*before.values}:
+            return None
+        for answer, first, second in ((newest, new, old), (before, old, new)):
+            level = 1 - (1 - answer.level) / len(answer.values)
+            _, low, high = answer.at(answer.places((first, second)), level)
+            if not low[0] > high[1]:
+                return None
+        return message("{new} leads now; before this, {old} did.", new=new, old=old)
+
+    def parts(
+        self, answer: Shares, view: View, comparison: Comparison | None = None
+    ) -> dict[str, Any]:
         declared = view.order == "declared"
         return {
             "folded": folded_chart(
@@ -56,8 +76,13 @@ class SharesKind(Kind[Shares]):
                 answer,
                 _ALL_LINES if view.lines == "all" else _TABLE_LINES,
                 declared_order=declared,
+                comparison=comparison,
+                sort=view.sort,
+                find=view.find,
             ),
             "all_lines": _ALL_LINES,
+            "searched": _SEARCHED,
+            "longest_search": LONGEST_SEARCH,
         }
 
     def picture(self, answer: Shares, view: View, limit: int) -> BarChart:
@@ -71,14 +96,12 @@ class SharesKind(Kind[Shares]):
     def card(self, answer: Shares) -> BarChart:
         return bar_chart(answer, limit=1 if answer.boolean else _CARD_BARS)
 
-    def over_time(self, answer: Shares, chosen: str | None) -> list[str]:
-        """The largest values, and the chosen one if it is known; of a boolean "true" alone."""
+    def over_time(self, answer: Shares, chosen: Sequence[str]) -> list[str]:
+        """The largest values, and the chosen ones; of a boolean "true" alone."""
         if answer.boolean:
             return ["true"]
         largest = [answer.values[i] for i in answer.order[:_SMALL]]
-        if chosen in answer.values and chosen not in largest:
-            largest[-1] = chosen
-        return largest
+        return [*largest, *(value for value in chosen if value not in largest)]
 
     def asked(self, metric: Metric, shown: Sequence[str]) -> Sequence[str] | None:
         """Of many values only those that are shown need be estimated."""

@@ -1,0 +1,144 @@
+"""The head of a metric's page: what the metric is, how fresh its data are, what it can show."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any
+
+from flask import url_for
+
+from deniable import Metric, windows
+from deniable.forecast import detectable_share
+from deniable.mechanisms import FrequencyOracle, Memoizing
+from deniable.types.number import Number
+from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.shares import Shares
+from deniable_estimator.dashboard.charts.reach import share_text
+from deniable_estimator.dashboard.ranges import DayRange
+from deniable_estimator.dashboard.source import DataSource
+from deniable_estimator.dashboard.words import window
+from deniable_estimator.messages import counted, joined, message, spaced
+
+__all__ = ["About", "about", "visible"]
+
+_LISTED = 100
+"""So many values are listed in a definition."""
+_WORTHWHILE = 0.01
+"""The share that people ask for."""
+_MOST_PLANNED = 10_000
+"""The longest list that the planner takes."""
+_LEAST_DEVICES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What stands above the estimate."""
+
+    since: date | None
+    """The first day of the oldest window with reports."""
+    freshness: str
+    """Which is the newest complete window with reports, and when it ended."""
+    values: tuple[str, ...]
+    more_values: int
+    planner: str
+    """The address of the planner with the numbers of this metric."""
+
+
+def about(source: DataSource, metric: Metric) -> About:
+    """The head of a metric's page."""
+    now = source.clock()
+    schemes = source.store.schemes().get(metric.name, {})
+    labels = {
+        label
+        for scheme in schemes
+        for label in source.store.windows(metric.name, scheme)
+        if windows.kind_of(label) == metric.window
+    }
+    ended = [label for label in labels if windows.end(label) <= now]
+    newest = max(ended, key=windows.start, default=None)
+    oldest = min(labels, key=windows.start, default=None)
+    return About(
+        since=None if oldest is None else _day(windows.start(oldest)),
+        freshness=_freshness(newest, max(labels, key=windows.start, default=None), now),
+        values=metric.values[:_LISTED] if metric.values != ("true", "false") else (),
+        more_values=max(0, len(metric.values) - _LISTED),
+        planner=_planner(source, metric, newest),
+    )
+
+
+def visible(metric: Metric, answer: Answer) -> str | None:
+    """From which size on a share stands out from the noise of this answer, and whether one percent
+    does; None where an answer is no share, or nothing was reported.
+
+    It is the share that is detected with probability .8 by as many reports
+    (`deniable.forecast`). Where devices remember their noise, only as many count as devices.
+    """
+    mechanism = metric.scheme.mechanism
+    if not (isinstance(answer, Shares) and isinstance(mechanism, FrequencyOracle) and answer.n):
+        return None
+    reports = answer.devices if isinstance(mechanism, Memoizing) else answer.n
+    share = detectable_share(mechanism, max(2, len(answer.values)), reports)
+    if share is None:
+        return message("No share stands out from the noise of so few reports.")
+    told = message("Shares of {share} or more stand out from the noise.", share=share_text(share))
+    if share <= _WORTHWHILE:
+        return spaced((told, message("So a share of 1% is visible.")))
+    return spaced((told, message("So a share of 1% is not visible.")))
+
+
+def _freshness(newest: str | None, latest: str | None, now: float) -> str:
+    """Of the newest complete window, and the latest of all, which may be unfinished."""
+    if latest is None:
+        return message("nothing reported yet")
+    running = message("{window} has reports already, and is unfinished", window=window(latest))
+    if newest is None:
+        return message("none yet; {running}", running=running)
+    hours = math.floor((now - windows.end(newest)) / 3600)
+    if hours < 48:
+        ended = counted("ended {count} hour ago", "ended {count} hours ago", hours)
+    else:
+        ended = counted("ended {count} day ago", "ended {count} days ago", hours // 24)
+    told = message("{window}, {ended}", window=window(newest), ended=ended)
+    return told if latest == newest else joined((told, running))
+
+
+def _planner(source: DataSource, metric: Metric, newest: str | None) -> str:
+    """The address of the planner with the numbers of the metric.
+
+    The crowd is the declared one, or else as many devices as the newest complete window had, of
+    which a part was asked.
+    """
+    numbers: dict[str, Any] = {
+        "epsilon": f"{metric.epsilon:g}",
+        "lifetime_epsilon": f"{max(metric.lifetime_epsilon, metric.epsilon):g}",
+        "sample_rate": f"{metric.sample_rate:g}",
+    }
+    devices = metric.devices
+    if devices is None and newest is not None:
+        day = _day(windows.start(newest))
+        last = _day(windows.end(newest) - 1)
+        devices = round(source.reports(metric, DayRange(day, last)) / metric.sample_rate)
+    if devices is not None:
+        numbers["devices"] = max(_LEAST_DEVICES, devices)
+    kind = metric.type
+    if isinstance(kind, Number):
+        ask = "both" if len(kind.ask) > 1 else kind.ask[0]
+        numbers |= {
+            "low": f"{kind.range.start:g}",
+            "high": f"{float(kind.range.high):g}",
+            "scale": kind.range.scale,
+            "ask": ask,
+            "unit": kind.unit,
+        }
+        return url_for("number_planner.number_planner_page", **numbers)
+    if metric.values:
+        numbers["size"] = min(_MOST_PLANNED, len(metric.values))
+    if metric.longitudinal == "memoize":
+        numbers["memoize"] = "on"
+    return url_for("planner.planner_page", **numbers)
+
+
+def _day(time: float) -> date:
+    return datetime.fromtimestamp(time, UTC).date()

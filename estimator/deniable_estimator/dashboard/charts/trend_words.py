@@ -1,0 +1,129 @@
+"""What a trend says in words: the tooltip of each period, and a description of each series."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from deniable_estimator.answers.units import Unit, half_width
+from deniable_estimator.dashboard.charts.trend_axis import TrendLine
+from deniable_estimator.dashboard.words import estimate, short, window
+from deniable_estimator.messages import message, sentence
+from deniable_estimator.questions.trend import Period
+
+__all__ = ["Point", "described", "point_of"]
+
+_WHOLE = sentence("{period}: {value} {share}, {low} to {high}, {n:,} reports")
+_ANOMALOUS = sentence("{period}, anomalous: {value} {share}, {low} to {high}, {n:,} reports")
+_UNFINISHED = sentence("{period}, unfinished: {value} {share}, {low} to {high}, {n:,} reports")
+_PARTIAL = sentence("{period}, partial: {value} {share}, {low} to {high}, {n:,} reports")
+
+_ALL_WHOLE = sentence("{period}, {n:,} reports")
+_ALL_ANOMALOUS = sentence("{period}, anomalous, {n:,} reports")
+_ALL_UNFINISHED = sentence("{period}, unfinished, {n:,} reports")
+_ALL_PARTIAL = sentence("{period}, partial, {n:,} reports")
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One period as it is read: what its tooltip says."""
+
+    text: str
+    """The whole sentence of a single series; of several, the period alone. Empty where there is
+    no report."""
+    start: float
+    """In percent across."""
+    width: float
+    alarmed: bool
+    numbers: tuple[tuple[int, str], ...] = ()
+    """Of several series, the style and the text of each."""
+
+
+def described(unit: Unit, periods: Sequence[Period], line: TrendLine) -> str:
+    """The first and the last number of a series, for screen readers."""
+    found = [place for place, numbers in enumerate(line.numbers) if numbers is not None]
+    first, last = (
+        _told(unit, periods[place], line.label, line.numbers[place])
+        for place in (found[0], found[-1])
+    )
+    return message("From {first} to {last}.", first=first, last=last)
+
+
+def point_of(
+    unit: Unit,
+    place: int,
+    period: Period,
+    lines: Sequence[tuple[int, TrendLine]],
+    each: float,
+    *,
+    alarmed: bool,
+) -> Point:
+    """What the tooltip of one period says of all lines, each with its style."""
+    start, width = round(place * each, 3), round(each, 3)
+    told = [
+        (style, line.label, line.numbers[place])
+        for style, line in lines
+        if line.numbers[place] is not None
+    ]
+    if not told:
+        return Point("", start, width, alarmed)
+    if len(lines) == 1:
+        text = _told(unit, period, told[0][1], told[0][2], alarmed=alarmed)
+        return Point(text, start, width, alarmed)
+    template = (
+        _ALL_ANOMALOUS
+        if alarmed
+        else _ALL_UNFINISHED
+        if period.unfinished
+        else _ALL_PARTIAL
+        if period.partial
+        else _ALL_WHOLE
+    )
+    head = message(template, period=window(period.label), n=period.n)
+    return Point(
+        head,
+        start,
+        width,
+        alarmed,
+        tuple((style, _short(unit, label, numbers)) for style, label, numbers in told),
+    )
+
+
+def _short(unit: Unit, label: str, numbers: tuple[float, float, float] | None) -> str:
+    assert numbers is not None
+    spread = half_width(*numbers)
+    return message(
+        "{value}: {share}, {low} to {high}",
+        value=label,
+        share=estimate(unit, *numbers),
+        low=short(unit, numbers[1], spread),
+        high=short(unit, numbers[2], spread),
+    )
+
+
+def _told(
+    unit: Unit,
+    period: Period,
+    label: str,
+    numbers: tuple[float, float, float] | None,
+    *,
+    alarmed: bool = False,
+) -> str:
+    assert numbers is not None
+    share, low, high = numbers
+    spread = half_width(share, low, high)
+    return message(
+        _ANOMALOUS
+        if alarmed
+        else _UNFINISHED
+        if period.unfinished
+        else _PARTIAL
+        if period.partial
+        else _WHOLE,
+        period=window(period.label),
+        value=label,
+        share=estimate(unit, share, low, high),
+        low=short(unit, low, spread),
+        high=short(unit, high, spread),
+        n=period.n,
+    )

@@ -1,0 +1,169 @@
+"""What has changed on a metric's page: the newest complete week against the one before, or the
+days that are shown against as many before them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from deniable import Metric
+from deniable_estimator.answers.base import Answer
+from deniable_estimator.dashboard import words
+from deniable_estimator.dashboard.alarms import alarm_of
+from deniable_estimator.dashboard.charts.changes import change_headline
+from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
+from deniable_estimator.dashboard.kinds import kind_of
+from deniable_estimator.dashboard.ranges import DayRange, before, newest_period
+from deniable_estimator.dashboard.source import DataSource
+from deniable_estimator.dashboard.view import View
+from deniable_estimator.messages import counted, message, sentence, spaced
+from deniable_estimator.questions.comparison import Comparison, compare, has_memory
+
+__all__ = ["Recent", "recent"]
+
+_WEEK = sentence("Newest complete week, {period}: {told}.")
+_MONTH = sentence("Newest complete month, {period}: {told}.")
+_MEMORY = message(
+    "Changes are not told: devices report this metric with remembered noise, so two periods are "
+    "not independent."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Recent:
+    """What has changed."""
+
+    days: DayRange
+    earlier: DayRange
+    told: str | None
+    """The leading number of the newest days; None for days that the headline is about."""
+    leader: str | None
+    """That another value leads by now, if it does so beyond noise."""
+    comparison: Comparison | None
+    changes: str
+    """What has changed, or why nothing can be said of it."""
+    tested: str | None
+    """Among how many changes, and how they were tested."""
+
+
+def recent(
+    source: DataSource,
+    metric: Metric,
+    view: View,
+    answer: Answer,
+    candidates: Sequence[str] | None,
+) -> Recent | None:
+    """The changes that the view asks for; None where there is nothing to compare, and of strings
+    unless the address asks for it: each of the two periods takes about a second."""
+    if metric.needs_candidates and not view.compares:
+        return None
+    whole = view.compared == "range"
+    days = view.days if whole else newest_period(view.days, source.clock(), metric.window)
+    if days is None:
+        return None
+    earlier = before(days, metric.window)
+    try:
+        newest = answer if whole else source.estimate(metric, days, candidates)
+        old = source.estimate(metric, earlier, candidates)
+        if newest is None or not newest.n:
+            return None
+        told = None if whole else _told(metric, days, newest)
+        leader = None if whole else _new_leader(source, metric, view, days, answer, newest)
+    except (StillDecoding, TooManyDecodes):
+        return Recent(
+            *(days, earlier, None, None, None),
+            message("The changes are being calculated. Reload this page in a few seconds."),
+            None,
+        )
+    refused = _refused(source, metric, days, earlier, newest, old)
+    if refused is not None or old is None:
+        return Recent(days, earlier, told, None, None, refused or "", None)
+    found = compare(old, newest)
+    notes = (message("{what}.", what=each) for each in found.notes)
+    changes = message(
+        "{changes} Compared with {period}.",
+        period=words.days_of(earlier),
+        changes=change_headline(found),
+    )
+    return Recent(*(days, earlier, told, leader, found), spaced((changes, *notes)), _tested(found))
+
+
+def _told(metric: Metric, days: DayRange, newest: Answer) -> str:
+    """The leading number of the newest days with its interval."""
+    series, unit = newest.series, newest.unit
+    place = series.names.index(newest.leading)
+    text = words.series_text(
+        unit, *(float(column[place]) for column in (series.value, series.low, series.high))
+    )
+    yes = newest.leading == "true" and metric.values == ("true", "false")
+    return message(
+        _MONTH if metric.window == "month" else _WEEK,
+        period=words.days_of(days),
+        told=message(
+            "{value} {share} ({between})",
+            value=message("yes") if yes else unit.label(newest.leading),
+            share=text.estimate,
+            between=text.between,
+        ),
+    )
+
+
+def _new_leader(
+    source: DataSource,
+    metric: Metric,
+    view: View,
+    days: DayRange,
+    answer: Answer,
+    newest: Answer,
+) -> str | None:
+    """That another value leads than led before the newest days."""
+    last = days.first - timedelta(days=1)
+    if newest.leading == answer.leading or metric.needs_candidates or last < view.days.first:
+        return None
+    rest = source.estimate(metric, DayRange(view.days.first, last, view.days.without))
+    if rest is None or not rest.n:
+        return None
+    return kind_of(newest).new_leader(rest, newest)
+
+
+def _refused(
+    source: DataSource,
+    metric: Metric,
+    days: DayRange,
+    earlier: DayRange,
+    newest: Answer,
+    old: Answer | None,
+) -> str | None:
+    """Why the two cannot be compared, if they cannot."""
+    if has_memory(source.store, metric):
+        return _MEMORY
+    if old is None or not old.n:
+        return message("No reports from {period} to compare with.", period=words.days_of(earlier))
+    if newest.unfinished:
+        return message("Not compared: a window of these days has not ended.")
+    both = DayRange(earlier.first, days.last, days.without)
+    if alarm := alarm_of(source, metric, both):
+        return message("Not compared: {which} is anomalous.", which=alarm.which)
+    if any(kind_of(each).unsound(each) for each in (newest, old)):
+        return message("Not compared: the shares of one of the two are impossible.")
+    return None
+
+
+def _tested(found: Comparison) -> str | None:
+    """How many changed, and what that means."""
+    family, count = len(found.values), int(found.changed.sum())
+    if family < 3 or found.values == ("true", "false"):
+        return None
+    told = counted(
+        "{count:,} of {family:,} changed by more than noise.",
+        "{count:,} of {family:,} changed by more than noise.",
+        count,
+        family=family,
+    )
+    if not count:
+        return None
+    if found.after.kind != "shares":
+        return told
+    rate = message("On average, at most 5% of those that are said to have changed have not.")
+    return spaced((told, rate))

@@ -1,0 +1,184 @@
+"""The table of values: sorted, searched, and values ticked in it are drawn together."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deniable import Registry
+from deniable_collector.stores import Store, open_store
+from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.dashboard import create_app
+from deniable_estimator.dashboard.settings import DashboardSettings
+from deniable_estimator.dashboard.table import table
+from deniable_estimator.isolation import isolated
+
+from .conftest import NOW, TOKEN
+from .test_charts import estimated
+
+HOSTILE = ["<script>x</script>", "\u202egnp.exe", "a" * 1000, "=cmd|' /C calc'!A0", "日本語"]
+MANY = [*HOSTILE, *(f"value {each}" for each in range(900))]
+
+
+@pytest.fixture
+def registry() -> Registry:
+    values = ", ".join(f"'''{each}'''" for each in MANY)
+    return Registry.parse(
+        "schema = 1\napp = 'x'\n[metrics.many]\ntype = 'category'\n"
+        "description = 'Which of many?'\nowner = 'a@acme.example'\nexpires = 2027-06-30\n"
+        f"epsilon = 4.0\nlifetime_epsilon = 8.0\nvalues = [{values}]\n"
+    )
+
+
+@pytest.fixture
+def many(tmp_path: Path, registry: Registry) -> Iterator[FlaskClient]:
+    """A reader of a metric of 905 values, over four days."""
+    store: Store = open_store(f"sqlite:///{tmp_path}/many.db")
+    store.publish({"many": [registry["many"].scheme]})
+    shares = [0.0] * len(MANY)
+    for place in range(40):
+        shares[place] = 0.025
+    metric = registry["many"]
+    assert metric.scheme.mechanism.rows[0].width >= len(MANY)
+    for day in ("2026-11-02", "2026-11-09", "2026-11-13", "2026-11-14"):
+        _fill(store, registry, shares, day)
+    app: Flask = create_app(
+        DashboardSettings(dashboard_token=TOKEN), store=store, registry=registry, clock=lambda: NOW
+    )
+    client = app.test_client()
+    client.environ_base["HTTP_ACCEPT"] = "text/html"
+    client.post("/login", data={"token": TOKEN})
+    yield client
+    store.close()
+
+
+def _fill(store: Store, registry: Registry, shares: list[float], day: str) -> None:
+    metric = registry["many"]
+    rng = np.random.default_rng([5, *map(ord, day)])
+    counts = rng.multinomial(40_000, shares)
+    tally = sample_tally(metric.scheme, counts, rng, metric="many", window=day)
+    increments = {}
+    for number, row in enumerate(tally.rows):
+        used = np.flatnonzero(row.cells)
+        key = TallyRowKey(TallyKey("many", tally.scheme, day), number)
+        increments[key] = Increment(
+            len(row.cells), row.reports, used.tolist(), row.cells[used].tolist()
+        )
+    store.fold(Commit((secrets.token_hex(16),), increments), NOW)
+
+
+def listed(page: str) -> list[str]:
+    return re.findall(r'<th scope="row"><label><input type="checkbox" name="value" value="([^"]*)"',
+                      page)  # fmt: skip
+
+
+def shown(client: FlaskClient, query: str) -> str:
+    while (answer := client.get(f"/metric/many?{query}")).status_code == 202:
+        pass
+    assert answer.status_code == 200, answer.status
+    return answer.text
+
+
+def test_values_are_sorted_and_searched(many: FlaskClient) -> None:
+    """By value, share or change, forwards and backwards, among hundreds of values; upper and lower
+    case make no difference; nothing is folded away then."""
+    found = listed(shown(many, "find=VALUE+19&sort=value"))
+    assert found[0] == "value 19"
+    assert len(found) == 11
+    assert all("19" in each for each in found)
+    assert found == sorted(found)
+    backwards = listed(shown(many, "find=value+19&sort=-value"))
+    assert backwards[0] == "value 199"
+    page = shown(many, "sort=-share")
+    assert 'aria-sort="ascending"' in page
+    assert "sort=share" in page
+    assert '<details class="fold">' not in page[page.index('id="numbers"') :]
+    assert 'aria-sort="descending"' in shown(many, "sort=change")
+
+
+def test_what_is_not_found_is_said(many: FlaskClient) -> None:
+    """A search without a result repeats the text harmlessly; a long one and an unknown order are
+    refused."""
+    page = shown(many, "find=" + quote("<img src=x onerror=1>"))
+    assert "No value contains" in page
+    assert "<img src=x" not in page
+    assert many.get("/metric/many?find=" + "x" * 201).status_code == 400
+    assert many.get("/metric/many?sort=size").status_code == 400
+
+
+def test_hostile_values_do_no_harm(many: FlaskClient) -> None:
+    """Markup is text, right-to-left text is isolated, long values and formulas are listed."""
+    page = shown(many, "sort=value&find=" + quote("<script"))
+    assert listed(page) == ["&lt;script&gt;x&lt;/script&gt;"]
+    assert "<script" not in page
+    assert isolated(HOSTILE[1]) != HOSTILE[1]
+    assert f"> {isolated(HOSTILE[1])}</label>" in shown(many, "find=gnp")
+    drawn = "&".join(f"value={quote(each)}" for each in HOSTILE)
+    for path in (f"/metric/many?{drawn}", f"/metric/many/trend.svg?{drawn}"):
+        while (answer := many.get(path)).status_code == 202:
+            pass
+        assert answer.status_code == 200
+        assert "<script" not in answer.text
+
+
+def test_ticked_values_are_drawn_together(many: FlaskClient) -> None:
+    """Up to eight values share a chart: each has its own line, dashes, shape and label at the end,
+    a tooltip names all of them, and the table of days has a column for each. Nine are refused."""
+    names = [f"value {each}" for each in range(9)]
+    query = "&".join(f"value={quote(each)}" for each in names[:8])
+    page = shown(many, query)
+    for style in range(1, 9):
+        assert f'<path class="line s{style}"' in page
+        assert f'<path class="interval s{style}"' in page
+        assert f'class="shape s{style}"' in page
+    assert page.count('" checked>') == 8
+    assert "Over time: value 0, value 1" in re.sub(r"[\u2068\u2069]", "", page)
+    tip = re.search(r'<span class="tip">14 Nov 2026, 40,000 reports(.*?)</label>', page)
+    assert tip is not None
+    assert tip[1].count('class="tip-line') == 8
+    assert len(re.findall(r'<th scope="col">\u2068?value \d', page)) == 8
+    nine = many.get("/metric/many?" + "&".join(f"value={quote(each)}" for each in names))
+    assert nine.status_code == 400
+    assert "is given 9 times. A trend shows 8 values at most" in nine.text
+    twice = shown(many, "value=value+1&value=value+1")
+    assert "Over time: value 1<" in re.sub(r"[\u2068\u2069]", "", twice)
+
+
+def test_small_charts_add_and_remove(many: FlaskClient) -> None:
+    """A small chart's link adds its value to those that are drawn, or takes it away; the last one
+    stays."""
+    page = shown(many, "value=value+1&value=value+2")
+    current = re.findall(r'<li class="current"><a href="([^"]+)"', page)
+    assert len(current) == 2
+    assert any("value=value+1&" not in each and "value=value+2" in each for each in current)
+    added = re.search(r'<li><a href="([^"]+)#trend"', page)
+    assert added is not None
+    assert added[1].count("value=") == 3
+    alone = shown(many, "value=value+1")
+    assert re.search(r'<li class="current"><p><span>\u2068?value 1', alone)
+
+
+@given(
+    st.lists(st.integers(0, 400), min_size=3, max_size=40),
+    st.sampled_from(["share", "-share", "value", "-value", None]),
+    st.text(alphabet="v0123", max_size=2),
+)
+def test_nothing_is_lost(counts: list[int], sort: str | None, find: str) -> None:
+    """Whatever is sorted and looked for, each value that contains the text stands once."""
+    result = estimated(counts, max(1, sum(counts)))
+    lines = table(result, 1000, sort=sort, find=find)  # type: ignore[arg-type]
+    found = [line.value for line in (*lines.standing, *lines.noise)]
+    assert sorted(found) == sorted(value for value in result.values if find in value)
+    assert lines.more == 0
+    assert all(result.values[line.place] == line.value for line in lines.standing)
