@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
+from werkzeug.datastructures import MultiDict
+
 from deniable import DeniableError, Metric
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.shares import Shares
@@ -19,11 +21,10 @@ from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.kinds.base import Kind
 from deniable_estimator.dashboard.kinds.numbers import number_lines
-from deniable_estimator.dashboard.ranges import DayRange, read_range
 from deniable_estimator.dashboard.source import PAGE_PATIENCE, DataSource
 from deniable_estimator.dashboard.table import Line, table
 from deniable_estimator.dashboard.timeline import grouping
-from deniable_estimator.dashboard.view import View
+from deniable_estimator.dashboard.view import View, read_view
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 from deniable_estimator.questions.trend import Trend
@@ -84,25 +85,29 @@ def draw(source: DataSource, board: Board) -> list[DrawnItem]:
     ]
 
 
-def days_of(source: DataSource, item: BoardChart, metric: Metric) -> DayRange:
-    """The days that a chart shows: those that are named, or the latest complete windows."""
-    asked = {"from": item.first, "to": item.last}
-    texts = {key: day.isoformat() for key, day in asked.items() if day is not None}
-    days = read_range(texts, source.clock(), metric.window)
+def view_of(source: DataSource, item: BoardChart, metric: Metric) -> View:
+    """The view of the metric's page that a chart shows, and leads to: the days that are named, or
+    the latest complete windows."""
+    asked = MultiDict[str, str]()
+    for key, day in (("from", item.first), ("to", item.last)):
+        if day is not None:
+            asked[key] = day.isoformat()
+    if item.by:
+        asked["by"] = item.by
+    if item.view == "trend":
+        asked.setlist("value", list(item.values))
+    view = read_view(asked, metric, source.clock())
     if item.days is None:
-        return days
-    return replace(days, first=days.last - timedelta(days=item.days - 1))
+        return view
+    first = view.days.last - timedelta(days=item.days - 1)
+    return replace(view, days=replace(view.days, first=first))
 
 
 def _draw(source: DataSource, item: BoardChart, number: int) -> DrawnItem:
     metric = source.registry[item.metric]
     drawn = DrawnItem(item, number, metric)
     try:
-        values = item.values if item.view == "trend" else ()
-        view = View(
-            *(days_of(source, item, metric), item.by, values, ()),
-            *("share", "unbiased", "some"),
-        )
+        view = view_of(source, item, metric)
         drawn = replace(drawn, view=view)
         candidates = source.candidates(metric)
         estimate = source.estimate(metric, view.days, candidates)
