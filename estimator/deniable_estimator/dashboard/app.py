@@ -43,7 +43,10 @@ from deniable_estimator.dashboard.planner import planner
 from deniable_estimator.dashboard.problems import ApiProblem, told_error
 from deniable_estimator.dashboard.ranges import RangeError, is_day
 from deniable_estimator.dashboard.settings import DashboardSettings
-from deniable_estimator.dashboard.source import DataSource
+from deniable_estimator.dashboard.sharing.links import SharedLinks
+from deniable_estimator.dashboard.sharing.opening import open_links
+from deniable_estimator.dashboard.sharing.share_pages import offer_share, sharing
+from deniable_estimator.dashboard.source import DataSource, day_of
 from deniable_estimator.dashboard.uploads import ListNotKept, offer_uploads
 from deniable_estimator.dashboard.waiting import waiting_page, waiting_problem
 from deniable_estimator.dashboard.workers import TooHeavy, Workers, WorkersClosed
@@ -95,7 +98,8 @@ def create_app(
     app.config["DENIABLE_DEMO"] = settings.dashboard_demo
     app.extensions["deniable_source"] = DataSource(
         store or store_of(settings),
-        registry or Registry.load(settings.registry),
+        # An empty registry is one as well.
+        Registry.load(settings.registry) if registry is None else registry,
         clock,
         Path(settings.candidates_dir) if settings.candidates_dir else None,
         Decodes(
@@ -121,6 +125,8 @@ def create_app(
     app.register_blueprint(lifetime_planner)
     app.register_blueprint(api)
     app.register_blueprint(pictures)
+    app.register_blueprint(sharing)
+    app.config["DENIABLE_LINK_DAYS"] = settings.dashboard_link_days
     for name in ("pages.metric_page", "pages.metric_upload"):
         app.view_functions[name] = _with_room(app.view_functions[name])
     origins = tuple(settings.dashboard_frame_ancestors.split())
@@ -141,6 +147,8 @@ def create_app(
     app.register_error_handler(StoreError, _store_trouble)
     app.register_error_handler(Exception, _failure)
     offer_languages(app)
+    open_links(app, _links(settings.dashboard_links), lambda: day_of(clock))
+    app.jinja_env.globals["offer_share"] = offer_share
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.filters.update(
         number=words.number,
@@ -199,6 +207,14 @@ def _sessions(path: str, clock: Callable[[], float]) -> Sessions:
         raise SettingsError([problem]) from None
 
 
+def _links(path: str) -> SharedLinks:
+    try:
+        return SharedLinks(path)
+    except OSError as error:
+        problem = f"DENIABLE_DASHBOARD_LINKS cannot be opened as a file: {error.strerror}"
+        raise SettingsError([problem]) from None
+
+
 def close_app(app: Flask) -> None:
     """End the processes that calculate for an application."""
     source: DataSource = app.extensions["deniable_source"]
@@ -232,7 +248,7 @@ def _protect(response: Response) -> Response:
     headers = response.headers
     headers.setdefault("Content-Security-Policy", CONTENT_SECURITY_POLICY)
     headers["X-Content-Type-Options"] = "nosniff"
-    headers["Referrer-Policy"] = "same-origin"
+    headers.setdefault("Referrer-Policy", "same-origin")
     headers["Cross-Origin-Opener-Policy"] = "same-origin"
     headers.setdefault("Cross-Origin-Resource-Policy", "same-origin")
     if request.endpoint != "static" and "Cache-Control" not in headers:

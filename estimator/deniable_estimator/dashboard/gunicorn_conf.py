@@ -22,15 +22,18 @@ from deniable_collector.operation.logs import DiscreetLogger
 from deniable_collector.stores import StoreError
 from deniable_estimator.dashboard.overview import cards, read_filters
 from deniable_estimator.dashboard.settings import DashboardSettings
+from deniable_estimator.dashboard.sharing.links import PASSING
 from deniable_estimator.dashboard.snapshot import Snapshot
 from deniable_estimator.dashboard.source import DataSource
 
 _settings = DashboardSettings.from_env()
-_SESSIONS = "DENIABLE_DASHBOARD_SESSIONS"
-_PREFIX = "deniable-sessions-"
+_SESSIONS, _LINKS = "DENIABLE_DASHBOARD_SESSIONS", "DENIABLE_DASHBOARD_LINKS"
+_passing = Path(tempfile.mkdtemp(prefix=PASSING))
+# Files of their own for each start, which all processes of this dashboard are told of.
 if not _settings.dashboard_sessions:
-    # A file of its own for each start, which all processes of this dashboard are told of.
-    os.environ[_SESSIONS] = str(Path(tempfile.mkdtemp(prefix=_PREFIX)) / "sessions.db")
+    os.environ[_SESSIONS] = str(_passing / "sessions.db")
+if not _settings.dashboard_links:
+    os.environ[_LINKS] = str(_passing / "links.db")
 
 bind = _settings.dashboard_bind
 # One process: a login link works once, and it alone remembers that; what is being decoded is
@@ -89,10 +92,8 @@ def _overview(source: DataSource) -> None:
 
 
 def on_exit(server: Any) -> None:
-    """Forget who had signed in, unless a file of the operator's keeps it."""
-    folder = Path(os.environ.get(_SESSIONS, "")).parent
-    if folder.name.startswith(_PREFIX):
-        shutil.rmtree(folder, ignore_errors=True)
+    """Forget who had signed in, and the links, unless files of the operator's keep them."""
+    shutil.rmtree(_passing, ignore_errors=True)
 
 
 def worker_exit(server: Any, worker: Any) -> None:

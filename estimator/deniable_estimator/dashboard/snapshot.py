@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable import Scheme
+from deniable import Scheme, windows
 from deniable_collector.stores.base import Commit, Store, StoreError
 from deniable_collector.tally import Tally
 
-__all__ = ["Snapshot"]
+__all__ = ["EndedWindows", "Snapshot"]
 
 
 class Snapshot(Store):
@@ -73,3 +73,19 @@ class Snapshot(Store):
     @staticmethod
     def _refusal() -> StoreError:
         return StoreError("the dashboard only reads: write through the collector")
+
+
+class EndedWindows(Snapshot):
+    """A snapshot that does not have the windows that have not ended at a POSIX time.
+
+    Whoever reads the sums of a window while it grows can subtract two readings, and is left with
+    the sum of the few reports that came in between.
+    """
+
+    def __init__(self, store: Store, now: float) -> None:
+        super().__init__(store)
+        self._now = now
+
+    def windows(self, metric: str, scheme: str) -> list[str]:
+        labels = super().windows(metric, scheme)
+        return [label for label in labels if windows.end(label) <= self._now]

@@ -22,10 +22,11 @@ from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.analyses.poisoning import FAKES
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.dashboard.access import for_people, reader_of
+from deniable_estimator.dashboard.access.shared import opened_link
 from deniable_estimator.dashboard.calculations import LIGHT, decoded
 from deniable_estimator.dashboard.decodes import Decodes
 from deniable_estimator.dashboard.ranges import DayRange
-from deniable_estimator.dashboard.snapshot import Snapshot
+from deniable_estimator.dashboard.snapshot import EndedWindows, Snapshot
 from deniable_estimator.dashboard.versions import (
     MOST_STRINGS,
     Listed,
@@ -40,7 +41,7 @@ from deniable_estimator.questions.reading import LENGTHS, Selection, select, unf
 from deniable_estimator.questions.trend import Point, Progress, Trend, trend
 from deniable_estimator.statistics.significance import Adjustment
 
-__all__ = ["DataSource", "Versioned", "current_source", "declared_metric"]
+__all__ = ["DataSource", "Versioned", "current_source", "day_of", "declared_metric"]
 
 PAGE_PATIENCE = 1.0
 """Seconds that a page waits before it shows the progress instead."""
@@ -95,7 +96,7 @@ class DataSource:
     @property
     def today(self) -> date:
         """The day (UTC) that the clock shows."""
-        return datetime.fromtimestamp(self.clock(), UTC).date()
+        return day_of(self.clock)
 
     def candidates(self, metric: Metric) -> list[str] | None:
         """The strings that the operator has listed for a metric; None if there is no list.
@@ -425,6 +426,11 @@ def _version(answer: Trend, versions: Sequence[bytes]) -> bytes:
     return digest(answer.memory, partial, *versions)
 
 
+def day_of(clock: Callable[[], float]) -> date:
+    """The day (UTC) that a clock of POSIX seconds shows."""
+    return datetime.fromtimestamp(clock(), UTC).date()
+
+
 def current_source() -> DataSource:
     """The source of the current application, for this request."""
     if "source" not in g:
@@ -433,9 +439,10 @@ def current_source() -> DataSource:
         whole = request.method not in ("GET", "HEAD") or request.blueprint == "embedding"
         at_once = for_people(request) and not whole
         patience = PAGE_PATIENCE if at_once else FILE_PATIENCE
-        g.source = replace(
-            source, store=Snapshot(source.store), patience=patience, reader=reader_of(request)
-        )
+        store, opened = Snapshot(source.store), opened_link()
+        if opened is not None and not opened.link.unfinished:
+            store = EndedWindows(source.store, source.clock())
+        g.source = replace(source, store=store, patience=patience, reader=reader_of(request))
     seen: DataSource = g.source
     return seen
 
