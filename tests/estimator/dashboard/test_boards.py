@@ -386,3 +386,23 @@ def test_a_broken_chart_leaves_the_others(reader: FlaskClient, folder: Path) -> 
     long, fine = sections(text_of(reader, "/boards/long"))
     assert "choose a shorter range" in long
     assert 'class="chart' in fine
+
+
+def test_a_link_shares_the_board_alone(board_app: Flask, reader: FlaskClient) -> None:
+    """A read-only link opens the board to a stranger, without a way to the metrics, to their files
+    or to another board; what is no board cannot be shared."""
+    assert 'href="/share?view=' in text_of(reader, "/boards/monday")
+    made = reader.post("/share", data={"view": "/boards/monday", "days": "30"})
+    found = re.search(r"/shared/[\w-]+", made.text)
+    assert found is not None, made.text
+    stranger = board_app.test_client()
+    stranger.environ_base["HTTP_ACCEPT"] = "text/html"
+    page = stranger.get(found[0])
+    assert page.status_code == 200
+    assert "Only two" in page.text
+    for each in ('href="/metric', 'href="/boards', "textarea", "/embed/"):
+        assert each not in page.text
+    assert stranger.get(f"{found[0]}/metric/browser.csv").status_code == 404
+    assert stranger.get(f"{found[0]}/boards/other").status_code == 404
+    for view in ("/boards/tuesday", "/boards", "/boards/monday?from=2026-11-01"):
+        assert reader.post("/share", data={"view": view, "days": "30"}).status_code == 400
