@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from deniable import Registry
-from deniable_estimator.terminal.options import registry_option, reported
+from deniable import DeniableError, Registry
+from deniable_collector.options import SettingOption
 
 __all__ = ["boards"]
 
@@ -20,10 +20,18 @@ __all__ = ["boards"]
     default="boards",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
 )
-@registry_option
+@click.option(
+    "--registry",
+    cls=SettingOption,
+    envvar="DENIABLE_REGISTRY",
+    default="metrics.toml",
+    show_default=True,
+    show_envvar=True,
+    type=click.Path(path_type=Path),
+    help="The file that declares the metrics.",
+)
 @click.option("--check", is_flag=True, help="Check every board; exit 1 if one has mistakes.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
-@reported
 def boards(folder: Path, registry: Path, check: bool, as_json: bool) -> None:
     """List the boards of FOLDER (DENIABLE_BOARDS, else ./boards) with their charts.
 
@@ -31,7 +39,10 @@ def boards(folder: Path, registry: Path, check: bool, as_json: bool) -> None:
     """
     from deniable_estimator.dashboard.boards.folder import BoardFolder
 
-    kept = BoardFolder(folder, Registry.load(registry))
+    try:
+        kept = BoardFolder(folder, Registry.load(registry))
+    except DeniableError as error:
+        raise click.ClickException(str(error)) from error
     rows: list[dict[str, object]] = []
     mistakes: list[str] = []
     for name, board, error in kept.all():
