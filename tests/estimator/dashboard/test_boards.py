@@ -106,7 +106,7 @@ def sections(page: str) -> list[str]:
     (board,) = re.findall(
         r'<div class="board">(.*?)<section class="card elsewhere', page, re.DOTALL
     )
-    return re.findall(r"<section.*?</section>\n", board, re.DOTALL)
+    return re.findall(r"<article.*?</article>\n", board, re.DOTALL)
 
 
 def test_a_board_is_read(registry: Registry) -> None:
