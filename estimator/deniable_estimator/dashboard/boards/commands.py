@@ -45,10 +45,10 @@ def boards(folder: Path, registry: Path, check: bool, as_json: bool) -> None:
         raise click.ClickException(str(error)) from error
     rows: list[dict[str, object]] = []
     mistakes: list[str] = []
-    for name, board, error in kept.all():
+    for name, board, wrong in kept.all():
         told = (
-            [each.describe(str(folder / f"{name}.toml")) for each in error.problems]
-            if error
+            [each.describe(str(folder / f"{name}.toml")) for each in wrong.problems]
+            if wrong
             else []
         )
         mistakes += told
@@ -61,12 +61,12 @@ def boards(folder: Path, registry: Path, check: bool, as_json: bool) -> None:
             }
         )
     for name in kept.refused:
-        wrong = (
+        line = (
             f"{folder / name}: error: is no board: a name has up to 64 of a-z, 0-9, _ and -, and a "
             "folder up to 100 boards"
         )
-        mistakes.append(wrong)
-        rows.append({"name": name, "title": None, "charts": None, "mistakes": [wrong]})
+        mistakes.append(line)
+        rows.append({"name": name, "title": None, "charts": None, "mistakes": [line]})
     if as_json:
         click.echo(json.dumps({"boards": rows}, ensure_ascii=False))
     elif check:
