@@ -23,7 +23,10 @@ def sign_in(browser: Chrome, page: str) -> None:
 
 
 def shown(browser: Chrome) -> list[str]:
-    return [each.text for each in browser.find_elements("css selector", ".metric h2")]
+    """The metrics of the cards, all at one moment: a script may be replacing them."""
+    names = "return [...document.querySelectorAll('.metric h2')].map(each => each.textContent)"
+    found: list[str] = browser.execute_script(names)
+    return found
 
 
 def test_which_metrics_need_me(showcase_page: str, open_browser: Callable[[bool], Chrome]) -> None:
