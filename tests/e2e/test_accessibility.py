@@ -42,6 +42,8 @@ PAGES = (
     "/metric/tabs",
     f"/metric/dark_mode?from={FLOOD}",
     f"/metric/dark_mode?from={FLOOD}&without={FLOOD}",
+    "/boards",
+    "/boards/monday",
     "/plan",
     "/plan?size=one",
     "/plan/number",
