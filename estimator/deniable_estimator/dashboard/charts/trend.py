@@ -154,7 +154,10 @@ def draw_trend(
             for plot, at in zip(plots, labels, strict=True)
         ),
         points=tuple(
-            point_of(axis.unit, place, period, known, each, alarmed=period.label in alarmed)
+            point_of(
+                *(axis.unit, place, period, known if axis.levels else (), each),
+                alarmed=period.label in alarmed,
+            )
             for place, period in enumerate(periods)
         ),
         levels=tuple(

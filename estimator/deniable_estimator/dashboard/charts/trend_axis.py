@@ -70,7 +70,8 @@ def axis_of(unit: Unit, lines: Sequence[TrendLine], *, gridlines: bool = True) -
         steps = tuple((level, step) for level in levels)
         return TrendAxis(unit, levels[0], levels[-1], steps)
     bottom, top = lowest - _ROOM * span, highest + _ROOM * span
-    return TrendAxis(unit, bottom, top, tuple(log_levels(10**bottom, 10**top)) if unit.log else ())
+    levels = log_levels(10**bottom, 10**top) if gridlines else []
+    return TrendAxis(unit, bottom, top, tuple(levels))
 
 
 def is_open(low: float, high: float) -> bool:
