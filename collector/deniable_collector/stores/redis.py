@@ -233,9 +233,7 @@ class RedisStore(Store):
             found[str(stamp[0])].append(stamp)
         return {label: version_of(metric, scheme, each) for label, each in found.items()}
 
-    def _stamps(
-        self, metric: str, scheme: str, windows: Iterable[str]
-    ) -> list[tuple[object, ...]]:
+    def _stamps(self, metric: str, scheme: str, windows: Iterable[str]) -> list[tuple[object, ...]]:
         """Window, shard and header of each existing part of these tallies."""
         labels = tuple(dict.fromkeys(windows))
         asked = [(label, shard) for label in labels for shard in range(self.shards)]

@@ -45,6 +45,8 @@ class Recent:
     """What has changed, or why nothing can be said of it."""
     tested: str | None
     """Among how many changes, and how they were tested."""
+    notes: tuple[str, ...] = ()
+    """What to bear in mind about the comparison."""
 
 
 def recent(
@@ -80,13 +82,12 @@ def recent(
     if refused is not None or old is None:
         return Recent(days, earlier, told, None, None, refused or "", None)
     found = compare(old, newest)
-    notes = (message("{what}.", what=each) for each in found.notes)
     changes = message(
         "{changes} Compared with {period}.",
         period=words.days_of(earlier),
         changes=change_headline(found),
     )
-    return Recent(*(days, earlier, told, leader, found), spaced((changes, *notes)), _tested(found))
+    return Recent(days, earlier, told, leader, found, changes, _tested(found), found.notes)
 
 
 def _told(metric: Metric, days: DayRange, newest: Answer) -> str:
