@@ -15,7 +15,7 @@ import click
 
 from deniable import edits, sent_command
 from deniable.errors import RegistryError
-from deniable.forecast import forecast, is_blind
+from deniable.forecast import forecast, is_blind, segment_forecast
 from deniable.lifetime_advice import TWOFOLD, better_split
 from deniable.mechanisms import AUTO, Memoizing
 from deniable.metric import Metric
@@ -101,6 +101,8 @@ def remarks(registry: Registry, before: Registry | None) -> list[Problem]:
         if lacks := forecast(metric):
             severity: Literal["warning", "note"] = "warning" if is_blind(metric) else "note"
             found.append(Problem(line, where, lacks, severity))
+        if lacks := segment_forecast(metric):
+            found.append(Problem(line, where, lacks, "note"))
         if advice := wasteful_range(metric):
             found.append(Problem(line, where, advice, "note"))
         if advice := better_split(metric, registry.lifetime_epsilon):

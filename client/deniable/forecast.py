@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FEW_SUPPORTERS",
+    "LARGE_SHARE",
     "LEVEL",
     "POWER",
     "USABLE_SHARE",
@@ -58,6 +59,7 @@ __all__ = [
     "is_blind",
     "reports_for_half_width",
     "reports_to_detect",
+    "segment_forecast",
     "std_error",
     "usable",
 ]
@@ -244,6 +246,51 @@ def forecast(metric: Metric) -> Told | None:
         "{when}: a 1 % share takes {needed:,} devices, or a larger epsilon or sample_rate",
         share=seen,
         when=IN_A[metric.window],
+        **facts,
+    )
+
+
+_UNIONS = {"day": (1, 7, 28), "week": (1, 4, 13), "month": (1, 3, 12)}
+"""How many windows of each kind are added up until a segment says something."""
+
+
+def segment_forecast(metric: Metric) -> Told | None:
+    """What a segment of average size cannot detect in one window, and over how many windows it
+    can; None if it detects a share of 5 % (LARGE_SHARE) in one, or nothing is known of it.
+
+    The windows are added up as if each device reported in one of them: where the same devices
+    report again, it takes somewhat more.
+    """
+    if metric.devices is None or not metric.values or not metric.segments:
+        return None
+    mechanism, size = metric.scheme.oracle, len(metric.values)
+    count = len(metric.scheme.combinations)
+    reports = metric.devices * metric.sample_rate / count
+    needed = reports_to_detect(mechanism, size, LARGE_SHARE)
+    if reports >= needed:
+        return None
+    unions = [each for each in _UNIONS[metric.window] if each * reports >= needed]
+    facts = {
+        "count": count,
+        "share": LARGE_SHARE,
+        "devices": math.ceil(needed * count / metric.sample_rate),
+    }
+    if unions:
+        return Told(
+            "small_segments",
+            "in one of its {count} segments, if they are of equal size, a share of {share:.0%} "
+            "does not stand out {when}, but over {windows} windows; in one window it takes "
+            "{devices:,} devices",
+            when=IN_A[metric.window],
+            windows=unions[0],
+            **facts,
+        )
+    return Told(
+        "blind_segments",
+        "in one of its {count} segments, if they are of equal size, a share of {share:.0%} does "
+        "not stand out, not even over {windows} windows; in one window it takes {devices:,} "
+        "devices",
+        windows=_UNIONS[metric.window][-1],
         **facts,
     )
 

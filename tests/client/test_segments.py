@@ -19,6 +19,7 @@ from deniable import (
     SegmentError,
     compiled,
 )
+from deniable.forecast import segment_forecast
 from deniable.mechanisms import MAX_CELLS, Packing, Row, SubsetSelection
 from deniable.open_windows import parse_value
 from deniable.scheme import check_cells
@@ -345,3 +346,26 @@ def test_stored_values_are_read_back() -> None:
         {"platform": "a=b", "plan": "x"},
         "value",
     )
+
+
+@pytest.mark.parametrize(
+    ("devices", "told"),
+    [
+        (10_000_000, None),
+        (4_000, "over 7 windows"),
+        (420, "not even over 28"),
+    ],
+)
+def test_lint_says_what_a_segment_can_tell(devices: int, told: str | None) -> None:
+    """With few devices lint notes that an average segment is blind in a window, over how many
+    windows it is not, and how many devices it takes in one."""
+    text = HEAD + SEGMENTS + metric(segments=["platform"], devices=devices)
+    found = segment_forecast(Registry.parse(text)["dark_mode"])
+    assert (found is None) == (told is None)
+    if found is not None and told is not None:
+        assert told in str(found)
+        needed = found.arguments["devices"]
+        enough = Registry.parse(HEAD + SEGMENTS + metric(segments=["platform"], devices=needed))
+        assert segment_forecast(enough["dark_mode"]) is None
+        fewer = HEAD + SEGMENTS + metric(segments=["platform"], devices=needed * 99 // 100)
+        assert segment_forecast(Registry.parse(fewer)["dark_mode"]) is not None

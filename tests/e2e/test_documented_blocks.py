@@ -49,9 +49,6 @@ BLOCKS = [
 
 REASONS = {
     ("ARCHITECTURE.md", 'app: record("browser", "firefox")'): "a drawing of the way of a value",
-    ("docs/poisoning.md", "G = b [A - f]      A = (1 - q) / (p - q)           one target"): (
-        "formulas; tests/estimator/test_poisoning.py checks them"
-    ),
     ("docs/operating-stores.md", "ACL SETUSER deniable-collector on"): (
         "commands of Redis; tests/collector/test_stores_access.py gives a Redis these rights"
     ),
@@ -76,6 +73,11 @@ LINE_REASONS = {
     "systemctl reload deniable-collector": (
         "needs systemd; tests/collector/test_deploy.py checks the unit and its signal"
     ),
+    "export DENIABLE_DEV=http://127.0.0.1:8099": (
+        "tests/e2e/test_first_hour.py sets the address that `deniable dev` prints"
+    ),
+    "python3 app.py": "tests/e2e/test_first_hour.py runs the app that `deniable init` writes",
+    "cd hello": "tests/e2e/test_first_hour.py runs what follows in that folder",
     "docker compose up": "needs Docker; tests/collector/test_deploy.py reads the compose files",
 }
 """Single commands that no test runs."""

@@ -16,6 +16,7 @@ import tomllib
 import urllib.request
 import venv
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,6 +29,7 @@ from deniable_collector.stores import open_store
 from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses.sampling import sample_numbers, sample_tally
+from deniable_estimator.dashboard.sharing.links import SharedLinks
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -146,7 +148,17 @@ class World:
             "DENIABLE_BIND": self.collector.removeprefix("http://"),
             "DENIABLE_DASHBOARD_BIND": self.dashboard.removeprefix("http://"),
             "DENIABLE_API_TOKENS_FILE": str(folder / "tokens.toml"),
+            "DENIABLE_DASHBOARD_LINKS": str(folder / "links.db"),
         }
+        self.link, _ = SharedLinks(str(folder / "links.db")).make(
+            "/metric/browser",
+            "",
+            maker="Ana",
+            note="",
+            today=datetime.now(UTC).date(),
+            days=1,
+            unfinished=False,
+        )
 
     def here(self, command: str) -> str:
         """The command with the addresses of this world."""
@@ -155,6 +167,7 @@ class World:
             "https://deniable.acme.example": self.dashboard,
             "redis://other:6379/0": "sqlite:///other.db",
             "METRIC": "browser",
+            "3f9a0c51e2b7": self.link.id,
         }.items():
             command = command.replace(theirs, ours)
         return command
@@ -289,7 +302,11 @@ def drawn(metric: Metric, day: str, rng: np.random.Generator) -> Tally:
     return sample_tally(metric.scheme, counts, rng, values=named, **about)
 
 
-ONCE = [line for line in of("deniable") if line.command.split()[1] not in ("collect", "dashboard")]
+ONCE = [
+    line
+    for line in of("deniable")
+    if line.command.split()[1] not in ("collect", "dashboard", "dev")
+]
 
 
 @pytest.mark.parametrize("line", ONCE, ids=lambda line: f"{line.page}: {line.command}")
@@ -381,7 +398,7 @@ INLINE = sorted(
 def test_each_command_that_is_named_exists(page: str, command: str) -> None:
     """Commands and options that a sentence names are those of the program."""
     words = command.replace("\n", " ").split()
-    group = ["store", "bench", "rappor", "token"]
+    group = ["store", "bench", "rappor", "token", "people", "links"]
     depth = 3 if words[1] in group and len(words) > 2 and not words[2].startswith("-") else 2
     text = help_of(*[word.strip(",") for word in words[1:depth]])
     for option in re.findall(r"--[a-z][a-z-]+", command):

@@ -22,6 +22,7 @@ import pytest
 
 import deniable
 from deniable import Client
+from deniable.mechanisms import TOP, NumberRange, Report, SlidingWindow
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -44,7 +45,6 @@ PAGES = (
     "docs/web.html",
     "docs/reference/commands.html",
     "docs/reference/python.html",
-    "docs/reference/http-read.html",
     "search.html?q=subset",
 )
 """One of each kind: lists, pictures, formulas, tables, code, references, search."""
@@ -236,6 +236,26 @@ def test_the_figures_of_the_comparison_are_computed() -> None:
     assert f"takes {float(rappor[1]):.1f} times fewer devices" in page
 
 
+def test_the_figures_about_laplace_noise_are_computed() -> None:
+    """The table on numbers: the variance of Laplace noise on a range of length 2, 8 over the square
+    of epsilon, beside the largest one that sliding window has anywhere in the range."""
+    page = (DOCS / "how" / "numbers.md").read_text(encoding="utf-8")
+    row = re.search(r"^\| variance of Laplace noise .*? \| (.*) \|$", page, re.M)
+    assert row is not None
+    shown = []
+    for epsilon in (0.5, 1.0, 2.0, 4.0):
+        window = SlidingWindow.design(NumberRange("0", "1"), epsilon)
+        scores = [float(score) for score in window.scores()]
+        worst = 0.0
+        for position in range(0, TOP + 1, TOP // 16):
+            chances = [float(window.likelihood(Report(0, j), position)) for j in range(64)]
+            mean = sum(p * score for p, score in zip(chances, scores, strict=True))
+            square = sum(p * score**2 for p, score in zip(chances, scores, strict=True))
+            worst = max(worst, square - mean**2)
+        shown.append(f"{8 / epsilon**2 / worst:.1f}")
+    assert row[1].split(" | ") == shown
+
+
 def test_every_file_that_is_named_exists() -> None:
     """Files that the pages of techniques, the guarantee and the steps name are in the tree."""
     pages = [DOCS / "techniques.md", DOCS / "guarantee.md", *(DOCS / "how").glob("*.md")]
@@ -259,26 +279,22 @@ def test_what_it_needs_is_pinned() -> None:
 
 
 def test_axe_finds_nothing(site: Path, open_browser: Callable[[bool], Chrome], axe: str) -> None:
-    """axe-core finds nothing on any kind of page, on a desktop and a phone, in light and dark; no
-    page is wider than the phone, and the search finds pages without a server."""
+    """axe-core finds nothing on any kind of page, light on a desktop and dark on a phone. No page
+    is wider than the phone, and the search finds pages without a server."""
     browser = open_browser(True)
     browser.set_script_timeout(60)
     found: list[str] = []
     for page in PAGES:
         browser.get(f"file://{site}/{page}")
         browser.execute_script(axe)
-        for width in (1200, 360):
+        for width, colours in ((1200, "light"), (360, "dark")):
             metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
             browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+            feature = {"name": "prefers-color-scheme", "value": colours}
+            browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
             wide = browser.execute_script("return document.documentElement.scrollWidth")
             found += [f"{page}: {wide} pixels wide"] if wide > width else []
-            for colours in ("light", "dark"):
-                feature = {"name": "prefers-color-scheme", "value": colours}
-                browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
-                found += [
-                    f"{page} {width} {colours}: {each}"
-                    for each in browser.execute_async_script(SCRIPT)
-                ]
+            found += [f"{page} {width}: {each}" for each in browser.execute_async_script(SCRIPT)]
     assert not found, "\n".join(found)
     results = browser.find_elements("css selector", "#search-results li a")
     assert any("few-values" in str(each.get_attribute("href")) for each in results)

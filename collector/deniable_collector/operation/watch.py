@@ -94,6 +94,10 @@ class WatchedStore(Store):
         with self._contact():
             return self._store.each_version(metric, scheme, windows)
 
+    def versions(self, asked: Mapping[str, Iterable[str]]) -> dict[str, bytes]:
+        with self._contact():
+            return self._store.versions(asked)
+
     def drop(self, before: float) -> int:
         with self._contact():
             return self._store.drop(before)

@@ -25,6 +25,7 @@ from deniable_collector.stores.sqlite_pages import (
     add_to,
     count_reports,
     forget,
+    many_versions,
     mark,
     stamps,
 )
@@ -127,6 +128,10 @@ class SqliteStore(Store):
             label: version_of(metric, scheme, [(label, known[label])] if label in known else [])
             for label in labels
         }
+
+    def versions(self, asked: Mapping[str, Iterable[str]]) -> dict[str, bytes]:
+        with self._file.transaction("DEFERRED") as connection:
+            return many_versions(connection, asked)
 
     def drop(self, before: float) -> int:
         with self._file.transaction("IMMEDIATE") as connection:

@@ -36,13 +36,17 @@ from deniable_estimator.dashboard.embedding import offer_embedding
 from deniable_estimator.dashboard.language import offer_languages
 from deniable_estimator.dashboard.lifetime_planner import lifetime_planner
 from deniable_estimator.dashboard.number_planner import number_planner
+from deniable_estimator.dashboard.overview import KeptSummaries
 from deniable_estimator.dashboard.pages import pages
 from deniable_estimator.dashboard.pictures import pictures
 from deniable_estimator.dashboard.planner import planner
 from deniable_estimator.dashboard.problems import ApiProblem, told_error
 from deniable_estimator.dashboard.ranges import RangeError, is_day
 from deniable_estimator.dashboard.settings import DashboardSettings
-from deniable_estimator.dashboard.source import DataSource
+from deniable_estimator.dashboard.sharing.links import SharedLinks
+from deniable_estimator.dashboard.sharing.opening import open_links
+from deniable_estimator.dashboard.sharing.share_pages import offer_share, sharing
+from deniable_estimator.dashboard.source import DataSource, day_of
 from deniable_estimator.dashboard.uploads import ListNotKept, offer_uploads
 from deniable_estimator.dashboard.waiting import waiting_page, waiting_problem
 from deniable_estimator.dashboard.workers import TooHeavy, Workers, WorkersClosed
@@ -53,10 +57,11 @@ from deniable_estimator.messages import message
 __all__ = ["CONTENT_SECURITY_POLICY", "MAX_FORM", "close_app", "create_app"]
 
 CONTENT_SECURITY_POLICY = (
-    "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; "
-    "frame-ancestors 'none'; base-uri 'none'"
+    "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; "
+    "img-src 'self' data:; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
-"""No script may run at all; the pages have none."""
+"""Only the scripts in `static/` run, and only where a page is more convenient with them: every
+page works without. None is ever part of a page."""
 
 MAX_FORM = 16 << 10
 """The largest form without a list: a token, and the address to go to next."""
@@ -94,7 +99,8 @@ def create_app(
     app.config["DENIABLE_DEMO"] = settings.dashboard_demo
     app.extensions["deniable_source"] = DataSource(
         store or store_of(settings),
-        registry or Registry.load(settings.registry),
+        # An empty registry is one as well.
+        Registry.load(settings.registry) if registry is None else registry,
         clock,
         Path(settings.candidates_dir) if settings.candidates_dir else None,
         Decodes(
@@ -108,6 +114,8 @@ def create_app(
         settings.alarm_level,
         most_strings=settings.dashboard_strings,
     )
+    registry_of = app.extensions["deniable_source"].registry
+    app.extensions["deniable_summaries"] = KeptSummaries(len(registry_of.metrics))
     keep_annotations(app, settings.annotations)
     app.before_request(_limit)
     guard(app, settings.dashboard_token, _door(settings, clock), public_url=settings.public_url)
@@ -119,6 +127,8 @@ def create_app(
     app.register_blueprint(lifetime_planner)
     app.register_blueprint(api)
     app.register_blueprint(pictures)
+    app.register_blueprint(sharing)
+    app.config["DENIABLE_LINK_DAYS"] = settings.dashboard_link_days
     for name in ("pages.metric_page", "pages.metric_upload"):
         app.view_functions[name] = _with_room(app.view_functions[name])
     origins = tuple(settings.dashboard_frame_ancestors.split())
@@ -139,6 +149,8 @@ def create_app(
     app.register_error_handler(StoreError, _store_trouble)
     app.register_error_handler(Exception, _failure)
     offer_languages(app)
+    open_links(app, _links(settings.dashboard_links), lambda: day_of(clock))
+    app.jinja_env.globals["offer_share"] = offer_share
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.filters.update(
         number=words.number,
@@ -197,6 +209,14 @@ def _sessions(path: str, clock: Callable[[], float]) -> Sessions:
         raise SettingsError([problem]) from None
 
 
+def _links(path: str) -> SharedLinks:
+    try:
+        return SharedLinks(path)
+    except OSError as error:
+        problem = f"DENIABLE_DASHBOARD_LINKS cannot be opened as a file: {error.strerror}"
+        raise SettingsError([problem]) from None
+
+
 def close_app(app: Flask) -> None:
     """End the processes that calculate for an application."""
     source: DataSource = app.extensions["deniable_source"]
@@ -230,7 +250,7 @@ def _protect(response: Response) -> Response:
     headers = response.headers
     headers.setdefault("Content-Security-Policy", CONTENT_SECURITY_POLICY)
     headers["X-Content-Type-Options"] = "nosniff"
-    headers["Referrer-Policy"] = "same-origin"
+    headers.setdefault("Referrer-Policy", "same-origin")
     headers["Cross-Origin-Opener-Policy"] = "same-origin"
     headers.setdefault("Cross-Origin-Resource-Policy", "same-origin")
     if request.endpoint != "static" and "Cache-Control" not in headers:

@@ -13,24 +13,29 @@ import tempfile
 import threading
 from contextlib import suppress
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
+from flask import Flask
 from gunicorn.workers.gthread import ThreadWorker  # type: ignore[import-untyped]
 
 from deniable_collector.operation.logs import DiscreetLogger
 from deniable_collector.stores import StoreError
-from deniable_estimator.dashboard.overview import cards, read_filters
+from deniable_estimator.dashboard.overview import KeptSummaries, list_metrics, read_overview
 from deniable_estimator.dashboard.settings import DashboardSettings
+from deniable_estimator.dashboard.sharing.links import PASSING
 from deniable_estimator.dashboard.snapshot import Snapshot
 from deniable_estimator.dashboard.source import DataSource
 
 _settings = DashboardSettings.from_env()
-_SESSIONS = "DENIABLE_DASHBOARD_SESSIONS"
-_PREFIX = "deniable-sessions-"
+_SESSIONS, _LINKS = "DENIABLE_DASHBOARD_SESSIONS", "DENIABLE_DASHBOARD_LINKS"
+_passing = Path(tempfile.mkdtemp(prefix=PASSING))
+# Files of their own for each start, which all processes of this dashboard are told of.
 if not _settings.dashboard_sessions:
-    # A file of its own for each start, which all processes of this dashboard are told of.
-    os.environ[_SESSIONS] = str(Path(tempfile.mkdtemp(prefix=_PREFIX)) / "sessions.db")
+    os.environ[_SESSIONS] = str(_passing / "sessions.db")
+if not _settings.dashboard_links:
+    os.environ[_LINKS] = str(_passing / "links.db")
 
 bind = _settings.dashboard_bind
 # One process: a login link works once, and it alone remembers that; what is being decoded is
@@ -70,29 +75,29 @@ def when_ready(server: Any) -> None:
 
 
 def post_worker_init(worker: Any) -> None:
-    """Compile the templates now, rather than while the first person waits, and look at the windows
-    of the overview in the meantime: what has not changed is not looked at again."""
+    """Compile the templates now, rather than while the first person waits, and summarize all
+    metrics in the meantime: what has not changed is not calculated again."""
     # A thread that makes a large page gives way to one that has a word to say five times as soon.
     sys.setswitchinterval(0.001)
     application = worker.app.wsgi()
-    source = application.extensions["deniable_source"]
-    threading.Thread(target=_overview, args=(source,), daemon=True).start()
+    threading.Thread(target=_overview, args=(application,), daemon=True).start()
     templates = application.jinja_env
     for name in templates.list_templates():
         templates.get_template(name)
 
 
-def _overview(source: DataSource) -> None:
+def _overview(application: Flask) -> None:
+    source: DataSource = application.extensions["deniable_source"]
+    kept: KeptSummaries = application.extensions["deniable_summaries"]
+    view = read_overview({}, source.registry, source.clock())
     # A dashboard may be up before its store.
     with suppress(StoreError):
-        cards(replace(source, store=Snapshot(source.store)), read_filters({}, source.registry))
+        list_metrics(replace(source, store=Snapshot(source.store)), kept, view, inf, whole=True)
 
 
 def on_exit(server: Any) -> None:
-    """Forget who had signed in, unless a file of the operator's keeps it."""
-    folder = Path(os.environ.get(_SESSIONS, "")).parent
-    if folder.name.startswith(_PREFIX):
-        shutil.rmtree(folder, ignore_errors=True)
+    """Forget who had signed in, and the links, unless files of the operator's keep them."""
+    shutil.rmtree(_passing, ignore_errors=True)
 
 
 def worker_exit(server: Any, worker: Any) -> None:

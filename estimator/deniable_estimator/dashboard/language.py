@@ -36,8 +36,8 @@ _NAMES = {"zh-Hans": "简体中文"}
 _ASKED = {"en": "en", "zh": "zh-Hans"}
 """The language that a browser requests, without region and script -> ours."""
 
-_PARAMETER = "lang"
-_COOKIE = "deniable_language"
+PARAMETER = "lang"
+COOKIE = "deniable_language"
 _COOKIE_SECONDS = 365 * 86_400
 _WORDS = (Message, Dated, Told)
 _TRANSLATED = frozenset({"text/html", "image/svg+xml", "image/png"})
@@ -91,7 +91,7 @@ def told(text: Any) -> Any:
 
 
 def _asked() -> Language:
-    for tag in (request.args.get(_PARAMETER, ""), request.cookies.get(_COOKIE, "")):
+    for tag in (request.args.get(PARAMETER, ""), request.cookies.get(COOKIE, "")):
         if tag in LANGUAGES:
             return LANGUAGES[tag]
     for tag, quality in request.accept_languages:
@@ -107,11 +107,11 @@ def _say_which(response: Response) -> Response:
         return response
     response.headers["Content-Language"] = current_language().tag
     response.vary.update(("Accept-Language", "Cookie"))
-    chosen = request.args.get(_PARAMETER, "")
+    chosen = request.args.get(PARAMETER, "")
     # A page of another site that frames a chart does not choose for the dashboard.
     if chosen in LANGUAGES and request.endpoint != "embedding.embedded":
         response.set_cookie(
-            _COOKIE,
+            COOKIE,
             chosen,
             max_age=_COOKIE_SECONDS,
             secure=over_tls(),
@@ -123,8 +123,8 @@ def _say_which(response: Response) -> Response:
 
 def _in_language(tag: str) -> str:
     """The address of this page in another language."""
-    kept = [pair for pair in request.args.items(multi=True) if pair[0] != _PARAMETER]
-    return f"{request.path}?{urlencode([*kept, (_PARAMETER, tag)])}"
+    kept = [pair for pair in request.args.items(multi=True) if pair[0] != PARAMETER]
+    return f"{request.path}?{urlencode([*kept, (PARAMETER, tag)])}"
 
 
 @pass_eval_context

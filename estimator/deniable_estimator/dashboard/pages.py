@@ -22,7 +22,8 @@ from deniable_estimator.dashboard.calculations import estimate_text, trend_text
 from deniable_estimator.dashboard.charts.trend import MOST_LINES
 from deniable_estimator.dashboard.embedding import embed_link
 from deniable_estimator.dashboard.kinds import kind_of
-from deniable_estimator.dashboard.overview import attention, cards, read_filters
+from deniable_estimator.dashboard.overview import attention
+from deniable_estimator.dashboard.overview.page import overview_page
 from deniable_estimator.dashboard.privacy import privacy_label
 from deniable_estimator.dashboard.ranges import RangeError, check_names, presets
 from deniable_estimator.dashboard.recent import recent
@@ -44,25 +45,11 @@ _TYPES = {"csv": "text/csv", "json": "application/json"}
 
 @pages.get("/")
 def overview() -> ResponseReturnValue:
-    """All metrics, or those that were looked for, with their latest complete windows."""
-    source, mistake = current_source(), None
+    """What needs attention, and all metrics, or those that were looked for."""
     try:
-        check_names(request.args, ("q", "owner", "tag"))
+        return overview_page(None)
     except RangeError as error:
-        mistake = keep_form(error)
-    filters = read_filters(request.args, source.registry)
-    found = cards(source, filters)
-    ranges = {card.days for card in found}
-    page = render_template(
-        "overview.html",
-        mistake=mistake,
-        cards=found,
-        days=ranges.pop() if len(ranges) == 1 else None,
-        filters=filters,
-        total=len(source.registry),
-        waiting=bool(found) and all(source.newest(each) is None for each in source.registry),
-    )
-    return page, 200 if mistake is None else 400
+        return overview_page(keep_form(error))
 
 
 @pages.get("/metric/<name>")

@@ -178,7 +178,7 @@ def _file(value: str) -> str:
 class DashboardSettings(deniable_collector.settings.Settings):
     """How a dashboard runs. Each field is the variable DENIABLE_ and its name in capitals."""
 
-    others: ClassVar[re.Pattern[str]] = re.compile("DISABLED|INGEST_KEY|REQUIRE_ALL")
+    others: ClassVar[re.Pattern[str]] = re.compile("DEV|DISABLED|INGEST_KEY|REQUIRE_ALL")
 
     dashboard_token: str = setting("", _token, "what lets people in", secret=True)
     dashboard_bind: str = setting(
@@ -206,6 +206,10 @@ class DashboardSettings(deniable_collector.settings.Settings):
     dashboard_sign_out: str = setting(
         "", _sign_out, "where people whom a proxy has signed in sign out, like /oauth2/sign_out"
     )
+    dashboard_links: str = setting(
+        "", str, "a file that keeps shared links; none: until the dashboard stops"
+    )
+    dashboard_link_days: int = setting(90, _days, "most days for which a shared link opens")
     dashboard_guesses: str = setting(
         "10/minute", _rate, "most wrong tokens from a network (/24, /48); then none is looked at"
     )

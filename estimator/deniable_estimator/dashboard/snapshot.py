@@ -11,18 +11,19 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable import Scheme
+from deniable import Scheme, windows
 from deniable_collector.stores.base import Commit, Store, StoreError
 from deniable_collector.tally import Tally
 
-__all__ = ["Snapshot"]
+__all__ = ["EndedWindows", "Snapshot"]
 
 
 class Snapshot(Store):
     """Forwards to another store, and caches its schemes and windows."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        # A snapshot of a snapshot is one of the store behind it, as it is now.
+        self._store: Store = store._store if isinstance(store, Snapshot) else store
         self._schemes: dict[str, dict[str, Scheme]] | None = None
         self._windows: dict[tuple[str, str], list[str]] = {}
         self._versions: dict[tuple[str, str, tuple[str, ...]], bytes] = {}
@@ -61,6 +62,9 @@ class Snapshot(Store):
             self._versions[metric, scheme, (label,)] = version
         return {label: self._versions[metric, scheme, (label,)] for label in windows}
 
+    def versions(self, asked: Mapping[str, Iterable[str]]) -> dict[str, bytes]:
+        return self._store.versions(asked)
+
     def ping(self) -> None:
         self._store.ping()
 
@@ -79,3 +83,19 @@ class Snapshot(Store):
     @staticmethod
     def _refusal() -> StoreError:
         return StoreError("the dashboard only reads: write through the collector")
+
+
+class EndedWindows(Snapshot):
+    """A snapshot that does not have the windows that have not ended at a POSIX time.
+
+    Whoever reads the sums of a window while it grows can subtract two readings, and is left with
+    the sum of the few reports that came in between.
+    """
+
+    def __init__(self, store: Store, now: float) -> None:
+        super().__init__(store)
+        self._now = now
+
+    def windows(self, metric: str, scheme: str) -> list[str]:
+        labels = super().windows(metric, scheme)
+        return [label for label in labels if windows.end(label) <= self._now]

@@ -22,10 +22,11 @@ from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.analyses.poisoning import FAKES
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.dashboard.access import for_people, reader_of
+from deniable_estimator.dashboard.access.shared import opened_link
 from deniable_estimator.dashboard.calculations import LIGHT, decoded
 from deniable_estimator.dashboard.decodes import Decodes
 from deniable_estimator.dashboard.ranges import DayRange
-from deniable_estimator.dashboard.snapshot import Snapshot
+from deniable_estimator.dashboard.snapshot import EndedWindows, Snapshot
 from deniable_estimator.dashboard.versions import (
     MOST_STRINGS,
     Listed,
@@ -40,7 +41,14 @@ from deniable_estimator.questions.reading import LENGTHS, Selection, select, unf
 from deniable_estimator.questions.trend import Point, Progress, Trend, trend
 from deniable_estimator.statistics.significance import Adjustment
 
-__all__ = ["DataSource", "Versioned", "current_source", "declared_metric"]
+__all__ = [
+    "PAGE_PATIENCE",
+    "DataSource",
+    "Versioned",
+    "current_source",
+    "day_of",
+    "declared_metric",
+]
 
 PAGE_PATIENCE = 1.0
 """Seconds that a page waits before it shows the progress instead."""
@@ -95,7 +103,25 @@ class DataSource:
     @property
     def today(self) -> date:
         """The day (UTC) that the clock shows."""
-        return datetime.fromtimestamp(self.clock(), UTC).date()
+        return day_of(self.clock)
+
+    def list_version(self, metric: Metric) -> bytes | None:
+        """That of the strings that the operator has listed for a metric, without reading them; None
+        if there is no list."""
+        path = self._list_path(metric)
+        if path is None:
+            return None
+        with suppress(OSError):
+            status = path.stat()
+            return digest("list", metric.name, status.st_ino, status.st_size, status.st_mtime_ns)
+        return None
+
+    def _list_path(self, metric: Metric) -> Path | None:
+        if not metric.needs_candidates or self.candidates_folder is None:
+            return None
+        # A metric's name is made of letters, digits and underscores: it cannot lead elsewhere.
+        path = self.candidates_folder / f"{metric.name}.txt"
+        return path if path.is_file() else None
 
     def candidates(self, metric: Metric) -> list[str] | None:
         """The strings that the operator has listed for a metric; None if there is no list.
@@ -103,14 +129,9 @@ class DataSource:
         Raises:
             ValueListError: the list cannot be read or has a mistake.
         """
-        if not metric.needs_candidates or self.candidates_folder is None:
+        path, key = self._list_path(metric), self.list_version(metric)
+        if path is None or key is None:
             return None
-        # A metric's name is made of letters, digits and underscores: it cannot lead elsewhere.
-        path = self.candidates_folder / f"{metric.name}.txt"
-        if not path.is_file():
-            return None
-        status = path.stat()
-        key = digest("list", metric.name, status.st_ino, status.st_size, status.st_mtime_ns)
         return self.decodes.get(key, lambda: Listed(read_values(path), str(path)))
 
     def sent(self, listed: bytes | Sequence[str], name: str) -> Sequence[str]:
@@ -316,6 +337,19 @@ class DataSource:
 
         return self.decodes.get(key, work)
 
+    def looks(self, metric: Metric, days: DayRange) -> tuple[Look, ...]:
+        """What is looked at in each window of these days, the oldest first."""
+        return tuple(self._looks(self._select(metric, days, None), metric))
+
+    def windowwise(self, metric: Metric, days: DayRange, series: str) -> Iterator[Answer]:
+        """The estimate of one string in each window of these days, the oldest first."""
+        asked = digest_of_candidates([series])
+        for label in self._select(metric, days, [series]).labels:
+            first = datetime.fromtimestamp(windows.start(label), UTC).date()
+            last = datetime.fromtimestamp(windows.end(label) - 1, UTC).date()
+            within = DayRange(first, last)
+            yield self._point(metric, within, [series], asked, 0.95, "storey").answer
+
     def _looks(self, selection: Selection, metric: Metric) -> Iterator[Look]:
         """What is looked at in each window. Seven at a time: where none of them has changed, one
         question to the store says so."""
@@ -426,6 +460,11 @@ def _version(answer: Trend, versions: Sequence[bytes]) -> bytes:
     return digest(answer.memory, partial, *versions)
 
 
+def day_of(clock: Callable[[], float]) -> date:
+    """The day (UTC) that a clock of POSIX seconds shows."""
+    return datetime.fromtimestamp(clock(), UTC).date()
+
+
 def current_source() -> DataSource:
     """The source of the current application, for this request."""
     if "source" not in g:
@@ -434,9 +473,10 @@ def current_source() -> DataSource:
         whole = request.method not in ("GET", "HEAD") or request.endpoint == "embedding.embedded"
         at_once = for_people(request) and not whole
         patience = PAGE_PATIENCE if at_once else FILE_PATIENCE
-        g.source = replace(
-            source, store=Snapshot(source.store), patience=patience, reader=reader_of(request)
-        )
+        store, opened = Snapshot(source.store), opened_link()
+        if opened is not None and not opened.link.unfinished:
+            store = EndedWindows(source.store, source.clock())
+        g.source = replace(source, store=store, patience=patience, reader=reader_of(request))
     seen: DataSource = g.source
     return seen
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 import time
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from typing import Any
@@ -56,19 +56,23 @@ def read(
     level: float = 0.95,
     adjust: Adjustment = "storey",
     now: float | None = None,
+    where: Mapping[str, str] | None = None,
 ) -> Answer:
     """The metric's estimate over every stored window that touches the days first to last.
 
     Without a first or last day the range is open on that side. The windows `without` are left
     out. Windows that have not ended at `now` (POSIX seconds, the clock's if not given) count, and
-    the answer says so. Where nothing was reported, the estimate has n = 0.
+    the answer says so. Where nothing was reported, the estimate has n = 0. `where` keeps the
+    reports of one segment, or of one combination: {"platform": "web"}.
 
     Raises:
         MetricError: the registry declares no such metric.
-        EstimateError: the range ends before it begins, or a candidate cannot be estimated.
+        EstimateError: the range ends before it begins, a candidate cannot be estimated, or the
+            metric has no such segment.
         StoreUnavailable: the store cannot answer now.
     """
-    asked = select(store, registry, metric, first, last, candidates, without).read()
+    selection = select(store, registry, metric, first, last, candidates, without, where=where or {})
+    asked = selection.read()
     answer = asked.estimate(level=level, adjust=adjust)
     return answer.marked(unfinished(answer.windows, time.time() if now is None else now))
 
@@ -135,6 +139,8 @@ class _Chosen:
     candidates: Sequence[str] | None
     budget: float | None
     """What a device can spend on the reports of this scheme: see `Participation`."""
+    places: tuple[int, ...] = (0,)
+    """The combinations of segments whose rows count."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +150,8 @@ class Selection:
     store: Store
     metric: Metric
     chosen: tuple[_Chosen, ...]
+    where: Mapping[str, str] = field(default_factory=dict)
+    """The segments that it is limited to."""
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -170,6 +178,7 @@ class Selection:
                     each.scheme.fingerprint,
                     each.windows,
                     each.budget,
+                    *((each.places,) if self.where else ()),
                     self.store.version(name, each.scheme.fingerprint, each.windows),
                 )
                 if each.windows
@@ -198,14 +207,23 @@ class Selection:
             tally = empty_tally(name, fingerprint, (), each.scheme.mechanism.rows)
             return Part(tally, each.scheme, each.candidates, Participation({}))
         whole = self.store.tally(name, fingerprint, each.windows)
-        tally = sliced(whole, each.scheme, places_of(each.scheme, {}))
+        tally = sliced(whole, each.scheme, each.places)
         reports = dict.fromkeys(each.windows, tally.reports)
-        if len(reports) > 1:
+        if len(reports) > 1 and not self.where:
             reports = self.store.reports(name, fingerprint, each.windows)
-        participation = Participation(
-            reports, self.metric.sample_rate, each.budget, _cost(each.scheme.mechanism)
-        )
-        return Part(tally, each.scheme, each.candidates, participation)
+        elif len(reports) > 1:
+            rows = len(each.scheme.mechanism.rows)
+            counts = self.store.row_reports(name, fingerprint, each.windows)
+            reports = {
+                label: int(found.reshape(-1, rows)[list(each.places)].sum())
+                for label, found in counts.items()
+            }
+        return Part(tally, each.scheme, each.candidates, self.participation(each, reports))
+
+    def participation(self, each: _Chosen, reports: Mapping[str, int]) -> Participation:
+        """How often the devices of these reports, by window, may have reported under a scheme."""
+        cost = _cost(each.scheme.mechanism)
+        return Participation(reports, self.metric.sample_rate, each.budget, cost)
 
 
 def select(
@@ -216,9 +234,13 @@ def select(
     last: date | None = None,
     candidates: Sequence[str] | None = None,
     without: Collection[str] = (),
+    *,
+    where: Mapping[str, str] | None = None,
 ) -> Selection:
     """The selection of tallies for `read`, with the same errors."""
     declared = find_metric(registry, metric)
+    where = where or {}
+    _check_where(declared, where)
     check_days(first, last)
     current = declared.scheme.fingerprint
     published = store.schemes().get(metric, {})
@@ -235,9 +257,40 @@ def select(
                 for label in _near(labels, declared, first, last)
                 if label not in without and _within(label, declared, first, last)
             )
+            places = places_of(scheme, where)
+            if not places and fingerprint != current:
+                continue  # its reports do not tell this segment
             budget = _budget(registry, declared, scheme)
-            chosen.append(_Chosen(scheme, fingerprint in published, within, asked, budget))
-    return Selection(store, declared, tuple(chosen))
+            chosen.append(_Chosen(scheme, fingerprint in published, within, asked, budget, places))
+    return Selection(store, declared, tuple(chosen), where)
+
+
+def _check_where(metric: Metric, where: Mapping[str, str]) -> None:
+    """Refuse what is no value of a segment of the metric.
+
+    Raises:
+        EstimateError: it is none.
+    """
+    declared = {each.name: each.values for each in metric.segments}
+    for name, value in where.items():
+        if name not in declared:
+            raise EstimateError(
+                message(
+                    "{metric} is not counted by a segment {segment}: {known}",
+                    metric=metric.name,
+                    segment=name,
+                    known=", ".join(declared) or message("it has none"),
+                )
+            )
+        if value not in declared[name]:
+            raise EstimateError(
+                message(
+                    "{segment} has no value {value}: choose one of {known}",
+                    segment=name,
+                    value=value,
+                    known=", ".join(declared[name]),
+                )
+            )
 
 
 def check_days(first: date | None, last: date | None) -> None:

@@ -157,20 +157,19 @@ class Trend:
     def to_csv(self, annotations: Mapping[str, str] | None = None) -> str:
         """One line for each period that has reports and each value (RFC 4180); with a column of
         `annotations` at the end, by the label of the period, if they are given."""
-        header = ("period", "first", "last", "partial", "unfinished", "n", "since", *self._header)
+        header, rows = self.table()
         if annotations is None:
-            return csv_text(
-                header,
-                ((*_about(period), *row) for period in self.reported for row in _rows(period)),
-            )
+            return csv_text(header, rows)
         return csv_text(
-            (*header, "annotations"),
-            (
-                (*_about(period), *row, annotations.get(period.label, ""))
-                for period in self.reported
-                for row in _rows(period)
-            ),
+            (*header, "annotations"), ((*row, annotations.get(row[0], "")) for row in rows)
         )
+
+    def table(self) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+        """The header and the lines of `to_csv`; a line begins with the label of its period."""
+        header = ("period", "first", "last", "partial", "unfinished", "n", "since", *self._header)
+        return header, [
+            (*_about(period), *row) for period in self.reported for row in _rows(period)
+        ]
 
     @property
     def unit(self) -> Unit:
@@ -205,6 +204,7 @@ def trend(
     without: Collection[str] = (),
     point: Point | None = None,
     progress: Progress | None = None,
+    where: Mapping[str, str] | None = None,
 ) -> Trend:
     """The metric's estimate in each period that touches the days first to last.
 
@@ -212,7 +212,7 @@ def trend(
     `by` is the metric's own window if not given. `now` is POSIX time in seconds, the clock's if
     not given. The windows `without` are left out. `point` answers for the days first to last, if
     not `read` itself, and leaves them out too; `progress` is told how many periods are done, of
-    how many.
+    how many. `where` keeps the reports of one segment alone.
 
     Raises:
         MetricError: the registry declares no such metric.
@@ -262,6 +262,7 @@ def trend(
         level=level,
         without=without,
         now=now,
+        where=where,
     )
     filled = {windows.window_at(by, windows.start(label)) for label in stored}.intersection(
         earlier + labels

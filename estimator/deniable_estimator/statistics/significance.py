@@ -22,6 +22,7 @@ from deniable.forecast import FEW_SUPPORTERS
 from deniable_estimator.statistics.intervals import FloatArray, Noise
 
 __all__ = [
+    "CAUTION",
     "Adjustment",
     "adjust_p",
     "changes_beyond_noise",
@@ -39,7 +40,7 @@ Bonferroni bounds the chance of any, which suits alerts."""
 _HALF = 0.5
 """p-values above this tell how many values no device has; they are never rejected."""
 
-_CAUTION = 1.1
+CAUTION = 1.1
 """A safety factor on the rate of false discoveries: the p-values of one list are not quite
 independent, and unlisted strings add a little to others (found by simulation)."""
 
@@ -143,7 +144,7 @@ def changes_beyond_noise(
     count = int(np.count_nonzero(found))
     null = min(family, 2 * (1 + family - count))
     while count:
-        found = excluded(1 - min(_HALF, (1 - level) * count / (_CAUTION * null)))
+        found = excluded(1 - min(_HALF, (1 - level) * count / (CAUTION * null)))
         fewer = int(np.count_nonzero(found))
         if fewer == count:
             break
@@ -172,7 +173,7 @@ def adjust_p(p: FloatArray, adjustment: Adjustment) -> FloatArray:
     null = min(float(family), 2.0 * (1 + np.count_nonzero(p[tested] >= _HALF)))
     falling = np.argsort(-p[tested])
     ranked = p[tested][falling]
-    ranked = np.where(ranked >= _HALF, 1.0, ranked * (_CAUTION * null / np.arange(family, 0, -1)))
+    ranked = np.where(ranked >= _HALF, 1.0, ranked * (CAUTION * null / np.arange(family, 0, -1)))
     stepped = np.empty(family)
     stepped[falling] = np.minimum(np.minimum.accumulate(ranked), 1.0)
     adjusted[tested] = stepped

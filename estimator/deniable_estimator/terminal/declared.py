@@ -6,6 +6,7 @@ Exit codes: 0 for a result, 1 for an error, 2 for a wrong call.
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -102,6 +103,12 @@ _DEVICES = 100_000
     help="With --years: what a report is about; by default day.",
 )
 @click.option("--mechanism", default="auto", show_default=True, help="As the registry names it.")
+@click.option(
+    "--segment-share",
+    type=_part,
+    metavar="SHARE",
+    help="Plan for a segment with this part of the devices, like the smallest one.",
+)
 @fakes_option
 @as_json
 @click.pass_context
@@ -127,6 +134,7 @@ def plan(
     turnover: float | None,
     window: windows.Kind | None,
     mechanism: str,
+    segment_share: float | None,
     fakes: float,
     form: str | None,
 ) -> None:
@@ -150,6 +158,8 @@ def plan(
         raise click.UsageError("say --size for values, or --number for a number")
     elif given:
         raise click.UsageError(f"{', '.join(given)}: only with --number, in place of --size")
+    if segment_share is not None and years is not None:
+        raise click.UsageError("--segment-share: not with --years")
     if years is not None:
         lifetime = _check_lifetime(context, lifetime_epsilon)
         from deniable_estimator.terminal.lifetime_plan import print_lifetime
@@ -170,10 +180,15 @@ def plan(
         raise click.UsageError(
             "say --epsilon and --devices; or --lifetime and --years, to divide a lifetime epsilon"
         )
+    segment = None
+    if segment_share is not None:
+        segment = Segment(segment_share, devices)
+        devices = segment.devices
     if number:
         _plan_number(
             *(low, high, ask, epsilon, devices),
             form,
+            segment,
             scale=scale or "linear",
             integer=integer,
             unit=unit,
@@ -204,13 +219,41 @@ def plan(
         fakes=fakes,
     )
     if form == "json":
-        click.echo(json.dumps(made.to_dict()))
+        more = segment.to_dict() if segment else {}
+        click.echo(json.dumps({**made.to_dict(), **more}))
         return
     from rich.console import Console
 
     from deniable_estimator.terminal.tables import plan_view
 
-    Console().print(plan_view(made))
+    Console().print(*_told(segment), plan_view(made), sep="\n")
+
+
+@dataclass(frozen=True)
+class Segment:
+    """The segment that is planned, in place of all devices."""
+
+    share: float
+    all_devices: int
+
+    @property
+    def devices(self) -> int:
+        """Its devices."""
+        return max(1, round(self.share * self.all_devices))
+
+    def to_dict(self) -> dict[str, float]:
+        """For JSON: with `devices` of the plan those of the segment."""
+        return {"segment_share": self.share, "all_devices": self.all_devices}
+
+
+def _told(segment: Segment | None) -> list[str]:
+    if segment is None:
+        return []
+    return [
+        f"For a segment with {segment.share:.4g} of {segment.all_devices:,} devices. Every figure "
+        "is of the segment alone: where it says how many devices are needed, all segments together "
+        f"need {1 / segment.share:,.4g} times as many."
+    ]
 
 
 _NEEDED = ("--low", "--high", "--ask")
@@ -246,19 +289,20 @@ def _check_lifetime(context: click.Context, lifetime_epsilon: float | None) -> f
 
 
 def _plan_number(*question: Any, **options: Any) -> None:
-    """Print the plan of a number; the last of `question` is the form."""
+    """Print the plan of a number; the last two of `question` are the form and the segment."""
     from deniable_estimator.planning.numbers import plan_number
 
-    *numbers, form = question
+    *numbers, form, segment = question
     made = plan_number(*numbers, **options)
     if form == "json":
-        click.echo(json.dumps(made.to_dict(), ensure_ascii=False))
+        more = segment.to_dict() if segment else {}
+        click.echo(json.dumps({**made.to_dict(), **more}, ensure_ascii=False))
         return
     from rich.console import Console
 
     from deniable_estimator.terminal.number_plan import number_plan_view
 
-    Console().print(number_plan_view(made))
+    Console().print(*_told(segment), number_plan_view(made), sep="\n")
 
 
 @click.command()

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "adjust_option",
+    "against_option",
     "alarm_option",
     "as_csv",
     "as_json",
@@ -35,6 +36,7 @@ __all__ = [
     "registry_option",
     "reported",
     "store_option",
+    "where_option",
     "without_option",
 ]
 
@@ -75,6 +77,34 @@ without_option = click.option(
     callback=_labels,
     metavar="WINDOW",
     help="Leave out this window, like 2026-11-21; may be given several times.",
+)
+
+
+def _segments(_: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for each in texts:
+        name, equals, value = each.partition("=")
+        if not (name and equals and value):
+            raise click.BadParameter(f"{each!r} is not like platform=web", param=option)
+        if name in found:
+            raise click.BadParameter(f"names {name} twice", param=option)
+        found[name] = value
+    return found
+
+
+where_option = click.option(
+    "--where",
+    multiple=True,
+    callback=_segments,
+    metavar="SEGMENT=VALUE",
+    help="Only the reports of this segment, like platform=web; may be given once for each.",
+)
+against_option = click.option(
+    "--against",
+    multiple=True,
+    callback=_segments,
+    metavar="SEGMENT=VALUE",
+    help="With --by: the segment that the others are compared with; by default the largest.",
 )
 candidates_option = click.option(
     "--candidates",

@@ -19,6 +19,7 @@ import click
 from deniable_collector.numeric import Real
 from deniable_estimator.terminal.options import (
     adjust_option,
+    against_option,
     alarm_option,
     as_csv,
     as_json,
@@ -33,11 +34,14 @@ from deniable_estimator.terminal.options import (
     registry_option,
     reported,
     store_option,
+    where_option,
     without_option,
 )
 
 if TYPE_CHECKING:
     from deniable_estimator.answers.base import Answer
+    from deniable_estimator.answers.segmented import Segmented
+    from deniable_estimator.questions.segment_trends import SegmentTrends
 
 # numpy and rich take longer to import than `deniable --help` should.
 
@@ -67,6 +71,22 @@ ALARM = 4
     help="Of the distribution of a number: show the share below this limit too, in the metric's "
     "unit; may be given several times.",
 )
+@click.option(
+    "--by",
+    "segments",
+    multiple=True,
+    metavar="SEGMENT",
+    help="One estimate for each value of this segment, like platform, with differences; may be "
+    "given twice.",
+)
+@where_option
+@against_option
+@click.option(
+    "--recent",
+    is_flag=True,
+    help="With --by: each segment over its newest window, week, month or all windows, whichever "
+    "first has enough reports. Then segments are not compared.",
+)
 @level_option
 @adjust_option
 @fakes_option
@@ -83,6 +103,10 @@ def estimate(
     store: str | None,
     candidates: Path | None,
     limits: tuple[float, ...],
+    segments: tuple[str, ...],
+    where: dict[str, str],
+    against: dict[str, str],
+    recent: bool,
     level: float,
     adjust: Literal["storey", "bonferroni"],
     fakes: float,
@@ -96,10 +120,39 @@ def estimate(
     from deniable import Registry
     from deniable_estimator.questions.reading import find_metric, read
 
+    if not segments and (against or recent):
+        raise click.UsageError("--against and --recent need --by")
+    if segments and limits:
+        raise click.UsageError("--by has no --below: use --where for one segment")
+    if recent and against:
+        raise click.UsageError("--recent compares no segments: leave --against out")
     if limits and form == "csv":
         raise click.UsageError("--csv has the share below every edge: use --json for --below")
     declared = Registry.load(registry)
     asked = read_candidates(find_metric(declared, metric), candidates)
+    if segments:
+        from deniable_estimator.questions.segments import by_segment
+
+        with opened(store) as tallies, progress("Estimating"):
+            split = by_segment(
+                tallies,
+                declared,
+                metric,
+                segments,
+                first and first.date(),
+                last and last.date(),
+                asked,
+                where=where,
+                against=against or None,
+                recent=recent,
+                without=without,
+                level=level,
+                adjust=adjust,
+            )
+        _print_split(split, form)
+        if split.total.n == 0:
+            _no_data(metric)
+        return
     with opened(store) as tallies, progress("Estimating"):
         answer = read(
             tallies,
@@ -111,6 +164,7 @@ def estimate(
             without=without,
             level=level,
             adjust=adjust,
+            where=where,
         )
     _print(replace(answer, fakes=fakes, alarm_level=alarm_level), form, limits)
     if answer.n == 0:
@@ -132,6 +186,15 @@ def estimate(
     help='The value to show, or the series of a number, like "p95"; by default "true", the '
     "largest in the newest period, the median or the mean.",
 )
+@click.option(
+    "--by-segment",
+    "segments",
+    multiple=True,
+    metavar="SEGMENT",
+    help="One trend for each value of this segment, like platform. Without --by, a segment with "
+    "too few reports in a day is shown by weeks or months.",
+)
+@where_option
 @registry_option
 @store_option
 @candidates_option
@@ -146,6 +209,8 @@ def trend(
     without: tuple[str, ...],
     by: Literal["day", "week", "month"] | None,
     value: str | None,
+    segments: tuple[str, ...],
+    where: dict[str, str],
     registry: Path,
     store: str | None,
     candidates: Path | None,
@@ -162,6 +227,27 @@ def trend(
 
     declared = Registry.load(registry)
     asked = read_candidates(find_metric(declared, metric), candidates)
+    if segments:
+        from deniable_estimator.questions.segment_trends import trends_by_segment
+
+        with opened(store) as tallies, progress("Estimating"):
+            found = trends_by_segment(
+                tallies,
+                declared,
+                metric,
+                segments,
+                first and first.date(),
+                last and last.date(),
+                asked,
+                by=by,
+                where=where,
+                without=without,
+                level=level,
+            )
+        _print_trends(found, form, value)
+        if not found.groups:
+            _no_data(metric)
+        return
     with opened(store) as tallies, progress("Estimating"):
         answer = read_trend(
             tallies,
@@ -173,6 +259,7 @@ def trend(
             by=by,
             without=without,
             level=level,
+            where=where,
         )
     if form == "json":
         click.echo(json.dumps(answer.to_dict(), ensure_ascii=False))
@@ -249,6 +336,37 @@ def _no_data(metric: str) -> NoReturn:
         err=True,
     )
     sys.exit(NO_DATA)
+
+
+def _print_split(split: Segmented, form: str | None) -> None:
+    if form == "json":
+        click.echo(json.dumps(split.to_dict(), ensure_ascii=False, allow_nan=False))
+    elif form == "csv":
+        click.echo(split.to_csv(), nl=False)
+    else:
+        from rich.console import Console
+
+        from deniable_estimator.terminal.segments_view import segments_view
+
+        Console().print(segments_view(split))
+
+
+def _print_trends(found: SegmentTrends, form: str | None, value: str | None) -> None:
+    if form == "json":
+        click.echo(json.dumps(found.to_dict(), ensure_ascii=False, allow_nan=False))
+    elif form == "csv":
+        click.echo(found.to_csv(), nl=False)
+    else:
+        from rich.console import Console
+
+        from deniable_estimator.terminal.trend_view import leading_value, trend_view
+
+        console = Console()
+        for each in found.groups:
+            console.print(f"[bold]{each.name}[/bold]", highlight=False)
+            console.print(trend_view(each.trend, value or leading_value(each.trend)))
+        for note in found.notes:
+            console.print(f"Note: {note}.", style="yellow")
 
 
 def _print(answer: Answer, form: str | None, limits: Sequence[float]) -> None:

@@ -13,6 +13,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ import yaml
 
 from deniable_collector.stores import Store
 from deniable_estimator.dashboard.settings import DashboardSettings
+from deniable_estimator.dashboard.sharing.links import SharedLinks
 
 from .conftest import REGISTRY, TOKEN, running_dashboard
 
@@ -79,6 +81,7 @@ def ask(tmp_path: Path, store: Store) -> Iterator[Ask]:
     environ = shipped | {
         "DENIABLE_DASHBOARD_PEOPLE": str(tmp_path / "people.toml"),
         "DENIABLE_DASHBOARD_PROXIES": "127.0.0.1",
+        "DENIABLE_DASHBOARD_LINKS": str(tmp_path / "links.db"),
     }
     port = free_port()
     with running_dashboard(tmp_path, **environ) as (address, _):
@@ -143,6 +146,25 @@ def test_nginx_names_people(ask: Ask) -> None:
     assert ask("/", X_Forwarded_User="ana")[0] == 401
     assert ask("/metric/browser", "ana", "POST")[0] == 403
     assert ask("/metric/browser", "ana", "POST", Sec_Fetch_Site="same-origin")[0] == 400
+
+
+def test_shared_links_open_without_a_password(ask: Ask, tmp_path: Path) -> None:
+    """A link, its files and its style need no password; whoever claims a name there has none."""
+    links = SharedLinks(str(tmp_path / "links.db"))
+    today = datetime.now(UTC).date()
+    _, secret = links.make(
+        "/metric/browser", "", maker="ana", note="", today=today, days=1, unfinished=False
+    )
+    status, page = ask(f"/shared/{secret}")
+    assert status == 200
+    assert "Read-only link" in page
+    assert ask("/static/dashboard.css")[0] == 200
+    wrong = base64.b64encode(b"ana:wrong").decode()
+    for headers in ({"Authorization": f"Basic {wrong}"}, {"X_Forwarded_User": "ana"}):
+        assert ask(f"/shared/{secret}", **headers) == (200, page)
+    for path in ("/shared/x", f"/shared/{secret}/metric/dark_mode.csv"):
+        assert ask(path)[0] == 404
+    assert ask("/links")[0] == 401
 
 
 def test_the_api_takes_tokens_alone(ask: Ask) -> None:

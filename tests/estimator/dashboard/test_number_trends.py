@@ -123,7 +123,10 @@ def test_hardly_below_zero_is_no_whole_step(number_store: Store, numbers: Regist
     axis = axis_of(unit, shared)
     assert axis is not None
     found = trend(number_store, numbers, "tabs", BEFORE, date(2026, 11, 14))
-    charts = [draw_trend(found.periods[:2], [each], axis, height=100, name="c") for each in shared]
-    assert [chart.levels for chart in charts if chart][0] == charts[1].levels  # type: ignore[union-attr]
-    low, high = (chart.plots[0].marks[0].share for chart in charts if chart)
-    assert high < low, "on one scale"
+    one, two = (
+        draw_trend(found.periods[:2], [each], axis, height=100, name="c") for each in shared
+    )
+    assert one is not None
+    assert two is not None
+    assert one.levels == two.levels
+    assert two.plots[0].marks[0].share < one.plots[0].marks[0].share, "on one scale"

@@ -78,7 +78,7 @@ def test_only_these_routes_open_without_signing_in() -> None:
     """The list of what a stranger may see is short, and a longer one must be meant."""
     assert {route for route, needed in ROUTES.items() if needed is None} == {
         "GET static", "GET healthz", "GET access.sign_in", "POST access.sign_in_post",
-        "POST access.sign_out", "GET api.openapi", "GET embedding.embedded",
+        "POST access.sign_out", "GET api.openapi", "GET embedding.embedded", "GET nothing_shared",
     }  # fmt: skip
 
 
@@ -95,7 +95,14 @@ def address(app: Flask, endpoint: str) -> str:
     """An address of the endpoint, with some text for each part of it."""
     rule = next(each for each in app.url_map.iter_rules() if each.endpoint == endpoint)
     form = "svg" if endpoint.startswith("pictures.") else "csv"
-    known = {"name": "browser", "form": form, "filename": "dashboard.css", "unknown": "nothing"}
+    known = {
+        "name": "browser",
+        "form": form,
+        "filename": "dashboard.css",
+        "unknown": "nothing",
+        "rest": "nothing",
+        "known": "0123456789ab",
+    }
     with app.test_request_context():
         return app.url_for(endpoint, **{name: known[name] for name in rule.arguments})
 

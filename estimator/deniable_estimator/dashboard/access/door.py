@@ -35,6 +35,7 @@ from deniable_estimator.dashboard.access.requests import (
 )
 from deniable_estimator.dashboard.access.roles import Role, needed_role
 from deniable_estimator.dashboard.access.sessions import SESSION_SECONDS, Sessions
+from deniable_estimator.dashboard.access.shared import opened_link
 from deniable_estimator.dashboard.access.tokens import ApiToken, digest_of_token, find_token
 from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.messages import message
@@ -174,6 +175,9 @@ def _check() -> ResponseReturnValue | None:
         raise Forbidden(
             message("The form was sent from another site. Open the dashboard and try again.")
         )
+    if opened_link() is not None:
+        # It has been let in for this view, or a file of it, alone (`sharing/opening.py`).
+        return None
     needed = needed_role(request.method, request.endpoint)
     if needed is None:
         return None

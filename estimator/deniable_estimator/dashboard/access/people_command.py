@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import click
@@ -39,8 +40,8 @@ def people() -> None:
 
     \b
     reader    sees pages, takes their files and pictures, reads the API
-    analyst   also compares, plans, and sends lists of strings
-    operator  everything
+    analyst   also compares, plans, sends lists of strings, and shares views by link
+    operator  everything, such as to revoke the links of others
     """
 
 
@@ -141,6 +142,11 @@ def remove(name: str, path: Path, as_json: bool) -> None:
         click.echo(json.dumps({"removed": name}))
     else:
         click.echo(f"{name} is removed, and signed out at once.")
+        click.echo(
+            f"Links that {name} has made stay open: `deniable links revoke --by {quote(name)}` "
+            "ends them.",
+            err=True,
+        )
 
 
 def _known(path: Path) -> dict[str, Person]:

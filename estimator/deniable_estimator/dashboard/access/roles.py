@@ -27,8 +27,8 @@ class Role(IntEnum):
 
 ROLES: Mapping[str, str] = {
     "reader": "sees pages, takes their files and pictures, reads the API",
-    "analyst": "also compares, plans, and sends lists of strings",
-    "operator": "everything",
+    "analyst": "also compares, plans, sends lists of strings, and shares views by link",
+    "operator": "everything, such as to revoke the links of others",
 }
 """The roles, and what each may do."""
 
@@ -40,6 +40,8 @@ ROUTES: Mapping[str, Role | None] = {
     "POST access.sign_in_post": None,
     "POST access.sign_out": None,
     "GET api.openapi": None,
+    # What a link opens is let in before this table (`sharing/opening.py`); all else is this page.
+    "GET nothing_shared": None,
     # It opens by a signature of its own.
     "GET embedding.embedded": None,
     # Pages, their files and their pictures.
@@ -56,8 +58,14 @@ ROUTES: Mapping[str, Role | None] = {
     "GET planner.planner_page": Role.ANALYST,
     "GET number_planner.number_planner_page": Role.ANALYST,
     "GET lifetime_planner.lifetime_planner_page": Role.ANALYST,
+    # Links that share a view. Operators revoke those of others too.
+    "GET sharing.share": Role.ANALYST,
+    "POST sharing.make": Role.ANALYST,
+    "GET sharing.links": Role.ANALYST,
+    "POST sharing.revoke": Role.ANALYST,
     # The read API. To POST is to send a list of strings.
     "GET api.metrics": Role.READER,
+    "GET api.overview": Role.READER,
     "GET api.annotations": Role.READER,
     "GET api.metric": Role.READER,
     "GET api.metric_privacy": Role.READER,

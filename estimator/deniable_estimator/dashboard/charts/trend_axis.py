@@ -76,8 +76,7 @@ def axis_of(unit: Unit, lines: Sequence[TrendLine], *, gridlines: bool = True) -
                 levels, step, bottom = above, wide, low - _ROOM * wide
         return TrendAxis(unit, bottom, levels[-1], tuple((level, step) for level in levels))
     bottom, top = lowest - _ROOM * span, highest + _ROOM * span
-    levels = log_levels(10**bottom, 10**top) if gridlines else []
-    return TrendAxis(unit, bottom, top, tuple(levels))
+    return TrendAxis(unit, bottom, top, tuple(log_levels(10**bottom, 10**top) if gridlines else ()))
 
 
 def is_open(low: float, high: float) -> bool:

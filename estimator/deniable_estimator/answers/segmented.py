@@ -1,0 +1,356 @@
+"""The answers of one metric for each segment of its crowd: their differences, and which values
+differ at all.
+
+A difference of two segments has the interval of `answers.change`, from two score intervals
+(Newcombe, Statistics in Medicine 1998, method 10): Wald's is far too short for the few supporting
+reports of a large epsilon. Segments with fewer than `least` reports say nothing by themselves;
+they fold into the rest, with their number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.segments import LEAST_REPORTS
+from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.change import Comparison
+from deniable_estimator.answers.files import csv_text, plain
+from deniable_estimator.answers.shares import Shares
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.messages import counted, message
+from deniable_estimator.statistics.homogeneity import benjamini_hochberg, homogeneity
+from deniable_estimator.statistics.intervals import FloatArray, Noise
+from deniable_estimator.statistics.tails import chi_square_tail, normal_tails
+
+__all__ = ["REST", "Group", "Segmented", "name_of", "segmented"]
+
+REST = "rest"
+"""What files call the segments that are too small, together."""
+
+
+def name_of(labels: Mapping[str, str]) -> str:
+    """A combination of segments in words: "web" or "web, paid"."""
+    return ", ".join(labels.values())
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """One segment, or one combination of two."""
+
+    labels: Mapping[str, str]
+    """The name of each segment with its value."""
+    answer: Answer
+
+    @property
+    def name(self) -> str:
+        """Its values in words."""
+        return name_of(self.labels)
+
+
+@dataclass(frozen=True, eq=False)
+class Segmented:
+    """A metric by segments. Arrays have shape (d,), one entry for each series of the total."""
+
+    by: tuple[str, ...]
+    where: Mapping[str, str]
+    total: Answer
+    """That of all segments together: what the metric shows without them."""
+    groups: tuple[Group, ...]
+    """Those with `least` reports or more, in their declared order."""
+    small: tuple[Group, ...]
+    """Those with fewer, but at least one."""
+    rest: Answer | None
+    """That of the small ones together; None where they are too small even so."""
+    unsplit: int
+    """Reports of earlier schemes, which do not tell these segments."""
+    least: int
+    reference: Group | None
+    """What the others are compared with; None where there are not two to compare, or where they
+    are not over the same windows."""
+    together: bool = True
+    """Whether all are over the same windows, so that they can be compared."""
+
+    @property
+    def metric(self) -> str:
+        return self.total.metric
+
+    @property
+    def level(self) -> float:
+        return self.total.level
+
+    @cached_property
+    def comparisons(self) -> dict[str, Comparison]:
+        """How each segment differs from the reference, by its name."""
+        if self.reference is None:
+            return {}
+        return {
+            each.name: each.answer.change_from(self.reference.answer)
+            for each in self.groups
+            if each is not self.reference
+        }
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The series that all segments have, in the order of the total; of a boolean "true" alone,
+        as "false" mirrors it."""
+        if isinstance(self.total, Shares) and self.total.boolean:
+            return ("true",)
+        known = [set(each.answer.series.names) for each in self.groups]
+        return tuple(
+            name for name in self.total.series.names if all(name in each for each in known)
+        )
+
+    @cached_property
+    def p_value(self) -> FloatArray:
+        """For each of `names` the chance of such differences, or larger ones, if all segments are
+        alike; NaN where nothing could be tested."""
+        answers = [each.answer for each in self.groups]
+        if self.reference is None or len(answers) < 2:
+            return np.full(len(self.names), np.nan)
+        shares = [each for each in answers if isinstance(each, Shares)]
+        if len(shares) == len(answers):
+            return _share_tests(shares, self.names)
+        return self._number_tests(answers)
+
+    @cached_property
+    def p_adjusted(self) -> FloatArray:
+        """The same, adjusted so that at most 1 minus `level` of the finds are false on average."""
+        return benjamini_hochberg(self.p_value)
+
+    @property
+    def differs(self) -> NDArray[np.bool_]:
+        """Which of `names` differ between segments."""
+        with np.errstate(invalid="ignore"):
+            found: NDArray[np.bool_] = self.p_adjusted <= 1 - self.level
+        return found
+
+    @property
+    def tested(self) -> int:
+        """How many series could be tested."""
+        return int(np.isfinite(self.p_value).sum())
+
+    @property
+    def verdict(self) -> str:
+        """Whether anything differs between the segments, in words."""
+        count, found = self.tested, int(self.differs.sum())
+        if not self.together:
+            return message("each segment is over its own windows, so they are not compared")
+        if self.reference is None:
+            return message(
+                "there are not two segments with {least} reports to compare", least=self.least
+            )
+        if not count:
+            return message("too few reports to test whether the segments differ")
+        if found:
+            if count == 1:
+                return message("the segments differ by more than noise")
+            return message(
+                "{found:,} of {count:,} series differ between segments (about {false:.2g} % of "
+                "such finds are false)",
+                found=found,
+                count=count,
+                false=100 * (1 - self.level),
+            )
+        return message("no difference between segments that can be told from noise")
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How to read it."""
+        notes = [message("segments are not private: each report tells its own in clear")]
+        if self.small:
+            count, reports = len(self.small), sum(each.answer.n for each in self.small)
+            notes.append(
+                counted(
+                    "{count} segment with fewer than {least} reports is folded away ({reports:,} "
+                    "reports)",
+                    "{count} segments with fewer than {least} reports each are folded away "
+                    "({reports:,} reports)",
+                    count,
+                    least=self.least,
+                    reports=reports,
+                )
+            )
+        if self.unsplit:
+            notes.append(
+                message(
+                    "{reports:,} reports of earlier schemes do not tell these segments: they count "
+                    "in the total alone",
+                    reports=self.unsplit,
+                )
+            )
+        return tuple(notes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON; what cannot be said is null."""
+        return {
+            "metric": self.metric,
+            "kind": self.total.kind,
+            "by": list(self.by),
+            "where": dict(self.where),
+            "level": self.level,
+            "least": self.least,
+            "verdict": self.verdict,
+            "notes": list(self.notes),
+            "total": self.total.to_dict(),
+            "segments": [
+                {"segment": dict(each.labels), **each.answer.to_dict()} for each in self.groups
+            ],
+            "small": [{"segment": dict(each.labels), "n": each.answer.n} for each in self.small],
+            "rest": None if self.rest is None else self.rest.to_dict(),
+            "unsplit": self.unsplit,
+            "reference": None if self.reference is None else dict(self.reference.labels),
+            "differences": [
+                {"segment": dict(each.labels), **_difference(self.comparisons[each.name])}
+                for each in self.groups
+                if each.name in self.comparisons
+            ],
+            "tests": [
+                {
+                    self.total.headings[0]: name,
+                    "p_value": p,
+                    "p_adjusted": adjusted,
+                    "differs": differs,
+                }
+                for name, p, adjusted, differs in zip(
+                    self.names,
+                    plain(self.p_value),
+                    plain(self.p_adjusted),
+                    self.differs.tolist(),
+                    strict=True,
+                )
+            ],
+        }
+
+    def to_csv(self) -> str:
+        """One line for each segment and series, then those of the rest and the total; after the
+        interval the difference from the reference, and whether the series differs at all."""
+        heading = self.total.headings
+        header = (*self.by, "part", *heading, "std_error", "low", "high", "n", "difference")
+        header = (*header, "difference_low", "difference_high", "p_adjusted", "differs")
+        tests = dict(
+            zip(
+                self.names,
+                zip(plain(self.p_adjusted), self.differs.tolist(), strict=True),
+                strict=True,
+            )
+        )
+        rows: list[tuple[Any, ...]] = []
+        parts: list[tuple[str, Mapping[str, str], Answer | None]] = [
+            ("segment", each.labels, each.answer) for each in self.groups
+        ]
+        parts += [(REST, {}, self.rest), ("total", {}, self.total)]
+        for part, labels, answer in parts:
+            if answer is None:
+                continue
+            changes = {}
+            if part == "segment" and (found := self.comparisons.get(name_of(labels))):
+                columns = map(plain, (found.difference, found.low, found.high))
+                changes = dict(zip(found.values, zip(*columns, strict=True), strict=True))
+            series = answer.series
+            columns = map(plain, (series.value, series.std_error, series.low, series.high))
+            rows += [
+                (
+                    *(labels.get(name) for name in self.by),
+                    part,
+                    name,
+                    *numbers,
+                    answer.n,
+                    *changes.get(name, (None, None, None)),
+                    *tests.get(name, (None, None)),
+                )
+                for name, *numbers in zip(series.names, *columns, strict=True)
+            ]
+        return csv_text(header, rows)
+
+    def _number_tests(self, answers: Sequence[Answer]) -> FloatArray:
+        """Means by chi-square; for a quantile, whose error is not that of a normal number, the
+        smallest p-value among the comparisons with the reference, for their number."""
+        found = []
+        for name in self.names:
+            place = [each.series.place(name) for each in answers]
+            rows = [(each.series, at) for each, at in zip(answers, place, strict=True)]
+            value = np.array([series.value[at] for series, at in rows])
+            error = np.array([series.std_error[at] for series, at in rows])
+            if not (np.isfinite(value) & np.isfinite(error) & (error > 0)).all():
+                found.append(math.nan)
+            elif name.endswith("mean"):
+                weight = 1 / error**2
+                middle = weight @ value / weight.sum()
+                x = float((weight * (value - middle) ** 2).sum())
+                found.append(chi_square_tail(x, len(value) - 1))
+            else:
+                tails = [
+                    normal_tails(float(each.difference[at] / each.std_error[at]))
+                    for each in self.comparisons.values()
+                    if name in each.values and each.std_error[at := each.values.index(name)] > 0
+                ]
+                found.append(min(1.0, len(tails) * min(tails)) if tails else math.nan)
+        return np.array(found, np.float64)
+
+
+def segmented(
+    by: Sequence[str],
+    where: Mapping[str, str],
+    total: Answer,
+    groups: Sequence[Group],
+    rest: Answer | None,
+    unsplit: int,
+    *,
+    least: int = LEAST_REPORTS,
+    against: Mapping[str, str] | None = None,
+    together: bool = True,
+) -> Segmented:
+    """The answer by segments; small ones are folded away, and the others compared with the
+    largest, or with `against`.
+
+    Raises:
+        EstimateError: the segment `against` has too few reports.
+    """
+    large = tuple(each for each in groups if each.answer.n >= least)
+    small = tuple(each for each in groups if 0 < each.answer.n < least)
+    reference = max(large, key=lambda each: each.answer.n, default=None)
+    if against is not None:
+        chosen = [each for each in large if dict(each.labels) == dict(against)]
+        if not chosen:
+            raise EstimateError(
+                message(
+                    "{segment} has fewer than {least} reports here: compare with another segment",
+                    segment=name_of(against),
+                    least=least,
+                )
+            )
+        (reference,) = chosen
+    if len(large) < 2 or not together:
+        reference = None
+    kept = rest if rest is not None and rest.n >= least else None
+    return Segmented(
+        tuple(by), where, total, large, small, kept, unsplit, least, reference, together
+    )
+
+
+def _difference(comparison: Comparison) -> dict[str, Any]:
+    return {"values": comparison.to_dict()["values"]}
+
+
+def _share_tests(answers: Sequence[Shares], names: tuple[str, ...]) -> FloatArray:
+    """Whether each share is the same in all segments."""
+    places = [each.places(names) for each in answers]
+    noises = [_at(each.noise, place) for each, place in zip(answers, places, strict=True)]
+
+    share = np.array([each.share[at] for each, at in zip(answers, places, strict=True)])
+    return homogeneity(share, noises)
+
+
+def _at(noise: Noise, places: NDArray[np.intp]) -> Noise:
+    """The noise of the values at these places."""
+    if len(noise.a) == 1:
+        return noise
+    kept = None if noise.kept is None else _at(noise.kept, places)
+    return Noise(noise.a[places], noise.b[places], noise.c[places], noise.step[places], kept)

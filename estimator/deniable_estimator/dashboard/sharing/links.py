@@ -1,0 +1,195 @@
+"""The links that were made: one small SQLite file, which all processes of a dashboard share.
+
+It holds a digest of each link's secret, so whoever reads the file cannot open a link. A link that
+is revoked is deleted: every process asks the file with each request, so it ends at once.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+import threading
+from dataclasses import dataclass
+from datetime import date, timedelta
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from deniable import DeniableError
+from deniable_estimator.messages import message
+
+__all__ = [
+    "KEPT_DAYS",
+    "MOST_LINKS",
+    "MOST_OF_ONE",
+    "NOTE_LENGTH",
+    "PASSING",
+    "LinksError",
+    "SharedLink",
+    "SharedLinks",
+]
+
+MOST_LINKS = 10_000
+MOST_OF_ONE = 500
+"""The most links that are kept, and the most of one person."""
+
+NOTE_LENGTH = 200
+"""The most characters of a note."""
+
+PASSING = "deniable-dashboard-"
+"""What the name of a folder begins with that is deleted when the dashboard stops."""
+
+KEPT_DAYS = 30
+"""Days for which a link that has ended is still listed."""
+
+_COLUMNS = "id, path, query, maker, note, made, until, unfinished"
+
+
+class LinksError(DeniableError):
+    """The link cannot be kept; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedLink:
+    """A link as it is kept. Its secret is not."""
+
+    id: str
+    """Names the link in lists and commands; it opens nothing."""
+    path: str
+    query: str
+    """The view: the path and the query of its page."""
+    maker: str
+    """The name of the person who has made it; "" for the dashboard's own token."""
+    note: str
+    made: date
+    until: date
+    """The last day (UTC) on which it opens."""
+    unfinished: bool
+    """Whether it also shows windows that have not ended."""
+
+    @property
+    def address(self) -> str:
+        """The view's own address, for people who have signed in."""
+        return f"{self.path}?{self.query}" if self.query else self.path
+
+
+class SharedLinks:
+    """The links in a file, or for "" in the memory of this process."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+        self._process = 0
+        self._connection: sqlite3.Connection | None = None
+        if path:
+            # For its owner alone, from the beginning.
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+
+    @property
+    def lasting(self) -> bool:
+        """Whether they outlive the dashboard's process."""
+        return bool(self.path) and not Path(self.path).parent.name.startswith(PASSING)
+
+    def make(
+        self,
+        path: str,
+        query: str,
+        *,
+        maker: str,
+        note: str,
+        today: date,
+        days: int,
+        unfinished: bool,
+    ) -> tuple[SharedLink, str]:
+        """Keep a new link that opens today and for so many days more; the link and its secret.
+
+        Raises:
+            LinksError: there are too many already.
+        """
+        self._do("DELETE FROM links WHERE until < ?", str(today - timedelta(days=KEPT_DAYS)))
+        if self._count() >= MOST_LINKS:
+            raise LinksError(
+                message("{most:,} links are kept, which is the most.", most=MOST_LINKS)
+            )
+        if self._count("WHERE maker = ?", maker) >= MOST_OF_ONE:
+            raise LinksError(
+                message(
+                    "You have {most} links, which is the most. Revoke some of them first.",
+                    most=MOST_OF_ONE,
+                )
+            )
+        # 256 random bits open it; 48 tell it from others, and a second link cannot take them.
+        secret, known = secrets.token_urlsafe(32), secrets.token_hex(6)
+        until = today + timedelta(days=days)
+        link = SharedLink(known, path, query, maker, note, today, until, unfinished)
+        self._do(
+            f"INSERT INTO links (digest, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            *(_digest(secret), known, path, query, maker, note, str(today), str(until)),
+            int(unfinished),
+        )
+        return link, secret
+
+    def find(self, secret: str, today: date) -> SharedLink | None:
+        """The link with this secret, if it opens today. Links that have ended, were revoked or
+        never were are found alike: not at all."""
+        found = self._do(
+            f"SELECT {_COLUMNS} FROM links WHERE digest = ? AND until >= ?",
+            *(_digest(secret), str(today)),
+        )
+        return _link(found[0]) if found else None
+
+    def listed(self, maker: str | None = None) -> list[SharedLink]:
+        """All links, or those of one person, the newest first."""
+        where, values = ("", ()) if maker is None else (" WHERE maker = ?", (maker,))
+        found = self._do(
+            f"SELECT {_COLUMNS} FROM links{where} ORDER BY made DESC, rowid DESC", *values
+        )
+        return [_link(row) for row in found]
+
+    def revoke(self, known: str, maker: str | None = None) -> SharedLink | None:
+        """Delete the link with this id, if it is of that person; None if there is none."""
+        mine = [each for each in self.listed(maker) if each.id == known]
+        if not mine:
+            return None
+        self._do("DELETE FROM links WHERE id = ?", known)
+        return mine[0]
+
+    def _count(self, where: str = "", *values: str) -> int:
+        return int(self._do(f"SELECT count(*) FROM links {where}", *values)[0][0])
+
+    def _do(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        with self._lock:
+            if self._connection is None or self._process != os.getpid():
+                # A connection cannot be taken along into a process that was forked.
+                self._connection = self._open()
+                self._process = os.getpid()
+            return self._connection.execute(statement, values).fetchall()
+
+    def _open(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self.path or ":memory:", timeout=10, isolation_level=None, check_same_thread=False
+        )
+        # What is deleted is overwritten: a note or a view that was revoked is gone.
+        connection.execute("PRAGMA secure_delete = ON")
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS links (digest BLOB NOT NULL UNIQUE, "
+            "id TEXT NOT NULL UNIQUE, path TEXT NOT NULL, query TEXT NOT NULL, "
+            "maker TEXT NOT NULL, note TEXT NOT NULL, made TEXT NOT NULL, until TEXT NOT NULL, "
+            "unfinished INTEGER NOT NULL)"
+        )
+        return connection
+
+
+def _link(row: tuple[Any, ...]) -> SharedLink:
+    known, path, query, maker, note, made, until, unfinished = row
+    return SharedLink(
+        *(str(known), str(path), str(query), str(maker), str(note)),
+        date.fromisoformat(str(made)),
+        date.fromisoformat(str(until)),
+        bool(unfinished),
+    )
+
+
+def _digest(secret: str) -> bytes:
+    return sha256(secret.encode("utf-8", "surrogatepass")).digest()

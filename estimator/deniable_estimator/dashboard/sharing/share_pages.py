@@ -1,0 +1,193 @@
+"""The pages that make, list and revoke links."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from typing import Literal
+
+from flask import Blueprint, current_app, g, redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from werkzeug.exceptions import NotFound, ServiceUnavailable
+
+from deniable_estimator.dashboard.access import allows, caller
+from deniable_estimator.dashboard.access.requests import asked_for
+from deniable_estimator.dashboard.access.roles import Role
+from deniable_estimator.dashboard.sharing.links import (
+    NOTE_LENGTH,
+    LinksError,
+    SharedLinks,
+)
+from deniable_estimator.dashboard.sharing.views import (
+    VIEWS,
+    SharedView,
+    ViewError,
+    read_address,
+)
+from deniable_estimator.dashboard.source import current_source
+from deniable_estimator.messages import message
+
+__all__ = ["DAYS", "offer_share", "sharing"]
+
+sharing = Blueprint("sharing", __name__)
+
+DAYS = 30
+"""For how long a link opens if nothing else is chosen."""
+
+_CHART = "embedding.embedded"
+_PAGE = "pages.metric_page"
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What the form has, as it was sent."""
+
+    view: str
+    days: str
+    note: str
+    unfinished: bool
+    part: Literal["page", "chart"]
+    mistakes: tuple[tuple[str, str], ...] = ()
+    """The field at fault, and what to do."""
+
+    def mistake(self, field: str) -> str | None:
+        """What is wrong with a field."""
+        return dict(self.mistakes).get(field)
+
+
+def offer_share() -> str | None:
+    """The address of the page that shares the view of this request; None if it cannot be shared,
+    or not by whoever asks."""
+    if request.endpoint not in VIEWS or not allows("sharing.share"):
+        return None
+    name = (request.view_args or {}).get("name")
+    if g.get("kept_lists", {}).get(name) is not None:
+        # The strings are this reader's own.
+        return None
+    return url_for("sharing.share", view=asked_for(request))
+
+
+@sharing.get("/share")
+def share() -> ResponseReturnValue:
+    """The form: for how long, with which note."""
+    most = current_app.config["DENIABLE_LINK_DAYS"]
+    form = _Form(request.args.get("view", ""), str(min(DAYS, most)), "", False, "page")
+    try:
+        return _page(form, read_address(form.view))
+    except ViewError as error:
+        return _page(form, None, str(error)), 400
+
+
+@sharing.post("/share")
+def make() -> ResponseReturnValue:
+    """Make the link, and show it once."""
+    sent = request.form
+    form = _Form(
+        *(sent.get("view", ""), sent.get("days", "").strip(), sent.get("note", "").strip()),
+        unfinished=sent.get("unfinished") == "1",
+        part="chart" if sent.get("part") == "chart" else "page",
+    )
+    try:
+        view = read_address(form.view)
+    except ViewError as error:
+        return _page(form, None, str(error)), 400
+    most, mistakes = current_app.config["DENIABLE_LINK_DAYS"], []
+    if not (form.days.isascii() and form.days.isdecimal() and 1 <= int(form.days[:9]) <= most):
+        told = message("must be a whole number of days from 1 to {most}", most=most)
+        mistakes.append(("days", told))
+    if len(form.note) > NOTE_LENGTH or not form.note.isprintable():
+        told = message("must be one line of up to {most} characters", most=NOTE_LENGTH)
+        mistakes.append(("note", told))
+    if mistakes:
+        wrong = _Form(form.view, form.days, form.note, form.unfinished, form.part, (*mistakes,))
+        return _page(wrong, view), 400
+    person = caller()
+    path = view.path
+    if form.part == "chart" and view.endpoint == _PAGE:
+        path = url_for(_CHART, name=view.name)
+    try:
+        link, secret = _links().make(
+            path,
+            view.query,
+            maker=person.name if person else "",
+            note=form.note,
+            today=current_source().today,
+            days=int(form.days),
+            unfinished=form.unfinished,
+        )
+    except LinksError as error:
+        return _page(form, view, str(error)), 409
+    except sqlite3.Error:
+        raise _away() from None
+    public: str = current_app.config["DENIABLE_PUBLIC_URL"]
+    return render_template(
+        "share_made.html",
+        link=link,
+        view=view,
+        public=public,
+        address=f"{public}/shared/{secret}",
+        frame=path != view.path and current_app.extensions["deniable_embedding"].origins,
+        lasting=_links().lasting,
+    )
+
+
+@sharing.get("/links")
+def links() -> ResponseReturnValue:
+    """The links that one has made; of an operator, those of everybody."""
+    person = caller()
+    everybody = person is None or person.role >= Role.OPERATOR
+    try:
+        found = _links().listed(None if everybody or person is None else person.name)
+    except sqlite3.Error:
+        raise _away() from None
+    today = current_source().today
+    return render_template(
+        "links.html",
+        links=[each for each in found if each.until >= today],
+        ended=[each for each in found if each.until < today],
+        everybody=everybody,
+        revoked=request.args.get("revoked") == "1",
+        lasting=_links().lasting,
+    )
+
+
+@sharing.post("/links/<known>/revoke")
+def revoke(known: str) -> ResponseReturnValue:
+    """End a link of one's own; an operator, anybody's."""
+    person = caller()
+    everybody = person is None or person.role >= Role.OPERATOR
+    try:
+        gone = _links().revoke(known, None if everybody or person is None else person.name)
+    except sqlite3.Error:
+        raise _away() from None
+    if gone is None:
+        raise NotFound(message("You have no such link. The list shows those that there are."))
+    return redirect(url_for("sharing.links", revoked="1"), 303)
+
+
+def _page(form: _Form, view: SharedView | None, refusal: str | None = None) -> str:
+    return render_template(
+        "share.html",
+        form=form,
+        view=view,
+        refusal=refusal,
+        most=current_app.config["DENIABLE_LINK_DAYS"],
+        note_length=NOTE_LENGTH,
+        of_metric=view is not None and view.endpoint == _PAGE,
+        fixed=view is not None and ("from=" in view.query or "to=" in view.query),
+        lasting=_links().lasting,
+    )
+
+
+def _links() -> SharedLinks:
+    found: SharedLinks = current_app.extensions["deniable_links"]
+    return found
+
+
+def _away() -> ServiceUnavailable:
+    return ServiceUnavailable(
+        message(
+            "The file of links cannot be read or written. An operator can name another one in "
+            "DENIABLE_DASHBOARD_LINKS."
+        )
+    )

@@ -1,0 +1,123 @@
+"""Which views can be shared, and which files and pictures belong to each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from flask import Flask, current_app
+from werkzeug.exceptions import HTTPException
+from werkzeug.routing import RequestRedirect
+
+from deniable import DeniableError, Metric
+from deniable_estimator.dashboard.ranges import RangeError, check_names, earlier_range, read_range
+from deniable_estimator.dashboard.source import current_source
+from deniable_estimator.dashboard.view import NAMES, read_view
+from deniable_estimator.messages import message
+
+__all__ = ["MOST_ADDRESS", "VIEWS", "SharedView", "ViewError", "read_address", "target_of"]
+
+MOST_ADDRESS = 2000
+"""The most characters of a view's address."""
+
+
+class ViewError(DeniableError):
+    """This cannot be shared; the message says what can."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedView:
+    """The page that a link opens, and nothing beside it."""
+
+    endpoint: str
+    name: str
+    """Of the metric or the board."""
+    path: str
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
+class _ViewKind:
+    """A kind of page that can be shared: the endpoints of its files and pictures, and what checks
+    its parameters."""
+
+    files: frozenset[str]
+    check: Callable[[str, Mapping[str, str]], object]
+
+
+def _declared(name: str) -> Metric:
+    registry = current_source().registry
+    if name not in registry.metrics:
+        raise ViewError(message("There is no such view. Open the page, and share it from there."))
+    return registry[name]
+
+
+def _check_metric(name: str, arguments: Mapping[str, str]) -> None:
+    metric = _declared(name)
+    if "line" in arguments:
+        raise ViewError(
+            message("A list of strings that you have sent is yours alone, and is not shared.")
+        )
+    check_names(arguments, (*NAMES, "limit"))
+    read_view(arguments, metric, current_source().clock())
+
+
+def _check_comparison(name: str, arguments: Mapping[str, str]) -> None:
+    metric, now = _declared(name), current_source().clock()
+    check_names(arguments, ("from", "to", "without", "before_from", "before_to"))
+    later = read_range(arguments, now, metric.window)
+    named = arguments.get("before_from"), arguments.get("before_to")
+    earlier_range(later, metric.window, *named, now)
+
+
+VIEWS: Mapping[str, _ViewKind] = {
+    "pages.metric_page": _ViewKind(
+        frozenset(
+            {
+                *("pages.metric_file", "pages.trend_file"),
+                *("pictures.metric_picture", "pictures.trend_picture"),
+            }
+        ),
+        _check_metric,
+    ),
+    "comparing.comparison_page": _ViewKind(
+        frozenset({"comparing.comparison_file"}), _check_comparison
+    ),
+    "embedding.embedded": _ViewKind(frozenset(), _check_metric),
+}
+"""What can be shared, by endpoint. A link opens the page and these files of the same name."""
+
+
+def read_address(address: str) -> SharedView:
+    """The view at an address of this dashboard, in the language of whoever opens it.
+
+    Raises:
+        ViewError: it is no view that can be shared, or asks for what there is not.
+    """
+    parts = urlsplit(address) if len(address) <= MOST_ADDRESS and address.isprintable() else None
+    found = target_of(current_app, parts.path) if parts and not parts.netloc else None
+    if parts is None or found is None or found[0] not in VIEWS:
+        raise ViewError(
+            message("This page cannot be shared. Pages that can have a button “Share”.")
+        )
+    endpoint, name = found
+    pairs = [pair for pair in parse_qsl(parts.query) if pair[0] != "lang"]
+    arguments = dict(pairs)
+    if len(arguments) < len(pairs):
+        raise ViewError(message("The address names a parameter twice. Remove one of them."))
+    try:
+        VIEWS[endpoint].check(name, arguments)
+    except RangeError as error:
+        raise ViewError(str(error)) from None
+    return SharedView(endpoint, name, parts.path, urlencode(pairs))
+
+
+def target_of(app: Flask, path: str) -> tuple[str, str] | None:
+    """The endpoint that a path leads to with GET, and the name in it; None if there is neither."""
+    try:
+        endpoint, arguments = app.url_map.bind("").match(path, "GET")
+    except (HTTPException, RequestRedirect):
+        return None
+    name = arguments.get("name")
+    return (endpoint, name) if isinstance(name, str) else None

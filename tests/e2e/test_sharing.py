@@ -1,0 +1,89 @@
+"""Sharing a view, as a person does it in a browser."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from deniable_estimator.dashboard.access.people_command import people
+
+from .browsing import follow
+from .test_accessibility import RUN_AXE, look, resize
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
+
+NAME = "Wolfeschlegelsteinhausenbergerdorff Hubert-Blaine"
+
+
+@pytest.fixture
+def token(environ: dict[str, str], tmp_path: Path) -> str:
+    """The token of an analyst with a long name, whom the dashboard knows."""
+    path = tmp_path / "people.toml"
+    environ["DENIABLE_DASHBOARD_PEOPLE"] = str(path)
+    arguments = ["add", NAME, "--role", "analyst", "--json", "--file", str(path)]
+    made = CliRunner().invoke(people, arguments)
+    return str(json.loads(made.stdout)["token"])
+
+
+def test_three_clicks_share_a_chart(
+    token: str, showcase_page: str, open_browser: Callable[[bool], Chrome], axe: str
+) -> None:
+    """Signed in at the page of a metric, a person clicks "Share" and "Make the link", and copies
+    it; somebody else opens it, and stays in that view; a third click in the list revokes it.
+    axe-core finds nothing on any of these pages, on a desktop and on a phone, in light and dark."""
+    browser = open_browser(True)
+    browser.set_script_timeout(60)
+    found = []
+
+    def judge() -> None:
+        browser.execute_script(axe)
+        for width in (1200, 360):
+            resize(browser, width, mobile=width == 360)
+            wide = browser.execute_script("return document.documentElement.scrollWidth")
+            if wide > width:
+                found.append(f"{browser.title}: {wide} pixels wide where there are {width}")
+            for colours in ("light", "dark"):
+                look(browser, colours=colours)
+                problems: list[str] = browser.execute_async_script(RUN_AXE)
+                found.extend(f"{browser.title}, {width}, {colours}: {each}" for each in problems)
+        resize(browser, 1200)
+
+    browser.get(f"{showcase_page}/metric/browser")
+    browser.find_element("id", "token").send_keys(token)
+    follow(browser, "css selector", "button.primary")
+    assert browser.current_url == f"{showcase_page}/metric/browser"
+    assert NAME in browser.find_element("class name", "person").text
+    judge()
+    follow(browser, "link text", "Share")
+    judge()
+    follow(browser, "css selector", "button.primary")
+    judge()
+    field = browser.switch_to.active_element
+    link = str(field.get_property("value"))
+    assert link.startswith(f"{showcase_page}/shared/")
+    other = open_browser(False)
+    other.get(link)
+    assert "Read-only link" in other.find_element("class name", "top").text
+    before = other.find_element("id", "estimate").text
+    leading = {str(each.get_attribute("href")) for each in other.find_elements("css selector", "a")}
+    pages = {each for each in leading if not each.endswith(("csv", "json", "svg", "png"))}
+    assert pages == {f"{link}#content", f"{link}?lang=zh-Hans"}
+    browser.get(link)
+    judge()
+    browser.get(f"{showcase_page}/links")
+    judge()
+    follow(browser, "css selector", "td button")
+    assert "revoked" in browser.find_element("class name", "note").text
+    judge()
+    other.refresh()
+    assert "This link opens nothing" in other.page_source
+    assert before not in other.page_source
+    browser.get(link)
+    judge()
+    assert found == []

@@ -1,0 +1,190 @@
+"""Links by themselves: what their file holds, when they open, how many there may be."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from contextlib import closing
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from deniable_estimator.dashboard.sharing import links as module
+from deniable_estimator.dashboard.sharing.links import (
+    KEPT_DAYS,
+    MOST_LINKS,
+    MOST_OF_ONE,
+    NOTE_LENGTH,
+    LinksError,
+    SharedLink,
+    SharedLinks,
+)
+from deniable_estimator.dashboard.sharing.links_command import links as command
+
+TODAY = date(2026, 11, 21)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "links.db"
+
+
+@pytest.fixture
+def links(path: Path) -> SharedLinks:
+    return SharedLinks(str(path))
+
+
+def made(links: SharedLinks, maker: str = "Ana", days: int = 30) -> tuple[SharedLink, str]:
+    """A link to a page, made today."""
+    return links.make(
+        "/metric/browser", "by=week", maker=maker, note="for Bob", today=TODAY, days=days,
+        unfinished=False,
+    )  # fmt: skip
+
+
+def test_a_link_opens_until_its_last_day(links: SharedLinks) -> None:
+    """From the day on which it is made, through its last day in UTC, and never after it."""
+    link, secret = made(links, days=2)
+    assert link.until == TODAY + timedelta(days=2)
+    assert link.address == "/metric/browser?by=week"
+    opens = [links.find(secret, TODAY + timedelta(days=day)) for day in range(5)]
+    assert opens == [link, link, link, None, None]
+
+
+def test_a_secret_cannot_be_guessed_or_read(links: SharedLinks, path: Path) -> None:
+    """It has 256 random bits; the file, which is its owner's alone, has a digest of it; the id
+    opens nothing."""
+    link, secret = made(links)
+    assert len(secret) == 43
+    assert len({made(links)[1] for _ in range(20)}) == 20
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert secret.encode() not in path.read_bytes()
+    for wrong in (link.id, "", secret[:-1], secret + "A", secret.swapcase(), "\udce4", "%"):
+        assert links.find(wrong, TODAY) is None
+
+
+def test_revoking_holds_at_once_in_every_process(links: SharedLinks, path: Path) -> None:
+    """Two that have the file open, as workers do, see each other's links and revocations; nothing
+    of a revoked link stays in the file."""
+    other = SharedLinks(str(path))
+    link, secret = made(links)
+    assert other.find(secret, TODAY) == link
+    assert other.revoke(link.id) == link
+    assert links.find(secret, TODAY) is None
+    assert other.revoke(link.id) is None
+    assert b"for Bob" not in path.read_bytes()
+
+
+def test_only_its_maker_revokes_a_link(links: SharedLinks) -> None:
+    """Whoever may not see a link cannot end it; an operator names nobody and may end all."""
+    link, secret = made(links, "Ana")
+    own, _ = made(links, "")
+    assert links.revoke(link.id, "Bob") is None
+    assert links.revoke(own.id, "Ana") is None
+    assert links.find(secret, TODAY) == link
+    assert links.listed("Ana") == [link]
+    assert links.listed("") == [own]
+    assert links.listed() == [own, link]
+    assert links.revoke(link.id, "Ana") == link
+
+
+def test_links_that_have_ended_are_forgotten(links: SharedLinks) -> None:
+    """Thirty days after their end, with the next link that is made."""
+    assert KEPT_DAYS == 30
+    link, _ = made(links, days=1)
+    for day, kept in ((31, True), (32, False)):
+        links.make("/x", "", maker="", note="", today=TODAY + timedelta(days=day), days=1,
+                   unfinished=False)  # fmt: skip
+        assert (link in links.listed()) is kept
+
+
+def test_there_are_so_many_links(links: SharedLinks, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one person, and of all; whoever is refused is told what to do."""
+    assert (MOST_OF_ONE, MOST_LINKS) == (500, 10_000)
+    monkeypatch.setattr(module, "MOST_OF_ONE", 2)
+    monkeypatch.setattr(module, "MOST_LINKS", 3)
+    made(links)
+    made(links)
+    with pytest.raises(LinksError, match="You have 2 links, which is the most"):
+        made(links)
+    made(links, "Bob")
+    with pytest.raises(LinksError, match="3 links are kept, which is the most"):
+        made(links, "Eve")
+    links.revoke(links.listed("Ana")[0].id)
+    made(links, "Eve")
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_forked_process_has_a_connection_of_its_own(links: SharedLinks) -> None:
+    """Links that were made before the fork open after it."""
+    _, secret = made(links)
+    child = os.fork()
+    if not child:
+        os._exit(0 if links.find(secret, TODAY) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_without_a_file_links_pass() -> None:
+    """Links in memory, and those in a folder of this run of the dashboard, do not last."""
+    assert not SharedLinks("").lasting
+    link, secret = made(SharedLinks(""))
+    assert SharedLinks("").find(secret, TODAY) is None
+    assert link.note == "for Bob"
+
+
+def run(*arguments: str, fine: bool = True) -> str:
+    """What `deniable links` prints."""
+    result = CliRunner().invoke(command, arguments)
+    assert (result.exit_code == 0) is fine, result.output
+    return result.output
+
+
+def test_the_command_lists_and_revokes(links: SharedLinks, path: Path) -> None:
+    """For people and as JSON, without any secret; of one person, by id, or all; an unknown id
+    revokes nothing at all."""
+    at = ("--file", str(path))
+    today = datetime.now(UTC).date()
+    kept = [
+        links.make("/metric/m", "", maker=maker, note="n", today=day, days=1, unfinished=False)[0]
+        for maker, day in (("Ana", today - timedelta(days=9)), ("Ana", today), ("", today))
+    ]
+    told = json.loads(run("list", "--json", *at))["links"]
+    assert [(each["id"], each["open"]) for each in told] == [
+        (kept[2].id, True), (kept[1].id, True), (kept[0].id, False),
+    ]  # fmt: skip
+    assert set(told[0]) == {*SharedLink.__slots__, "open"}
+    assert f"{kept[0].id}  {kept[0].until}  (ended)  Ana  /metric/m  n" in run("list", *at)
+    assert "(dashboard's token)" in run("list", *at)
+    assert kept[2].id not in run("list", "--by", "Ana", *at)
+    assert "no link 123" in run("revoke", kept[0].id, "123", *at, fine=False)
+    assert len(links.listed()) == 3
+    assert json.loads(run("revoke", kept[0].id, "--json", *at)) == {"revoked": [kept[0].id]}
+    assert f"{kept[1].id} is revoked" in run("revoke", "--by", "Ana", *at)
+    assert run("revoke", "--all", *at)
+    assert links.listed() == []
+    assert "There was no link" in run("revoke", "--all", *at)
+
+
+@pytest.mark.parametrize("arguments", [(), ("a", "--all"), ("--by", "Ana", "--all")])
+def test_what_to_revoke_must_be_clear(path: Path, arguments: tuple[str, ...]) -> None:
+    """Neither nothing nor two things at a time."""
+    told = run("revoke", *arguments, "--file", str(path), fine=False)
+    assert "give the IDs of links, or --by NAME, or --all" in told
+
+
+def test_a_file_that_is_none(path: Path) -> None:
+    """A missing file is not made, and one that holds something else is named."""
+    assert "there is no file" in run("list", "--file", str(path), fine=False)
+    assert not path.exists()
+    path.write_text("no database, but long enough to be read as one " * 20)
+    assert "cannot be used" in run("list", "--file", str(path), fine=False)
+    with closing(sqlite3.connect(":memory:")), pytest.raises(sqlite3.Error):
+        SharedLinks(str(path)).listed()
+
+
+def test_notes_are_short() -> None:
+    """The limit that the form and the page state."""
+    assert NOTE_LENGTH == 200

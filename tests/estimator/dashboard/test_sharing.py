@@ -1,0 +1,489 @@
+"""Links that share one view: who makes them, what they open, and everything that they do not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from html import unescape
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+from deniable import Registry
+from deniable_collector.settings import SettingsError
+from deniable_collector.stores import Store, open_store
+from deniable_estimator.dashboard import create_app
+from deniable_estimator.dashboard.access.people import hash_token
+from deniable_estimator.dashboard.settings import DashboardSettings
+from deniable_estimator.dashboard.sharing.links import SharedLinks
+from deniable_estimator.dashboard.sharing.share_pages import DAYS
+from deniable_estimator.dashboard.sharing.views import MOST_ADDRESS, VIEWS
+
+from .conftest import NOW, TOKEN, Clock, fill
+
+TODAY = "2026-11-21"
+PEOPLE = "schema = 1\n" + "".join(
+    f'[people.{name}]\nrole = "{role}"\ntoken = "{hash_token(f"token of {name}")}"\n'
+    for name, role in (("Ana", "analyst"), ("Bob", "analyst"), ("Rea", "reader"))
+)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock(NOW)
+
+
+@pytest.fixture
+def new_app(store: Store, registry: Registry, tmp_path: Path, clock: Clock) -> Callable[..., Flask]:
+    """Makes dashboards with one file of links."""
+    (tmp_path / "people.toml").write_text(PEOPLE)
+
+    def new(**more: Any) -> Flask:
+        settings = DashboardSettings(
+            dashboard_token=TOKEN,
+            dashboard_people=str(tmp_path / "people.toml"),
+            **{"dashboard_links": str(tmp_path / "links.db"), **more},
+        )
+        return create_app(settings, store=store, registry=registry, clock=clock)
+
+    return new
+
+
+@pytest.fixture
+def app(new_app: Callable[..., Flask]) -> Flask:
+    return new_app()
+
+
+def browser_of(app: Flask, token: str = "") -> FlaskClient:
+    """A browser, signed in with this token if there is one."""
+    client = app.test_client()
+    client.environ_base["HTTP_ACCEPT"] = "text/html"
+    if token:
+        assert client.post("/login", data={"token": token}).status_code == 303
+    return client
+
+
+@pytest.fixture
+def ana(app: Flask) -> FlaskClient:
+    return browser_of(app, "token of Ana")
+
+
+@pytest.fixture
+def stranger(app: Flask) -> FlaskClient:
+    return browser_of(app)
+
+
+def shared(client: FlaskClient, view: str, **more: str) -> str:
+    """The address of a new link to this view."""
+    page = client.post("/share", data={"view": view, "days": "30", **more})
+    assert page.status_code == 200, page.text
+    found = re.search(r'id="address"[^>]* value="([^"]+)"', page.text)
+    assert found is not None
+    return found[1]
+
+
+def addresses(page: str) -> set[str]:
+    """Everything that a page leads to, or loads."""
+    return {unescape(each) for each in re.findall(r'(?:href|src|action)="([^"]*)"', page)}
+
+
+def test_two_clicks_make_a_link(ana: FlaskClient, stranger: FlaskClient) -> None:
+    """The page of a metric offers "Share"; its form is filled in already; the link is shown once
+    and opens that view for somebody who has not signed in."""
+    page = ana.get("/metric/browser?from=2026-11-01&to=2026-11-20&by=week").text
+    (offered,) = (each for each in addresses(page) if each.startswith("/share?"))
+    form = ana.get(offered)
+    assert form.status_code == 200
+    assert f'value="{DAYS}"' in form.text
+    view = unescape(re.search(r'name="view" value="([^"]+)"', form.text)[1])  # type: ignore[index]
+    assert view == "/metric/browser?from=2026-11-01&to=2026-11-20&by=week"
+    opened = stranger.get(shared(ana, view))
+    assert opened.status_code == 200
+    assert "chrome leads with 74.0%" in opened.text
+    assert "Read-only link, valid until 21 Dec 2026" in opened.text
+
+
+VIEW_PAGES = {
+    "/metric/browser": {
+        "/metric/browser.csv", "/metric/browser.json", "/metric/browser.svg",
+        "/metric/browser.png", "/metric/browser/trend.csv", "/metric/browser/trend.json",
+        "/metric/browser/trend.svg", "/metric/browser/trend.png",
+    },
+    "/metric/browser/compare": {"/metric/browser/compare.csv", "/metric/browser/compare.json"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("view", VIEW_PAGES)
+def test_a_link_opens_its_view_and_nothing_else(
+    app: Flask, ana: FlaskClient, stranger: FlaskClient, store: Store, registry: Registry, view: str
+) -> None:
+    """Every address on the page is the link's own, static or of the page, and opens; every other
+    address of the dashboard is shut: other views, files of other metrics, the API, the list."""
+    for day in ("2026-11-13", "2026-10-30", "2026-11-12"):
+        fill(store, registry, "browser", [0.5, 0.49, 0.01, 0.0], 20_000, day)
+        fill(store, registry, "dark_mode", [0.5, 0.5], 20_000, day)
+    link = shared(ana, f"{view}?from=2026-11-12&to=2026-11-20")
+    page = stranger.get(link).text
+    led = addresses(page)
+    own = {each for each in led if each.startswith("/shared/")}
+    assert led - own <= {"#content", "/static/icon.svg", "/static/dashboard.css?v=0.1.0"}
+    files = {each.removeprefix(link) for each in own} - {"?lang=zh-Hans"}
+    assert files == VIEW_PAGES[view]
+    for each in own:
+        assert stranger.get(each).status_code == 200, each
+    assert "简体中文" in page
+    assert 'lang="zh-Hans"' in stranger.get(f"{link}?lang=zh-Hans").text
+    shut = set()
+    for rule in app.url_map.iter_rules():
+        parts = {"form": "csv", "filename": "icon.svg", "unknown": "x", "known": "x", "rest": "x"}
+        for name in ("browser", "dark_mode"):
+            for form in ("csv", "json", "svg", "png"):
+                with app.test_request_context():
+                    try:
+                        values = {**parts, "name": name, "form": form}
+                        path = app.url_for(
+                            rule.endpoint, **{each: values[each] for each in rule.arguments}
+                        )
+                    except ValueError:
+                        continue
+                if path not in files:
+                    shut.add(path)
+    assert len(shut) > 40
+    for path in shut:
+        assert stranger.get(link + path).status_code == 404, path
+        assert "chrome" not in stranger.get(link + path).text
+
+
+def test_forms_choices_and_ways_out_are_gone(ana: FlaskClient, stranger: FlaskClient) -> None:
+    """A link's page has no form, no other range, and does not say who has made it or why."""
+    link = shared(ana, "/metric/browser", note="for the board")
+    page = stranger.get(link).text
+    for absent in ("<form", "<input", "for the board", "Ana", "Planner", "Compare", "28 days"):
+        assert absent not in page
+    for method in ("post", "put", "delete"):
+        assert getattr(stranger, method)(link).status_code in (303, 404, 405)
+
+
+def test_the_links_own_choices_hold(ana: FlaskClient, stranger: FlaskClient) -> None:
+    """What the address adds to the link changes nothing, on pages and in files."""
+    link = shared(ana, "/metric/browser?from=2026-11-20&to=2026-11-20&shares=normalized")
+    page = stranger.get(link).text
+    for more in ("?from=2026-01-01", "?shares=unbiased", "?lines=all", "?made=up"):
+        assert stranger.get(link + more).text == page
+    file = stranger.get(f"{link}/metric/browser.json").get_data()
+    assert stranger.get(f"{link}/metric/browser.json?from=2026-01-01").get_data() == file
+
+
+def test_all_links_that_open_nothing_look_the_same(
+    app: Flask, ana: FlaskClient, stranger: FlaskClient, clock: Clock
+) -> None:
+    """Ended, revoked, made up, cut short, of a metric that is gone, for a file that is not of the
+    view, with another method: one page, status and header."""
+    links: SharedLinks = app.extensions["deniable_links"]
+    ended, revoked, open_ = (shared(ana, "/metric/browser", days=each) for each in "193")
+    gone = shared(ana, "/metric/dark_mode?value=true", days="3")
+    (nine,) = (each for each in links.listed() if str(each.until) == "2026-11-30")
+    assert ana.post(f"/links/{nine.id}/revoke").status_code == 303
+    registry = app.extensions["deniable_source"].registry
+    del registry.metrics["dark_mode"]
+    clock.now += 2 * 86_400
+    found = [
+        stranger.get(path)
+        for path in (
+            *(ended, revoked, gone, "/shared/made-up", open_[:-1], f"{open_}/metric/dark_mode.csv"),
+            *("/shared/\u00fc/x", "/shared/x/metric/browser.csv"),
+        )
+    ]
+    known = {(each.status_code, each.text, str(each.headers)) for each in found}
+    assert len(known) == 1
+    assert found[0].status_code == 404
+    assert "This link opens nothing" in found[0].text
+    assert "dark_mode" not in found[0].text
+    assert stranger.get(open_).status_code == 200
+
+
+def test_revoking_ends_a_link_at_once(
+    new_app: Callable[..., Flask], app: Flask, ana: FlaskClient
+) -> None:
+    """For every dashboard with the same file, page and files alike."""
+    link = shared(ana, "/metric/browser")
+    other = browser_of(new_app())
+    assert other.get(link).status_code == 200
+    (kept,) = app.extensions["deniable_links"].listed()
+    page = ana.get("/links").text
+    assert f'action="/links/{kept.id}/revoke"' in page
+    assert ana.post(f"/links/{kept.id}/revoke").location == "/links?revoked=1"
+    assert "The link is revoked" in ana.get("/links?revoked=1").text
+    for each in (link, f"{link}/metric/browser.csv"):
+        assert other.get(each).status_code == 404
+    assert ana.post(f"/links/{kept.id}/revoke").status_code == 404
+
+
+def test_people_see_and_end_their_own_links(app: Flask, ana: FlaskClient) -> None:
+    """Of others' they learn nothing; an operator sees and ends all; a reader has none."""
+    links: SharedLinks = app.extensions["deniable_links"]
+    shared(ana, "/metric/browser", note="Ana's note")
+    (kept,) = links.listed()
+    bob = browser_of(app, "token of Bob")
+    assert "Ana" not in bob.get("/links").text
+    assert bob.post(f"/links/{kept.id}/revoke").status_code == 404
+    reader = browser_of(app, "token of Rea")
+    for refused in (
+        reader.get("/links"), reader.get("/share?view=/metric/browser"),
+        reader.post("/share", data={"view": "/metric/browser", "days": "1"}),
+        reader.post(f"/links/{kept.id}/revoke"),
+    ):  # fmt: skip
+        assert refused.status_code == 403
+    assert "/share?" not in reader.get("/metric/browser").text
+    operator = browser_of(app, TOKEN)
+    listed = operator.get("/links").text
+    assert "<bdi>Ana</bdi>" in listed
+    assert "Ana&#39;s note" in listed
+    assert links.listed() == [kept]
+    assert operator.post(f"/links/{kept.id}/revoke").status_code == 303
+    assert links.listed() == []
+
+
+@pytest.mark.parametrize("path", ["/share", "/links/0123456789ab/revoke"])
+def test_other_sites_make_and_revoke_nothing(app: Flask, ana: FlaskClient, path: str) -> None:
+    """A form of another site is refused, and so is whoever has not signed in."""
+    sent = {"view": "/metric/browser", "days": "1"}
+    for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}):
+        assert ana.post(path, data=sent, headers=headers).status_code == 403
+    assert browser_of(app).post(path, data=sent).status_code == 303
+    assert app.extensions["deniable_links"].listed() == []
+
+
+@pytest.mark.parametrize(
+    ("view", "told"),
+    [
+        ("/", "This page cannot be shared"),
+        ("", "This page cannot be shared"),
+        ("/plan", "This page cannot be shared"),
+        ("/links", "This page cannot be shared"),
+        ("/api/v1/metrics", "This page cannot be shared"),
+        ("/metric/browser.csv", "This page cannot be shared"),
+        ("https://evil.example/metric/browser", "This page cannot be shared"),
+        ("//evil.example/metric/browser", "This page cannot be shared"),
+        ("/metric/browser\n", "This page cannot be shared"),
+        ("/metric/" + "b" * MOST_ADDRESS, "This page cannot be shared"),
+        ("/metric/nothing", "There is no such view"),
+        ("/metric/browser?from=soon", "“from” is not a date"),
+        ("/metric/browser?form=2026-11-01", "Did you mean “from”"),
+        ("/metric/browser?by=day&by=week", "names a parameter twice"),
+        ("/metric/browser?line=1", "is yours alone"),
+        ("/metric/browser/compare?before_from=x", "is not a date"),
+    ],
+)
+def test_what_cannot_be_shared_is_said(app: Flask, ana: FlaskClient, view: str, told: str) -> None:
+    """By the form and when it is sent; nothing is kept."""
+    for page in (
+        ana.get("/share", query_string={"view": view}),
+        ana.post("/share", data={"view": view, "days": "30"}),
+    ):
+        assert page.status_code == 400
+        assert told in unescape(page.text)
+    assert app.extensions["deniable_links"].listed() == []
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "told"),
+    [
+        ("days", "0", "must be a whole number of days from 1 to 90"),
+        ("days", "91", "must be a whole number of days from 1 to 90"),
+        ("days", "", "must be a whole number"),
+        ("days", "1e1", "must be a whole number"),
+        ("days", "٣", "must be a whole number"),
+        ("days", "9" * 5000, "must be a whole number"),
+        ("note", "x" * 201, "must be one line of up to 200 characters"),
+        ("note", "a\nb", "must be one line"),
+        ("note", "\u202eevil", "must be one line"),
+    ],
+)
+def test_mistakes_in_the_form_are_named(
+    app: Flask, ana: FlaskClient, field: str, text: str, told: str
+) -> None:
+    """At their field, with all else as it was sent; nothing is kept."""
+    sent = {"view": "/metric/browser", "days": "7", "note": "kept", "unfinished": "1", field: text}
+    page = ana.post("/share", data=sent)
+    assert page.status_code == 400
+    assert told in page.text
+    assert 'aria-invalid="true"' in page.text
+    assert 'name="unfinished" value="1" checked' in page.text
+    assert app.extensions["deniable_links"].listed() == []
+
+
+def test_notes_are_text(ana: FlaskClient) -> None:
+    """Whatever a note holds is shown as it is, and only in the list."""
+    shared(ana, "/metric/browser", note="<script>alert(1)</script> سر")
+    page = ana.get("/links").text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt; سر" in page
+    assert "<script" not in page
+
+
+def test_the_limit_of_days_is_a_setting(new_app: Callable[..., Flask]) -> None:
+    """The form proposes no more than is allowed."""
+    client = browser_of(new_app(dashboard_link_days=7), TOKEN)
+    assert 'value="7"' in client.get("/share?view=/metric/browser").text
+    sent = {"view": "/metric/browser", "days": "8"}
+    assert "from 1 to 7" in client.post("/share", data=sent).text
+
+
+def test_links_are_told_to_nobody(ana: FlaskClient, stranger: FlaskClient) -> None:
+    """Of a link's pages, files and refusals no other site learns, no search engine keeps and no
+    cache stores anything."""
+    link = shared(ana, "/metric/browser")
+    for path in (link, f"{link}/metric/browser.csv", f"{link}/metric/browser.png", "/shared/none"):
+        headers = stranger.get(path).headers
+        assert headers["Referrer-Policy"] == "no-referrer"
+        assert headers["X-Robots-Tag"] == "noindex, nofollow, noarchive"
+        assert headers["Cache-Control"] == "no-store"
+        assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+        assert "Set-Cookie" not in headers
+
+
+def test_a_link_knows_nobody(app: Flask, ana: FlaskClient) -> None:
+    """Whoever opens it, signed in or with a token, sees what everybody sees; nobody is asked for a
+    token, slowed for a wrong one, or signed out by it."""
+    link = shared(ana, "/metric/browser")
+    page = browser_of(app).get(link).text
+    assert ana.get(link).text == page
+    for shown in (TOKEN, "wrong"):
+        bearer = {"Authorization": f"Bearer {shown}"}
+        assert browser_of(app).get(link, headers=bearer).text == page
+    assert ana.get("/").status_code == 200
+
+
+def test_only_ended_windows_are_shown(
+    ana: FlaskClient, stranger: FlaskClient, store: Store, registry: Registry
+) -> None:
+    """What reports add to a running window changes nothing that the link shows, on the page and in
+    its files, so nobody can subtract; a link that was made for it does show it."""
+    days = f"/metric/browser?from=2026-11-20&to={TODAY}"
+    ended, running = shared(ana, days), shared(ana, days, unfinished="1")
+    files = [f"{ended}/metric/browser.{form}" for form in ("csv", "json", "svg")]
+    files += [f"{ended}/metric/browser/trend.{form}" for form in ("csv", "json")]
+
+    def seen() -> list[bytes]:
+        return [stranger.get(each).get_data() for each in (ended, *files)]
+
+    before, with_it = seen(), stranger.get(running).text
+    assert "20,000 devices reported" in before[0].decode()
+    fill(store, registry, "browser", [1.0, 0.0, 0.0, 0.0], 5_000, TODAY)
+    assert seen() == before
+    assert "25,000 reports" in stranger.get(running).text
+    assert "25,000 reports" not in with_it
+    fill(store, registry, "browser", [0.25, 0.74, 0.01, 0.0], 20_000)
+    assert seen() != before, "reports that come late for a window that has ended do count"
+
+
+def test_without_days_it_shows_the_latest_period(
+    ana: FlaskClient, stranger: FlaskClient, store: Store, registry: Registry, clock: Clock
+) -> None:
+    """Whenever it is opened; with days, these days."""
+    latest = shared(ana, "/metric/browser")
+    fixed = shared(ana, "/metric/browser?from=2026-11-20&to=2026-11-20")
+    fill(store, registry, "browser", [0.25, 0.74, 0.01, 0.0], 10_000, TODAY)
+    clock.now += 86_400
+    assert "30,000 reports" in stranger.get(latest).text
+    assert "20,000 devices reported" in stranger.get(fixed).text
+
+
+def test_a_chart_alone_can_be_shared(new_app: Callable[..., Flask]) -> None:
+    """In a frame of the sites that may show charts; without any, by itself; it has no file and no
+    way to the dashboard, and ends when it is revoked."""
+    origins = {"dashboard_frame_ancestors": "https://wiki.acme.example"}
+    for more, frames in ((origins, True), ({}, False)):
+        app = new_app(**more, public_url="https://d.example")
+        client = browser_of(app, TOKEN)
+        sent = {"view": "/metric/browser", "days": "9", "part": "chart"}
+        page = client.post("/share", data=sent).text
+        address = re.search(r'id="address"[^>]* value="([^"]+)"', page)
+        assert address is not None
+        assert address[1].startswith("https://d.example/shared/")
+        assert (f"&lt;iframe src=&#34;{address[1]}" in page or "&lt;iframe src=" in page) is frames
+        link = urlsplit(address[1]).path
+        opened = browser_of(app).get(link)
+        assert opened.status_code == 200
+        assert "chrome" in opened.text
+        assert "/metric/" not in opened.text
+        policy = opened.headers["Content-Security-Policy"]
+        assert ("frame-ancestors https://wiki.acme.example" in policy) is frames
+        assert browser_of(app).get(f"{link}/metric/browser.csv").status_code == 404
+        (kept,) = app.extensions["deniable_links"].listed()
+        client.post(f"/links/{kept.id}/revoke")
+        assert browser_of(app).get(link).status_code == 404
+
+
+def test_strings_of_a_session_are_not_shared(tmp_path: Path, clock: Clock) -> None:
+    """A page with the reader's own list offers no link; whoever opens a link sees the operator's
+    list or none, also with a list of one's own."""
+    registry = Registry.parse(
+        'schema = 1\napp = "example"\n[metrics.site]\ntype = "string"\ndescription = "?"\n'
+        'owner = "me"\nexpires = 2027-06-30\nepsilon = 1.0\nlifetime_epsilon = 8.0\n'
+    )
+    store = open_store(f"sqlite:///{tmp_path}/strings.db")
+    store.publish({each.name: [each.scheme] for each in registry})
+    settings = DashboardSettings(dashboard_token=TOKEN)
+    app = create_app(settings, store=store, registry=registry, clock=clock)
+    client = browser_of(app, TOKEN)
+    assert "/share?" in client.get("/metric/site").text
+    link = shared(client, "/metric/site")
+    from io import BytesIO
+
+    client.post("/metric/site", data={"candidates": (BytesIO(b"a.example\nb.example\n"), "l.txt")})
+    page = client.get("/metric/site").text
+    assert "your list of 2" in page
+    assert "/share?" not in page
+    opened = client.get(link).text
+    assert "Which strings?" in opened
+    assert "your list" not in opened
+    store.close()
+
+
+def test_links_pass_without_a_file(new_app: Callable[..., Flask]) -> None:
+    """Pages say so where links are made and listed; with a file they do not."""
+    told = "Links end when this dashboard stops."
+    for file, passing in (({"dashboard_links": ""}, True), ({}, False)):
+        client = browser_of(new_app(**file), TOKEN)
+        for path in ("/share?view=/metric/browser", "/links"):
+            assert (told in client.get(path).text) is passing
+
+
+def test_a_file_that_cannot_be_used(new_app: Callable[..., Flask], tmp_path: Path) -> None:
+    """At the start it is named; one that breaks later gives 503, not the page of a link that has
+    ended."""
+    with pytest.raises(SettingsError, match="DENIABLE_DASHBOARD_LINKS cannot be opened"):
+        new_app(dashboard_links=str(tmp_path / "none" / "links.db"))
+    broken = tmp_path / "broken.db"
+    broken.write_text("no database " * 200)
+    app = new_app(dashboard_links=str(broken))
+    client = browser_of(app, TOKEN)
+    for answer in (
+        client.get("/links"), client.get("/shared/x"),
+        client.post("/share", data={"view": "/metric/browser", "days": "1"}),
+        client.post("/links/x/revoke"),
+    ):  # fmt: skip
+        assert answer.status_code == 503
+
+
+def test_a_full_list_is_said(app: Flask, ana: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever has too many links is told to revoke some."""
+    from deniable_estimator.dashboard.sharing import links
+
+    monkeypatch.setattr(links, "MOST_OF_ONE", 0)
+    page = ana.post("/share", data={"view": "/metric/browser", "days": "1"})
+    assert page.status_code == 409
+    assert "which is the most" in page.text
+
+
+def test_every_view_has_its_files_in_the_application(app: Flask) -> None:
+    """What can be shared, and what belongs to it, are endpoints that there are."""
+    known = {rule.endpoint for rule in app.url_map.iter_rules()}
+    assert VIEWS
+    for endpoint, kind in VIEWS.items():
+        assert {endpoint, *kind.files} <= known

@@ -1,0 +1,437 @@
+"""A metric by segments, out of a real store: estimates, differences, tests, trends, files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from deniable import Registry
+from deniable.segments import Segment
+from deniable_collector.stores import open_store
+from deniable_collector.stores.base import Commit, Increment, Store, TallyKey, TallyRowKey
+from deniable_collector.tally import Tally
+from deniable_estimator.analyses import analysis_of
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.questions.reading import read, select
+from deniable_estimator.questions.segment_trends import period_of, trends_by_segment
+from deniable_estimator.questions.segments import by_segment, enough_reports
+from deniable_estimator.questions.slices import places_of, sliced
+from deniable_estimator.terminal.declared import plan
+from deniable_estimator.terminal.stored import estimate, trend
+
+REGISTRY = """
+schema = 1
+app = "editor"
+[defaults]
+owner = "growth@acme.example"
+expires = 2030-06-30
+[segments.platform]
+values = ["ios", "android", "web"]
+other = "other"
+[segments.plan]
+values = ["free", "paid"]
+[metrics.dark_mode]
+type = "boolean"
+description = "Dark mode is on."
+epsilon = 2.0
+lifetime_epsilon = 200.0
+segments = ["platform"]
+[metrics.theme]
+type = "category"
+description = "The theme."
+values = ["light", "dark", "system", "sepia", "<script>", "other"]
+epsilon = 2.0
+lifetime_epsilon = 200.0
+segments = ["plan", "platform"]
+[metrics.startup]
+type = "number"
+description = "The start."
+low = 0
+high = 10
+unit = "s"
+ask = ["mean", "distribution"]
+epsilon = 4.0
+lifetime_epsilon = 400.0
+segments = ["plan"]
+[metrics.plugin]
+type = "string"
+description = "A plugin."
+epsilon = 4.0
+lifetime_epsilon = 8.0
+longitudinal = "memoize"
+memo_epsilon = 6.0
+segments = ["plan"]
+[metrics.plain]
+type = "boolean"
+description = "Without segments."
+epsilon = 2.0
+lifetime_epsilon = 200.0
+"""
+DAY = date(2026, 11, 2)
+NOW = 1_795_000_000.0  # 2026-11-18
+SIZES = {"ios": 8000, "android": 4000, "web": 300, "other": 40}
+
+
+@dataclass
+class World:
+    """A store that takes the reports of crowds."""
+
+    store: Store
+    registry: Registry
+    rng: np.random.Generator
+    commits: int = 0
+
+    def crowd(
+        self, metric: str, place: int, items: Any, counts: Any, day: int = 0, registry: Any = None
+    ) -> None:
+        """So many devices of a combination have these items on a day."""
+        declared = (registry or self.registry)[metric]
+        analysis = analysis_of(declared.scheme.mechanism)
+        rows = analysis.sample_rows(items, np.asarray(counts), self.rng)
+        key = TallyKey(metric, declared.scheme.fingerprint, (DAY + timedelta(day)).isoformat())
+        increments = {}
+        for number, row in enumerate(rows):
+            if row.reports:
+                columns = np.flatnonzero(row.cells)
+                increments[TallyRowKey(key, place * len(rows) + number)] = Increment(
+                    len(row.cells), row.reports, columns, row.cells[columns]
+                )
+        self.commits += 1
+        assert not self.store.fold(Commit((f"{self.commits:032x}",), increments), NOW)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    registry = Registry.parse(REGISTRY)
+    with closing(open_store(f"sqlite:///{tmp_path / 'store.db'}")) as store:
+        store.publish({each.name: [each.scheme] for each in registry})
+        yield World(store, registry, np.random.default_rng(7))
+
+
+@pytest.fixture
+def dark(world: World) -> World:
+    """Dark mode on 30 % of the devices, 45 % on Android, on three days."""
+    for day in range(3):
+        for place, (name, n) in enumerate(SIZES.items()):
+            on = n * (45 if name == "android" else 30) // 100
+            world.crowd("dark_mode", place, np.arange(2), [on, n - on], day)
+    return world
+
+
+def test_the_total_ignores_segments(dark: World) -> None:
+    """The total is the answer of the sum of all rows: to the last bit what the same reports say
+    without segments; and so is the sum over the segments."""
+    scheme = dark.registry["dark_mode"].scheme
+    labels = [(DAY + timedelta(day)).isoformat() for day in range(3)]
+    whole = dark.store.tally("dark_mode", scheme.fingerprint, labels)
+    cells = sum(row.cells for row in whole.rows)
+    found = read(dark.store, dark.registry, "dark_mode", now=NOW)
+    p, q = (float(each) for each in (scheme.oracle.p, scheme.oracle.q))
+    assert found.n == whole.reports == 3 * sum(SIZES.values())
+    assert found.series.value[0] == pytest.approx(
+        (cells[0] / whole.reports - q) / (p - q), abs=1e-15
+    )
+    split = by_segment(dark.store, dark.registry, "dark_mode", ["platform"], now=NOW)
+    assert split.total.to_dict() == found.to_dict()
+    assert sum(each.answer.n for each in (*split.groups, *split.small)) == found.n
+    assert split.unsplit == 0
+
+
+def test_one_segment_is_its_rows_alone(dark: World) -> None:
+    """`where` reads the rows of a segment, with the reports of its own windows; it is what `by`
+    says of it; and versions differ with it."""
+    split = by_segment(dark.store, dark.registry, "dark_mode", ["platform"], now=NOW)
+    for each in split.groups:
+        alone = read(dark.store, dark.registry, "dark_mode", where=each.labels, now=NOW)
+        assert alone.to_dict() == each.answer.to_dict()
+        assert alone.n == 3 * SIZES[each.name]
+        assert set(alone.participation.reports.values()) == {SIZES[each.name]}
+    versions = {
+        select(dark.store, dark.registry, "dark_mode", where=where).version()
+        for where in ({}, {"platform": "ios"}, {"platform": "web"})
+    }
+    assert len(versions) == 3
+
+
+def test_differences_and_tests(dark: World) -> None:
+    """Android differs from the largest, the others do not; small segments fold, with their
+    number; the reference can be another one."""
+    split = by_segment(dark.store, dark.registry, "dark_mode", ["platform"], now=NOW, least=200)
+    assert [each.name for each in split.groups] == ["ios", "android", "web"]
+    assert [(each.name, each.answer.n) for each in split.small] == [("other", 120)]
+    assert split.rest is None
+    assert split.reference is not None
+    assert split.reference.name == "ios"
+    assert split.comparisons["android"].changed.all()
+    assert not split.comparisons["web"].changed.any()
+    assert split.names == ("true",)
+    assert split.differs.tolist() == [True]
+    assert split.p_adjusted[0] == split.p_value[0] < 1e-10
+    assert "1 segment with fewer than 200 reports is folded away (120 reports)" in split.notes
+    other = by_segment(
+        dark.store, dark.registry, "dark_mode", ["platform"], against={"platform": "web"}, now=NOW
+    )
+    was = split.comparisons["web"]
+    now = other.comparisons["ios"]
+    assert now.difference[0] == pytest.approx(-was.difference[0])
+    assert (now.low[0], now.high[0]) == pytest.approx((-was.high[0], -was.low[0]))
+
+
+def test_the_interval_of_a_difference_is_movers(world: World) -> None:
+    """The interval is Newcombe's tenth, from Wilson's intervals of both rates."""
+    for place, (n, on) in enumerate([(30, 12), (300, 20)]):
+        world.crowd("dark_mode", place, np.arange(2), [on, n - on])
+    split = by_segment(world.store, world.registry, "dark_mode", ["platform"], least=10, now=NOW)
+    scheme = world.registry["dark_mode"].scheme
+    tally = world.store.tally("dark_mode", scheme.fingerprint, [DAY.isoformat()])
+    p, q = (float(each) for each in (scheme.oracle.p, scheme.oracle.q))
+    z = NormalDist().inv_cdf(0.975)
+
+    def wilson(count: float, n: int) -> tuple[float, float, float]:
+        r = count / n
+        middle = (r + z * z / 2 / n) / (1 + z * z / n)
+        half = z / (1 + z * z / n) * math.sqrt(r * (1 - r) / n + z * z / 4 / n / n)
+        return r, middle - half, middle + half
+
+    one, low1, high1 = wilson(float(tally.rows[0].cells[0]), 30)
+    two, low2, high2 = wilson(float(tally.rows[1].cells[0]), 300)
+    found = split.comparisons["ios"]
+    place = found.values.index("true")
+    assert found.difference[place] == pytest.approx((one - two) / (p - q))
+    low = (one - two - math.hypot(one - low1, high2 - two)) / (p - q)
+    high = (one - two + math.hypot(high1 - one, two - low2)) / (p - q)
+    assert (found.low[place], found.high[place]) == pytest.approx((low, high))
+
+
+def theme(world: World, day: int = 0, n: int = 6000) -> None:
+    """Sepia is likelier for those who pay; the platform says nothing."""
+    for place in range(8):
+        shares = np.array([0.4, 0.3, 0.15, 0.05, 0.05, 0.05])
+        if place >= 4:
+            shares = np.array([0.3, 0.3, 0.15, 0.15, 0.05, 0.05])
+        world.crowd("theme", place, np.arange(6), (n * shares).astype(int), day)
+
+
+def test_two_segments(world: World) -> None:
+    """Both together, or one of them for all values of the other; `where` limits the other."""
+    theme(world)
+    by_plan = by_segment(world.store, world.registry, "theme", ["plan"], now=NOW)
+    names = [name for name, differs in zip(by_plan.names, by_plan.differs, strict=True) if differs]
+    assert set(names) == {"light", "sepia"}
+    assert [each.answer.n for each in by_plan.groups] == [24_000, 24_000]
+    both = by_segment(world.store, world.registry, "theme", ["platform", "plan"], now=NOW)
+    assert [each.name for each in both.groups][:3] == ["ios, free", "android, free", "web, free"]
+    paid = by_segment(
+        world.store, world.registry, "theme", ["platform"], where={"plan": "paid"}, now=NOW
+    )
+    assert paid.total.n == 24_000
+    assert not paid.differs.any()
+
+
+@pytest.mark.parametrize("metric", ["startup", "plugin"])
+def test_numbers_and_strings(world: World, metric: str) -> None:
+    """Every type of answer is split: a number with its mean and quantiles, a memoized string with
+    its candidates; what differs is found."""
+    declared = world.registry[metric]
+    items: Any = ("a", "b", "c")
+    candidates = ["a", "b", "c", "d"] if metric == "plugin" else None
+    if metric == "startup":
+        items = np.array([declared.item(declared.normalize(each)) for each in (1.0, 4.0, 8.0)])
+    for place, counts in enumerate([[90_000, 60_000, 30_000], [30_000, 60_000, 90_000]]):
+        world.crowd(metric, place, items, counts)
+    split = by_segment(
+        world.store, world.registry, metric, ["plan"], candidates=candidates, now=NOW
+    )
+    found = dict(zip(split.names, split.differs.tolist(), strict=True))
+    assert (found["mean"] if metric == "startup" else found["a"] and found["c"]) is True
+    assert found.get("d", False) is False
+    json.dumps(split.to_dict(), allow_nan=False)
+    rows = list(csv.DictReader(io.StringIO(split.to_csv())))
+    assert {each["part"] for each in rows} == {"segment", "total"}
+    assert {each["plan"] for each in rows} == {"free", "paid", ""}
+
+
+def test_earlier_lists_of_a_segment(dark: World) -> None:
+    """After a change of the list, reports of both schemes of a value are combined; those of a
+    value that is gone stay; those without the segment count in the total alone."""
+    after = Registry.parse(REGISTRY.replace('"web"]\nother = "other"', '"web", "tv"]'))
+    before = Registry.parse(REGISTRY.replace('segments = ["platform"]', ""))
+    for registry in (after, before):
+        dark.store.publish({"dark_mode": [registry["dark_mode"].scheme]})
+    dark.crowd("dark_mode", 3, np.arange(2), [500, 500], registry=after)
+    dark.crowd("dark_mode", 0, np.arange(2), [500, 500], registry=after)
+    dark.crowd("dark_mode", 0, np.arange(2), [300, 300], registry=before)
+    split = by_segment(dark.store, after, "dark_mode", ["platform"], now=NOW)
+    assert {each.name: each.answer.n for each in split.groups} == {
+        "ios": 25_000, "android": 12_000, "web": 900, "tv": 1000, "other": 120,
+    }  # fmt: skip
+    assert split.unsplit == 600
+    assert split.total.n == 3 * sum(SIZES.values()) + 2000 + 600
+    assert any("600 reports of earlier schemes" in note for note in split.notes)
+    assert len(split.groups[0].answer.schemes) == 2
+
+
+def test_nothing_is_reported(world: World) -> None:
+    """Without reports there is a total of none, no segment and nothing to compare."""
+    split = by_segment(world.store, world.registry, "dark_mode", ["platform"], now=NOW)
+    assert (split.total.n, split.groups, split.small, split.reference) == (0, (), (), None)
+    assert "not two segments" in split.verdict
+    json.dumps(split.to_dict(), allow_nan=False)
+    assert split.to_csv().count("\n") == 3
+    assert trends_by_segment(world.store, world.registry, "dark_mode", ["platform"]).groups == ()
+
+
+@pytest.mark.parametrize(
+    ("metric", "options", "told"),
+    [
+        ("plain", {"by": ["platform"]}, "plain is not counted by segments"),
+        ("dark_mode", {"by": ["plan"]}, "dark_mode is counted by platform"),
+        ("dark_mode", {"by": []}, "dark_mode is counted by platform"),
+        ("theme", {"by": ["plan", "plan"]}, "each once"),
+        ("dark_mode", {"by": ["platform"], "where": {"plan": "paid"}}, "not counted by a segment"),
+        ("dark_mode", {"by": ["platform"], "where": {"platform": "tv"}}, "no value tv"),
+        ("dark_mode", {"by": ["platform"], "against": {"platform": "tv"}}, "platform=tv"),
+        ("theme", {"by": ["plan", "platform"], "against": {"plan": "paid"}}, "name a value for"),
+        ("dark_mode", {"by": ["platform"], "against": {"platform": "web"}}, "fewer than 100"),
+    ],
+)
+def test_bad_questions(world: World, metric: str, options: dict[str, Any], told: str) -> None:
+    """What is no segment, or none with enough reports, is refused by its name."""
+    with pytest.raises(EstimateError, match=told):
+        by_segment(world.store, world.registry, metric, now=NOW, **options)
+
+
+def test_each_segment_has_its_own_windows(world: World) -> None:
+    """With `recent` a segment is over the newest windows with enough reports: one, 7, 28 or all;
+    nothing is compared."""
+    enough = enough_reports(world.registry["dark_mode"].scheme)
+    for day in range(40):
+        for place, n in enumerate((enough, enough // 6, enough // 20, enough // 1000 + 3)):
+            world.crowd("dark_mode", place, np.arange(2), [n // 2, n - n // 2], day)
+    split = by_segment(
+        world.store, world.registry, "dark_mode", ["platform"], recent=True, now=1e12
+    )
+    assert [len(each.answer.windows) for each in split.groups] == [1, 7, 28, 40]
+    assert split.reference is None
+    assert split.comparisons == {}
+    assert not split.differs.any()
+    assert "its own windows" in split.verdict
+    found = trends_by_segment(world.store, world.registry, "dark_mode", ["platform"], now=1e12)
+    assert [each.trend.by for each in found.groups] == ["day", "week", "month", "month"]
+    assert any("longer periods" in note for note in found.notes)
+    days = trends_by_segment(
+        world.store, world.registry, "dark_mode", ["platform"], by="day", now=1e12
+    )
+    assert {each.trend.by for each in days.groups} == {"day"}
+    rows = list(csv.DictReader(io.StringIO(found.to_csv())))
+    assert {(each["platform"], each["by"]) for each in rows} >= {("ios", "day"), ("web", "month")}
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["small"] == []
+
+
+def test_the_period_of_a_segment() -> None:
+    """The finest period is taken of which half have enough reports."""
+    days = {(DAY + timedelta(day)).isoformat(): 10 for day in range(14)}
+    assert period_of("day", days, 10) == "day"
+    assert period_of("day", days, 11) == "week"
+    assert period_of("day", days, 71) == "month"
+    assert period_of("day", days, 10**9) == "month"
+    assert period_of("week", {"2026-W45": 1}, 100) == "week"
+
+
+def test_slices_add_up(world: World) -> None:
+    """The slices of all combinations sum to the slice of all of them."""
+    theme(world)
+    scheme = world.registry["theme"].scheme
+    whole = world.store.tally("theme", scheme.fingerprint, [DAY.isoformat()])
+    everything = sliced(whole, scheme, places_of(scheme, {}))
+    parts: list[Tally] = [sliced(whole, scheme, [place]) for place in range(8)]
+    assert sum(each.reports for each in parts) == everything.reports == whole.reports
+    cells = sum(each.rows[0].cells for each in parts)
+    assert cells.tolist() == everything.rows[0].cells.tolist()
+    assert places_of(scheme, {"platform": "web"}) == (2, 6)
+    assert places_of(scheme, {"platform": "tv"}) == ()
+    assert Segment("plan", ("free", "paid")) in scheme.segments
+
+
+@pytest.fixture
+def run(dark: World, tmp_path: Path) -> Callable[..., Any]:
+    """Runs a command on the store."""
+    path = tmp_path / "metrics.toml"
+    path.write_text(REGISTRY, encoding="utf-8")
+    address = f"sqlite:///{tmp_path / 'store.db'}"
+
+    def run(command: Any, *arguments: str) -> Any:
+        given = [*arguments, "--registry", str(path), "--store", address]
+        return CliRunner().invoke(command, given, env={"COLUMNS": "120"})
+
+    return run
+
+
+def test_the_commands(run: Callable[..., Any]) -> None:
+    """The table names segments, differences and what folds; JSON and CSV have all of it."""
+    done = run(estimate, "dark_mode", "--by", "platform")
+    assert done.exit_code == 0, done.output
+    for told in ("The segments differ", "android", "difference from", "(+", "not private"):
+        assert told in done.output
+    document = json.loads(run(estimate, "dark_mode", "--by", "platform", "--json").output)
+    assert document["segments"][0]["segment"] == {"platform": "ios"}
+    assert document["reference"] == {"platform": "ios"}
+    assert document["tests"][0]["differs"] is True
+    rows = list(
+        csv.DictReader(io.StringIO(run(estimate, "dark_mode", "--by", "platform", "--csv").output))
+    )
+    assert rows[0]["platform"] == "ios"
+    alone = run(estimate, "dark_mode", "--where", "platform=web", "--json")
+    assert json.loads(alone.output)["n"] == 900
+    trends = run(trend, "dark_mode", "--by-segment", "platform")
+    assert trends.exit_code == 0, trends.output
+    assert "android" in trends.output
+    found = json.loads(run(trend, "dark_mode", "--by-segment", "platform", "--json").output)
+    assert len(found["segments"]) == 4
+    only = json.loads(run(trend, "dark_mode", "--where", "platform=web", "--json").output)
+    assert [each["n"] for each in only["periods"]] == [300] * 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (["--where", "platform"], 2, "is not like platform=web"),
+        (["--where", "platform=web", "--where", "platform=ios"], 2, "names platform twice"),
+        (["--where", "shoe=red"], 1, "not counted by a segment shoe"),
+        (["--by", "shoe"], 1, "counted by platform"),
+        (["--against", "platform=web"], 2, "need --by"),
+        (["--by", "platform", "--recent", "--against", "platform=web"], 2, "compares no segments"),
+        (["--by", "platform", "--from", "2030-01-01"], 3, "No reports"),
+    ],
+)
+def test_wrong_calls(run: Callable[..., Any], arguments: list[str], code: int, told: str) -> None:
+    """Each wrong call says what to do."""
+    done = run(estimate, "dark_mode", *arguments)
+    assert done.exit_code == code, done.output
+    assert told in done.output
+
+
+def test_the_planner_plans_a_segment() -> None:
+    """--segment-share plans for that part of the devices, of values and of numbers."""
+    call = ["--size", "5", "--epsilon", "2", "--json", "--devices"]
+    part = json.loads(CliRunner().invoke(plan, [*call, "10000", "--segment-share", "0.05"]).output)
+    whole = json.loads(CliRunner().invoke(plan, [*call, "500"]).output)
+    assert part["detectable_share"] == whole["detectable_share"]
+    assert (part["segment_share"], part["all_devices"], part["devices"]) == (0.05, 10_000, 500)
+    number = ["--number", "--low", "0", "--high", "9", "--ask", "mean", "--epsilon", "2"]
+    told = CliRunner().invoke(plan, [*number, "--devices", "9000", "--segment-share", "0.1"]).output
+    assert "10 times as many" in " ".join(told.split())
+    assert CliRunner().invoke(plan, [*call, "9", "--segment-share", "2"]).exit_code == 2
