@@ -25,21 +25,27 @@ app = "bench"
 [defaults]
 owner = "bench@acme.example"
 expires = 2999-12-31
-epsilon = 2.0
-lifetime_epsilon = 8.0
 [metrics.browser]
 type = "category"
 description = "The browser."
+epsilon = 2.0
+lifetime_epsilon = 8.0
 values = ["firefox", "chrome", "safari", "edge", "other"]
 [metrics.dark_mode]
 type = "boolean"
 description = "Dark mode."
+epsilon = 2.0
+lifetime_epsilon = 8.0
 [metrics.plugin]
 type = "string"
 description = "A plugin."
+epsilon = 2.0
+lifetime_epsilon = 8.0
 [metrics.startup]
 type = "number"
 description = "How long the start takes."
+epsilon = 2.0
+lifetime_epsilon = 8.0
 low = 0.01
 high = 60
 scale = "log"
@@ -47,6 +53,8 @@ ask = "distribution"
 [metrics.language]
 type = "category"
 description = "The language."
+epsilon = 2.0
+lifetime_epsilon = 8.0
 values = ["en", "de", "fr", "zh", "other"]
 longitudinal = "memoize"
 """

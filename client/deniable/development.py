@@ -64,8 +64,8 @@ _AGAIN = 1.0
 _MOST_TOLD = 100
 """Mistakes that a client tells of; an app may make the same one in a loop."""
 
-_OF_THE_DEVICE = ("windows", "open_values", "horizons", "ledger", "ledger_memos", "memo_keys")
-"""The tables of the state that a new device begins without."""
+_OF_THE_OUTBOX = frozenset({"device", "reports", "batches", "pauses", "schemes"})
+"""The tables of the state that stay; a new device begins without what is in all others."""
 
 
 def address_of(given: str | Literal[False] | None, environ: Mapping[str, str]) -> str | None:
@@ -134,7 +134,8 @@ class DevelopmentDevice(Device):
     def write(self, records: Sequence[Record], patience: float = 2.0) -> tuple[int, int]:
         """Make reports of the records at once, as a new device."""
         with self.state.transaction(patience) as connection:
-            for table in _OF_THE_DEVICE:
+            tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            for table in {name for (name,) in tables.fetchall()} - _OF_THE_OUTBOX:
                 connection.execute(f"DELETE FROM {table}")
             ledger, now = Ledger(connection), self.clock()
             open_windows.keep(

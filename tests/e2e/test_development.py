@@ -51,6 +51,14 @@ epsilon = 2.0
 lifetime_epsilon = 8.0
 """
 
+PLUGIN = """\
+[metrics.plugin]
+type = "string"
+description = "A plugin."
+epsilon = 2.0
+lifetime_epsilon = 8.0
+"""
+
 APP = """\
 import sys
 import deniable
@@ -140,6 +148,19 @@ def read(address: str) -> dict[str, Any]:
     with urllib.request.urlopen(f"{address}/live.json", timeout=10) as response:
         found: dict[str, Any] = json.load(response)
         return found
+
+
+def send_list(page: str) -> None:
+    """Send a list of strings to the page of a metric, as its form does."""
+    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+    browser.open(urllib.request.Request(page, headers={"Accept": "text/html"}), timeout=30).close()
+    body = (
+        b'--x\r\nContent-Disposition: form-data; name="candidates"; filename="list.txt"\r\n\r\n'
+        b"secret-plugin\n\r\n--x--\r\n"
+    )
+    headers = {"Accept": "text/html", "Content-Type": "multipart/form-data; boundary=x"}
+    with browser.open(urllib.request.Request(page, body, headers), timeout=30) as response:
+        assert b"secret-plugin" in response.read()
 
 
 def until(condition: Callable[[], Any], seconds: float = 20.0) -> Any:
@@ -239,12 +260,17 @@ def test_without_javascript(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_nothing_is_left(
-    dev: Callable[..., tuple[Any, str]], environ: dict[str, str], number: signal.Signals
+    shop: Path,
+    dev: Callable[..., tuple[Any, str]],
+    environ: dict[str, str],
+    number: signal.Signals,
 ) -> None:
-    """While it runs, all that it keeps is in one temporary folder; Ctrl-C and SIGTERM delete it and
-    free the port."""
+    """While it runs, all that it keeps, also a list that a page was sent, is in one temporary
+    folder; Ctrl-C and SIGTERM delete it and free the port."""
+    (shop / "metrics.toml").write_text(METRICS + PLUGIN)
     process, address = dev("--crowd", "100")
-    until(lambda: len(read(address)["estimates"]) == 2)
+    until(lambda: len(read(address)["estimates"]) == 3)
+    send_list(f"{address}/metric/plugin")
     folder = Path(environ["TMPDIR"])
     (kept,) = folder.iterdir()
     assert kept.name.startswith("deniable-dev-")

@@ -4,10 +4,24 @@ from __future__ import annotations
 
 import json
 
+from deniable.errors import MetricError
 from deniable.metric import Metric
+from deniable.registry import Registry
 from deniable.types.number import Number
 
-__all__ = ["example_value", "in_python", "in_script"]
+__all__ = ["example_record", "example_value", "in_python", "in_script"]
+
+
+def example_record(registry: Registry) -> tuple[str, bool | float | str]:
+    """The first metric that an app records itself, and a value; README's if there is none."""
+    for metric in registry:
+        value = example_value(metric)
+        try:
+            metric.normalize(value)
+        except MetricError:
+            continue
+        return metric.name, value
+    return "browser", "firefox"
 
 
 def example_value(metric: Metric) -> bool | float | str:

@@ -31,7 +31,7 @@ from deniable_estimator.dashboard.source import DataSource, current_source, decl
 from deniable_estimator.dashboard.timeline import grouping, timeline
 from deniable_estimator.dashboard.uploads import forget_list, keep_list, kept_list
 from deniable_estimator.dashboard.versions import digest_of_candidates
-from deniable_estimator.dashboard.view import NAMES, OF_NUMBERS, View, read_view
+from deniable_estimator.dashboard.view import NAMES, OF_NUMBERS, OF_PAIRS, View, read_view
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 from deniable_estimator.questions.trend import GROUPS
@@ -157,7 +157,7 @@ def _page(
         over_time=over_time,
         by=view.by or grouping(metric, view.days),
         groups=GROUPS[metric.window],
-        label=privacy_label(metric, source.registry.lifetime_epsilon),
+        label=privacy_label(metric, source.registry),
         presets=presets(now, metric.window),
         newest=newest,
         notes=_notes(source, metric, estimate),
@@ -221,6 +221,8 @@ def asked_view(name: str, *more: str) -> tuple[DataSource, Metric, View]:
     names: tuple[str, ...] = NAMES
     if isinstance(metric.type, Number):
         names = (*OF_NUMBERS, "limit") if "distribution" in metric.type.ask else OF_NUMBERS
+    elif metric.type.of:
+        names = OF_PAIRS
     check_names(request.args, (*names, *more))
     view = read_view(request.args, metric, source.clock())
     return source, metric, view.of_list(kept_list(metric))

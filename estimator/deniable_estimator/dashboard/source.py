@@ -447,9 +447,12 @@ class DataSource:
 
     def newest(self, metric: Metric) -> str | None:
         """The newest window that holds any report, whatever the range."""
-        schemes = self.store.schemes().get(metric.name, {})
+        pair = self.registry.unasked.get(metric.name)
         labels = [
-            label for scheme in schemes for label in self.store.windows(metric.name, scheme)[-1:]
+            label
+            for name in (metric.name, *((pair.name,) if pair else ()))
+            for scheme in self.store.schemes().get(name, {})
+            for label in self.store.windows(name, scheme)[-1:]
         ]
         return max(labels, default=None)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import tempfile
 import threading
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from deniable import DeniableError
-from deniable.starting.example import example_value, in_python, in_script
+from deniable.starting.example import example_record, in_python, in_script
 from deniable.value_list import read_values
 
 if TYPE_CHECKING:
@@ -102,6 +103,9 @@ def _run(
     file.look()
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="deniable-dev-"))
+        # What the dashboard and its processes put into temporary files goes with it.
+        os.environ["TMPDIR"] = tempfile.tempdir = folder
+        stack.callback(setattr, tempfile, "tempdir", None)
         app = DevelopmentApp(file, Path(folder), origins, candidates)
         stack.callback(app.close)
         address = stack.enter_context(serving(app, port))
@@ -138,6 +142,7 @@ def _add_crowd(
 
     text = f"{crowd.devices:,} simulated devices"
     columns = (TextColumn(text), BarColumn(), MofNCompleteColumn(), TextColumn("metrics"))
+    known = set(crowd.shares)
     with Progress(*columns, console=console, disable=not bar) as progress:
         task = progress.add_task("", total=len(file.registry))
 
@@ -146,7 +151,7 @@ def _add_crowd(
             app.arrivals.changed()
 
         crowd.add(app.store, file.registry, listed, progress=tell)
-    if not bar:
+    if crowd.shares.keys() <= known:
         return
     how = (
         f"More than {REAL:,} devices: the tallies are drawn from their exact distribution."
@@ -156,7 +161,8 @@ def _add_crowd(
     )
     console.print(f"[dim]{how} Their values are made up:")
     for name, shares in crowd.shares.items():
-        console.print(f"[dim]  {name}: {shares}", markup=True)
+        if name not in known:
+            console.print(f"[dim]  {name}: {shares}")
 
 
 def _strings_in(candidates: Path | None) -> Callable[[Metric], Sequence[str] | None]:
@@ -186,12 +192,8 @@ def _print_registry(console: Console, file: RegistryFile) -> None:
 
 
 def _print_next(console: Console, address: str, file: RegistryFile) -> None:
-    name, value = "browser", '"firefox"'
-    script = value
-    for metric in file.registry:
-        name, example = metric.name, example_value(metric)
-        value, script = in_python(example), in_script(example)
-        break
+    name, example = example_record(file.registry)
+    value, script = in_python(example), in_script(example)
     console.print(
         f"\nLive page: {address}/live\n\n"
         "In a Python app:\n"

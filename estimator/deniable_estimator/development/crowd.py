@@ -86,10 +86,13 @@ class SimulatedCrowd:
         """
         if not self.devices:
             return
+        today = datetime.fromtimestamp(clock(), UTC).date()
         new = [
             metric
             for metric in registry
-            if (metric.name, metric.scheme.fingerprint) not in self._schemes
+            # No collector takes reports of a metric that has expired.
+            if metric.expires >= today
+            and (metric.name, metric.scheme.fingerprint) not in self._schemes
         ]
         self.drawn = self.devices > REAL
         for count, metric in enumerate(new, 1):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from flask.typing import ResponseReturnValue
 
 from deniable import Metric, Registry, Scheme, ValueListError, windows
 from deniable.owner_texts import OwnerLanguage
-from deniable.starting.example import example_value, in_python, in_script
+from deniable.starting.example import example_record, in_python, in_script
 from deniable_collector.stores import StoreError
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
@@ -43,6 +44,9 @@ SERIES = 6
 
 WAIT = 20.0
 """Seconds that a request waits for something new."""
+
+PATIENCE = 0.3
+"""Seconds that a page waits for all estimates together."""
 
 POLICY = (
     "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; "
@@ -194,10 +198,8 @@ def _parts(state: Live) -> dict[str, Any]:
 
 def _example(registry: Registry) -> tuple[str, str, str]:
     """A metric and a value of it, in Python and in a page."""
-    for metric in registry:
-        value = example_value(metric)
-        return metric.name, in_python(value), in_script(value)
-    return "browser", '"firefox"', '"firefox"'
+    name, value = example_record(registry)
+    return name, in_python(value), in_script(value)
 
 
 def _advice(source: DataSource, mistake: Mistake) -> tuple[str, str]:
@@ -234,9 +236,15 @@ def _estimates(source: DataSource, state: Live) -> list[ShownEstimate]:
         each for each in source.registry if each.name in counted or each.name in state.crowd.now
     ]
     some.sort(key=lambda metric: counted[metric.name] == 0)
-    return [
-        found for metric in some[:SHOWN] if (found := _estimate(source, state, metric)) is not None
-    ]
+    # The reports do not wait for the estimates: what is not there in time is shown when it is.
+    deadline = time.monotonic() + PATIENCE
+    shown = []
+    for metric in some[:SHOWN]:
+        patience = max(0.0, deadline - time.monotonic())
+        found = _estimate(replace(source, patience=patience), state, metric)
+        if found is not None:
+            shown.append(found)
+    return shown
 
 
 def _estimate(source: DataSource, state: Live, metric: Metric) -> ShownEstimate | None:

@@ -73,6 +73,7 @@ class DevelopmentApp:
             "DENIABLE_MAX_REPORTS": _MOST_REPORTS,
             "DENIABLE_DASHBOARD_TOKEN": self._token,
             "DENIABLE_DASHBOARD_SESSIONS": f"{folder}/sessions.db",
+            "DENIABLE_DASHBOARD_LINKS": f"{folder}/links.db",
             **({} if candidates is None else {"DENIABLE_CANDIDATES_DIR": str(candidates)}),
         }
         settings = DashboardSettings.from_env(environ)

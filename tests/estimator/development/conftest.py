@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -122,8 +123,6 @@ def batch(file: RegistryFile) -> Callable[..., bytes]:
     """Makes a marked batch of reports that a device would make now: metric and value."""
 
     def make(*records: tuple[str, Any], **changes: Any) -> bytes:
-        import time
-
         registry: Registry = file.registry
         sealed = []
         for name, value in records:
@@ -148,7 +147,12 @@ def seen(browser: Browser) -> Callable[[], dict[str, Any]]:
     """What the live page shows, as JSON."""
 
     def read() -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(browser.get("/live.json").data)
-        return found
+        deadline = time.monotonic() + 30
+        while True:
+            found: dict[str, Any] = json.loads(browser.get("/live.json").data)
+            if not any(each["pending"] for each in found["estimates"]):
+                return found
+            assert time.monotonic() < deadline, "an estimate is still being calculated"
+            time.sleep(0.05)
 
     return read

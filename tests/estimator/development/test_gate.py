@@ -11,7 +11,9 @@ import pytest
 from werkzeug.test import Client as Browser
 from werkzeug.test import TestResponse
 
+from deniable import TransportError
 from deniable.development import TROUBLES
+from deniable.transport import Reply, read_reply
 from deniable.wire import unmarked
 from deniable_estimator.development.gate import at_once
 from deniable_estimator.development.registry_file import RegistryFile
@@ -56,6 +58,9 @@ def test_nothing_without_the_mark(post: Post, batch: Make, seen: Seen) -> None:
     for each in bodies:
         answer = post(each)
         assert (answer.status_code, problem(answer)) == (403, "development-only")
+        with pytest.raises(TransportError) as kept:
+            read_reply(Reply(answer.status_code, answer.data), "0" * 32, lambda: 0.0)
+        assert not kept.value.final
     (mistake,) = seen()["mistakes"]
     assert (mistake["code"], mistake["times"]) == ("not_development", len(bodies))
     assert "DENIABLE_DEV" in mistake["advice"]

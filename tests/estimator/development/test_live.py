@@ -210,6 +210,21 @@ def test_a_crowd_reports(
     assert add(app, registry, 3_000) == []
 
 
+def test_no_crowd_for_what_has_expired(
+    app: DevelopmentApp, file: RegistryFile, path: Path, browser: Browser
+) -> None:
+    """A metric that has expired gets no simulated reports, and stops no other."""
+    text = path.read_text().replace(
+        'description = "Dark mode."', 'description = "D."\nexpires = 2020-01-01'
+    )
+    path.write_text(text)
+    file.look()
+    app.reload()
+    assert len(add(app, file.registry, 100)) == 5
+    assert "dark_mode" not in app.crowd.now
+    read(browser)
+
+
 def test_a_large_crowd_is_drawn(app: DevelopmentApp, file: RegistryFile, seen: Seen) -> None:
     """A million devices take no longer: their tallies are drawn, and the page says so; listed
     strings are what they recorded."""

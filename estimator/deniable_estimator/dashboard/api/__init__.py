@@ -66,7 +66,7 @@ from deniable_estimator.dashboard.ranges import earlier_range
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.timeline import grouping
 from deniable_estimator.dashboard.versions import digest_of_candidates
-from deniable_estimator.privacy import guarantee, together
+from deniable_estimator.privacy import guarantee_in, together
 from deniable_estimator.questions.comparison import has_memory
 
 __all__ = ["api"]
@@ -279,11 +279,13 @@ def metric_privacy(name: str) -> ResponseReturnValue:
     asked = read_parameters(PrivacyParameters, request.args)
     source, metric = asked_metric(name, "read:metrics")
     form = form_of(asked.format, "json")
-    cap = source.registry.lifetime_epsilon
-    tag = etag(form, metric, cap, asked.household)
+    registry = source.registry
+    in_place = registry.unasked.get(metric.name)
+    about = registry.about(in_place or metric)
+    tag = etag(form, metric, registry.lifetime_epsilon, asked.household, about, in_place)
     if same := unchanged(tag):
         return same
-    document = guarantee(metric, cap, asked.household).to_dict()
+    document = guarantee_in(registry, metric, asked.household).to_dict()
     return represent(form, to_json(document), tag=tag)
 
 

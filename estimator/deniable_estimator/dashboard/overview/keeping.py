@@ -241,10 +241,14 @@ def _versions(source: DataSource, asked: Sequence[Asked]) -> dict[str, object]:
     reports, the day, and the operator's list of strings."""
     today = source.today
     labels = {kind: _open_windows(kind, today) for kind in ("day", "week", "month")}
-    found = source.store.versions({each.metric.name: labels[each.metric.window] for each in asked})
+    # A metric that is not reported by itself changes with its pair.
+    pairs = source.registry.unasked
+    told = [*(each.metric for each in asked), *pairs.values()]
+    found = source.store.versions({each.name: labels[each.window] for each in told})
     return {
         each.metric.name: (
             found.get(each.metric.name),
+            found.get(pairs[each.metric.name].name) if each.metric.name in pairs else None,
             today,
             source.list_version(each.metric) if each.metric.needs_candidates else None,
         )
