@@ -392,6 +392,24 @@ def test_what_went_wrong_is_told(
     assert len(seen) == 1
 
 
+def test_pairs_are_joined(server: Server) -> None:
+    """Two metrics that are recorded between two flushes make the report of their pair as well."""
+    pair = '[metrics.both]\ntype = "pair"\ndescription = "Both."\nof = ["browser", "theme"]\n'
+    theme = '[metrics.theme]\ntype = "boolean"\ndescription = "Dark."\n'
+    spent = "epsilon = 0.5\nlifetime_epsilon = 1.0\n"
+    registry = Registry.parse(METRICS + pair + spent + theme + spent)
+    client = Client(registry, development=server.address, background=False)
+    for _ in range(3):
+        client.record("browser", "firefox")
+        client.record("theme", True)
+        assert client.flush()
+    client.record("theme", True)
+    assert client.flush()
+    client.close()
+    named = [report["metric"] for report in server.reports]
+    assert {name: named.count(name) for name in named} == {"browser": 3, "theme": 4, "both": 3}
+
+
 def test_a_missing_segment_is_told(server: Server) -> None:
     """A metric whose segment was not told is not recorded, and the developer is told so."""
     text = METRICS.replace(
