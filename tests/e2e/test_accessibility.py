@@ -23,6 +23,8 @@ FLOOD = datetime.now(UTC).date() - timedelta(days=65)
 
 PAGES = (
     "/",
+    "/?view=list",
+    "/?q=fire&from=2026-11-01&to=2026-11-20",
     "/?q=nothing+matches",
     "/?tga=settings",
     "/metric/language",

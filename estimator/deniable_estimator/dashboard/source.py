@@ -325,6 +325,7 @@ class DataSource:
         key = digest("history", *selection.version(), running, *asked)
 
         def work() -> History:
+            selection.foresee()
             return inspect(
                 metric.name,
                 tuple(self._looks(selection, metric)),
