@@ -18,7 +18,13 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 from deniable import lifecycle
 from deniable.device import Device
-from deniable.errors import SegmentError, StateError, TransportError, UndeclaredValueWarning
+from deniable.errors import (
+    MetricError,
+    SegmentError,
+    StateError,
+    TransportError,
+    UndeclaredValueWarning,
+)
 from deniable.locks import Lock
 from deniable.outbox import LONGEST_PAUSE
 from deniable.randomness import Bits, system_bits
@@ -32,6 +38,7 @@ from deniable.types import Value
 from deniable.worker import Worker
 
 if TYPE_CHECKING:
+    from deniable.development import Narrator
     from deniable.outbox import OutgoingBatch
     from deniable.owner_texts import OwnerLanguage
     from deniable.recording import Record
@@ -77,12 +84,15 @@ class Client:
         segments: the device's value of each declared segment, as `set_segments` takes them.
         on_trouble: is called with every error that the client keeps from the app. It must not
             call the client. An exception that it raises does reach the app.
+        development: the address of `deniable dev`, for development mode (`deniable.development`);
+            by default what DENIABLE_DEV names in the environment; False: never. In development
+            mode `endpoint`, `state_dir`, `transport`, `ingest_key` and `spread` are not used.
 
     Raises:
         RegistryError: the registry cannot be read, or holds mistakes.
         SegmentError: a segment is not declared, or cannot take such a value.
-        ValueError: the endpoint is not an address, the key is malformed, or `spread` is out of
-            range.
+        ValueError: the endpoint is not an address, the key is malformed, `spread` is out of
+            range, or the address of development mode is not of this machine.
         TypeError: `consent` is neither True nor False.
     """
 
@@ -101,6 +111,7 @@ class Client:
         background: bool = True,
         segments: Mapping[str, str] | None = None,
         on_trouble: Callable[[Exception], None] | None = None,
+        development: str | Literal[False] | None = None,
     ) -> None:
         if not 0 <= spread <= LONGEST_PAUSE:
             raise ValueError(f"spread must be from 0 to {LONGEST_PAUSE:g} seconds, not {spread!r}")
@@ -110,11 +121,17 @@ class Client:
         self.registry = registry if isinstance(registry, Registry) else Registry.load(registry)
         if transport is None and endpoint is not None:
             transport = HttpTransport(endpoint, ingest_key=ingest_key)
-        self._state = _open_state(self.registry.app, state_dir)
-        self._device = Device(
-            self.registry, self._state, transport, clock=clock, bits=bits, spread=spread
-        )
-        self._recorder = Recorder(self.registry)
+        self._narrator = _narrator(development, self.registry, clock, bits, on_trouble)
+        if self._narrator is not None:
+            self._device: Device = self._narrator.device
+            on_trouble = self._narrator.trouble
+        else:
+            state = _open_state(self.registry.app, state_dir)
+            self._device = Device(
+                self.registry, state, transport, clock=clock, bits=bits, spread=spread
+            )
+        self._state = self._device.state
+        self._recorder = Recorder(self._device.registry)
         self._recorder.tell(segments or {})
         # Python's development mode (`python -X dev`): only developers see its warnings.
         self._development = sys.flags.dev_mode
@@ -154,11 +171,20 @@ class Client:
         Raises:
             MetricError: no such metric, or it cannot take such a value.
         """
-        record = self._recorder.admit(name, value, self._clock())
+        try:
+            record = self._recorder.admit(name, value, self._clock())
+        except MetricError as error:
+            if self._narrator is not None:
+                self._narrator.refused(error)
+            raise
         if record is None:
             self._troubles.counters["expired"] += 1
+            if self._narrator is not None:
+                self._narrator.expired(name)
             return
         if self.status != "on":
+            if self._narrator is not None:
+                self._narrator.ignored(self.status)
             return
         if record.segments is None:
             segment = missing(record.metric.segments, self._recorder.told)
@@ -172,6 +198,8 @@ class Client:
             return
         if record.undeclared:
             self._troubles.counters["other"] += 1
+            if self._narrator is not None:
+                self._narrator.undeclared(name, record.text)
             if self._development:
                 warnings.warn(
                     f"metric {name!r}: a value that is not declared was recorded, and counts as "
@@ -509,6 +537,26 @@ class Client:
             return path.exists()
         except OSError:
             return True  # it cannot be read; opening it will say why
+
+
+def _narrator(
+    given: str | Literal[False] | None,
+    registry: Registry,
+    clock: Callable[[], float],
+    bits: Bits,
+    on_trouble: Callable[[Exception], None] | None,
+) -> Narrator | None:
+    """Development mode, if the app or the environment asks for it."""
+    if given is False or (given is None and not os.environ.get("DENIABLE_DEV")):
+        return None
+    # Imported here: released apps do not need it.
+    from deniable.development import DevelopmentDevice, Narrator, address_of
+
+    address = address_of(given, os.environ)
+    if address is None:
+        return None
+    device = DevelopmentDevice(registry, address, clock=clock, bits=bits)
+    return Narrator(device, on_trouble)
 
 
 def _open_state(app: str, state_dir: str | Path | State | None) -> State:

@@ -109,6 +109,8 @@ def remarks(registry: Registry, before: Registry | None) -> list[Problem]:
             severity = "warning" if advice.arguments["times"] >= TWOFOLD else "note"
             found.append(Problem(line, where, advice, severity))
         found += [Problem(line, where, message, "note") for message in _on_the_web(metric)]
+        if message := _added_up(metric, registry):
+            found.append(Problem(line, where, message, "note"))
         if message := _beyond_cap(metric, registry):
             found.append(Problem(line, where, message, "warning"))
         if metric.answer == "at_once":
@@ -175,6 +177,28 @@ def _on_the_web(metric: Metric) -> Iterator[str]:
             "who does not come back then never reports. Where the first value of a "
             f'{metric.window} is enough, set answer = "at_once" and aggregate = "first"'
         )
+
+
+def _added_up(metric: Metric, registry: Registry) -> str | None:
+    """What a pair and its metrics reveal of the same values in one window."""
+    about = registry.about(metric)
+    if not metric.type.of:
+        return None
+    spared = [name for name in metric.type.of if name in registry.unasked]
+    total = sum((Fraction(each.scheme.mechanism.epsilon) for each in about), Fraction(0))
+    if len(about) > 1:
+        names = ", ".join(each.name for each in about)
+        told = (
+            f"up to {len(about)} reports of a window are about the same values ({names}): their "
+            f"epsilons add up to {float(total):.4g}"
+        )
+        if metric.type.forget is None:
+            told += '. forget = "marginals" spares those of the two metrics alone'
+        return told
+    return (
+        f"{' and '.join(spared)} are not reported by themselves: one report of a window is about "
+        f"their values, of epsilon {float(total):.4g}, and their shares have wider intervals"
+    )
 
 
 def _beyond_cap(metric: Metric, registry: Registry) -> str | None:

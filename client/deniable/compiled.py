@@ -19,6 +19,7 @@ from deniable.compiled_form import (
     FORMAT,
     JOINT_FORMAT,
     METRIC,
+    PAIR,
     REVEALS,
     SEGMENT,
     SEGMENTED_METRIC,
@@ -34,7 +35,7 @@ from deniable.problem import Problem
 from deniable.registry import Registry
 from deniable.scheme import Scheme, check_cells
 from deniable.segments import Segment, read_segment
-from deniable.types import TYPES, MetricType, Table
+from deniable.types import TYPES, MetricType, Pair, Table
 
 __all__ = ["FORMAT", "from_document", "from_text", "to_document", "to_text"]
 
@@ -118,6 +119,7 @@ def _compile(metric: Metric) -> dict[str, Any]:
         "reveals": _revealed(mechanism),
         "platform": list(metric.platform),
         "unit": metric.type.unit,
+        **metric.type.compiled_keys(),
     }
 
 
@@ -154,11 +156,19 @@ class _Verifier:
         if segmented and isinstance(document.get("segments"), dict):
             self._read_segments(document["segments"])
         tables = document.get("metrics") if isinstance(document, dict) else None
-        metrics = {}
-        for name, table in tables.items() if isinstance(tables, dict) else ():
-            metric = self._metric(name, table, SEGMENTED_METRIC if segmented else METRIC)
+        tables = tables if isinstance(tables, dict) else {}
+        kinds = {
+            name: table.get("type") if isinstance(table, dict) else None
+            for name, table in tables.items()
+        }
+        checks = SEGMENTED_METRIC if segmented else METRIC
+        found: dict[str, Metric] = {}
+        # A metric that joins others is read after them.
+        for name in sorted(tables, key=lambda each: kinds[each] == Pair.name):
+            metric = self._metric(name, tables[name], checks, kinds, found)
             if metric is not None:
-                metrics[name] = metric
+                found[name] = metric
+        metrics = {name: found[name] for name in tables if name in found}
         if not fine:
             return Registry("", {}, None, source)
         cap = _float(document["lifetime_epsilon"])
@@ -209,12 +219,21 @@ class _Verifier:
                 self.report((*where, key), wrong)
         return len(self.problems) == before
 
-    def _metric(self, name: str, table: Any, checks: Mapping[str, Check]) -> Metric | None:
+    def _metric(
+        self,
+        name: str,
+        table: Any,
+        checks: Mapping[str, Check],
+        kinds: Mapping[str, Any],
+        others: Mapping[str, Metric],
+    ) -> Metric | None:
         where, before = ("metrics", name), len(self.problems)
         if not NAME.fullmatch(name):
             self.report(
                 where, "a metric's name is a lower-case letter and up to 63 more of a-z, 0-9 and _"
             )
+        if kinds[name] == Pair.name:
+            checks = {**checks, **PAIR}
         if not self._table(where, table, checks) or not self._table(
             (*where, "reveals"), table["reveals"], REVEALS
         ):
@@ -227,7 +246,12 @@ class _Verifier:
         self._limits(where, mechanism, table)
         self._revealed(where, mechanism, table["reveals"])
         report = Table(
-            table, Path(), lambda key, message: self.report((*where, key or ""), message)
+            # As a table of `metrics.toml` has it.
+            {**table, "expires": date.fromisoformat(table["expires"])},
+            Path(),
+            lambda key, message: self.report((*where, key or ""), message),
+            kinds,
+            others,
         )
         if table.get("rows", len(mechanism.rows)) != len(mechanism.rows):
             self.report((*where, "rows"), f"is not that of the mechanism, {len(mechanism.rows)}")

@@ -11,12 +11,13 @@ from deniable.checks import Check, count, is_number, one_of, positive, rate, tex
 from deniable.keys import APP, MAX_LIFETIME_EPSILON
 from deniable.mechanisms import MAX_EPSILON, MAX_MEMO_EPSILON
 from deniable.metric import ANSWERS, LONGITUDINAL, PLATFORMS
-from deniable.types import TYPES
+from deniable.types import TYPES, Pair
 
 __all__ = [
     "FORMAT",
     "JOINT_FORMAT",
     "METRIC",
+    "PAIR",
     "REVEALS",
     "SEGMENT",
     "SEGMENTED_METRIC",
@@ -124,6 +125,9 @@ METRIC: dict[str, Check] = {
     "platform": _named(PLATFORMS),
     "unit": _or_null(_unicode),
 }
+
+PAIR: dict[str, Check] = {**Pair.keys, "forget": _or_null(Pair.keys["forget"])}
+"""What a pair has in addition."""
 
 SEGMENTED_TOP = TOP | {"segments": _object}
 """The same of version 2."""

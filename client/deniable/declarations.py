@@ -36,7 +36,7 @@ from deniable.segments import (
 )
 from deniable.toml_lines import Path as KeyPath
 from deniable.toml_lines import line_of
-from deniable.types import TYPES, Boolean, MetricType, Table
+from deniable.types import TYPES, Boolean, MetricType, Pair, Table
 
 __all__ = ["SCHEMA", "Declarations"]
 
@@ -82,11 +82,17 @@ class Declarations:
         if not isinstance(tables, dict) or not tables:
             self.report(("metrics",), "holds no metric: declare one under [metrics.NAME]")
             tables = {}
-        metrics = {}
-        for name, table in tables.items():
-            metric = self._metric(name, table, defaults)
+        kinds = {
+            name: table.get("type") if isinstance(table, dict) else None
+            for name, table in tables.items()
+        }
+        found: dict[str, Metric] = {}
+        # A metric that joins others is read after them.
+        for name in sorted(tables, key=lambda each: kinds[each] == Pair.name):
+            metric = self._metric(name, tables[name], defaults, kinds, found)
             if metric is not None:
-                metrics[name] = metric
+                found[name] = metric
+        metrics = {name: found[name] for name in tables if name in found}
         self.problems.sort(key=lambda problem: problem.line or 0)
         return app, metrics, None if cap is None else cast(float, cap)
 
@@ -188,7 +194,14 @@ class Declarations:
             )
         return found
 
-    def _metric(self, name: str, table: Any, defaults: Mapping[str, Any]) -> Metric | None:
+    def _metric(
+        self,
+        name: str,
+        table: Any,
+        defaults: Mapping[str, Any],
+        kinds: Mapping[str, Any],
+        others: Mapping[str, Metric],
+    ) -> Metric | None:
         path = ("metrics", name)
         before = len(self.problems)
         if not NAME.fullmatch(name):
@@ -204,14 +217,18 @@ class Declarations:
                 self.report((*path, key), f"is unknown; a metric may hold {', '.join(KEYS)}")
             elif wrong := KEYS[key](value):
                 self.report((*path, key), wrong)
-        settings = {**defaults, **{key: table[key] for key in KEYS if key in table}}
+        kind = TYPES.get(str(table.get("type")))
+        unmeant = frozenset() if kind is None else kind.undefaulted
+        settings = {
+            **{key: value for key, value in defaults.items() if key not in unmeant},
+            **{key: table[key] for key in KEYS if key in table},
+        }
         for key in REQUIRED:
             if key not in settings:
                 self.report(path, f"lacks {key}")
-        kind = TYPES.get(str(settings.get("type")))
         metric_type = None
         if kind is not None:
-            metric_type = self._type(path, kind, settings)
+            metric_type = self._type(path, kind, settings, kinds, others)
         self._epsilons(path, settings)
         self._mechanism(path, kind, settings)
         segments = self._segments(path, settings)
@@ -224,11 +241,16 @@ class Declarations:
         return metric if len(self.problems) == before else None
 
     def _type(
-        self, path: KeyPath, kind: type[MetricType], settings: Mapping[str, Any]
+        self,
+        path: KeyPath,
+        kind: type[MetricType],
+        settings: Mapping[str, Any],
+        kinds: Mapping[str, Any],
+        others: Mapping[str, Metric],
     ) -> MetricType | None:
         """The type as the table declares it, if it may be asked for with what was given."""
         for key in settings:
-            if key not in COMMON_KEYS and key not in kind.keys:
+            if key in kind.undefaulted or (key not in COMMON_KEYS and key not in kind.keys):
                 why = f": {kind.foreign[key]}" if key in kind.foreign else ""
                 self.report((*path, key), f"does not belong to a {kind.name}{why}")
         if settings.get("aggregate", kind.aggregates[0]) not in kind.aggregates:
@@ -248,6 +270,8 @@ class Declarations:
                 settings,
                 self.folder,
                 lambda key, message: self.report(path if key is None else (*path, key), message),
+                kinds,
+                others,
             )
         )
 

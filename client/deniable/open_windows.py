@@ -9,6 +9,9 @@ are stored in front of the value, and deleted with it.
 
 The first record in a window of a metric with `answer = "at_once"` becomes a report in the same
 transaction (`deniable.sealing.seal_first`). Its value never reaches the disk either.
+
+A pair takes part in a window by itself: its own `sample_rate` is drawn with the first record of
+either of its metrics. A value is kept as long as its metric or one of its pairs takes part.
 """
 
 from __future__ import annotations
@@ -24,10 +27,21 @@ if TYPE_CHECKING:
     from sqlite3 import Connection
 
     from deniable.ledger import Ledger
+    from deniable.metric import Metric
     from deniable.recording import Record
     from deniable.registry import Registry
 
-__all__ = ["KEPT_WINDOWS", "TABLES", "clear", "close_window", "keep", "parse_value", "waiting"]
+__all__ = [
+    "KEPT_WINDOWS",
+    "TABLES",
+    "clear",
+    "close_window",
+    "drop",
+    "keep",
+    "parse_value",
+    "values",
+    "waiting",
+]
 
 KEPT_WINDOWS = 400
 """How many windows of a metric are stored; older ones are refused."""
@@ -101,7 +115,7 @@ def keep(
         if key in closed:
             continue
         if key not in merged:
-            if not _is_open(connection, ledger, registry, record, bits):
+            if not _is_wanted(connection, ledger, registry, record, bits):
                 closed.add(key)
                 continue
             found = connection.execute(
@@ -131,6 +145,17 @@ def close_window(connection: Connection, metric: str, window: str, *, answered: 
     _prune(connection, metric)
 
 
+def values(connection: Connection) -> dict[tuple[str, str], str]:
+    """The stored texts that wait, by metric and window; `parse_value` takes them apart."""
+    rows = connection.execute("SELECT metric, window, value FROM open_values")
+    return {(metric, window): value for metric, window, value in rows}
+
+
+def drop(connection: Connection, keys: Iterable[tuple[str, str]]) -> None:
+    """Delete the values of these metrics and windows."""
+    connection.executemany("DELETE FROM open_values WHERE metric = ? AND window = ?", keys)
+
+
 def waiting(connection: Connection) -> int:
     """How many values wait for their window to end."""
     (count,) = connection.execute("SELECT count(*) FROM open_values").fetchone()
@@ -142,11 +167,33 @@ def clear(connection: Connection) -> None:
     connection.execute("DELETE FROM open_values")
 
 
-def _is_open(
+def _is_wanted(
     connection: Connection, ledger: Ledger, registry: Registry, record: Record, bits: Bits
 ) -> bool:
-    """Whether the window accepts values. For a new window, `sample_rate` is drawn here."""
+    """Whether the metric or one of its pairs accepts values of the window."""
     metric, window = record.metric, record.window
+    takers = [] if metric.name in registry.unasked else [metric]
+    begins = windows.start(window)
+    takers += [
+        pair
+        for pair in registry.pairs.get(metric.name, ())
+        if begins < windows.end(pair.expires.isoformat())
+    ]
+    # All of them draw, so that whether one takes part says nothing about another.
+    drawn = [_is_open(connection, ledger, registry, each, window, bits) for each in takers]
+    return any(drawn)
+
+
+def _is_open(
+    connection: Connection,
+    ledger: Ledger,
+    registry: Registry,
+    metric: Metric,
+    window: str,
+    bits: Bits,
+) -> bool:
+    """Whether the metric takes part in the window. For a new window, `sample_rate` is drawn
+    here."""
     found = connection.execute(
         "SELECT state FROM windows WHERE metric = ? AND window = ?", (metric.name, window)
     ).fetchone()

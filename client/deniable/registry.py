@@ -9,6 +9,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Self
 
@@ -80,6 +81,36 @@ class Registry:
             raise RegistryError(reader.problems, source)
         begins = {name: line_of(lines, ("metrics", name)) or 1 for name in metrics}
         return cls(app, metrics, lifetime_epsilon, source, begins, reader.segments)
+
+    @cached_property
+    def pairs(self) -> Mapping[str, tuple[Metric, ...]]:
+        """The pairs that take the values of a metric, by its name, in the order of the registry."""
+        found: dict[str, tuple[Metric, ...]] = {}
+        for metric in self:
+            for name in metric.type.of:
+                found[name] = (*found.get(name, ()), metric)
+        return found
+
+    @cached_property
+    def unasked(self) -> Mapping[str, Metric]:
+        """The metrics that devices do not report by themselves, each with the pair that gives
+        their shares (`forget = "marginals"`)."""
+        return {
+            name: pair
+            for name, pairs in self.pairs.items()
+            for pair in reversed(pairs)
+            if pair.type.forget is not None
+        }
+
+    def about(self, metric: Metric) -> tuple[Metric, ...]:
+        """All metrics whose reports of a window are about a value that `metric` reports; their
+        epsilons add up."""
+        names = {metric.name, *metric.type.of}
+        return tuple(
+            each
+            for each in self
+            if each.name not in self.unasked and names.intersection((each.name, *each.type.of))
+        )
 
     def __getitem__(self, name: str) -> Metric:
         """The metric of that name.

@@ -46,23 +46,46 @@ def seal(
     Both are POSIX times in seconds. Returns how many windows were reported.
     """
     ended = connection.execute(
-        "SELECT metric, window, value FROM windows LEFT JOIN open_values USING (metric, window) "
-        "WHERE state = 'open' AND ends <= ? ORDER BY ends, metric",
+        "SELECT metric, window FROM windows WHERE state = 'open' AND ends <= ? "
+        "ORDER BY ends, metric",
         (now,),
     ).fetchall()
+    if not ended:
+        return 0
+    values = open_windows.values(connection)
     reports = 0
-    for name, window, value in ended:
+    for name, window in ended:
         metric = registry.metrics.get(name)
         if metric is None and now < windows.end(window) + UNDECLARED_SECONDS:
             continue
         answered = False
+        value = None if metric is None else _value(metric, window, values)
         if metric is not None and value is not None and ledger.allows(metric, registry):
             given, text = open_windows.parse_value(value)
             answered = _report(connection, ledger, metric, window, text, given, ready, bits)
         # A metric that is no longer declared is not reported; its value is deleted in the end.
         open_windows.close_window(connection, name, window, answered=answered)
         reports += answered
+    open_windows.drop(
+        connection,
+        # What a pair alone has kept: neither metric need have taken part in the window.
+        [
+            (name, window)
+            for name, window in values
+            if now >= windows.end(window) + (0 if name in registry.metrics else UNDECLARED_SECONDS)
+        ],
+    )
     return reports
+
+
+def _value(metric: Metric, window: str, values: Mapping[tuple[str, str], str]) -> str | None:
+    """The value of a window that has ended: of a pair, the one that two others make."""
+    if metric.type.of:
+        stored = (values.get((name, window)) for name in metric.type.of)
+        return metric.type.joined(
+            [None if each is None else open_windows.parse_value(each)[1] for each in stored]
+        )
+    return values.get((metric.name, window))
 
 
 def seal_first(

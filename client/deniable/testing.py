@@ -66,6 +66,7 @@ class MemoryClient(Client):
             clock=clock,
             segments=segments,
             background=False,
+            development=False,
         )
         self._development = True
 

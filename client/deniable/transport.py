@@ -14,7 +14,7 @@ import socket
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from deniable.errors import TransportError
@@ -86,6 +86,9 @@ class HttpTransport:
         ValueError: the endpoint cannot be a collector's address, or the key is malformed.
     """
 
+    proxies: ClassVar[bool] = True
+    """Whether the proxies that the environment names are used."""
+
     def __init__(
         self, endpoint: str, timeout: float = 10.0, *, ingest_key: str | None = None
     ) -> None:
@@ -121,7 +124,7 @@ class HttpTransport:
         from deniable import __version__
 
         if self._opener is None:
-            self._opener = _make_opener(self._connections)
+            self._opener = _make_opener(self._connections, proxies=self.proxies)
         headers = {"User-Agent": f"deniable/{__version__}"}
         if body is not None:
             headers["Content-Type"] = "application/json"
@@ -280,7 +283,7 @@ class _Deadline:
                 connection.sock.shutdown(socket.SHUT_RDWR)
 
 
-def _make_opener(connections: list[HTTPConnection]) -> OpenerDirector:
+def _make_opener(connections: list[HTTPConnection], *, proxies: bool) -> OpenerDirector:
     """Opens requests, and puts the connection of each into the list."""
     import http.client
     import urllib.request
@@ -310,4 +313,7 @@ def _make_opener(connections: list[HTTPConnection]) -> OpenerDirector:
 
         return make
 
-    return urllib.request.build_opener(Replies, Plain, Encrypted)
+    handlers = [Replies, Plain, Encrypted]
+    if not proxies:
+        return urllib.request.build_opener(*handlers, urllib.request.ProxyHandler({}))
+    return urllib.request.build_opener(*handlers)

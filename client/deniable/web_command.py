@@ -117,8 +117,18 @@ def web_files(registry: Registry, *, development: bool = False) -> dict[str, byt
 
 
 def _lacking(registry: Registry) -> list[Problem]:
-    """The metrics whose mechanism the SDK for web pages does not have."""
-    return [
+    """The metrics whose type or mechanism the SDK for web pages does not have."""
+    pairs = [
+        Problem(
+            registry.lines.get(metric.name),
+            f"metrics.{metric.name}.type",
+            f"is {metric.type.name}, which the SDK for web pages does not have: declare the "
+            "metric in the registry of another app",
+        )
+        for metric in registry
+        if metric.type.of
+    ]
+    return pairs + [
         Problem(
             registry.lines.get(metric.name),
             f"metrics.{metric.name}.mechanism",

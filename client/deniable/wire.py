@@ -4,7 +4,8 @@ A batch is an object with a random `batch` id and its `reports`. A report names 
 `metric`, `scheme` and `window`, its `row` (left out when 0), and its `columns`: a
 number where the row is packed as an index, a sorted list of numbers for a list, and
 URL-safe base64 without padding for a bitmap. `client/vectors/wire.json` holds valid
-and invalid examples.
+and invalid examples. A batch of development mode has a mark in front, which only `deniable dev`
+takes.
 """
 
 from __future__ import annotations
@@ -26,8 +27,11 @@ __all__ = [
     "SealedReport",
     "check_batch_id",
     "encode_batch",
+    "is_development",
+    "mark_development",
     "new_batch_id",
     "pack_columns",
+    "unmarked",
     "unpack_columns",
 ]
 
@@ -102,6 +106,25 @@ def encode_batch(batch_id: str, sealed: Iterable[SealedReport]) -> bytes:
             del report["row"]
         reports.append(report)
     return json.dumps({"batch": batch_id, "reports": reports}, separators=(",", ":")).encode()
+
+
+_DEVELOPMENT = b'{"development":true,'
+
+
+def mark_development(body: bytes) -> bytes:
+    """The body of a batch with the mark of development mode, as its first member. A collector that
+    is no `deniable dev` refuses it, because a batch has no such member."""
+    return _DEVELOPMENT + body.removeprefix(b"{")
+
+
+def is_development(body: bytes) -> bool:
+    """Whether a body begins with the mark, exactly as `mark_development` writes it."""
+    return body.startswith(_DEVELOPMENT)
+
+
+def unmarked(body: bytes) -> bytes:
+    """The body without the mark that it begins with."""
+    return b"{" + body.removeprefix(_DEVELOPMENT)
 
 
 def _column(row: Row, packed: Any) -> int:

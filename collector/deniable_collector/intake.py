@@ -107,6 +107,11 @@ class Intake:
         document = parse(body)
         batch_id = _check_id(document.get("batch"))
         reports = document.get("reports")
+        if "development" in document:
+            raise malformed(
+                "the app is in development mode, whose reports only `deniable dev` takes: leave "
+                "DENIABLE_DEV and the option `development` out"
+            )
         if set(document) != {"batch", "reports"} or not isinstance(reports, list):
             raise malformed(
                 "a batch is an object with a batch id and a list of reports, and no more"

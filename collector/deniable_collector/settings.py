@@ -170,11 +170,11 @@ class Settings:
     """How a collector runs. Each field is the variable DENIABLE_ and its name in capitals.
 
     `others` are names that the same environment may hold for others: the dashboard, the SDK
-    (DISABLED), `deniable bench` (INGEST_KEY) and the tests (REQUIRE_ALL).
+    (DEV, DISABLED), `deniable bench` (INGEST_KEY) and the tests (REQUIRE_ALL).
     """
 
     others: ClassVar[re.Pattern[str]] = re.compile(
-        "DASHBOARD_.*|PUBLIC_URL|API_TOKENS|FAKES|ALARM_LEVEL|CANDIDATES_DIR|ANNOTATIONS|BOARDS|DISABLED|INGEST_KEY|REQUIRE_ALL"
+        "DASHBOARD_.*|PUBLIC_URL|API_TOKENS|FAKES|ALARM_LEVEL|CANDIDATES_DIR|ANNOTATIONS|BOARDS|DEV|DISABLED|INGEST_KEY|REQUIRE_ALL"
     )
 
     registry: str = setting("metrics.toml", one_path, "path of the registry")

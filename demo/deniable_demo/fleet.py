@@ -85,8 +85,8 @@ def prepare_worker() -> None:
     """Make this process a worker of the demo."""
     # Ctrl-C reaches the whole group of processes; the parent ends its workers itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # DO_NOT_TRACK of the person at this machine does not apply to simulated devices.
-    for name in ("DO_NOT_TRACK", "DENIABLE_DISABLED"):
+    # What the person at this machine has set does not apply to simulated devices.
+    for name in ("DO_NOT_TRACK", "DENIABLE_DISABLED", "DENIABLE_DEV"):
         os.environ.pop(name, None)
 
 

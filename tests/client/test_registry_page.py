@@ -46,8 +46,9 @@ from deniable.mechanisms import (
 )
 from deniable.metric import ANSWERS, LONGITUDINAL, PLATFORMS
 from deniable.number_forecast import reports_for_quantile
-from deniable.types import MAX_VALUES, TYPES
+from deniable.types import MAX_PAIR_CELLS, MAX_VALUES, TYPES, Pair
 from deniable.types.number import CELL_CHOICES, QUESTIONS
+from deniable.types.pair import FORGET
 from deniable.value_list import MAX_VALUE_BYTES
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -112,6 +113,8 @@ def test_every_default_is_that_of_the_code() -> None:
         ("sample_rate", [f"{MIN_SAMPLE_RATE:.9f}"]),
         ("ask", QUESTIONS),
         ("cells", map(str, CELL_CHOICES)),
+        ("of", [f"at most {MAX_PAIR_CELLS} cells"]),
+        ("forget", FORGET),
     ],
 )
 def test_every_limit_is_that_of_the_code(key: str, named: Any) -> None:
@@ -156,7 +159,7 @@ def test_every_mechanism_is_listed() -> None:
             }
             expected = set(kind.mechanisms(memoize=memoize))
             assert listed == expected - {"auto"}
-            assert expected
+            assert expected or (kind is Pair and memoize)
 
 
 def columns(heading: str, each: Callable[[str, str], str]) -> None:
@@ -303,6 +306,27 @@ NUMBER_EDITS: dict[str, Any] = {
     "cells": 64,
 }
 """The same for the keys that only a number takes."""
+FRESH = {key: BEFORE[key] for key in ("description", "owner", "expires")} | {
+    "epsilon": 1.0,
+    "lifetime_epsilon": 7.0,
+}
+PAIRED: dict[str, Any] = {
+    "seconds": FRESH | {"type": "number", "low": 0, "high": 9, "ask": "mean"},
+    "dark": FRESH | {"type": "boolean"},
+    "other": FRESH | {"type": "boolean"},
+}
+"""What a pair may be of."""
+PAIR_BEFORE: dict[str, Any] = FRESH | {
+    "type": "pair",
+    "of": ["seconds", "dark"],
+    "bins": {"seconds": [1]},
+}
+PAIR_EDITS: dict[str, Any] = {
+    "of": ["seconds", "other"],
+    "bins": {"seconds": [2]},
+    "forget": "marginals",
+}
+"""The same for the keys that only a pair takes."""
 GOES_WITH = {
     "type": ("values",),
     "values_file": ("values",),
@@ -324,13 +348,19 @@ def test_every_edit_is_on_the_production_page(key: str, tmp_path: Path) -> None:
 
     def fingerprint(settings: dict[str, Any]) -> str:
         segments = {"plan": {"values": ["free", "paid"]}}
-        document = {"schema": SCHEMA, "app": "a", "segments": segments, "metrics": {"m": settings}}
+        document = {
+            "schema": SCHEMA,
+            "app": "a",
+            "segments": segments,
+            "metrics": {**PAIRED, "m": settings},
+        }
         reader = Declarations(document, {}, tmp_path)
         metrics = reader.read()[1]
         assert reader.problems == []
         return metrics["m"].scheme.fingerprint
 
     before, edits = (NUMBER_BEFORE, NUMBER_EDITS) if key in NUMBER_EDITS else (BEFORE, EDITS)
+    before, edits = (PAIR_BEFORE, PAIR_EDITS) if key in PAIR_EDITS else (before, edits)
     left_out = GOES_WITH.get(key, ())
     edited = {name: before[name] for name in before if name not in left_out} | {key: edits[key]}
     new = fingerprint(edited) != fingerprint(before)

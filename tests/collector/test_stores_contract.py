@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from deniable import Registry, windows
-from deniable_collector.stores import StoreError
+from deniable_collector.stores import Store, StoreError
 from deniable_collector.stores.base import (
     ID_RETENTION,
     MAX_CELL,
@@ -631,3 +631,25 @@ def test_a_version_never_comes_back(home, store, scheme, make, new_id, noon):
         known.add(store.version("m", scheme.fingerprint, windows))
         # Of nothing there is one version.
         assert len(known) == 1 + 2 * times
+
+
+def test_versions_of_many_metrics_at_once(store, scheme, make, new_id, noon):
+    """A fold into a window changes the version of its metric, if the window was asked for, and of
+    no other metric; metrics and windows without reports have none."""
+    other = "n"
+    store.publish({"m": [scheme], other: [scheme]})
+    asked = {"m": ["2026-11-19", "2026-11-20"], other: ["2026-11-20"], "nobody": ["2026-11-20"]}
+    assert store.versions(asked) == {}
+    assert store.versions({}) == {}
+    store.fold(make([new_id()], {0: 1}), noon)
+    first = store.versions(asked)
+    assert list(first) == ["m"]
+    assert len(first["m"]) == 20
+    assert Store.versions(store, asked).keys() == first.keys()
+    store.fold(make([new_id()], {0: 1}, window="2026-11-18"), noon)
+    assert store.versions(asked) == first
+    assert store.versions({"m": ["2026-11-18"]}) != first
+    store.fold(make([new_id()], {0: 1}, window="2026-11-19"), noon)
+    second = store.versions(asked)
+    assert second != first
+    assert store.versions({"m": asked["m"][::-1]}) == second

@@ -73,6 +73,11 @@ LINE_REASONS = {
     "systemctl reload deniable-collector": (
         "needs systemd; tests/collector/test_deploy.py checks the unit and its signal"
     ),
+    "export DENIABLE_DEV=http://127.0.0.1:8099": (
+        "tests/e2e/test_first_hour.py sets the address that `deniable dev` prints"
+    ),
+    "python3 app.py": "tests/e2e/test_first_hour.py runs the app that `deniable init` writes",
+    "cd hello": "tests/e2e/test_first_hour.py runs what follows in that folder",
     "docker compose up": "needs Docker; tests/collector/test_deploy.py reads the compose files",
 }
 """Single commands that no test runs."""

@@ -25,6 +25,7 @@ import numpy as np
 import pytest
 
 from deniable import Metric, Registry, compiled
+from deniable.segments import combinations
 from deniable_collector.stores import open_store
 from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.tally import Tally
@@ -87,6 +88,16 @@ def test_there_is_something_to_run() -> None:
 # dashboard that were started by the README's own lines.
 
 MORE_METRICS = """
+[segments.platform]
+values = ["ios", "android", "web"]
+[metrics.dark_mode]
+type = "boolean"
+description = "Dark mode is on."
+owner = "growth@acme.example"
+expires = 2027-06-30
+epsilon = 2.0
+lifetime_epsilon = 8.0
+segments = ["platform"]
 [metrics.homepage]
 type = "string"
 description = "The host that the app opens with."
@@ -278,12 +289,15 @@ def report(folder: Path) -> None:
     with contextlib.closing(open_store(f"sqlite:///{folder}/deniable.db")) as store:
         for metric in registry:
             for day in ("2026-11-03", "2026-11-04", "2026-11-20"):
-                tally = drawn(metric, day, rng)
+                # Of each segment as many devices.
+                tallies = [drawn(metric, day, rng) for _ in range(combinations(metric.segments))]
+                rows = [row for tally in tallies for row in tally.rows]
+                key = TallyKey(metric.name, metric.scheme.fingerprint, day)
                 increments = {
-                    TallyRowKey(TallyKey(metric.name, tally.scheme, day), number): Increment(
+                    TallyRowKey(key, number): Increment(
                         len(row.cells), row.reports, list(range(len(row.cells))), row.cells.tolist()
                     )
-                    for number, row in enumerate(tally.rows)
+                    for number, row in enumerate(rows)
                 }
                 store.fold(Commit((secrets.token_hex(16),), increments), time.time())
     with contextlib.closing(open_store(f"sqlite:///{folder}/other.db")) as store:
@@ -302,7 +316,11 @@ def drawn(metric: Metric, day: str, rng: np.random.Generator) -> Tally:
     return sample_tally(metric.scheme, counts, rng, values=named, **about)
 
 
-ONCE = [line for line in of("deniable") if line.command.split()[1] not in ("collect", "dashboard")]
+ONCE = [
+    line
+    for line in of("deniable")
+    if line.command.split()[1] not in ("collect", "dashboard", "dev")
+]
 
 
 @pytest.mark.parametrize("line", ONCE, ids=lambda line: f"{line.page}: {line.command}")

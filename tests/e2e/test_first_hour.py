@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+LIVE = README.partition("## See a report within a minute\n")[2].partition("\n## ")[0]
 SECTION = README.partition("## Start with a metric of your own\n")[2].partition("\n## ")[0]
 SECONDS = 300.0
 COMMANDS = 6
@@ -156,6 +157,49 @@ def test_from_an_empty_folder_to_the_dashboard(
 
     doctor = run(f"deniable doctor --endpoint http://{environ['DENIABLE_BIND']}", folder)
     assert doctor.splitlines()[-1] == "0 errors, 0 warnings"
+
+
+def test_from_a_clone_to_the_live_page(
+    tmp_path: Path,
+    environ: dict[str, str],
+    serve: Callable[[str, Path], subprocess.Popen[str]],
+) -> None:
+    """The README's six commands lead from a clone to one's own metric on the live page. The first,
+    which installs deniable, has been run here already; the port is any that is free."""
+    began = time.monotonic()
+    commands = re.findall(r"^(.*?)(?:\s{3,}.*)?$", LIVE.split("```")[1].strip(), re.M)
+    install, init, enter, dev, export, app = commands
+    assert len(commands) <= COMMANDS
+    assert install == "pip install '.[all]'"
+    made = subprocess.run(
+        shlex.split(init), cwd=tmp_path, env=environ, capture_output=True, text=True, check=True
+    )
+    assert dev in made.stdout
+    folder = tmp_path / enter.removeprefix("cd ")
+    server = serve(f"{dev} --port 0", folder)
+    assert server.stdout is not None
+    printed = ""
+    while "Ctrl-C" not in printed:
+        printed += server.stdout.readline()
+    found = re.search(r"^ *export DENIABLE_DEV=(\S+)$", printed, re.M)
+    assert found is not None
+    assert export.partition("=")[0] == found[0].strip().partition("=")[0]
+    ran = subprocess.run(
+        shlex.split(app),
+        cwd=folder,
+        env={**environ, "DENIABLE_DEV": found[1]},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert ran.stdout == "telemetry is on\n"
+    assert "DEVELOPMENT MODE" in ran.stderr
+    with urllib.request.urlopen(f"{found[1]}/live.json", timeout=30) as response:
+        seen = json.load(response)
+    assert [each["metric"] for each in seen["reports"]] == ["browser"]
+    assert seen["mistakes"] == []
+    assert time.monotonic() - began < SECONDS
 
 
 def test_a_page_reports_from_a_browser(

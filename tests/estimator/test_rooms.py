@@ -17,7 +17,7 @@ FLOORS = (
     {"questions"},
     {"judging"},
     {"terminal", "dashboard"},
-    {"rappor", "watching"},
+    {"rappor", "watching", "development"},
 )
 """The lowest first. What stands on one floor may use the same room, and every floor below."""
 

@@ -13,7 +13,13 @@ from typing import Any
 
 import click
 
-from deniable.doctor.device import check_crowd, check_environment, check_state, read_registry
+from deniable.doctor.device import (
+    check_crowd,
+    check_development,
+    check_environment,
+    check_state,
+    read_registry,
+)
 from deniable.doctor.endpoint import check_endpoint
 from deniable.doctor.result import CheckResult, Level
 
@@ -69,6 +75,7 @@ def _device(
     registry, results = read_registry(path or Path("metrics.toml"))
     yield from results
     yield from check_environment(os.environ)
+    yield from check_development(os.environ)
     if registry is None:
         return
     yield from check_crowd(registry)

@@ -74,6 +74,17 @@ def check_environment(environ: Mapping[str, str]) -> Iterator[CheckResult]:
             )  # fmt: skip
 
 
+def check_development(environ: Mapping[str, str]) -> Iterator[CheckResult]:
+    """Whether clients here are in development mode, which nobody wants in production."""
+    if environ.get("DENIABLE_DEV", "").strip():
+        yield CheckResult(
+            "environment", "development", "warning",
+            "DENIABLE_DEV is set, so clients in this environment are in development mode, and "
+            "nothing that they report counts",
+            "leave it out where real devices report: env -u DENIABLE_DEV ...",
+        )  # fmt: skip
+
+
 def check_state(registry: Registry, directory: Path | None) -> Iterator[CheckResult]:
     """The state of the app on this device: whether it can be written, and what waits in it."""
     if directory is None:

@@ -16,8 +16,8 @@ from deniable.metric import Metric
 from deniable.starting.add_command import show
 from deniable.starting.asking import expiry, is_interactive, metric_keys, metric_options
 from deniable.starting.declaring import Draft, draft, toml_value
+from deniable.starting.example import example_value, in_python, in_script
 from deniable.starting.templates import COMPOSE, HEAD, PAGE, SCRIPT
-from deniable.types.number import Number
 
 __all__ = ["ENDPOINT", "init"]
 
@@ -28,6 +28,12 @@ _DEVICES = 5_000
 _BROWSERS = "firefox,chrome,safari,edge,other"
 
 _WHERE = ("python", "web")
+
+_WHILE_WRITING = {
+    "python": ("deniable dev", "DENIABLE_DEV=http://127.0.0.1:8099 python3 app.py"),
+    "web": ("deniable dev", "deniable web metrics.toml --out . --development"),
+}
+"""To see each report at once; index.html has a line for it."""
 
 _NEXT = {
     "python": ("deniable collect", "python3 app.py", "deniable dashboard"),
@@ -93,6 +99,9 @@ def init(folder: Path, yes: bool, force: bool, **given: Any) -> None:
     _write(folder, _files(app, where, head, made, made.registry[name]), force=force)
     if folder != Path():
         click.echo(f"cd {folder}")
+    click.echo("While you write the app, to see each report within a second:")
+    for command in _WHILE_WRITING[where]:
+        click.echo(f"  {command}")
     click.echo("Next:")
     for command in _NEXT[where]:
         click.echo(f"  {command}")
@@ -106,12 +115,12 @@ def _name_of(folder: Path) -> str:
 
 def _files(app: str, where: str, head: str, made: Draft, metric: Metric) -> dict[str, str]:
     """The name and the text of each file."""
-    value = _example(metric)
+    value = example_value(metric)
     files = {"metrics.toml": head + made.block, "compose.yml": COMPOSE}
     if where == "web":
         page = PAGE.replace("APP", app).replace("ENDPOINT", json.dumps(ENDPOINT))
         files["index.html"] = page.replace("NAME", json.dumps(metric.name)).replace(
-            "VALUE", _in_script(value)
+            "VALUE", in_script(value)
         )
         return files
     when = (
@@ -121,26 +130,8 @@ def _files(app: str, where: str, head: str, made: Draft, metric: Metric) -> dict
     )
     script = SCRIPT.replace("ENDPOINT", json.dumps(ENDPOINT)).replace("WHEN", when)
     script = script.replace("NAME", json.dumps(metric.name))
-    files["app.py"] = script.replace("VALUE", _in_python(value))
+    files["app.py"] = script.replace("VALUE", in_python(value))
     return files
-
-
-def _example(metric: Metric) -> bool | float | str:
-    """A value that the metric takes."""
-    if metric.type.name == "boolean":
-        return True
-    if isinstance(metric.type, Number):
-        return float(metric.type.range.low)
-    return metric.values[0] if metric.values else "example"
-
-
-def _in_python(value: bool | float | str) -> str:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
-
-
-def _in_script(value: bool | float | str) -> str:
-    # In a page `</script>` would end the script wherever it stands.
-    return json.dumps(value, ensure_ascii=False).replace("<", "\\u003c")
 
 
 def _refuse_to_replace(folder: Path, names: set[str], *, force: bool) -> None:

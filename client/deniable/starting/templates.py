@@ -22,6 +22,7 @@ SCRIPT = """\
 
 import deniable
 
+# `deniable dev` shows the report: run this with DENIABLE_DEV=http://127.0.0.1:8099
 telemetry = deniable.Client(
     "metrics.toml",
     endpoint=ENDPOINT,  # the collector; https:// outside this machine
@@ -43,6 +44,7 @@ PAGE = """\
     const telemetry = new deniable.Client(deniable.metrics, {
       endpoint: ENDPOINT, // the collector; https:// outside this machine
       consent: true, // ask the person first, and pass the answer
+      // development: "http://127.0.0.1:8099", // with `deniable dev`, and the development build
     });
     telemetry.record(NAME, VALUE); // reported within ten seconds
     document.title = `APP: telemetry is ${telemetry.status}`;

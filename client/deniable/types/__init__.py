@@ -10,9 +10,11 @@ from deniable.types.base import Aggregate, MetricType, Table, Value
 from deniable.types.boolean import Boolean
 from deniable.types.category import MAX_VALUES, Category
 from deniable.types.number import Number
+from deniable.types.pair import MAX_PAIR_CELLS, Pair
 from deniable.types.string import String
 
 __all__ = [
+    "MAX_PAIR_CELLS",
     "MAX_VALUES",
     "TYPES",
     "Aggregate",
@@ -20,11 +22,12 @@ __all__ = [
     "Category",
     "MetricType",
     "Number",
+    "Pair",
     "String",
     "Table",
     "Value",
 ]
 
 TYPES: dict[str, type[MetricType]] = {
-    each.name: each for each in (Boolean, Category, String, Number)
+    each.name: each for each in (Boolean, Category, String, Number, Pair)
 }

@@ -4,15 +4,18 @@ declare it to the mechanism that hides it."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
 
 from deniable.checks import Check
 from deniable.mechanisms import Mechanism, Memoizing, Numeric
 from deniable.randomness import Bits, below
 from deniable.told import Told
+
+if TYPE_CHECKING:
+    from deniable.metric import Metric
 
 __all__ = ["Aggregate", "MetricType", "Table", "Value", "require_null"]
 
@@ -32,11 +35,15 @@ class Table:
             which has been reported.
         folder: where a file that a key names is looked for.
         report: takes a key (None: the metric itself) and what is wrong with it.
+        declared: the type of each metric of the registry, by name, where a type asks for others.
+        metrics: those of them that are without mistakes.
     """
 
     settings: Mapping[str, Any]
     folder: Path
     report: Callable[[str | None, str], None]
+    declared: Mapping[str, Any] = field(default_factory=dict)
+    metrics: Mapping[str, Metric] = field(default_factory=dict)
 
 
 def require_null(kind: str, table: Table, *keys: str) -> None:
@@ -58,6 +65,9 @@ class MetricType(ABC):
         unit: that of a number, for people; nothing is converted.
         other: the value that stands for every text that is not among the values, if there is one.
         needs_candidates: whether the values are any strings, and are named when it is estimated.
+        of: the metrics whose values it joins; none for most. Such a metric is not recorded.
+        forget: what it spares asking ("marginals": the metrics that it is of); None for most.
+        undefaulted: the keys of [defaults] that do not apply to it.
     """
 
     name: ClassVar[str]
@@ -65,9 +75,15 @@ class MetricType(ABC):
     foreign: ClassVar[Mapping[str, str]] = {}
     aggregates: ClassVar[tuple[Aggregate, ...]] = ("last", "first", "any")
     needs_candidates: ClassVar[bool] = False
+    undefaulted: ClassVar[frozenset[str]] = frozenset()
     values: tuple[str, ...] = ()
     unit: str | None = None
     other: str | None = None
+    forget: str | None = None
+
+    @property
+    def of(self) -> tuple[str, ...]:
+        return ()
 
     @property
     def domain(self) -> str:
@@ -85,6 +101,10 @@ class MetricType(ABC):
     def from_compiled(cls, table: Table, mechanism: Mechanism[Any]) -> Self | None:
         """The type as a compiled registry holds it, with its mechanism; mistakes are reported
         there. `table` has all keys of a compiled metric, of their kinds."""
+
+    def compiled_keys(self) -> dict[str, Any]:
+        """What a compiled metric of this type holds beside the keys that all have."""
+        return {}
 
     @classmethod
     @abstractmethod
@@ -115,6 +135,11 @@ class MetricType(ABC):
             # Reservoir sampling (Vitter, ACM TOMS 1985): each record is kept with chance 1/records.
             return text
         return value
+
+    def joined(self, texts: Sequence[str | None]) -> str | None:
+        """The text of the value that a device has at the end of a window, from those of the
+        metrics that the type is `of` (None: not recorded). None if it has none."""
+        return None
 
     @abstractmethod
     def item(self, text: str, mechanism: Mechanism[Any]) -> int | str:

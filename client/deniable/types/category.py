@@ -80,10 +80,10 @@ class Category(Closed):
             "stands for the rest"
         )
 
-    def item(self, text: str, mechanism: Mechanism[Any]) -> int | str:
+    def place(self, text: str) -> int:
         # An app may be upgraded inside a window, and the value leave the domain.
         known = self.other is None or text in self.places
-        return super().item(text if known else str(self.other), mechanism)
+        return super().place(text if known else str(self.other))
 
     def stands_in(self, text: str, value: Value) -> bool:
         return (

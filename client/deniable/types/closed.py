@@ -35,9 +35,17 @@ class Closed(MetricType):
         return names(closed=True, memoize=memoize)
 
     def item(self, text: str, mechanism: Mechanism[Any]) -> int | str:
-        index = self.places[text]
+        place = self.place(text)
         assert isinstance(mechanism, FrequencyOracle)
-        return text if mechanism.size is None else index
+        return self.values[place] if mechanism.size is None else place
+
+    def place(self, text: str) -> int:
+        """The place of a normalized text in the list, from 0.
+
+        Raises:
+            KeyError: it is no value, as the registry has changed since it was recorded.
+        """
+        return self.places[text]
 
     def design(self, mechanism: str, metric: str, epsilon: float) -> Mechanism[Any]:
         return design(mechanism, len(self.values), epsilon)

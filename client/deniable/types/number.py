@@ -51,7 +51,7 @@ from deniable.types.number_keys import (
     read_range,
 )
 
-__all__ = ["CELL_CHOICES", "QUESTIONS", "Ask", "Number"]
+__all__ = ["CELL_CHOICES", "QUESTIONS", "Ask", "Number", "read_number"]
 
 _LARGEST = sys.float_info.max
 
@@ -144,7 +144,7 @@ class Number(MetricType):
             return str(records)
         if aggregate not in ("max", "min", "sum", "mean"):
             return super().merge(aggregate, value, text, records, bits)
-        before, new = _read(value), float(text)
+        before, new = read_number(value), float(text)
         if before is None:
             # The metric became a number inside the window: it begins again.
             return text
@@ -157,7 +157,7 @@ class Number(MetricType):
         return number_text(_limited(before + _limited(new - before) / records))
 
     def item(self, text: str, mechanism: Mechanism[Any]) -> int:
-        number = _read(text)
+        number = read_number(text)
         if number is None:
             raise KeyError("the metric was no number when it was recorded")
         return self.range.position(number)
@@ -267,7 +267,7 @@ class Number(MetricType):
         )
 
 
-def _read(text: str) -> float | None:
+def read_number(text: str) -> float | None:
     """The number that a text from `normalize` or `merge` stands for; None if it is no such text."""
     try:
         number = float(text)

@@ -1,7 +1,9 @@
 // The client that a page embeds. The page records values; timers and events do the rest. Nothing
 // that goes wrong reaches the page, except a programmer's mistake in development.
 import { systemSource, type Source } from "./bits.ts";
+import { AGAIN, develop, mark, report, settled, type Development } from "./development.ts";
 import { erase, withdraw, write, type RecordedValue } from "./device.ts";
+import { memoryStore } from "./memory.ts";
 import { MetricError } from "./metric.ts";
 import { assemble, settle, take, trim, waiting } from "./outbox.ts";
 import { readRegistry, type Parts, type Registry } from "./registry.ts";
@@ -34,8 +36,10 @@ export interface Options {
   ingestKey?: string;
   /** Seconds over which the reports of a closed window are spread, up to a day. */
   spread?: number;
-  /** Whether mistakes throw, in development builds. Released builds count them. */
-  development?: boolean;
+  /** Whether mistakes throw, in development builds. Released builds count them.
+   * Or the address of `deniable dev`, for development mode: reports go there alone, and nothing
+   * counts. Released builds do nothing with it. */
+  development?: boolean | string;
   /** The value of each declared segment, as `setSegments` takes them. Only `deniable/joint` has
    * segments. */
   segments?: Readonly<Record<string, string>>;
@@ -122,7 +126,8 @@ export function start<D extends CompiledRegistry>(
     clock = () => Date.now() / 1000,
     source = systemSource(),
   } = options;
-  const development = DEVELOPMENT && (options.development ?? true);
+  const development = DEVELOPMENT && options.development !== false;
+  let mode: Development | undefined;
   const counters: Record<string, number> = {};
   const { globalPrivacyControl, doNotTrack } = (globalThis.navigator ?? {}) as Navigator & {
     globalPrivacyControl?: boolean;
@@ -165,6 +170,7 @@ export function start<D extends CompiledRegistry>(
 
   const note = (kind: string, error?: unknown): void => {
     counters[kind] = (counters[kind] ?? 0) + 1;
+    if (DEVELOPMENT) mode?.trouble(kind);
     try {
       onTrouble?.(kind, error);
     } catch {
@@ -188,7 +194,10 @@ export function start<D extends CompiledRegistry>(
   /** Read the registry, once and not in the first call: its epsilons take milliseconds. */
   const load = () => {
     registry = readRegistry(metrics, parts);
-    store = options.state ?? browserStore(registry.app, fail);
+    if (DEVELOPMENT && mode) {
+      registry = mode.prepare(registry);
+      store = memoryStore();
+    } else store = options.state ?? browserStore(registry.app, fail);
     if (JOINT) checkTold(options.segments ?? {});
   };
 
@@ -293,7 +302,7 @@ export function start<D extends CompiledRegistry>(
       await send(urgent);
     })());
     const rest = (prepared[0]?.leased as number) - clock();
-    wake(rest > 0 ? rest : IDLE);
+    wake(rest > 0 ? rest : DEVELOPMENT && mode ? AGAIN : IDLE);
   };
 
   /** Write all records, and seal the windows that have ended. */
@@ -321,6 +330,10 @@ export function start<D extends CompiledRegistry>(
         note("mistake", error);
       }
     const batch = await change((state) => {
+      if (DEVELOPMENT && mode) {
+        report(state, registry, records, clock(), source);
+        return undefined;
+      }
       const sealed = write(state, registry, records, clock(), spread, source);
       // Reports that were sealed at once get their batch in the same transaction. So its bytes can
       // be sent in the last moment of a page, when no transaction would end any more.
@@ -335,8 +348,12 @@ export function start<D extends CompiledRegistry>(
   /** Send a batch. Returns whether to continue with another. */
   const deliver = async ({ id, body }: Batch): Promise<boolean> => {
     prepared = prepared.filter((each) => each.id !== id);
-    const outcome = await post(url!, id, body, ingestKey, clock);
-    const troubles = await transact((state) => settle(state, id, outcome, clock(), source));
+    const outcome = await post(url!, id, DEVELOPMENT && mode ? mark(body) : body, ingestKey, clock);
+    const troubles = await transact((state) => {
+      const troubles = settle(state, id, outcome, clock(), source);
+      if (DEVELOPMENT && mode) settled(state, clock());
+      return troubles;
+    });
     troubles?.forEach((kind) => note(kind));
     return !outcome.trouble;
   };
@@ -397,6 +414,10 @@ export function start<D extends CompiledRegistry>(
       "file: is no place to report from: serve the page over https",
     );
     url = endpoint?.replace(/\/*$/, "/v1/reports");
+    if (DEVELOPMENT && typeof options.development === "string") {
+      mode = develop(options.development);
+      url = mode.url;
+    }
     if (development) load();
     if (isOn()) wake(0);
     else void forget(withdrawn);
@@ -414,9 +435,22 @@ export function start<D extends CompiledRegistry>(
       if (failed) return;
       if (JOINT) then = told;
       if (development) {
-        const record = admit(name, value, clock());
-        if (DEVELOPMENT && record && record.undeclared)
-          console.warn(`${name}: an undeclared value counts as ${record.text}`);
+        let record: ReturnType<typeof admit>;
+        try {
+          record = admit(name, value, clock());
+        } catch (error) {
+          if (DEVELOPMENT) mode?.refused(name, registry.metrics.has(name));
+          throw error;
+        }
+        if (DEVELOPMENT && record && record.undeclared) {
+          if (mode) mode.undeclared(name);
+          else console.warn(`${name}: an undeclared value counts as ${record.text}`);
+        }
+        if (DEVELOPMENT && mode) {
+          if (!record) mode.ignored("expired_metric", name);
+          const now = status();
+          if (now === "no_consent" || now === "disabled") mode.ignored(now);
+        }
       }
       // While a deletion is being stored, records wait in memory.
       if (!isOn() && !(consent && deletions)) return;

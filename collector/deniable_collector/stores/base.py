@@ -208,6 +208,22 @@ class Store(ABC):
         the result is then cached under an outdated version, which nobody asks for.
         """
 
+    def versions(self, asked: Mapping[str, Iterable[str]]) -> dict[str, bytes]:
+        """The same for many metrics at once: metric -> the version of its tallies, of all its
+        schemes, over the windows asked for. Metrics without any of them are left out.
+        """
+        found = {}
+        for metric, schemes in self.schemes().items():
+            labels = set(asked.get(metric, ()))
+            stamps = [
+                (scheme, self.version(metric, scheme, labels.intersection(there)))
+                for scheme in schemes
+                if labels.intersection(there := self.windows(metric, scheme))
+            ]
+            if stamps:
+                found[metric] = version_of(metric, "", stamps)
+        return found
+
     @abstractmethod
     def drop(self, before: float) -> int:
         """Delete every window that had ended by `before` (POSIX seconds).

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 
 from deniable import Scheme, SchemeError
 from deniable_collector.stores.base import StoreError
@@ -14,8 +15,10 @@ class Unpublished(StoreError):
     """The store does not know the requested scheme."""
 
 
+@lru_cache(maxsize=4096)
 def read_scheme(canonical: bytes) -> Scheme:
-    """The scheme that `Scheme.canonical()` wrote.
+    """The scheme that `Scheme.canonical()` wrote. Those read last are kept: readers ask for all
+    schemes of a store again and again, and to build them takes long.
 
     Raises:
         StoreError: this version of deniable cannot read it.

@@ -238,6 +238,27 @@ class RedisStore(Store):
             [(*place, header) for place, header in zip(asked, headers, strict=True) if header],
         )
 
+    def versions(self, asked: Mapping[str, Iterable[str]]) -> dict[str, bytes]:
+        with translated():
+            # Not HKEYS, which readers that were set up earlier may not call.
+            names = cast(dict[bytes, bytes], self._client.hgetall(self._schemes_key))
+        keys = [
+            (metric, (scheme, label, shard))
+            for metric, scheme in (name.decode().split(":") for name in names)
+            for label in asked.get(metric, ())
+            for shard in range(self.shards)
+        ]
+        found: dict[str, list[tuple[object, ...]]] = {}
+        with translated(), self._client.pipeline(transaction=False) as pipeline:
+            for metric, (scheme, label, shard) in keys:
+                key = self._tally_key(shard, TallyKey(metric, scheme, label))
+                pipeline.getrange(key, 0, _HEADER.size - 1)
+            headers = pipeline.execute() if keys else []
+        for (metric, place), header in zip(keys, headers, strict=True):
+            if header:
+                found.setdefault(metric, []).append((*place, header))
+        return {metric: version_of(metric, "", each) for metric, each in found.items()}
+
     def drop(self, before: float) -> int:
         gone = set()
         for metric, published in self.schemes().items():

@@ -25,6 +25,7 @@ from deniable_collector.stores.sqlite_pages import (
     add_to,
     count_reports,
     forget,
+    many_versions,
     mark,
     stamps,
 )
@@ -118,6 +119,10 @@ class SqliteStore(Store):
     def version(self, metric: str, scheme: str, windows: Iterable[str]) -> bytes:
         with self._file.transaction("DEFERRED") as connection:
             return version_of(metric, scheme, stamps(connection, metric, scheme, windows))
+
+    def versions(self, asked: Mapping[str, Iterable[str]]) -> dict[str, bytes]:
+        with self._file.transaction("DEFERRED") as connection:
+            return many_versions(connection, asked)
 
     def drop(self, before: float) -> int:
         with self._file.transaction("IMMEDIATE") as connection:

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable_collector.stores.base import MAX_CELL, TallyKey
+from deniable_collector.stores.base import MAX_CELL, TallyKey, version_of
 from deniable_collector.stores.vectors import Addition, full
 
-__all__ = ["add_pages", "add_to", "count_reports", "forget", "mark", "stamps"]
+__all__ = [
+    "add_pages",
+    "add_to",
+    "count_reports",
+    "forget",
+    "many_versions",
+    "mark",
+    "stamps",
+]
 
 _PAGE = 1_000
 """Counters in a page: of 4 bytes, so that it fits into a page of the file, or of 8."""
@@ -132,6 +140,29 @@ def stamps(
     """The stamps of the existing tallies, each with its window."""
     asked = _asked(metric, scheme, windows)
     return connection.execute(f"SELECT window, stamp FROM ({_ASKED})", asked).fetchall()
+
+
+def many_versions(
+    connection: sqlite3.Connection, asked: Mapping[str, Iterable[str]]
+) -> dict[str, bytes]:
+    """The version of each metric over its windows; see `Store.versions`."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for metric, labels in asked.items():
+        alike.setdefault(tuple(labels), []).append(metric)
+    found: dict[str, list[tuple[object, ...]]] = {}
+    for labels, metrics in alike.items():
+        rows = connection.execute(
+            "SELECT tallies.metric, tallies.scheme, tallies.window, stamp "
+            "FROM json_each(:metrics) AS metric "
+            "CROSS JOIN schemes ON schemes.metric = metric.value "
+            "CROSS JOIN json_each(:windows) AS label "
+            "CROSS JOIN tallies ON tallies.metric = schemes.metric "
+            "AND tallies.scheme = schemes.fingerprint AND tallies.window = label.value",
+            {"metrics": json.dumps(metrics), "windows": json.dumps(labels)},
+        )
+        for metric, *stamp in rows:
+            found.setdefault(metric, []).append(tuple(stamp))
+    return {metric: version_of(metric, "", each) for metric, each in found.items()}
 
 
 def forget(connection: sqlite3.Connection, identity: int) -> None:

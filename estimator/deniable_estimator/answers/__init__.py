@@ -15,12 +15,13 @@ from deniable_estimator.answers import shares
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.distribution import estimate_distribution
 from deniable_estimator.answers.mean import estimate_mean
+from deniable_estimator.answers.pair import estimate_pair
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.significance import Adjustment
 
-__all__ = ["MAKERS", "Answer", "answer_of", "combine"]
+__all__ = ["MAKERS", "TYPES", "Answer", "answer_of", "combine"]
 
 Maker: TypeAlias = Callable[..., Answer]
 
@@ -30,6 +31,9 @@ MAKERS: dict[type[Analysis[Any]], Maker] = {
     HistogramAnalysis: estimate_distribution,
 }
 """analysis, or what analyses have in common -> what makes an answer of a tally."""
+
+TYPES: dict[str, Maker] = {"pair": estimate_pair}
+"""type -> the same, where the values say more than their shares."""
 
 
 def answer_of(
@@ -50,7 +54,9 @@ def answer_of(
         ValueError: `level` is not between 0 and 1.
     """
     kind = type(analysis_of(scheme.mechanism))
-    make = next(MAKERS[each] for each in kind.__mro__ if each in MAKERS)
+    make = TYPES.get(scheme.type)
+    if make is None:
+        make = next(MAKERS[each] for each in kind.__mro__ if each in MAKERS)
     return make(
         tally,
         scheme,

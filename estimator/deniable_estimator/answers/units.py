@@ -8,13 +8,24 @@ from dataclasses import dataclass
 
 from deniable_estimator.messages import message, sentence
 
-__all__ = ["SHARES", "NumberUnit", "ShareUnit", "Unit", "half_width", "points", "signed"]
+__all__ = [
+    "CONDITIONALS",
+    "SHARES",
+    "NumberUnit",
+    "ShareUnit",
+    "Unit",
+    "half_width",
+    "points",
+    "signed",
+]
 
 _MINUS = "\N{MINUS SIGN}"
 _OPEN = (message("no lower limit"), message("no upper limit"))
 """How the end of an interval without a limit is written."""
 
 _NOTHING = message("unknown")
+
+_TOO_FEW = message("too few")
 
 _SERIES = {"mean": message("mean"), "geometric mean": message("geometric mean")}
 """The series that have a name in words."""
@@ -25,6 +36,7 @@ class Unit(ABC):
 
     Attributes:
         log: whether charts of them have a logarithmic scale.
+        unknown: what stands for a number that is not known.
         changes_title: what stands over a chart of changes.
         between: a change in a description, by `value`, `share`, `low` and `high`.
         up, down: how a change is told, by `change`, `level`, `low` and `high`.
@@ -39,6 +51,7 @@ class Unit(ABC):
     """
 
     log: bool = False
+    unknown: str = _NOTHING
     changes_title: str
     between: str
     up: str
@@ -243,8 +256,26 @@ class NumberUnit(Unit):
         return max(1e-6 * abs(highest), 1e-12)
 
 
+class ConditionalUnit(ShareUnit):
+    """Shares of some devices, which may be too few to say anything of them."""
+
+    unknown = _TOO_FEW
+
+    def text(self, number: float, spread: float) -> str:
+        return _TOO_FEW if math.isnan(number) else super().text(number, spread)
+
+    def short(self, number: float, spread: float) -> str:
+        return _TOO_FEW if math.isnan(number) else super().short(number, spread)
+
+    def full(self, number: float, spread: float) -> str:
+        return _TOO_FEW if math.isnan(number) else super().full(number, spread)
+
+
 SHARES = ShareUnit()
 """The unit of all shares."""
+
+CONDITIONALS = ConditionalUnit()
+"""That of shares of the devices with a given value."""
 
 
 def half_width(number: float, low: float, high: float) -> float:

@@ -36,6 +36,7 @@ from deniable_estimator.dashboard.embedding import offer_embedding
 from deniable_estimator.dashboard.language import offer_languages
 from deniable_estimator.dashboard.lifetime_planner import lifetime_planner
 from deniable_estimator.dashboard.number_planner import number_planner
+from deniable_estimator.dashboard.overview import KeptSummaries
 from deniable_estimator.dashboard.pages import pages
 from deniable_estimator.dashboard.pictures import pictures
 from deniable_estimator.dashboard.planner import planner
@@ -57,10 +58,11 @@ from deniable_estimator.messages import message
 __all__ = ["CONTENT_SECURITY_POLICY", "MAX_FORM", "close_app", "create_app"]
 
 CONTENT_SECURITY_POLICY = (
-    "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; "
-    "frame-ancestors 'none'; base-uri 'none'"
+    "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; "
+    "img-src 'self' data:; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
-"""No script may run at all; the pages have none."""
+"""Only the scripts in `static/` run, and only where a page is more convenient with them: every
+page works without. None is ever part of a page."""
 
 MAX_FORM = 16 << 10
 """The largest form without a list: a token, and the address to go to next."""
@@ -98,7 +100,8 @@ def create_app(
     app.config["DENIABLE_DEMO"] = settings.dashboard_demo
     app.extensions["deniable_source"] = DataSource(
         store or store_of(settings),
-        registry or Registry.load(settings.registry),
+        # An empty registry is one as well.
+        Registry.load(settings.registry) if registry is None else registry,
         clock,
         Path(settings.candidates_dir) if settings.candidates_dir else None,
         Decodes(
@@ -112,6 +115,8 @@ def create_app(
         settings.alarm_level,
         most_strings=settings.dashboard_strings,
     )
+    registry_of = app.extensions["deniable_source"].registry
+    app.extensions["deniable_summaries"] = KeptSummaries(len(registry_of.metrics))
     keep_annotations(app, settings.annotations)
     app.before_request(_limit)
     guard(app, settings.dashboard_token, _door(settings, clock), public_url=settings.public_url)

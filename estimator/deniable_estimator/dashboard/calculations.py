@@ -19,6 +19,8 @@ from deniable_estimator.annotations.annotation import Annotation, by_period
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.files import csv_text
+from deniable_estimator.answers.pair import PairAnswer
+from deniable_estimator.answers.pair_files import series_csv
 from deniable_estimator.answers.segmented import Segmented
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.dashboard.versions import Listed
@@ -118,7 +120,8 @@ def _number_text(
     """The estimate of a number as a file; cells and edges only where no series is named."""
     share = found.share_row(below) if isinstance(found, Distribution) and below is not None else {}
     if form == "csv":
-        text = _only(found.to_csv(), values)
+        told_series = isinstance(found, PairAnswer) and values
+        text = _only(series_csv(found) if told_series else found.to_csv(), values)
         if not share:
             return text
         name, *numbers = share.values()
@@ -126,10 +129,14 @@ def _number_text(
     told = {**head, **found.to_dict()}
     if values:
         told["series"] = _named(told["series"], values)
-        told = {name: each for name, each in told.items() if name not in ("cells", "cdf")}
+        told = {name: each for name, each in told.items() if name not in _CELLS}
     if share:
         told["share_below"] = share
     return to_json(told)
+
+
+_CELLS = ("cells", "cdf", "margins")
+"""What is left out of a number or a pair where a series is named."""
 
 
 def trend_text(

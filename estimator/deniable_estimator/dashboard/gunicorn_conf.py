@@ -13,14 +13,16 @@ import tempfile
 import threading
 from contextlib import suppress
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
+from flask import Flask
 from gunicorn.workers.gthread import ThreadWorker  # type: ignore[import-untyped]
 
 from deniable_collector.operation.logs import DiscreetLogger
 from deniable_collector.stores import StoreError
-from deniable_estimator.dashboard.overview import cards, read_filters
+from deniable_estimator.dashboard.overview import KeptSummaries, list_metrics, read_overview
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.sharing.links import PASSING
 from deniable_estimator.dashboard.snapshot import Snapshot
@@ -73,22 +75,24 @@ def when_ready(server: Any) -> None:
 
 
 def post_worker_init(worker: Any) -> None:
-    """Compile the templates now, rather than while the first person waits, and look at the windows
-    of the overview in the meantime: what has not changed is not looked at again."""
+    """Compile the templates now, rather than while the first person waits, and summarize all
+    metrics in the meantime: what has not changed is not calculated again."""
     # A thread that makes a large page gives way to one that has a word to say five times as soon.
     sys.setswitchinterval(0.001)
     application = worker.app.wsgi()
-    source = application.extensions["deniable_source"]
-    threading.Thread(target=_overview, args=(source,), daemon=True).start()
+    threading.Thread(target=_overview, args=(application,), daemon=True).start()
     templates = application.jinja_env
     for name in templates.list_templates():
         templates.get_template(name)
 
 
-def _overview(source: DataSource) -> None:
+def _overview(application: Flask) -> None:
+    source: DataSource = application.extensions["deniable_source"]
+    kept: KeptSummaries = application.extensions["deniable_summaries"]
+    view = read_overview({}, source.registry, source.clock())
     # A dashboard may be up before its store.
     with suppress(StoreError):
-        cards(replace(source, store=Snapshot(source.store)), read_filters({}, source.registry))
+        list_metrics(replace(source, store=Snapshot(source.store)), kept, view, inf, whole=True)
 
 
 def on_exit(server: Any) -> None:

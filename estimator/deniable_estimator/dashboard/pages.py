@@ -22,7 +22,8 @@ from deniable_estimator.dashboard.calculations import estimate_text, trend_text
 from deniable_estimator.dashboard.charts.trend import MOST_LINES
 from deniable_estimator.dashboard.embedding import embed_link
 from deniable_estimator.dashboard.kinds import kind_of
-from deniable_estimator.dashboard.overview import attention, cards, read_filters
+from deniable_estimator.dashboard.overview import attention
+from deniable_estimator.dashboard.overview.page import overview_page
 from deniable_estimator.dashboard.privacy import privacy_label
 from deniable_estimator.dashboard.ranges import RangeError, check_names, presets
 from deniable_estimator.dashboard.recent import recent
@@ -30,7 +31,7 @@ from deniable_estimator.dashboard.source import DataSource, current_source, decl
 from deniable_estimator.dashboard.timeline import grouping, timeline
 from deniable_estimator.dashboard.uploads import forget_list, keep_list, kept_list
 from deniable_estimator.dashboard.versions import digest_of_candidates
-from deniable_estimator.dashboard.view import NAMES, OF_NUMBERS, View, read_view
+from deniable_estimator.dashboard.view import NAMES, OF_NUMBERS, OF_PAIRS, View, read_view
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 from deniable_estimator.questions.trend import GROUPS
@@ -44,25 +45,11 @@ _TYPES = {"csv": "text/csv", "json": "application/json"}
 
 @pages.get("/")
 def overview() -> ResponseReturnValue:
-    """All metrics, or those that were looked for, with their latest complete windows."""
-    source, mistake = current_source(), None
+    """What needs attention, and all metrics, or those that were looked for."""
     try:
-        check_names(request.args, ("q", "owner", "tag"))
+        return overview_page(None)
     except RangeError as error:
-        mistake = keep_form(error)
-    filters = read_filters(request.args, source.registry)
-    found = cards(source, filters)
-    ranges = {card.days for card in found}
-    page = render_template(
-        "overview.html",
-        mistake=mistake,
-        cards=found,
-        days=ranges.pop() if len(ranges) == 1 else None,
-        filters=filters,
-        total=len(source.registry),
-        waiting=bool(found) and all(source.newest(each) is None for each in source.registry),
-    )
-    return page, 200 if mistake is None else 400
+        return overview_page(keep_form(error))
 
 
 @pages.get("/metric/<name>")
@@ -170,7 +157,7 @@ def _page(
         over_time=over_time,
         by=view.by or grouping(metric, view.days),
         groups=GROUPS[metric.window],
-        label=privacy_label(metric, source.registry.lifetime_epsilon),
+        label=privacy_label(metric, source.registry),
         presets=presets(now, metric.window),
         newest=newest,
         notes=_notes(source, metric, estimate),
@@ -234,6 +221,8 @@ def asked_view(name: str, *more: str) -> tuple[DataSource, Metric, View]:
     names: tuple[str, ...] = NAMES
     if isinstance(metric.type, Number):
         names = (*OF_NUMBERS, "limit") if "distribution" in metric.type.ask else OF_NUMBERS
+    elif metric.type.of:
+        names = OF_PAIRS
     check_names(request.args, (*names, *more))
     view = read_view(request.args, metric, source.clock())
     return source, metric, view.of_list(kept_list(metric))

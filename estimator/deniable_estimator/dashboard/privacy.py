@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
-from deniable import Metric
+from deniable import Metric, Registry
 from deniable.mechanisms import FrequencyOracle
 from deniable_estimator.dashboard.words import mechanism_words
-from deniable_estimator.privacy import Bound, guarantee
-from deniable_estimator.privacy.words import chance, factor, in_clear, pace, rounded_up
+from deniable_estimator.privacy import Bound, Guarantee, guarantee
+from deniable_estimator.privacy.words import (
+    chance,
+    factor,
+    in_clear,
+    pace,
+    rounded_up,
+    shared_words,
+)
 
 __all__ = ["Exact", "Figures", "PrivacyLabel", "even_guess", "label_of", "privacy_label"]
 
@@ -85,6 +92,10 @@ class PrivacyLabel:
     """Whether browsers record the metric."""
     clear: str | None
     """What a report tells without noise, if its metric is counted by segments."""
+    shared: tuple[str, ...] = ()
+    """What reports of other metrics about the same values add, in sentences."""
+    joins: bool = False
+    """Whether it joins the values of other metrics."""
 
 
 @lru_cache(maxsize=1024)
@@ -94,16 +105,29 @@ def even_guess(metric: Metric) -> str:
     return chance(Bound.of(Fraction(metric.scheme.mechanism.epsilon)))
 
 
+def privacy_label(metric: Metric, registry: Registry) -> PrivacyLabel:
+    """The label of a metric of a registry."""
+    source = registry.unasked.get(metric.name, metric)
+    return _declared_label(metric, source, registry.lifetime_epsilon, registry.about(source))
+
+
 @lru_cache(maxsize=1024)
-def privacy_label(metric: Metric, cap: float | None = None) -> PrivacyLabel:
-    """The label of a declared metric, under the cap of its registry
-    (`Registry.lifetime_epsilon`)."""
-    return label_of(metric, cap)
+def _declared_label(
+    metric: Metric, source: Metric, cap: float | None, about: tuple[Metric, ...]
+) -> PrivacyLabel:
+    """That of `metric` where devices report `source`."""
+    given = guarantee(source, cap, 1, about)
+    if source is not metric:
+        given = replace(given, reported_by=source.name)
+    return _label(source, given)
 
 
 def label_of(metric: Metric, cap: float | None = None) -> PrivacyLabel:
     """The label of a metric that is not declared, which is not cached."""
-    given = guarantee(metric, cap)
+    return _label(metric, guarantee(metric, cap))
+
+
+def _label(metric: Metric, given: Guarantee) -> PrivacyLabel:
     return PrivacyLabel(
         one=_figures(given.report),
         each=_figures(given.each),
@@ -120,6 +144,8 @@ def label_of(metric: Metric, cap: float | None = None) -> PrivacyLabel:
         exact=_exact(metric),
         numeric=given.numeric,
         web=given.web,
+        shared=shared_words(given),
+        joins=bool(given.of),
         clear=in_clear(given),
     )
 

@@ -109,7 +109,7 @@ def segments_page(name: str) -> ResponseReturnValue:
         found=found,
         panels=_panels(found, shown) if found else (),
         hidden=len(found.names) - len(shown) if found and shown else 0,
-        label=privacy_label(metric, source.registry.lifetime_epsilon),
+        label=privacy_label(metric, source.registry),
         refused=refused,
         obstacle=obstacle,
         asked=request.args if refused else days.query,

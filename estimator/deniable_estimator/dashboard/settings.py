@@ -178,7 +178,7 @@ def _file(value: str) -> str:
 class DashboardSettings(deniable_collector.settings.Settings):
     """How a dashboard runs. Each field is the variable DENIABLE_ and its name in capitals."""
 
-    others: ClassVar[re.Pattern[str]] = re.compile("DISABLED|INGEST_KEY|REQUIRE_ALL")
+    others: ClassVar[re.Pattern[str]] = re.compile("DEV|DISABLED|INGEST_KEY|REQUIRE_ALL")
 
     dashboard_token: str = setting("", _token, "what lets people in", secret=True)
     dashboard_bind: str = setting(

@@ -22,7 +22,8 @@ class Snapshot(Store):
     """Forwards to another store, and caches its schemes and windows."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        # A snapshot of a snapshot is one of the store behind it, as it is now.
+        self._store: Store = store._store if isinstance(store, Snapshot) else store
         self._schemes: dict[str, dict[str, Scheme]] | None = None
         self._windows: dict[tuple[str, str], list[str]] = {}
         self._versions: dict[tuple[str, str, tuple[str, ...]], bytes] = {}
@@ -54,6 +55,9 @@ class Snapshot(Store):
         if asked not in self._versions:
             self._versions[asked] = self._store.version(*asked)
         return self._versions[asked]
+
+    def versions(self, asked: Mapping[str, Iterable[str]]) -> dict[str, bytes]:
+        return self._store.versions(asked)
 
     def ping(self) -> None:
         self._store.ping()

@@ -43,7 +43,14 @@ from deniable_estimator.questions.segments import check_names, split_question
 from deniable_estimator.questions.trend import Point, Progress, Trend, trend
 from deniable_estimator.statistics.significance import Adjustment
 
-__all__ = ["DataSource", "Versioned", "current_source", "day_of", "declared_metric"]
+__all__ = [
+    "PAGE_PATIENCE",
+    "DataSource",
+    "Versioned",
+    "current_source",
+    "day_of",
+    "declared_metric",
+]
 
 PAGE_PATIENCE = 1.0
 """Seconds that a page waits before it shows the progress instead."""
@@ -103,20 +110,33 @@ class DataSource:
         """The day (UTC) that the clock shows."""
         return day_of(self.clock)
 
+    def list_version(self, metric: Metric) -> bytes | None:
+        """That of the strings that the operator has listed for a metric, without reading them; None
+        if there is no list."""
+        path = self._list_path(metric)
+        if path is None:
+            return None
+        with suppress(OSError):
+            status = path.stat()
+            return digest("list", metric.name, status.st_ino, status.st_size, status.st_mtime_ns)
+        return None
+
+    def _list_path(self, metric: Metric) -> Path | None:
+        if not metric.needs_candidates or self.candidates_folder is None:
+            return None
+        # A metric's name is made of letters, digits and underscores: it cannot lead elsewhere.
+        path = self.candidates_folder / f"{metric.name}.txt"
+        return path if path.is_file() else None
+
     def candidates(self, metric: Metric) -> list[str] | None:
         """The strings that the operator has listed for a metric; None if there is no list.
 
         Raises:
             ValueListError: the list cannot be read or has a mistake.
         """
-        if not metric.needs_candidates or self.candidates_folder is None:
+        path, key = self._list_path(metric), self.list_version(metric)
+        if path is None or key is None:
             return None
-        # A metric's name is made of letters, digits and underscores: it cannot lead elsewhere.
-        path = self.candidates_folder / f"{metric.name}.txt"
-        if not path.is_file():
-            return None
-        status = path.stat()
-        key = digest("list", metric.name, status.st_ino, status.st_size, status.st_mtime_ns)
         return self.decodes.get(key, lambda: Listed(read_values(path), str(path)))
 
     def sent(self, listed: bytes | Sequence[str], name: str) -> Sequence[str]:
@@ -321,6 +341,19 @@ class DataSource:
 
         return self.decodes.get(key, work)
 
+    def looks(self, metric: Metric, days: DayRange) -> tuple[Look, ...]:
+        """What is looked at in each window of these days, the oldest first."""
+        return tuple(self._looks(self._select(metric, days, None), metric))
+
+    def windowwise(self, metric: Metric, days: DayRange, series: str) -> Iterator[Answer]:
+        """The estimate of one string in each window of these days, the oldest first."""
+        asked = digest_of_candidates([series])
+        for label in self._select(metric, days, [series]).labels:
+            first = datetime.fromtimestamp(windows.start(label), UTC).date()
+            last = datetime.fromtimestamp(windows.end(label) - 1, UTC).date()
+            within = DayRange(first, last)
+            yield self._point(metric, within, [series], asked, 0.95, "storey").answer
+
     def _looks(self, selection: Selection, metric: Metric) -> Iterator[Look]:
         """What is looked at in each window. Seven at a time: where none of them has changed, one
         question to the store says so."""
@@ -461,9 +494,12 @@ class DataSource:
 
     def newest(self, metric: Metric) -> str | None:
         """The newest window that holds any report, whatever the range."""
-        schemes = self.store.schemes().get(metric.name, {})
+        pair = self.registry.unasked.get(metric.name)
         labels = [
-            label for scheme in schemes for label in self.store.windows(metric.name, scheme)[-1:]
+            label
+            for name in (metric.name, *((pair.name,) if pair else ()))
+            for scheme in self.store.schemes().get(name, {})
+            for label in self.store.windows(name, scheme)[-1:]
         ]
         return max(labels, default=None)
 

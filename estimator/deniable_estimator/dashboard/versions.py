@@ -11,6 +11,7 @@ from functools import cached_property, lru_cache
 
 from deniable import DeniableError
 from deniable.value_list import read_values
+from deniable_estimator.dashboard.searching import SearchedValues
 from deniable_estimator.messages import message
 
 __all__ = ["MOST_STRINGS", "Listed", "digest", "digest_of_bytes", "digest_of_candidates", "reread"]
@@ -46,6 +47,11 @@ class Listed(list[str]):
     def values(self) -> tuple[str, ...]:
         """The same strings, as estimates hold them."""
         return tuple(self)
+
+    @cached_property
+    def searched(self) -> SearchedValues:
+        """The same strings, as a search looks at them."""
+        return SearchedValues.of(self)
 
     @property
     def source(self) -> tuple[str, bytes] | list[str]:

@@ -18,6 +18,7 @@ __all__ = [
     "LONGEST_SEARCH",
     "NAMES",
     "OF_NUMBERS",
+    "OF_PAIRS",
     "Compared",
     "Length",
     "Order",
@@ -44,6 +45,9 @@ NAMES = (
 OF_NUMBERS = ("from", "to", "without", "by", "value", "change")
 """Those of a view of numbers; of a distribution also `limit`."""
 
+OF_PAIRS = (*OF_NUMBERS, "given")
+"""Those of a view of a pair."""
+
 LONGEST_SEARCH = 200
 """Characters."""
 
@@ -69,6 +73,8 @@ class View:
     """The reader's own list of strings, if these are shown."""
     limit: str | None = None
     """As it was typed in: which share of the numbers lies below it?"""
+    given: str | None = None
+    """Of a pair: the metric whose values conditional shares are given; None for the first."""
     sort: Sort | None = None
     """None for the page's own order, with what cannot be told from noise folded away."""
     find: str = ""
@@ -87,6 +93,7 @@ class View:
             "shares": None if self.shares == "unbiased" else self.shares,
             "lines": None if self.lines == "some" else self.lines,
             "limit": self.limit,
+            "given": self.given,
             "sort": self.sort,
             "find": self.find or None,
             # Days that are chosen are compared themselves, unless the address says something else.
@@ -161,6 +168,7 @@ def read_view(arguments: Mapping[str, str], metric: Metric, now: float) -> View:
         RangeError: it asks for days that cannot be shown, or for a choice that there is not.
     """
     by, sort = arguments.get("by") or None, arguments.get("sort") or None
+    given = arguments.get("given")
     ranged = bool(arguments.get("from") or arguments.get("to"))
     compared = arguments.get("change") or ("range" if ranged else "newest")
     return View(
@@ -174,6 +182,7 @@ def read_view(arguments: Mapping[str, str], metric: Metric, now: float) -> View:
         ),
         lines=cast(Length, _one_of(arguments.get("lines", "some"), "lines", get_args(Length))),
         limit=arguments.get("limit", "").strip() or None,
+        given=_one_of(given, "given", metric.type.of) if given else None,
         sort=None if sort is None else cast(Sort, _one_of(sort, "sort", get_args(Sort))),
         find=_search(arguments.get("find", "")),
         compares=bool(arguments.get("change")),

@@ -67,6 +67,7 @@ _TYPES = {
     "category": message("category"),
     "string": message("string"),
     "number": message("number"),
+    "pair": message("pair"),
 }
 _ASKED = {"mean": message("mean"), "distribution": message("distribution")}
 _TOO_SHORT = {
@@ -126,7 +127,7 @@ def estimate(unit: Unit, number: float, low: float, high: float) -> str:
     """A number with its unit: at least or at most so much, where its interval has no limit on one
     side."""
     if math.isnan(number) or math.inf == -low == high:
-        return _UNKNOWN
+        return unit.unknown
     spread = half_width(number, low, high)
     if high == math.inf:
         return message("at least {number}", number=unit.short(low, spread))
@@ -174,6 +175,8 @@ def example(metric: Metric) -> str:
     """A value of the metric, as it stands in a call of `record`."""
     if metric.values == ("true", "false"):
         return "True"
+    if metric.type.of:
+        return "..."
     if isinstance(metric.type, Number):
         middle = metric.type.range.value(TOP / 2)
         return str(round(middle)) if metric.type.range.integer else f"{middle:.2g}"

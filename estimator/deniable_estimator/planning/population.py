@@ -19,6 +19,8 @@ __all__ = [
     "Crowd",
     "lognormal_crowd",
     "normal_crowd",
+    "pair_shares",
+    "read_cells",
     "read_numbers",
     "read_shares",
     "zipf_shares",
@@ -134,6 +136,51 @@ def read_shares(path: str | Path, values: Sequence[str]) -> FloatArray:
     if not total > 0:
         raise ValueListError(source, None, "gives no value a weight above 0; write value,weight")
     return np.array(list(weights.values())) / total
+
+
+def pair_shares(first: FloatArray, second: FloatArray, dependence: float) -> FloatArray:
+    """The cells of two lists with these shares, row by row. The part `dependence` of the devices
+    has values that rise together, and the others have them independently."""
+    below = np.minimum.outer(np.cumsum(first), np.cumsum(second))
+    rising = np.diff(np.diff(below, axis=0, prepend=0.0), axis=1, prepend=0.0)
+    table: FloatArray = (1 - dependence) * np.outer(first, second) + dependence * rising
+    cells = np.maximum(table, 0.0).ravel()
+    shares: FloatArray = cells / cells.sum()
+    return shares
+
+
+def read_cells(path: str | Path, first: Sequence[str], second: Sequence[str]) -> FloatArray:
+    """The cells of two lists, row by row, from a CSV file of `value,value,weight` lines.
+
+    Weights are scaled to sum to 1; a cell that is not in the file has weight 0.
+
+    Raises:
+        ValueListError: as `read_shares`.
+    """
+    source = str(path)
+    places = [{value: place for place, value in enumerate(each)} for each in (first, second)]
+    table = np.zeros((len(first), len(second)))
+    given: set[tuple[int, int]] = set()
+    reader = csv.reader(_text(source).splitlines())
+    for fields in filter(None, reader):
+        line = reader.line_num
+        if len(fields) != 3:
+            raise ValueListError(source, line, "is not two values and a weight: value,value,weight")
+        _, weight = _line(source, line, fields[1:])
+        named = [unicodedata.normalize("NFC", each) for each in fields[:2]]
+        for value, known in zip(named, places, strict=True):
+            if value not in known:
+                mistake = f"names {value!r}, which its metric does not declare"
+                raise ValueListError(source, line, mistake)
+        at = places[0][named[0]], places[1][named[1]]
+        if at in given:
+            raise ValueListError(source, line, f"names {named[0]!r} with {named[1]!r} again")
+        given.add(at)
+        table[at] = weight
+    if not table.sum() > 0:
+        raise ValueListError(source, None, "gives no cell a weight above 0")
+    cells: FloatArray = table.ravel() / table.sum()
+    return cells
 
 
 def _normal_scores() -> FloatArray:

@@ -13,8 +13,8 @@ Every figure is rounded up.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
@@ -37,6 +37,7 @@ __all__ = [
     "MemoGuarantee",
     "Together",
     "guarantee",
+    "guarantee_in",
     "learned_by",
     "not_covered",
     "together",
@@ -60,6 +61,12 @@ _FIRST_USE = (
     "report shows it"
 )
 """What the time of sending shows of a metric that is answered at once."""
+
+_BOTH = (
+    "that the device has recorded both metrics in a window: with one of them alone it reports "
+    "nothing"
+)
+"""What a report of a pair shows by being there."""
 
 _STORAGE = (
     "a browser that loses its storage, and the ledger with it: Safari deletes it after 7 days "
@@ -186,12 +193,26 @@ class Guarantee:
     """When devices report; the time of sending then shows more or less."""
     platform: tuple[Platform, ...] = ()
     """Where the metric is recorded, if the registry says so."""
+    of: tuple[str, ...] = ()
+    """The metrics whose values it joins."""
+    same_metrics: tuple[str, ...] = ()
+    """All metrics whose reports of a window are about the same values, if there are several."""
+    same_values: Bound | None = None
+    """One report of each of them."""
+    reported_by: str | None = None
+    """The pair that is reported in place of the metric; the figures are those of the pair."""
     segments: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The segments that a report tells in clear, each with its values. All bounds compare values
     of devices of the same segments."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The guarantee for JSON, under its fields' names, with who learns what."""
+        """The guarantee for JSON, under its fields' names, with who learns what. `same_values`
+        and `reported_by` are there for pairs and their metrics alone."""
+        more: dict[str, Any] = {}
+        if self.same_values is not None:
+            more["same_values"] = {"metrics": list(self.same_metrics), **self.same_values.to_dict()}
+        if self.reported_by is not None:
+            more["reported_by"] = self.reported_by
         return {
             "metric": self.metric,
             "description": self.description,
@@ -213,6 +234,7 @@ class Guarantee:
             "memory": None if self.memory is None else self.memory.to_dict(),
             "learned_by": self.learned_by,
             "not_covered": list(self.not_covered),
+            **more,
         }
 
     @property
@@ -223,12 +245,13 @@ class Guarantee:
     @property
     def not_covered(self) -> tuple[str, ...]:
         """What the guarantee does not cover."""
-        return not_covered(
+        found = not_covered(
             remembers=self.memory is not None,
             at_once=self.answer == "at_once",
             web=self.web,
             segments=bool(self.segments),
         )
+        return (*found, _BOTH) if self.of else found
 
     @property
     def web(self) -> bool:
@@ -263,8 +286,30 @@ class Together:
         }
 
 
-def guarantee(metric: Metric, cap: float | None = None, household: int = 1) -> Guarantee:
-    """The guarantee of a metric under the cap of its registry, from the mechanism in force.
+def guarantee_in(registry: Registry, metric: Metric, household: int = 1) -> Guarantee:
+    """The guarantee of a metric of a registry. Where devices report a pair in its place, it is
+    that of the pair.
+
+    Raises:
+        ValueError: `household` is not positive.
+    """
+    source = registry.unasked.get(metric.name, metric)
+    found = guarantee(source, registry.lifetime_epsilon, household, registry.about(source))
+    if source is metric:
+        return found
+    return replace(
+        found, metric=metric.name, description=metric.description, reported_by=source.name
+    )
+
+
+def guarantee(
+    metric: Metric,
+    cap: float | None = None,
+    household: int = 1,
+    about: Sequence[Metric] = (),
+) -> Guarantee:
+    """The guarantee of a metric under the cap of its registry, from the mechanism in force; `about`
+    are all metrics whose reports of a window are about the same values.
 
     Raises:
         ValueError: `household` is not positive.
@@ -304,14 +349,31 @@ def guarantee(metric: Metric, cap: float | None = None, household: int = 1) -> G
         numeric=isinstance(mechanism, Numeric),
         answer=metric.answer,
         platform=metric.platform,
+        of=metric.type.of,
+        **_same(about, household),
         segments={each.name: each.values for each in metric.segments},
     )
+
+
+def _same(about: Sequence[Metric], household: int) -> dict[str, Any]:
+    """What reports of several metrics about the same values reveal in one window."""
+    if len(about) < 2:
+        return {}
+    whole = sum((Fraction(each.scheme.mechanism.epsilon) for each in about), Fraction(0))
+    return {
+        "same_metrics": tuple(each.name for each in about),
+        "same_values": Bound.of(household * whole),
+    }
 
 
 def together(registry: Registry, household: int = 1) -> Together:
     """The guarantees of all metrics, and of all of them together on one device."""
     cap = registry.lifetime_epsilon
-    metrics = tuple(guarantee(metric, cap, household) for metric in registry)
+    metrics = tuple(
+        guarantee_in(registry, metric, household)
+        for metric in registry
+        if metric.name not in registry.unasked
+    )
     limit = None if cap is None else household * Fraction(cap)
 
     def total(*bounds: Bound) -> Bound:

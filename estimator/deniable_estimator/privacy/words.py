@@ -9,10 +9,38 @@ from typing import NamedTuple
 from deniable_estimator.messages import listed, message, sentence, spaced
 from deniable_estimator.privacy import BEYOND, WINDOWS_A_YEAR, Bound, Guarantee
 
-__all__ = ["chance", "factor", "in_clear", "pace", "rounded_up"]
+__all__ = ["chance", "factor", "in_clear", "pace", "rounded_up", "shared_words"]
 
 _LONGEST = 1_000_000
 """Factors from here on are given as powers of ten."""
+
+
+_SAME = sentence(
+    "The reports of {metrics} are about the same values, so their epsilons add up: in one window "
+    "they reveal at most epsilon {epsilon}, with which a 50/50 guess is right at most {guess} "
+    "times in 100."
+)
+_IN_PLACE = sentence(
+    "Devices do not report this metric by itself: its shares come from the reports of {pair}, "
+    "and the figures are those of {pair}."
+)
+
+
+def shared_words(guarantee: Guarantee) -> tuple[str, ...]:
+    """What a pair and its metrics reveal of the same values, in sentences; none for others."""
+    told = []
+    if guarantee.reported_by is not None:
+        told.append(message(_IN_PLACE, pair=guarantee.reported_by))
+    if guarantee.same_values is not None:
+        told.append(
+            message(
+                _SAME,
+                metrics=listed(guarantee.same_metrics),
+                epsilon=rounded_up(guarantee.same_values.epsilon, 3),
+                guess=chance(guarantee.same_values),
+            )
+        )
+    return tuple(told)
 
 
 def rounded_up(value: Fraction | float, digits: int) -> str:

@@ -97,6 +97,8 @@ def look(label: str, question: Question) -> Look | None:
     """The same without all else that an estimate says: a quarter of the time; None without
     reports. Strings are not decoded: of their tallies alone the rows and bitmaps are looked at.
     """
+    if question.margin is not None:
+        return Look.of(label, question.estimate()) if question.n else None
     parts = [part for part in question.parts if part.tally.reports]
     if not parts:
         return None

@@ -1,4 +1,8 @@
-"""Reads a metric's estimate from a store: windows are added up, schemes are combined."""
+"""Reads a metric's estimate from a store: windows are added up, schemes are combined.
+
+A metric that devices do not report by itself, because a pair gives its shares (`forget`), is
+estimated from the tallies of that pair, in all windows in which it has no reports of its own.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,7 @@ from deniable.mechanisms import Mechanism, Memoizing
 from deniable_collector.stores.base import Store
 from deniable_collector.tally import Tally, empty_tally
 from deniable_estimator.answers import Answer, answer_of, combine
+from deniable_estimator.answers.pair import PairAnswer
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 from deniable_estimator.questions.slices import places_of, sliced
@@ -100,11 +105,14 @@ class Question:
     """The current scheme comes first, so that values are in its order."""
     unit: str | None = None
     """That of a number."""
+    margin: Margin | None = None
+    """What a pair says of a metric that is not reported by itself."""
 
     @property
     def n(self) -> int:
         """Reports."""
-        return sum(part.tally.reports for part in self.parts)
+        own = sum(part.tally.reports for part in self.parts)
+        return own + (self.margin.question.n if self.margin else 0)
 
     def estimate(self, *, level: float = 0.95, adjust: Adjustment = "storey") -> Answer:
         """The estimate.
@@ -112,6 +120,7 @@ class Question:
         Raises:
             EstimateError: a candidate cannot be estimated.
         """
+        answers = [] if self.margin is None else [self.margin.estimate(level, adjust)]
         return combine(
             [
                 answer_of(
@@ -125,7 +134,22 @@ class Question:
                 )
                 for part in self.parts
             ]
+            + answers
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Margin:
+    """One of the two lists of a pair, as the answer of its metric."""
+
+    question: Question
+    metric: str
+    candidates: Sequence[str] | None
+
+    def estimate(self, level: float, adjust: Adjustment) -> Answer:
+        answer = self.question.estimate(level=level, adjust=adjust)
+        assert isinstance(answer, PairAnswer)
+        return answer.margin_of(self.metric, self.candidates)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +173,10 @@ class Selection:
     store: Store
     metric: Metric
     chosen: tuple[_Chosen, ...]
+    pair: Selection | None = None
+    """The tallies of the pair that gives its shares, if it is not reported by itself."""
+    candidates: Sequence[str] | None = None
+    """What is asked for of them."""
     where: Mapping[str, str] = field(default_factory=dict)
     """The segments that it is limited to."""
 
@@ -156,6 +184,7 @@ class Selection:
     def labels(self) -> tuple[str, ...]:
         """All windows that would be read, the oldest first."""
         labels = {label for each in self.chosen for label in each.windows}
+        labels.update(self.pair.labels if self.pair else ())
         return tuple(sorted(labels, key=windows.start))
 
     def within(self, labels: Collection[str]) -> Selection:
@@ -164,7 +193,8 @@ class Selection:
             replace(each, windows=tuple(label for label in each.windows if label in labels))
             for each in self.chosen
         )
-        return replace(self, chosen=tuple(chosen))
+        pair = self.pair and self.pair.within(labels)
+        return replace(self, chosen=tuple(chosen), pair=pair)
 
     def version(self) -> tuple[object, ...]:
         """Plain values that differ when what would be read differs, at one round trip for each
@@ -172,6 +202,7 @@ class Selection:
         name = self.metric.name
         return (
             *(name, self.metric.sample_rate),
+            *(self.pair.version() if self.pair else ()),
             *(
                 (
                     each.scheme.fingerprint,
@@ -192,7 +223,10 @@ class Selection:
         Raises:
             StoreUnavailable: the store cannot answer now.
         """
-        return Question(tuple(map(self._read, self.chosen)), self.metric.type.unit)
+        margin = None
+        if self.pair is not None:
+            margin = Margin(self.pair.read(), self.metric.name, self.candidates)
+        return Question(tuple(map(self._read, self.chosen)), self.metric.type.unit, margin)
 
     def _read(self, each: _Chosen) -> Part:
         name, fingerprint = self.metric.name, each.scheme.fingerprint
@@ -255,7 +289,14 @@ def select(
                 continue  # its reports do not tell this segment
             budget = _budget(registry, declared, scheme)
             chosen.append(_Chosen(scheme, fingerprint in published, within, asked, budget, places))
-    return Selection(store, declared, tuple(chosen), where)
+    found = Selection(store, declared, tuple(chosen), where=where)
+    pair = registry.unasked.get(metric)
+    if pair is None:
+        return found
+    # In a window with reports of its own, the same devices may have reported for the pair.
+    left_out = {*without, *found.labels}
+    rest = select(store, registry, pair.name, first, last, without=left_out)
+    return replace(found, pair=rest, candidates=candidates)
 
 
 def _check_where(metric: Metric, where: Mapping[str, str]) -> None:

@@ -235,7 +235,8 @@ def trend(
         )
     check_days(first, last)
     memory, grouped = has_memory(store, declared), by != declared.window
-    stored = set(_stored(store, declared)).difference(without)
+    sources = [declared, *(each for each in (registry.unasked.get(metric),) if each)]
+    stored = {label for each in sources for label in _stored(store, each)}.difference(without)
     if not stored:
         return Trend(metric, by, level, memory, (), grouped)
     first = first or min(map(_first_day, stored))

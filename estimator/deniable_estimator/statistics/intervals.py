@@ -90,6 +90,14 @@ class Noise:
         variance: FloatArray = np.maximum(self.a + self.b * share - self.c * share**2, 0.0)
         return variance if self.kept is None else variance + self.kept.at(share)
 
+    def taken(self, places: NDArray[np.intp]) -> Noise:
+        """That of the values at these indices."""
+        size = max(map(len, (self.a, self.b, self.c, self.step)))
+        a, b, c, step = (
+            np.broadcast_to(each, (size,))[places] for each in (self.a, self.b, self.c, self.step)
+        )
+        return Noise(a, b, c, step, None if self.kept is None else self.kept.taken(places))
+
     @property
     def null_error(self) -> FloatArray:
         """The standard error of a share that is truly 0."""

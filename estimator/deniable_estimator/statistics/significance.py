@@ -31,6 +31,7 @@ __all__ = [
     "normal_score",
     "p_values",
     "share_p_values",
+    "step_up",
 ]
 
 Adjustment: TypeAlias = Literal["storey", "bonferroni"]
@@ -128,6 +129,16 @@ def normal_score(z: FloatArray, skewness: FloatArray) -> FloatArray:
     gamma = np.where(skewed, skewness, 1.0)
     bent = 6 / gamma * (np.cbrt(1 + gamma * z / 2) - 1) + gamma / 6
     return np.where(skewed, bent, z)
+
+
+def step_up(p: FloatArray) -> FloatArray:
+    """p-values, shape (d,), adjusted by the step-up test of Benjamini and Hochberg: those that are
+    at most alpha hold at most the part alpha of false discoveries."""
+    falling = np.argsort(-p)
+    ranked = p[falling] * len(p) / np.arange(len(p), 0, -1)
+    adjusted = np.empty(len(p))
+    adjusted[falling] = np.minimum(np.minimum.accumulate(ranked), 1.0)
+    return adjusted
 
 
 def changes_beyond_noise(

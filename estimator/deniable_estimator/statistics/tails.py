@@ -6,7 +6,15 @@ import math
 
 import numpy as np
 
-__all__ = ["binomial_tail", "chi_square_tail", "normal_tails", "poisson_tail", "student_tails"]
+__all__ = [
+    "binomial_tail",
+    "chi_square_quantile",
+    "chi_square_tail",
+    "noncentral_chi_square_tail",
+    "normal_tails",
+    "poisson_tail",
+    "student_tails",
+]
 
 _SETTLED = 1e-17
 
@@ -77,6 +85,36 @@ def chi_square_tail(x: float, freedom: int) -> float:
     for degree in range(2 - odd, freedom, 2):
         tail += math.exp(degree / 2 * math.log(half) - half - math.lgamma(degree / 2 + 1))
     return min(1.0, tail)
+
+
+def chi_square_quantile(tail: float, freedom: int) -> float:
+    """The x with this upper tail, by bisection."""
+    low, high = 0.0, float(freedom)
+    while chi_square_tail(high, freedom) > tail:
+        high *= 2
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if chi_square_tail(middle, freedom) > tail else (low, middle)
+    return high
+
+
+def noncentral_chi_square_tail(x: float, freedom: int, noncentrality: float) -> float:
+    """The upper tail of the noncentral chi-square distribution: that of the chi-square with
+    freedom + 2 J degrees, J Poisson with mean noncentrality / 2."""
+    mean, half = noncentrality / 2, x / 2
+    if half <= 0:
+        return 1.0
+    # Beyond this nothing is left of the Poisson distribution.
+    spread = 12 * math.sqrt(mean) + 30
+    first, last = max(0, math.floor(mean - spread)), math.ceil(mean + spread)
+    tail, total = chi_square_tail(x, freedom + 2 * first), 0.0
+    for count in range(first, last + 1):
+        chance = count * math.log(mean) - mean - math.lgamma(count + 1) if mean > 0 else 0.0
+        if mean > 0 or count == 0:
+            total += math.exp(chance) * min(1.0, tail)
+        degree = freedom / 2 + count
+        tail += math.exp(degree * math.log(half) - half - math.lgamma(degree + 1))
+    return min(1.0, total)
 
 
 def student_tails(t: float, freedom: int) -> float:

@@ -36,6 +36,14 @@ _DEVICES = 100_000
 @click.command()
 @click.option("--size", "--values", type=click.IntRange(2, 10**9), help="How many values.")
 @click.option("--number", is_flag=True, help="Plan a number in place of values.")
+@click.option(
+    "--pair", metavar="ROWSxCOLUMNS", help="Plan a pair of lists of so many values, like 6x4."
+)
+@click.option(
+    "--effect",
+    type=Real(0, 1),
+    help="With --pair: how strongly the two go together, as Cramér's V; by default 0.1.",
+)
 @click.option("--low", type=Real(), help="With --number: the smallest number to tell apart.")
 @click.option("--high", type=Real(), help="With --number: the largest one.")
 @click.option(
@@ -117,6 +125,8 @@ def plan(
     context: click.Context,
     size: int | None,
     number: bool,
+    pair: str | None,
+    effect: float | None,
     low: float | None,
     high: float | None,
     ask: str | None,
@@ -139,10 +149,15 @@ def plan(
     form: str | None,
 ) -> None:
     """Compute what a metric can detect, before it is declared: --size for values, --number for a
-    number.
+    number, --pair for two lists.
 
     With --years, list the ways to divide a lifetime epsilon: few reports with a large epsilon, or
     many with a small one."""
+    if pair is not None:
+        _plan_pair(context, pair, effect)
+        return
+    if effect is not None:
+        raise click.UsageError("--effect is for --pair: give it as well")
     of_numbers = {
         "--low": low,
         "--high": high,
@@ -155,7 +170,7 @@ def plan(
     if number:
         _check_number(size, share, memoize, [name for name in _NEEDED if name not in given])
     elif size is None:
-        raise click.UsageError("say --size for values, or --number for a number")
+        raise click.UsageError("say --size for values, --number for a number, or --pair")
     elif given:
         raise click.UsageError(f"{', '.join(given)}: only with --number, in place of --size")
     if segment_share is not None and years is not None:
@@ -256,6 +271,44 @@ def _told(segment: Segment | None) -> list[str]:
     ]
 
 
+_OF_PAIRS = frozenset(
+    {"pair", "effect", "epsilon", "devices", "sample_rate", "lifetime_epsilon", "fakes", "form"}
+)
+
+
+def _plan_pair(context: click.Context, pair: str, effect: float | None) -> None:
+    """Print the plan of a pair; refuses the options that have no meaning for it."""
+    from deniable_estimator.planning.pairs import plan_pair
+    from deniable_estimator.terminal.pair_plan import pair_plan_view, read_shape
+
+    given = [
+        f"--{name.replace('_', '-')}"
+        for name in context.params
+        if name not in _OF_PAIRS
+        and context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+    ]
+    if given:
+        raise click.UsageError(f"{', '.join(given)}: not with --pair")
+    told = context.params
+    if told["epsilon"] is None or told["devices"] is None:
+        raise click.UsageError("say --epsilon and --devices with --pair")
+    made = plan_pair(
+        *read_shape(pair),
+        told["epsilon"],
+        told["devices"],
+        effect=0.1 if effect is None else effect,
+        sample_rate=told["sample_rate"],
+        lifetime_epsilon=told["lifetime_epsilon"],
+        fakes=told["fakes"],
+    )
+    if told["form"] == "json":
+        click.echo(json.dumps(made.to_dict()))
+        return
+    from rich.console import Console
+
+    Console().print(pair_plan_view(made))
+
+
 _NEEDED = ("--low", "--high", "--ask")
 
 
@@ -324,7 +377,7 @@ def privacy(metric: str | None, registry: Path, household: int, form: str | None
     Every figure is computed from the probabilities in force, and rounded up.
     """
     from deniable import Registry
-    from deniable_estimator.privacy import guarantee, together
+    from deniable_estimator.privacy import guarantee_in, together
     from deniable_estimator.questions.reading import find_metric
     from deniable_estimator.terminal.privacy_view import guarantee_view, together_view
 
@@ -333,7 +386,7 @@ def privacy(metric: str | None, registry: Path, household: int, form: str | None
         whole = together(declared, household)
         document, view = whole.to_dict(), together_view(whole)
     else:
-        one = guarantee(find_metric(declared, metric), declared.lifetime_epsilon, household)
+        one = guarantee_in(declared, find_metric(declared, metric), household)
         document, view = one.to_dict(), guarantee_view(one)
     if form == "json":
         click.echo(json.dumps(document, ensure_ascii=False, allow_nan=False))

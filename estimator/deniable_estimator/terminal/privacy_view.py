@@ -15,7 +15,14 @@ from deniable_estimator.privacy import (
     Together,
     not_covered,
 )
-from deniable_estimator.privacy.words import chance, factor, in_clear, pace, rounded_up
+from deniable_estimator.privacy.words import (
+    chance,
+    factor,
+    in_clear,
+    pace,
+    rounded_up,
+    shared_words,
+)
 
 __all__ = ["guarantee_view", "together_view"]
 
@@ -107,6 +114,7 @@ def _words(guarantee: Guarantee) -> Iterator[str]:
         f"{values} by a factor of at most {factor(guarantee.report)}: a 50/50 guess then is right "
         f"at most {chance(guarantee.report)} times in 100."
     )
+    yield from shared_words(guarantee)
     if clear := in_clear(guarantee):
         yield clear
     memory = guarantee.memory

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from deniable.mechanisms.numeric import Numeric
+from deniable.types import Pair
 from deniable_collector.numeric import Real
 from deniable_estimator.terminal.options import (
     adjust_option,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from deniable import Metric
     from deniable_estimator.planning.population import Crowd
+    from deniable_estimator.statistics.intervals import FloatArray
 
 # numpy and rich take longer to import than `deniable --help` should.
 
@@ -63,7 +65,12 @@ def _two(_: click.Context, option: click.Parameter, text: str | None) -> tuple[f
 @click.option(
     "--shares",
     type=click.Path(path_type=Path),
-    help="A CSV file of value,weight lines, instead of --zipf.",
+    help="A CSV file of value,weight lines, of a pair value,value,weight, instead of --zipf.",
+)
+@click.option(
+    "--dependence",
+    type=Real(0, 1),
+    help="Of a pair: the part of the devices whose two values rise together; by default 0.",
 )
 @click.option(
     "--normal",
@@ -94,6 +101,7 @@ def simulate(
     devices: int,
     zipf: float | None,
     shares: Path | None,
+    dependence: float | None,
     normal: tuple[float, float] | None,
     lognormal: tuple[float, float] | None,
     numbers: Path | None,
@@ -115,6 +123,8 @@ def simulate(
     declared = find_metric(Registry.load(registry), metric)
     rng = np.random.default_rng(seed)
     spreads = {"--normal": normal, "--lognormal": lognormal, "--numbers": numbers}
+    if dependence is not None and not declared.type.of:
+        raise click.UsageError(f"{metric!r} is not a pair: leave --dependence out")
     if isinstance(declared.scheme.mechanism, Numeric):
         read_candidates(declared, candidates)  # a number has none
         if zipf is not None or shares is not None:
@@ -134,14 +144,42 @@ def simulate(
     if candidates and declared.values:
         raise click.UsageError(f"{metric!r} lists its values: leave --candidates out")
     asked = read_candidates(declared, candidates)
-    _simulate_values(declared, devices, zipf, shares, asked, rng, level, adjust, form)
+    spread = _spread(declared, zipf, shares, dependence, asked)
+    _simulate_values(declared, devices, spread, asked, rng, level, adjust, form)
+
+
+def _spread(
+    declared: Metric,
+    zipf: float | None,
+    shares: Path | None,
+    dependence: float | None,
+    asked: list[str] | None,
+) -> FloatArray:
+    """The share of each value; of a pair of each cell."""
+    from deniable_estimator.planning.population import (
+        pair_shares,
+        read_cells,
+        read_shares,
+        zipf_shares,
+    )
+
+    exponent = 1.0 if zipf is None else zipf
+    if isinstance(declared.type, Pair):
+        lists = [part.values for part in declared.type.parts]
+        if shares is not None and dependence is not None:
+            raise click.UsageError("--dependence goes with --zipf: leave it out with --shares")
+        if shares is not None:
+            return read_cells(shares, *lists)
+        margins = [zipf_shares(len(each), exponent) for each in lists]
+        return pair_shares(margins[0], margins[1], dependence or 0.0)
+    values = asked or declared.values
+    return read_shares(shares, values) if shares else zipf_shares(len(values), exponent)
 
 
 def _simulate_values(
     declared: Metric,
     devices: int,
-    zipf: float | None,
-    shares: Path | None,
+    spread: FloatArray,
     asked: list[str] | None,
     rng: Generator,
     level: float,
@@ -149,27 +187,24 @@ def _simulate_values(
     form: str | None,
 ) -> None:
     from deniable_estimator.analyses.sampling import sample_tally
-    from deniable_estimator.answers.shares import estimate as estimated
-    from deniable_estimator.planning.population import read_shares, zipf_shares
+    from deniable_estimator.answers import answer_of
 
-    values = asked or declared.values
-    exponent = 1.0 if zipf is None else zipf
-    spread = read_shares(shares, values) if shares else zipf_shares(len(values), exponent)
     with progress(f"Simulating {devices:,} devices"):
         counts = rng.multinomial(devices, spread)
         reporting = rng.binomial(counts, declared.sample_rate)
         tally = sample_tally(declared.scheme, reporting, rng, values=asked, metric=declared.name)
-        answer = estimated(tally, declared.scheme, asked, level=level, adjust=adjust)
+        answer = answer_of(tally, declared.scheme, asked, level=level, adjust=adjust)
     truth = counts / devices
     if form == "json":
         report: dict[str, Any] = {"devices": devices, **answer.to_dict()}
-        for row, share in zip(report["values"], truth.tolist(), strict=True):
+        rows = report["cells" if declared.type.of else "values"]
+        for row, share in zip(rows, truth.tolist(), strict=True):
             row["truth"] = share
         click.echo(json.dumps(report, ensure_ascii=False))
         return
     from rich.console import Console
 
-    from deniable_estimator.terminal.tables import estimate_view
+    from deniable_estimator.terminal.pairs import estimate_view
 
     Console().print(estimate_view(answer, truth))
 

@@ -72,6 +72,12 @@ ALARM = 4
     "unit; may be given several times.",
 )
 @click.option(
+    "--given",
+    metavar="METRIC",
+    help="Of a pair: show how its other metric is spread among the devices with each value of this "
+    "one; by default of the first.",
+)
+@click.option(
     "--by",
     "segments",
     multiple=True,
@@ -103,6 +109,7 @@ def estimate(
     store: str | None,
     candidates: Path | None,
     limits: tuple[float, ...],
+    given: str | None,
     segments: tuple[str, ...],
     where: dict[str, str],
     against: dict[str, str],
@@ -122,6 +129,8 @@ def estimate(
 
     if not segments and (against or recent):
         raise click.UsageError("--against and --recent need --by")
+    if segments and given:
+        raise click.UsageError("--by has no --given: pairs are not counted by segments")
     if segments and limits:
         raise click.UsageError("--by has no --below: use --where for one segment")
     if recent and against:
@@ -166,7 +175,7 @@ def estimate(
             adjust=adjust,
             where=where,
         )
-    _print(replace(answer, fakes=fakes, alarm_level=alarm_level), form, limits)
+    _print(replace(answer, fakes=fakes, alarm_level=alarm_level), form, limits, given)
     if answer.n == 0:
         _no_data(metric)
 
@@ -369,10 +378,13 @@ def _print_trends(found: SegmentTrends, form: str | None, value: str | None) -> 
             console.print(f"Note: {note}.", style="yellow")
 
 
-def _print(answer: Answer, form: str | None, limits: Sequence[float]) -> None:
+def _print(answer: Answer, form: str | None, limits: Sequence[float], given: str | None) -> None:
+    from deniable_estimator.answers.pair import PairAnswer
     from deniable_estimator.terminal.numbers import check_limits, estimate_view, shares_below
+    from deniable_estimator.terminal.pairs import direction
 
     check_limits(answer, limits)
+    side = direction(answer, given)
     if form == "json":
         more = {"shares_below": shares_below(answer, limits)} if limits else {}
         click.echo(json.dumps({**answer.to_dict(), **more}, ensure_ascii=False))
@@ -381,4 +393,8 @@ def _print(answer: Answer, form: str | None, limits: Sequence[float]) -> None:
     else:
         from rich.console import Console
 
-        Console().print(estimate_view(answer, limits=limits))
+        if isinstance(answer, PairAnswer):
+            view = estimate_view(answer, given=side)
+        else:
+            view = estimate_view(answer, limits=limits)
+        Console().print(view)

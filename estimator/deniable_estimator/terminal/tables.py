@@ -41,11 +41,14 @@ _REPLACED = "\N{REPLACEMENT CHARACTER}"
 
 
 @singledispatch
-def estimate_view(answer: Answer, truth: Any = None, limits: Any = ()) -> RenderableType:
+def estimate_view(
+    answer: Answer, truth: Any = None, limits: Any = (), given: Any = None
+) -> RenderableType:
     """An answer as its kind is shown.
 
     `truth` is what is known of a simulated crowd. Of a number, `limits` are those below which
-    shares are shown (`deniable_estimator.terminal.numbers`).
+    shares are shown (`deniable_estimator.terminal.numbers`). Of a pair, `given` is the list that
+    conditionals are given (`deniable_estimator.terminal.pairs`).
     """
     raise NotImplementedError(answer.kind)
 

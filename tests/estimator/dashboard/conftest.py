@@ -25,6 +25,7 @@ from deniable_collector.stores import Store, open_store
 from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.dashboard import create_app
+from deniable_estimator.dashboard.overview import page
 from deniable_estimator.dashboard.settings import DashboardSettings
 
 TOKEN = "Vq3mS0x-8JtYc_1rKfWz5LbNpH2eGdUa"
@@ -193,6 +194,12 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     return folder
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The overview waits until its summaries are there, however slow the machine is."""
+    monkeypatch.setattr(page, "PAGE_PATIENCE", 60.0)
 
 
 def text_of(client: FlaskClient, path: str) -> str:

@@ -149,10 +149,11 @@ def test_nginx_names_people(ask: Ask) -> None:
 
 
 def test_shared_links_open_without_a_password(ask: Ask, tmp_path: Path) -> None:
-    """A link, its files and its style need no password; whoever claims a name there has none."""
+    """A link, its files and its style need no password; whoever claims a name there has none;
+    another process revokes it at once."""
     links = SharedLinks(str(tmp_path / "links.db"))
     today = datetime.now(UTC).date()
-    _, secret = links.make(
+    link, secret = links.make(
         "/metric/browser", "", maker="ana", note="", today=today, days=1, unfinished=False
     )
     status, page = ask(f"/shared/{secret}")
@@ -165,6 +166,8 @@ def test_shared_links_open_without_a_password(ask: Ask, tmp_path: Path) -> None:
     for path in ("/shared/x", f"/shared/{secret}/metric/dark_mode.csv"):
         assert ask(path)[0] == 404
     assert ask("/links")[0] == 401
+    links.revoke(link.id)
+    assert ask(f"/shared/{secret}")[0] == 404, "revoked by another process"
 
 
 def test_the_api_takes_tokens_alone(ask: Ask) -> None:

@@ -146,7 +146,9 @@ def test_the_card_carries_the_alarm(browser: FlaskClient) -> None:
     (card,) = re.findall(r'<li class="card metric alarmed">.*?</li>', page, re.DOTALL)
     assert "Anomalous: 12 Nov 2026. Do not rely on these shares." in told(card)
     assert "Which browser opens links?" in card
-    assert page.count("Anomalous") == 1
+    assert page.count("Anomalous") == 2, "the card, and the strip of what needs attention"
+    (line,) = re.findall(r'<li class="anomaly">.*?</li>', page)
+    assert 'href="/metric/browser?from=2026-10-24&amp;to=2026-11-20"' in line
 
 
 @pytest.mark.parametrize(
@@ -329,7 +331,7 @@ def test_what_has_not_changed_is_not_looked_at_again(
         return real(label, question)
 
     monkeypatch.setattr(source, "look", look)
-    gunicorn_conf._overview(app.extensions["deniable_source"])
+    gunicorn_conf._overview(app)
     assert len(seen) == 2 * 56
     seen.clear()
     browser.get("/")

@@ -41,6 +41,7 @@ CHECKS = [
 
 PARAMETERS = {
     "/api/v1/metrics": parameters.ListParameters,
+    "/api/v1/overview": parameters.OverviewParameters,
     "/api/v1/metrics/{name}": parameters.DeclaredParameters,
     "/api/v1/metrics/{name}/estimate": parameters.EstimateParameters,
     "/api/v1/metrics/{name}/segments": parameters.SegmentsParameters,

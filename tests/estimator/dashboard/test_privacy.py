@@ -10,7 +10,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from deniable import Metric, Registry
-from deniable_estimator.dashboard.privacy import privacy_label
+from deniable_estimator.dashboard.privacy import label_of
 
 
 def declared(epsilon: float, lifetime: float, extra: str = "") -> Metric:
@@ -35,7 +35,7 @@ def declared(epsilon: float, lifetime: float, extra: str = "") -> Metric:
 def test_no_figure_is_below_the_truth(epsilon: float) -> None:
     """Each figure is at least what the integers in force give, and less than a hundredth more."""
     metric = declared(epsilon, 3 * epsilon)
-    label = privacy_label(metric)
+    label = label_of(metric)
     odds = metric.scheme.mechanism.odds
 
     def figure(text: str) -> Fraction:
@@ -57,9 +57,9 @@ def test_no_figure_is_below_the_truth(epsilon: float) -> None:
 
 def test_the_lifetime_is_counted_in_reports() -> None:
     """The budget allows as many reports as the ledger will, no more."""
-    assert privacy_label(declared(1.0, 8.0)).lifetime_reports == 8
-    assert privacy_label(declared(1.0, 7.99)).lifetime_reports == 7
-    assert privacy_label(declared(2.0, 2.0)).lifetime_reports == 1
+    assert label_of(declared(1.0, 8.0)).lifetime_reports == 8
+    assert label_of(declared(1.0, 7.99)).lifetime_reports == 7
+    assert label_of(declared(2.0, 2.0)).lifetime_reports == 1
 
 
 @pytest.mark.parametrize(
@@ -73,13 +73,13 @@ def test_the_lifetime_is_counted_in_reports() -> None:
 )
 def test_the_pace_follows_window_and_sample_rate(extra: str, pace: str) -> None:
     """The label says how long the budget lasts."""
-    assert pace in privacy_label(declared(1.0, 8.0, extra)).pace
+    assert pace in label_of(declared(1.0, 8.0, extra)).pace
 
 
 def test_memory_has_a_bound_for_each_value_and_no_lifetime() -> None:
     """With memory the label gives the memo's bound and that of every further report."""
     metric = declared(1.0, 4.0, 'longitudinal = "memoize"')
-    label = privacy_label(metric)
+    label = label_of(metric)
     assert label.memo is not None
     assert label.memo.epsilon == "4.00"
     assert label.lifetime_reports is None
@@ -90,8 +90,8 @@ def test_memory_has_a_bound_for_each_value_and_no_lifetime() -> None:
 
 def test_the_cap_of_the_registry_ends_reports() -> None:
     """A cap on all metrics bounds each of them, with memory and without."""
-    assert privacy_label(declared(1.0, 8.0), 3.0).lifetime_reports == 3
-    capped = privacy_label(declared(1.0, 4.0, 'longitudinal = "memoize"'), 3.0)
+    assert label_of(declared(1.0, 8.0), 3.0).lifetime_reports == 3
+    capped = label_of(declared(1.0, 4.0, 'longitudinal = "memoize"'), 3.0)
     assert capped.lifetime_reports == 2
     assert capped.lifetime is not None
 
@@ -102,17 +102,17 @@ def test_beliefs_follow_the_bound(epsilon: float) -> None:
     a tenth of a point."""
     metric = declared(epsilon, 3 * epsilon)
     odds = metric.scheme.mechanism.odds
-    for before, after in privacy_label(metric).beliefs:
+    for before, after in label_of(metric).beliefs:
         share = Fraction(before, 100)
         exact = 100 * odds * share / (odds * share + 1 - share)
         assert exact <= Fraction(after) < exact + Fraction(11, 100)
-    assert dict(privacy_label(metric).beliefs)[50] == privacy_label(metric).one.guess
+    assert dict(label_of(metric).beliefs)[50] == label_of(metric).one.guess
 
 
 def test_the_exact_numbers_are_those_in_force() -> None:
     """Odds, p and q are the mechanism's own fractions, and epsilon its float."""
     metric = declared(1.0, 8.0)
-    mechanism, exact = metric.scheme.mechanism, privacy_label(metric).exact
+    mechanism, exact = metric.scheme.mechanism, label_of(metric).exact
     assert Fraction(exact.odds) == mechanism.odds
     assert exact.support is not None
     assert (Fraction(exact.support.p), Fraction(exact.support.q)) == (mechanism.p, mechanism.q)
@@ -138,17 +138,17 @@ def test_a_number_has_neither_p_nor_q(ask: str) -> None:
         lifetime_epsilon = 8.0
         """
     )["m"]
-    label = privacy_label(metric)
+    label = label_of(metric)
     assert label.numeric
     assert label.exact.support is None
     assert Fraction(label.exact.odds) == metric.scheme.mechanism.odds
     assert label.lifetime_reports == 8
-    assert not privacy_label(declared(1.0, 8.0)).numeric
+    assert not label_of(declared(1.0, 8.0)).numeric
 
 
 def test_a_year_lies_between_a_report_and_a_lifetime() -> None:
     """A typical year reveals no more than the worst one, and that no more than a lifetime."""
-    label = privacy_label(declared(1.0, 20.0, "sample_rate = 0.02"))
+    label = label_of(declared(1.0, 20.0, "sample_rate = 0.02"))
     assert label.lifetime is not None
     assert (label.year_reports, label.most_reports, label.lifetime_reports) == ("7.4", 20, 20)
     figures = [label.one, label.year, label.worst_year, label.lifetime]

@@ -67,6 +67,7 @@ ROUTES: Mapping[str, Role | None] = {
     "POST sharing.revoke": Role.ANALYST,
     # The read API. To POST is to send a list of strings.
     "GET api.metrics": Role.READER,
+    "GET api.overview": Role.READER,
     "GET api.annotations": Role.READER,
     "GET api.metric": Role.READER,
     "GET api.metric_privacy": Role.READER,

@@ -26,6 +26,7 @@ from deniable_estimator.dashboard.api.asking import (
     bound,
 )
 from deniable_estimator.dashboard.api.listing import LISTED, LISTED_OF_NUMBERS, chosen, listed
+from deniable_estimator.dashboard.api.overview_rows import overview_csv, overview_document
 from deniable_estimator.dashboard.api.parameters import (
     AnomaliesParameters,
     ComparisonParameters,
@@ -34,6 +35,7 @@ from deniable_estimator.dashboard.api.parameters import (
     LifetimePlanParameters,
     ListParameters,
     NumberPlanParameters,
+    OverviewParameters,
     PlanParameters,
     PrivacyParameters,
     SegmentsParameters,
@@ -59,14 +61,16 @@ from deniable_estimator.dashboard.calculations import (
     to_json,
     trend_text,
 )
-from deniable_estimator.dashboard.overview import read_filters
+from deniable_estimator.dashboard.decodes import StillDecoding
+from deniable_estimator.dashboard.overview import list_metrics, read_filters, read_overview
+from deniable_estimator.dashboard.overview.page import kept_summaries
 from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.dashboard.ranges import earlier_range
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.timeline import grouping
 from deniable_estimator.dashboard.versions import digest_of_candidates
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.privacy import guarantee, together
+from deniable_estimator.privacy import guarantee_in, together
 from deniable_estimator.questions.comparison import has_memory
 from deniable_estimator.questions.segments import check_names
 
@@ -103,6 +107,28 @@ def metrics() -> ResponseReturnValue:
     numbers = any(LISTED_OF_NUMBERS[0] in row for row in rows)
     columns = (*LISTED, *LISTED_OF_NUMBERS) if numbers else LISTED
     text = to_csv(columns, rows) if form == "csv" else to_json({**days.query, "metrics": rows})
+    return represent(form, text, tag=tag)
+
+
+@api.get("/overview")
+def overview() -> ResponseReturnValue:
+    """What the overview says of all metrics that the token reaches, and what needs attention."""
+    require("read:estimates")
+    asked = read_parameters(OverviewParameters, request.args)
+    form = form_of(asked.format, "json", "csv")
+    source, kept = current_source(), kept_summaries()
+    wanted = {name: text for name, text in request.args.items() if name != "format"}
+    view = read_overview(wanted, source.registry, source.clock())
+    reachable = [metric for metric in source.registry if may_read(metric)]
+    found = list_metrics(source, kept, view, source.patience, reachable=reachable, whole=True)
+    if found.blank:
+        raise StillDecoding(*kept.progress)
+    document = overview_document(found)
+    # The summaries are at hand, so the content itself is the version.
+    tag = etag(form, document)
+    if same := unchanged(tag):
+        return same
+    text = overview_csv(found) if form == "csv" else to_json(document)
     return represent(form, text, tag=tag)
 
 
@@ -299,11 +325,13 @@ def metric_privacy(name: str) -> ResponseReturnValue:
     asked = read_parameters(PrivacyParameters, request.args)
     source, metric = asked_metric(name, "read:metrics")
     form = form_of(asked.format, "json")
-    cap = source.registry.lifetime_epsilon
-    tag = etag(form, metric, cap, asked.household)
+    registry = source.registry
+    in_place = registry.unasked.get(metric.name)
+    about = registry.about(in_place or metric)
+    tag = etag(form, metric, registry.lifetime_epsilon, asked.household, about, in_place)
     if same := unchanged(tag):
         return same
-    document = guarantee(metric, cap, asked.household).to_dict()
+    document = guarantee_in(registry, metric, asked.household).to_dict()
     return represent(form, to_json(document), tag=tag)
 
 

@@ -9,9 +9,10 @@ import msgspec
 from flask import request
 
 from deniable import Metric, windows
-from deniable.types.number import Number
+from deniable.types import Number, Pair
 from deniable.value_list import value_texts
 from deniable_estimator.answers.distribution import series_names
+from deniable_estimator.answers.pair import pair_series
 from deniable_estimator.dashboard.access import require, require_role
 from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.problems import ApiProblem
@@ -32,6 +33,9 @@ __all__ = [
 
 MAX_VALUES = 100_000
 """The most values of one response; of longer lists, `limit` asks for the largest."""
+
+_NAMED = 20
+"""The most series that an error names."""
 
 MAX_CELLS = 1_000_000
 """The most values times periods of one trend."""
@@ -81,7 +85,10 @@ def asked_candidates(
     """The strings to decode: those sent, those named, or those that the operator has listed."""
     if not metric.needs_candidates:
         if isinstance(metric.type, Number):
-            _check_series(metric.name, metric.type, values)
+            _check_series(metric.name, series_names(metric.type), values)
+            return None
+        if isinstance(metric.type, Pair):
+            _check_series(metric.name, pair_series(metric.type), values)
             return None
         if request.method == "POST":
             raise ApiProblem(
@@ -143,6 +150,11 @@ def asked_limit(metric: Metric, limit: int | None) -> None:
     Raises:
         ApiProblem: it is given.
     """
+    if limit is not None and isinstance(metric.type, Pair):
+        raise _invalid(
+            f"limit counts the values of a list, and {metric.name} is a pair: leave it out, or "
+            "name the series that you want with value="
+        )
     if limit is not None and isinstance(metric.type, Number):
         raise _invalid(
             f"limit counts the values of a list, and {metric.name} is a number: leave it out, name "
@@ -193,8 +205,8 @@ def _sent(source: DataSource, name: str) -> Sequence[str]:
     )
 
 
-def _check_series(name: str, kind: Number, values: Sequence[str]) -> None:
-    """Refuse what is not asked of a number.
+def _check_series(name: str, known: Sequence[str], values: Sequence[str]) -> None:
+    """Refuse what is not asked of a number or a pair, which have these series.
 
     Raises:
         ApiProblem: the request sends a list, or names a series that there is not.
@@ -204,15 +216,15 @@ def _check_series(name: str, kind: Number, values: Sequence[str]) -> None:
             409,
             "no-values",
             "No values",
-            f"{name} is a number and has no list of values to send: ask by GET.",
+            f"{name} has no list of values to send: ask by GET.",
         )
-    known = series_names(kind)
     if unknown := sorted(set(values) - set(known)):
         raise ApiProblem(
             400,
             "unknown-value",
             "Unknown value",
-            f"{name} has no {unknown[0][:40]!r}: value= can be {', '.join(known)}.",
+            f"{name} has no {unknown[0][:40]!r}: value= can be {', '.join(known[:_NAMED])}"
+            f"{', ...' if len(known) > _NAMED else '.'}",
         )
 
 

@@ -61,6 +61,8 @@ def listed(source: DataSource, metric: Metric, days: DayRange) -> dict[str, Any]
 
 
 def _of_number(kind: MetricType) -> dict[str, Any]:
+    if kind.of:
+        return {"of": list(kind.of)}
     if not isinstance(kind, Number):
         return {}
     return {

@@ -13,6 +13,8 @@ from werkzeug.datastructures import MultiDict
 from deniable import windows
 from deniable.lifetime_split import SMALL_SHARE
 from deniable.mechanisms import AUTO, MAX_EPSILON
+from deniable_estimator.dashboard.overview.filters import LONGEST_SEARCH, State
+from deniable_estimator.dashboard.overview.listing import Sort
 from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.planning.lifetime import MOST_TURNOVER, MOST_YEARS
 from deniable_estimator.statistics.significance import Adjustment
@@ -27,6 +29,7 @@ __all__ = [
     "LifetimePlanParameters",
     "ListParameters",
     "NumberPlanParameters",
+    "OverviewParameters",
     "PlanParameters",
     "PrivacyParameters",
     "SegmentsParameters",
@@ -58,9 +61,21 @@ class _Ranged(Common, frozen=True, kw_only=True):
 class ListParameters(_Ranged, frozen=True, kw_only=True):
     """Of the list of metrics."""
 
-    q: str = ""
+    q: Annotated[str, Meta(max_length=LONGEST_SEARCH)] = ""
     owner: str = ""
     tag: str = ""
+
+
+class OverviewParameters(_Ranged, frozen=True, kw_only=True):
+    """Of the overview."""
+
+    q: Annotated[str, Meta(max_length=LONGEST_SEARCH)] = ""
+    owner: str = ""
+    tag: str = ""
+    type: str = ""
+    platform: str = ""
+    state: State | None = None
+    sort: Sort = "registry"
 
 
 class AnnotationParameters(_Ranged, frozen=True, kw_only=True):

@@ -85,6 +85,18 @@ class Bar:
             f'<line class="whisker" x1="{high}%" x2="{high}%" y1="1.125em" y2="1.875em"/>'
         )
 
+    @property
+    def small(self) -> Markup:
+        """The same without a scale, in a box of 100 by 6 that is stretched across: an overview has
+        hundreds of them."""
+        start, width, low, high = (
+            f"{each:.4g}" for each in (self.start, self.width, self.low, self.high)
+        )
+        return Markup(  # noqa: S704
+            '<svg viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">'
+            f'<path class="b" d="M{start} 3h{width}"/><path class="w" d="M{low} 3H{high}"/></svg>'
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class BarChart:

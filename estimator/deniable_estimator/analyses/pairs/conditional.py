@@ -1,0 +1,87 @@
+"""Conditional shares: of the devices with value i of the first list, how many have value j of the
+second.
+
+P(j | i) = N / D with N a cell and D the sum of its row. The interval holds all t in [0, 1] with ::
+
+    (N - t D)**2 <= z**2 (v_NN - 2 t v_ND + t**2 v_DD)
+
+(Fieller, J. R. Stat. Soc. B 1954). It covers also where D is uncertain, and is all of [0, 1] where
+D may be 0. The ratio itself means something only where D stands out.
+"""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable_estimator.analyses.pairs.covariance import Covariance
+from deniable_estimator.statistics.intervals import FloatArray
+
+__all__ = ["LEAST_ERRORS", "Conditionals", "conditionals"]
+
+LEAST_ERRORS = 3.0
+"""A conditional is shown where its condition is this many standard errors above zero."""
+
+
+class Conditionals(NamedTuple):
+    """P(column j | row i), each of shape (k1, k2)."""
+
+    share: FloatArray
+    """Not clipped; NaN where the condition was never seen."""
+    std_error: FloatArray
+    """By the delta method, for tables; the interval does not use it."""
+    low: FloatArray
+    high: FloatArray
+    known: NDArray[np.bool_]
+    """Where the condition stands out; elsewhere there are too few devices to say anything."""
+
+    def turned(self) -> Conditionals:
+        """Those of a table whose rows and columns change places."""
+        return Conditionals(self.share.T, self.std_error.T, self.low.T, self.high.T, self.known.T)
+
+
+def conditionals(table: FloatArray, covariance: Covariance, level: float) -> Conditionals:
+    """All conditionals of the columns, given the rows, at this level; `table` has shape (k1, k2).
+
+    For those of the rows, given the columns, transpose the table, and the result.
+    """
+    c = covariance
+    size = table.shape[1]
+    given = table.sum(axis=1, keepdims=True)
+    own, square = c.own_share + c.kept, c.square + c.kept
+    cell = c.own + c.all + (own + 2 * c.all_share) * table - square * table**2
+    row = (
+        c.own * size + c.all * size**2 + (own + 2 * c.all_share * size) * given - square * given**2
+    )
+    both = c.own + own * table + c.all * size + c.all_share * (given + size * table)
+    both = both - square * table * given
+    cell, row = np.maximum(cell, 0.0), np.maximum(row, 0.0)
+    z2 = NormalDist().inv_cdf((1 + level) / 2) ** 2
+    low, high = _fieller(table, given, z2 * cell, z2 * both, z2 * row)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(given == 0, np.nan, table / given)
+        variance = np.maximum(cell - 2 * share * both + share**2 * row, 0.0) / given**2
+    known = np.broadcast_to(given > LEAST_ERRORS * np.sqrt(row), table.shape)
+    return Conditionals(share, np.sqrt(variance), low, high, known)
+
+
+def _fieller(
+    x: FloatArray, y: FloatArray, vx: FloatArray, vxy: FloatArray, vy: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The ends of {t in [0, 1]: (x - t y)**2 <= vx - 2 t vxy + t**2 vy}."""
+    a, b, c = y**2 - vy + np.zeros_like(x), -(x * y - vxy), x**2 - vx  # a t^2 + 2 b t + c <= 0
+    root = np.sqrt(np.maximum(b**2 - a * c, 0.0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        one, two = (-b - root) / a, (-b + root) / a
+    first, second = np.minimum(one, two), np.maximum(one, two)
+    low, high = np.where(a > 0, first, 0.0), np.where(a > 0, second, 1.0)
+    # Two rays: what they hold of [0, 1] reaches from one end to the other.
+    rays = (a < 0) & (b**2 - a * c > 0)
+    low = np.where(rays & (first < 0), second, low)
+    high = np.where(rays & (second > 1), first, high)
+    nothing = rays & (low > high)
+    low, high = np.where(nothing, 0.0, low), np.where(nothing, 1.0, high)
+    return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)

@@ -1,0 +1,392 @@
+"""How two closed lists go together: the joint table, both margins, conditional shares in both
+directions, and whether there is any dependence at all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable import Scheme
+from deniable.mechanisms import SubsetSelection
+from deniable.types import Pair
+from deniable.types.pair import margins_of
+from deniable_collector.tally import Tally
+from deniable_estimator.analyses import oracle_analysis
+from deniable_estimator.analyses.finding import Finding
+from deniable_estimator.analyses.pairs.conditional import Conditionals, conditionals
+from deniable_estimator.analyses.pairs.covariance import Covariance
+from deniable_estimator.analyses.pairs.dependence import (
+    Independence,
+    Residuals,
+    independence,
+    residuals,
+)
+from deniable_estimator.analyses.pairs.effect import Effect, effect
+from deniable_estimator.analyses.poisoning import Exposure
+from deniable_estimator.answers.base import Answer, Basis, Series
+from deniable_estimator.answers.caveats import footnotes
+from deniable_estimator.answers.change import Comparison
+from deniable_estimator.answers.numbers import number_change, vars_of
+from deniable_estimator.answers.shares import Shares, infer
+from deniable_estimator.answers.units import CONDITIONALS, Unit
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.messages import message
+from deniable_estimator.statistics.intervals import FloatArray, Noise
+from deniable_estimator.statistics.participation import Participation, overlap
+from deniable_estimator.statistics.significance import Adjustment, step_up
+
+__all__ = ["LEAST_FOR_TEST", "Given", "PairAnswer", "estimate_pair", "pair_series"]
+
+LEAST_FOR_TEST = 300
+"""With fewer reports the test of independence is not known to keep its level."""
+
+Given: TypeAlias = Literal["first", "second"]
+"""Which of the two lists a conditional share is given."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PairAnswer(Answer):
+    """The joint of two lists of k1 and k2 values. Tables have shape (k1, k2).
+
+    `joint` has the cells in the order of the table, row by row. `margins` are the shares of the
+    values of both lists. All three are unbiased, with their intervals.
+    """
+
+    kind = "pair"
+    headings = ("series", "share")
+
+    names: tuple[str, str]
+    """The two metrics."""
+    joint: Shares
+    margins: tuple[Shares, Shares]
+    covariance: Covariance | None = field(repr=False)
+    """That of the cells; None without reports."""
+
+    @property
+    def unit(self) -> Unit:
+        return CONDITIONALS
+
+    @property
+    def footnotes(self) -> tuple[str, ...]:
+        return footnotes(self.n, self.windows, devices=self.devices, complete=True)
+
+    @property
+    def budget(self) -> float:
+        """The most that so many fake devices add to any one cell."""
+        return float(self.fakes * self.joint.exposure.gain.max()) if self.n else math.nan
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.margins[0].values), len(self.margins[1].values)
+
+    @property
+    def table(self) -> FloatArray:
+        """The estimated cells."""
+        return self.joint.share.reshape(self.shape)
+
+    @cached_property
+    def conditionals(self) -> dict[Given, Conditionals]:
+        """For "first": of the devices with the value of a row, the shares of the columns. For
+        "second": of the devices with the value of a column, the shares of the rows."""
+        if self.covariance is None:
+            unknown = np.full(self.shape, math.nan)
+            none = Conditionals(*(unknown,) * 4, np.zeros(self.shape, np.bool_))
+            return {"first": none, "second": none}
+        turned = conditionals(self.table.T, self.covariance, self.level)
+        return {
+            "first": conditionals(self.table, self.covariance, self.level),
+            "second": turned.turned(),
+        }
+
+    @cached_property
+    def independence(self) -> Independence | None:
+        """The test of independence; None with too few reports."""
+        if self.covariance is None or self.n < LEAST_FOR_TEST:
+            return None
+        return independence(self.table, self.covariance)
+
+    @property
+    def dependent(self) -> bool:
+        """Whether the test finds that the two depend on each other."""
+        test = self.independence
+        return test is not None and test.p_value <= 1 - self.level
+
+    @cached_property
+    def residuals(self) -> Residuals | None:
+        """How far each cell is from independence; None without the test."""
+        if self.covariance is None or self.independence is None:
+            return None
+        return residuals(self.table, self.covariance)
+
+    @cached_property
+    def carries(self) -> NDArray[np.bool_]:
+        """The cells that differ from independence, with false discoveries controlled; none where
+        the test finds no dependence."""
+        found = self.residuals
+        if found is None or not self.dependent:
+            return np.zeros(self.shape, np.bool_)
+        carries: NDArray[np.bool_] = step_up(found.p_value.ravel()) <= 1 - self.level
+        return carries.reshape(self.shape)
+
+    @cached_property
+    def effect(self) -> Effect | None:
+        """Cramer's V; None without the test."""
+        if self.covariance is None or self.independence is None:
+            return None
+        return effect(self.table, self.covariance, self.level)
+
+    @property
+    def lumped(self) -> tuple[str, ...]:
+        """The values that the effect size takes together, because they hardly stand out."""
+        if self.effect is None:
+            return ()
+        return tuple(
+            f"{name}={margin.values[place]}"
+            for name, margin, places in zip(
+                self.names, self.margins, self.effect.lumped, strict=True
+            )
+            for place in places
+            if len(places) > 1
+        )
+
+    @property
+    def leading(self) -> str:
+        """How often the largest value of the second list occurs with the largest of the first; of
+        a boolean, how often it is true."""
+        row, column = (
+            "true" if margin.boolean else margin.values[int(margin.share.argmax())]
+            for margin in self.margins
+        )
+        if self.margins[0].boolean and not self.margins[1].boolean:
+            return self.series_name("second", row, column)
+        if self.margins[0].boolean:
+            row = "true"
+        return self.series_name("first", row, column)
+
+    def series_name(self, given: Given, row: str, column: str) -> str:
+        """What the conditional of one cell is called: "dark_mode=true given plan=free"."""
+        return _conditional(self.names, given, row, column)
+
+    @cached_property
+    def series(self) -> Series:
+        """The conditionals given the first list, those given the second, and both margins."""
+        parts: list[tuple[FloatArray, ...]] = []
+        for found in self.conditionals.values():
+            numbers = (found.share, found.std_error, found.low, found.high)
+            parts.append(tuple(np.where(found.known, each, math.nan).ravel() for each in numbers))
+        parts += [
+            (margin.share, margin.std_error, margin.low, margin.high) for margin in self.margins
+        ]
+        names = _series(self.names, (self.margins[0].values, self.margins[1].values))
+        return Series(names, *(np.concatenate(each) for each in zip(*parts, strict=True)))
+
+    def margin_of(self, metric: str, asked: Sequence[str] | None = None) -> Shares:
+        """The shares of one of the two lists as the answer of its metric; of the values `asked`
+        for alone, if any."""
+        margin = self.margins[self.names.index(metric)]
+        note = message(
+            "the shares come from the reports of {pair}, as devices do not report the metric by "
+            "itself: their intervals are wider",
+            pair=self.metric,
+        )
+        warnings = (*margin.warnings, note)
+        if asked is None:
+            return replace(margin, metric=metric, verdict=self.verdict, warnings=warnings)
+        places = margin.places(tuple(value for value in asked if value in margin.values))
+        exposure = Exposure(margin.exposure.gain[places], margin.exposure.loss[places])
+        noise = margin.noise.taken(places)
+        basis = replace(Basis(**vars_of(margin)), metric=metric)
+        found = infer(
+            basis,
+            False,
+            tuple(margin.values[place] for place in places.tolist()),
+            Finding.of(margin.share[places], noise),
+            exposure,
+            self.verdict.figures,
+            margin.level,
+            margin.adjustment,
+        )
+        return replace(found, warnings=(*found.warnings, note))
+
+    @classmethod
+    def combine(cls, answers: Sequence[PairAnswer]) -> PairAnswer:
+        informed = [each for each in answers if each.n]
+        if len(informed) < 2:
+            return informed[0] if informed else answers[0]
+        most = max(informed, key=lambda each: each.n)
+        alike = [each for each in informed if each.joint.values == most.joint.values]
+        combined = _pooled(alike) if len(alike) > 1 else most
+        if left := sum(each.n for each in informed) - combined.n:
+            warning = message(
+                "the values have changed: {n:,} reports under other lists are left out; choose "
+                "days before the change to see them",
+                n=left,
+            )
+            combined = replace(combined, warnings=(*combined.warnings, warning))
+        return combined
+
+    def change_from(
+        self, before: PairAnswer, *, together: bool = True, adjust: Adjustment = "storey"
+    ) -> Comparison:
+        return number_change(before, self, together=together)
+
+    def about(self) -> dict[str, Any]:
+        """`of`: the two metrics."""
+        return {"of": list(self.names)}
+
+    def numbers(self) -> dict[str, Any]:
+        from deniable_estimator.answers.pair_files import pair_numbers
+
+        return pair_numbers(self)
+
+    def to_csv(self) -> str:
+        from deniable_estimator.answers.pair_files import pair_csv
+
+        return pair_csv(self)
+
+
+def pair_series(kind: Pair) -> tuple[str, ...]:
+    """What the series of the answer to a metric of this type are called."""
+    first, second = kind.parts
+    return _series((first.metric, second.metric), (first.values, second.values))
+
+
+def _series(
+    names: tuple[str, str], values: tuple[tuple[str, ...], tuple[str, ...]]
+) -> tuple[str, ...]:
+    cells = [(row, column) for row in values[0] for column in values[1]]
+    sides: tuple[Given, Given] = ("first", "second")
+    return (
+        *(_conditional(names, given, *cell) for given in sides for cell in cells),
+        *(f"{name}={value}" for name, each in zip(names, values, strict=True) for value in each),
+    )
+
+
+def _conditional(names: tuple[str, str], given: Given, row: str, column: str) -> str:
+    first, second = f"{names[0]}={row}", f"{names[1]}={column}"
+    one, two = (second, first) if given == "first" else (first, second)
+    return f"{one} given {two}"
+
+
+def estimate_pair(
+    tally: Tally,
+    scheme: Scheme,
+    candidates: Sequence[str] | None = None,
+    *,
+    level: float = 0.95,
+    adjust: Adjustment = "storey",
+    participation: Participation | None = None,
+    unit: str | None = None,
+) -> PairAnswer:
+    """What a tally of one scheme says of two lists; the arguments are those of `shares.estimate`.
+
+    Raises:
+        EstimateError: the tally does not belong to the scheme, or candidates were given.
+        ValueError: `level` is not between 0 and 1.
+    """
+    from deniable_estimator.answers.shares import estimate
+
+    if candidates is not None:
+        raise EstimateError(message("a pair has no candidates: leave them out"))
+    joint = estimate(
+        tally, scheme, level=level, adjust=adjust, participation=participation, unit=unit
+    )
+    names, values = margins_of(scheme.values)
+    mechanism = scheme.mechanism
+    assert isinstance(mechanism, SubsetSelection)
+    repeats = joint.participation.repeats
+    covariance = Covariance.of(mechanism, joint.n, repeats) if joint.n else None
+    shape = len(values[0]), len(values[1])
+    exposures = tuple(
+        _exposure(mechanism, joint.share.reshape(shape).sum(axis=1 - axis), shape[1 - axis])
+        for axis in (0, 1)
+    )
+    return _made(joint, names, values, covariance, exposures)
+
+
+def _made(
+    joint: Shares,
+    names: tuple[str, str],
+    values: tuple[tuple[str, ...], tuple[str, ...]],
+    covariance: Covariance | None,
+    exposures: Iterable[Exposure],
+) -> PairAnswer:
+    basis = Basis(**vars_of(joint))
+    shape = len(values[0]), len(values[1])
+    margins = []
+    for axis, exposure in enumerate(exposures):
+        size = shape[axis]
+        share = joint.share.reshape(shape).sum(axis=1 - axis)
+        noise = replace(Noise.none(size), a=np.full(size, math.inf))
+        if covariance is not None:
+            noise = covariance.noise(shape[1 - axis], size)
+        found = Finding.of(share, noise)
+        margins.append(
+            infer(basis, True, values[axis], found, exposure, (), joint.level, joint.adjustment)
+        )
+    return PairAnswer(
+        **vars_of(basis),
+        level=joint.level,
+        verdict=joint.verdict,
+        warnings=joint.warnings,
+        names=names,
+        joint=joint,
+        margins=(margins[0], margins[1]),
+        covariance=covariance,
+    )
+
+
+def _pooled(parts: Sequence[PairAnswer]) -> PairAnswer:
+    """The average of pairs with the same cells, by inverse variance. Every cell has the same
+    weights, so that the cells still sum to 1."""
+    first = parts[0]
+    models = [each.covariance for each in parts if each.covariance is not None]
+    precision = np.array([1 / (each.own + each.all) for each in models])
+    weights = precision / precision.sum()
+    # The cost of a device that reported under several schemes is bounded for the same weights.
+    matrix = overlap([each.participation for each in parts])
+    alone = float((weights**2 / np.array([each.n for each in parts])).sum())
+    covariance = models[0].weighted(float(weights[0]))
+    for weight, model in zip(weights[1:].tolist(), models[1:], strict=True):
+        covariance += model.weighted(weight)
+    covariance = replace(covariance, kept=max(0.0, float(weights @ matrix @ weights) - alone))
+    share = sum(w * each.joint.share for w, each in zip(weights, parts, strict=True))
+    basis = Basis.merged(parts)
+
+    def exposed(found: Sequence[Exposure]) -> Exposure:
+        """Fakes report under the scheme that moves the average most."""
+        rates = [w * basis.n / each.n for w, each in zip(weights, parts, strict=True)]
+        sides = zip(*found, strict=True)
+        return Exposure(
+            *(
+                np.max([r * each for r, each in zip(rates, side, strict=True)], axis=0)
+                for side in sides
+            )
+        )
+
+    joint = infer(
+        basis,
+        True,
+        first.joint.values,
+        Finding.of(np.asarray(share), covariance.noise(1, len(first.joint.values))),
+        exposed([each.joint.exposure for each in parts]),
+        [figure for each in parts for figure in each.verdict.figures],
+        first.level,
+        first.joint.adjustment,
+    )
+    values = first.margins[0].values, first.margins[1].values
+    exposures = [exposed([each.margins[axis].exposure for each in parts]) for axis in (0, 1)]
+    return _made(joint, first.names, values, covariance, exposures)
+
+
+def _exposure(mechanism: SubsetSelection, share: FloatArray, cells: int) -> Exposure:
+    """How far fakes move sums of so many cells."""
+    most, least = (float(each) for each in oracle_analysis(mechanism).pull(cells))
+    honest = np.clip(share, 0.0, 1.0)
+    return Exposure(most - honest, honest - least)

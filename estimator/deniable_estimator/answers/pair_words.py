@@ -1,0 +1,105 @@
+"""What a pair says, in sentences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from deniable_estimator.answers.pair import LEAST_FOR_TEST, Given, PairAnswer
+from deniable_estimator.answers.units import CONDITIONALS, half_width
+from deniable_estimator.messages import listed, message, sentence
+
+__all__ = ["conditional_words", "remarks", "verdict_words"]
+
+_LISTED = 6
+"""The most values that a sentence names."""
+
+_NONE = message("No reports yet.")
+_FEW = sentence("{n:,} reports are too few for the test of independence, which takes {least}.")
+_DEPENDENT = sentence(
+    "{first} and {second} depend on each other (test of independence, {p}): Cramér’s V is {v}, "
+    "{level:.0%} interval {low} to {high}."
+)
+_FOUND = sentence("{first} and {second} depend on each other (test of independence, {p}).")
+_INDEPENDENT = sentence(
+    "No dependence of {first} and {second} can be told from noise (test of independence, {p}): "
+    "Cramér’s V is at most {high}."
+)
+_UNDECIDED = sentence(
+    "No dependence of {first} and {second} can be told from noise (test of independence, {p})."
+)
+_OF = sentence("Of those with {given}, {share} have {value} ({level:.0%} interval {between}).")
+_NOT_OF = sentence("Too few have {given} to say how many of them have {value}.")
+_LUMPED = sentence(
+    "Cramér’s V takes {values} together: their shares are below 5 standard errors, and would "
+    "drown it in noise"
+)
+_AND_MORE = sentence("{count:,} values of {first} and {second}")
+
+
+def verdict_words(pair: PairAnswer) -> str:
+    """Whether there is any dependence, in a sentence."""
+    test, effect = pair.independence, pair.effect
+    if not pair.n:
+        return _NONE
+    if test is None or effect is None:
+        return message(_FEW, n=pair.n, least=LEAST_FOR_TEST)
+    first, second = pair.names
+    known = math.isfinite(effect.v)
+    if pair.dependent:
+        template = _DEPENDENT if known else _FOUND
+    else:
+        template = _INDEPENDENT if known else _UNDECIDED
+    return message(
+        template,
+        first=first,
+        second=second,
+        p=_p(test.p_value),
+        level=pair.level,
+        v=_two(effect.v),
+        low=_two(effect.low),
+        high=_two(effect.high),
+    )
+
+
+def conditional_words(pair: PairAnswer, given: Given, row: int, column: int) -> str:
+    """One conditional share, in a sentence."""
+    found = pair.conditionals[given]
+    place = row, column
+    texts = [
+        f"{name}={margin.values[at]}"
+        for name, margin, at in zip(pair.names, pair.margins, place, strict=True)
+    ]
+    condition, value = texts if given == "first" else texts[::-1]
+    if not found.known[place]:
+        return message(_NOT_OF, given=condition, value=value)
+    share, low, high = (float(each[place]) for each in (found.share, found.low, found.high))
+    spread = half_width(share, low, high)
+    return message(
+        _OF,
+        given=condition,
+        value=value,
+        share=CONDITIONALS.short(share, spread),
+        level=pair.level,
+        between=CONDITIONALS.interval(low, high, spread),
+    )
+
+
+def remarks(pair: PairAnswer) -> Iterator[str]:
+    """What to bear in mind about the effect size, as the warnings have it."""
+    lumped = pair.lumped
+    if not lumped:
+        return
+    first, second = pair.names
+    values = listed(lumped)
+    if len(lumped) > _LISTED:
+        values = message(_AND_MORE, count=len(lumped), first=first, second=second)
+    yield message(_LUMPED, values=values)
+
+
+def _p(p_value: float) -> str:
+    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.2g}"
+
+
+def _two(number: float) -> str:
+    return f"{number:.2f}"

@@ -1,0 +1,248 @@
+"""Two lists at once on the pages: a heat map of conditional shares, and all cells as a table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from deniable_estimator.answers.change import Comparison
+from deniable_estimator.answers.pair import Given, PairAnswer
+from deniable_estimator.answers.pair_words import conditional_words, remarks, verdict_words
+from deniable_estimator.answers.units import CONDITIONALS, half_width
+from deniable_estimator.dashboard.kinds.base import Kind
+from deniable_estimator.dashboard.view import View
+from deniable_estimator.dashboard.words import NOTHING_STANDS_OUT, SeriesText, series_text
+from deniable_estimator.messages import message, sentence
+
+__all__ = ["HeatCell", "HeatMap", "PairKind"]
+
+_LINES = 100
+"""How many cells the table lists; the files have all of them."""
+
+_WITH_INTERVALS = 100
+"""Up to so many cells of a heat map have their interval in them."""
+
+_SIDE = 12
+"""How many values of each list a picture and a card draw: the largest."""
+
+_LEVELS = 4
+"""How many steps of colour there are above and below independence."""
+
+_SMALL = 6
+"""How many series are offered to be seen over time."""
+
+_IMPOSSIBLE = sentence("Impossible: {cell}. No honest crowd has such a share; do not rely on it.")
+
+
+@dataclass(frozen=True, slots=True)
+class HeatCell:
+    """One cell of the heat map."""
+
+    share: str
+    """The conditional share, or that there are too few devices."""
+    between: str
+    """Its interval; empty where there is no room."""
+    beyond: str
+    """By how many points the cell is above independence, with its sign."""
+    level: int
+    """The step of colour, from -4 to 4; 0 of a cell that cannot be told from independence."""
+    known: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HeatMap:
+    """Conditional shares as a table: rows of the list that is given, if it is the first."""
+
+    given: str
+    """The metric whose values are given, which are the rows."""
+    of: str
+    """The other one, whose values are the columns."""
+    rows: tuple[tuple[str, str, tuple[HeatCell, ...]], ...]
+    """Each value that is given, its own share, and its cells."""
+    columns: tuple[str, ...]
+    left_out: int
+    """Cells that are not drawn."""
+    title: str = ""
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CellLine:
+    """One line of the table."""
+
+    values: tuple[str, str]
+    share: SeriesText
+    given: tuple[SeriesText, SeriesText]
+    """The share of the second value among devices with the first, and the reverse."""
+    beyond: str
+    carries: bool
+    detected: bool
+
+
+class PairKind(Kind[PairAnswer]):
+    """How two lists go together."""
+
+    template = "kinds/pair.html"
+    picture_template = "kinds/pair.svg"
+
+    def headline(self, answer: PairAnswer) -> str:
+        return verdict_words(answer)
+
+    def unsound(self, answer: PairAnswer) -> str | None:
+        if not answer.joint.impossible.any():
+            return None
+        return message(_IMPOSSIBLE, cell=answer.joint.values[int(answer.joint.strange[0])])
+
+    def attention(self, answer: PairAnswer) -> Sequence[str]:
+        sound = answer.n and not answer.joint.impossible.any()
+        return (NOTHING_STANDS_OUT,) if sound and not answer.joint.detected.any() else ()
+
+    def parts(
+        self, answer: PairAnswer, view: View, comparison: Comparison | None = None
+    ) -> dict[str, Any]:
+        lines = _lines(answer)
+        return {
+            "heat": heat_map(answer, _direction(answer, view.given)),
+            "names": answer.names,
+            "told": _example(answer, _direction(answer, view.given)),
+            "remarks": tuple(remarks(answer)),
+            "lines": lines,
+            "more": len(answer.joint.values) - len(lines),
+            "worst": CONDITIONALS.text(answer.budget, answer.budget),
+        }
+
+    def picture(self, answer: PairAnswer, view: View, limit: int) -> HeatMap:
+        return heat_map(answer, _direction(answer, view.given), _SIDE)
+
+    def card(self, answer: PairAnswer) -> tuple[str, str]:
+        """The verdict and a conditional share, in words."""
+        return verdict_words(answer), _example(answer, "first")
+
+    def over_time(self, answer: PairAnswer, chosen: Sequence[str]) -> list[str]:
+        """The leading conditional, the same of the other values, and the chosen series."""
+        leading = answer.leading
+        value, _, condition = leading.partition(" given ")
+        name = condition.partition("=")[0]
+        margin = answer.margins[answer.names.index(name)]
+        alike = [f"{value} given {name}={each}" for each in _largest(margin.share, margin.values)]
+        shown = list(dict.fromkeys([leading, *alike]))[:_SMALL]
+        more = [each for each in chosen if each in answer.series.names and each not in shown]
+        return [*shown[: max(1, _SMALL - len(more))], *more]
+
+
+def heat_map(answer: PairAnswer, given: Given, most: int | None = None) -> HeatMap:
+    """The heat map of one direction, of the `most` largest values of each list."""
+    first, second = answer.names
+    one, two = answer.margins
+    if given == "second":
+        first, second, one, two = second, first, two, one
+    found, apart = answer.conditionals[given], answer.residuals
+    shares = [found.share, found.low, found.high, found.known, answer.carries]
+    beyond = np.full(answer.shape, math.nan) if apart is None else apart.value
+    error = np.full(answer.shape, math.nan) if apart is None else apart.std_error
+    share, low, high, known, carries, beyond, error = (
+        each if given == "first" else each.T for each in (*shares, beyond, error)
+    )
+    rows, columns = (_places(margin.share, most) for margin in (one, two))
+    narrow = len(rows) * len(columns) <= _WITH_INTERVALS
+    top = float(np.abs(np.where(carries, beyond, 0.0)).max()) or 1.0
+
+    def cell(i: int, j: int) -> HeatCell:
+        number, below, above = float(share[i, j]), float(low[i, j]), float(high[i, j])
+        spread = half_width(number, below, above)
+        sure, distance = bool(known[i, j]), float(beyond[i, j])
+        level = math.ceil(abs(distance) / top * _LEVELS) if carries[i, j] else 0
+        return HeatCell(
+            CONDITIONALS.short(number if sure else math.nan, spread),
+            CONDITIONALS.interval(below, above, spread) if sure and narrow else "",
+            "" if math.isnan(distance) else CONDITIONALS.signed(distance, float(error[i, j])),
+            int(math.copysign(level, distance)) if level else 0,
+            sure,
+        )
+
+    shown = len(rows) * len(columns)
+    return HeatMap(
+        given=first,
+        of=second,
+        rows=tuple(
+            (
+                one.values[i],
+                CONDITIONALS.short(float(one.share[i]), float(one.std_error[i])),
+                tuple(cell(i, j) for j in columns),
+            )
+            for i in rows
+        ),
+        columns=tuple(two.values[j] for j in columns),
+        left_out=share.size - shown,
+        title=verdict_words(answer),
+        description=_example(answer, given),
+    )
+
+
+def _direction(answer: PairAnswer, given: str | None) -> Given:
+    return "second" if given == answer.names[1] else "first"
+
+
+def _example(answer: PairAnswer, given: Given) -> str:
+    """The conditional of the cell that is furthest from independence, in a sentence."""
+    if answer.residuals is None:
+        row, column = (int(margin.share.argmax()) for margin in answer.margins)
+    else:
+        z = np.abs(answer.residuals.value / answer.residuals.std_error)
+        z = np.where(answer.conditionals[given].known, z, -1.0)
+        row, column = (int(each) for each in np.unravel_index(z.argmax(), z.shape))
+    return conditional_words(answer, given, row, column)
+
+
+def _lines(answer: PairAnswer) -> tuple[CellLine, ...]:
+    joint, apart = answer.joint, answer.residuals
+    order = np.arange(len(joint.values))
+    if len(order) > _LINES and apart is not None:
+        order = np.argsort(apart.p_value.ravel(), kind="stable")
+    columns = answer.shape[1]
+    sides = tuple(answer.conditionals.values())
+
+    def text(value: float, low: float, high: float) -> SeriesText:
+        return series_text(CONDITIONALS, value, low, high, half_width(value, low, high))
+
+    found = []
+    for place in order[:_LINES].tolist():
+        at = divmod(place, columns)
+        given = [
+            text(
+                *(
+                    float(each[at]) if side.known[at] else math.nan
+                    for each in (side.share, side.low, side.high)
+                )
+            )
+            for side in sides
+        ]
+        found.append(
+            CellLine(
+                (answer.margins[0].values[at[0]], answer.margins[1].values[at[1]]),
+                text(*(float(each[place]) for each in (joint.share, joint.low, joint.high))),
+                (given[0], given[1]),
+                ""
+                if apart is None
+                else CONDITIONALS.signed(float(apart.value[at]), float(apart.std_error[at])),
+                bool(answer.carries[at]),
+                bool(joint.detected[place]),
+            )
+        )
+    return tuple(found)
+
+
+def _places(share: Any, most: int | None) -> list[int]:
+    """The places of the largest shares, in their declared order."""
+    if most is None or len(share) <= most:
+        return list(range(len(share)))
+    largest: list[int] = np.sort(np.argsort(-share, kind="stable")[:most]).tolist()
+    return largest
+
+
+def _largest(share: Any, values: Sequence[str]) -> list[str]:
+    return [values[place] for place in np.argsort(-share, kind="stable").tolist()]

@@ -1,0 +1,154 @@
+"""Which metrics of the overview are asked for: by search, owner, tag, type, state and platform."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from typing import Literal, TypeAlias, get_args
+
+from deniable import Metric, Registry
+from deniable_estimator.dashboard.ranges import RangeError
+from deniable_estimator.dashboard.searching import SearchedValues
+from deniable_estimator.messages import alternatives, message
+
+__all__ = [
+    "FILTERS",
+    "LONGEST_SEARCH",
+    "STATES",
+    "Filters",
+    "State",
+    "declared_values",
+    "found_values",
+    "read_filters",
+]
+
+FILTERS = ("q", "owner", "tag", "type", "state", "platform")
+"""The parameters of the filters."""
+
+State = Literal["attention", "anomaly", "change", "stale", "expires", "few", "calm", "waiting"]
+
+STATES: tuple[State, ...] = get_args(State)
+"""What a metric can be filtered by: that it needs attention for any reason, or for this one; that
+it needs none; that it waits for its first report."""
+
+MOST_FOUND = 3
+"""So many of the values that a search has found are named on a card."""
+
+LONGEST_SEARCH = 200
+"""Characters of a search at most."""
+
+ValuesOf: TypeAlias = Callable[[Metric], SearchedValues]
+"""Where a search looks for values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """The search and filters, and the choices."""
+
+    search: str
+    owner: str
+    tag: str
+    type: str
+    state: str
+    platform: str
+    owners: tuple[str, ...]
+    tags: tuple[str, ...]
+    types: tuple[str, ...]
+    platforms: tuple[str, ...]
+
+    @property
+    def active(self) -> bool:
+        return any(self.query.values())
+
+    @property
+    def query(self) -> dict[str, str]:
+        """The filters as an address carries them."""
+        chosen = (self.search, self.owner, self.tag, self.type, self.state, self.platform)
+        return {name: text for name, text in zip(FILTERS, chosen, strict=True) if text}
+
+    @property
+    def words(self) -> list[str]:
+        """The words of the search, ready to be compared."""
+        return self.search.casefold().split()
+
+    def admit(self, metric: Metric, values: ValuesOf | None = None) -> bool:
+        """Whether every word of the search is in the metric's name, description, owner, tags or
+        values, and all else is as chosen. The state, which the registry does not tell, is left to
+        the caller. `values` gives the values, by default those that the registry lists."""
+        return (
+            self.owner in ("", metric.owner)
+            and (not self.tag or self.tag in metric.tags)
+            and self.type in ("", metric.type.name)
+            # Without a platform, a metric is recorded anywhere.
+            and (not (self.platform and metric.platform) or self.platform in metric.platform)
+            and all(_finds(metric, word, values or declared_values) for word in self.words)
+        )
+
+
+def read_filters(arguments: Mapping[str, str], registry: Registry) -> Filters:
+    """The filters of an address.
+
+    Raises:
+        RangeError: it asks for a state that there is not, or for more than 200 characters.
+    """
+    state = arguments.get("state", "")
+    if state and state not in STATES:
+        raise RangeError(
+            message("“{name}” can be {choices} here.", name="state", choices=alternatives(STATES)),
+            "state",
+        )
+    # Values are in normal form C.
+    search = unicodedata.normalize("NFC", arguments.get("q", "")).strip()
+    if len(search) > LONGEST_SEARCH:
+        raise RangeError(
+            message("“q” can have {most} characters at most.", most=LONGEST_SEARCH), "q"
+        )
+    return Filters(
+        search=search,
+        owner=arguments.get("owner", ""),
+        tag=arguments.get("tag", ""),
+        type=arguments.get("type", ""),
+        state=state,
+        platform=arguments.get("platform", ""),
+        owners=tuple(sorted({metric.owner for metric in registry})),
+        tags=tuple(sorted({tag for metric in registry for tag in metric.tags})),
+        types=tuple(sorted({metric.type.name for metric in registry})),
+        platforms=tuple(sorted({each for metric in registry for each in metric.platform})),
+    )
+
+
+def found_values(metric: Metric, words: Collection[str], values: SearchedValues) -> list[str]:
+    """The values that a search was found in, at most `MOST_FOUND`; none for words that are in the
+    metric's name, description, owner or tags."""
+    about = _about(metric)
+    found: dict[str, None] = {}
+    for word in words:
+        if word not in about:
+            found.update(dict.fromkeys(islice(values.having(word), MOST_FOUND)))
+    return list(found)[:MOST_FOUND]
+
+
+def declared_values(metric: Metric) -> SearchedValues:
+    """The values that the registry lists."""
+    return _declared(metric.values)
+
+
+@lru_cache(maxsize=4096)
+def _declared(values: tuple[str, ...]) -> SearchedValues:
+    return SearchedValues.of(values)
+
+
+@lru_cache(maxsize=4096)
+def _about_of(*texts: str) -> str:
+    return " ".join(texts).casefold()
+
+
+def _about(metric: Metric) -> str:
+    return _about_of(metric.name, metric.description, metric.owner, *metric.tags)
+
+
+def _finds(metric: Metric, word: str, values: ValuesOf) -> bool:
+    return word in _about(metric) or word in values(metric).text

@@ -1,0 +1,84 @@
+"""What `deniable watch` would tell of a metric's newest window, at the level of an overview."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from deniable import Metric, windows
+from deniable_estimator.dashboard.ranges import DayRange
+from deniable_estimator.dashboard.source import DataSource
+from deniable_estimator.dashboard.versions import digest, digest_of_candidates
+from deniable_estimator.judging.changes import judge, newest_settled
+from deniable_estimator.judging.findings import MetricFinding, findings_of
+from deniable_estimator.judging.levels import judgement_level
+from deniable_estimator.judging.rules import FalseAlarms, MetricRules
+from deniable_estimator.questions.comparison import has_memory
+from deniable_estimator.questions.reading import LENGTHS, select
+
+__all__ = ["FALSE_ALARMS", "RULES", "WAIT_DAYS", "newest_findings"]
+
+FALSE_ALARMS = FalseAlarms(0.05, "run")
+"""How many changes may be expected to need attention on one overview although nothing changed."""
+
+WAIT_DAYS = 1
+"""A window is judged one day after its end, as `deniable watch` does: devices report late."""
+
+OLD_DAYS = 7
+"""What changed so long ago is no news, as in a metric that is silent or has expired."""
+
+RULES = MetricRules()
+"""What `deniable watch` tells unless its rules say otherwise."""
+
+_REACH = 35
+"""How many windows back a judgement looks: four weeks before a week of days."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedWindow:
+    """What is told of one window."""
+
+    findings: tuple[MetricFinding, ...]
+
+
+def newest_findings(
+    source: DataSource, metric: Metric, candidates: Sequence[str] | None, family: int
+) -> tuple[MetricFinding, ...]:
+    """What changed in the newest settled window, and that it has too few reports.
+
+    `family` is the number of metrics, which share `FALSE_ALARMS`. Whether the window looks honest
+    is left to the alarm of the card, which looks at the same figures in more windows.
+    """
+    now = source.clock()
+    last = datetime.fromtimestamp(now, UTC).date()
+    reach = DayRange(last, last).reaching_back(_REACH, metric.window)
+    asked = source.store, source.registry, metric.name, reach.first, reach.last, candidates
+    selection = select(*asked)
+    window = newest_settled(selection.labels, now, WAIT_DAYS)
+    if window is None:
+        return ()
+    age = timedelta(seconds=now - windows.end(window))
+    if age > LENGTHS[metric.window] + timedelta(OLD_DAYS):
+        return ()
+    end = windows.end(window)
+    labels = frozenset(each for each in selection.labels if windows.end(each) <= end)
+    selection = selection.within(labels)
+    level = judgement_level(FALSE_ALARMS, family, metric.window)
+    known = "judged", *selection.version(), window, level, digest_of_candidates(candidates)
+
+    def work() -> JudgedWindow:
+        found = judge(
+            *(lambda each: selection.within(each).read(), labels, window, RULES, level),
+            memory=has_memory(source.store, metric),
+        )
+        return JudgedWindow(tuple(findings_of(metric, found, RULES)) if found else ())
+
+    found = source.decodes.get(digest(*known), work).findings
+    # Of a boolean one half says it all.
+    halves = metric.values == ("true", "false")
+    return tuple(
+        each
+        for each in found
+        if each.kind != "anomaly" and not (halves and each.facts.get("series") == "false")
+    )

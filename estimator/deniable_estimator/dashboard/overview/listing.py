@@ -1,0 +1,297 @@
+"""The overview as an address asks for it: which metrics, in which order, and which page of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeVar, get_args
+
+from deniable import Metric, Registry, ValueListError, windows
+from deniable_estimator.dashboard.overview.attention import ORDER, AttentionReason, reasons_of
+from deniable_estimator.dashboard.overview.filters import (
+    FILTERS,
+    Filters,
+    declared_values,
+    found_values,
+    read_filters,
+)
+from deniable_estimator.dashboard.overview.keeping import Asked, KeptSummaries, latest_days
+from deniable_estimator.dashboard.overview.summary import MetricSummary
+from deniable_estimator.dashboard.overview.week import WeekChange
+from deniable_estimator.dashboard.ranges import DayRange, RangeError, check_names, read_range
+from deniable_estimator.dashboard.searching import SearchedValues
+from deniable_estimator.dashboard.source import DataSource
+from deniable_estimator.dashboard.versions import Listed
+from deniable_estimator.messages import alternatives, message
+
+__all__ = [
+    "NAMES",
+    "PAGE_SIZE",
+    "Listing",
+    "OverviewEntry",
+    "OverviewView",
+    "Sort",
+    "list_metrics",
+    "read_overview",
+]
+
+PAGE_SIZE = 50
+"""So many metrics are on one page: with more it would not stay below 150 KB."""
+
+Layout = Literal["cards", "list"]
+Sort = Literal["registry", "name", "attention", "change", "reports", "newest"]
+
+NAMES = (*FILTERS, "from", "to", "view", "sort", "page")
+"""The parameters of the overview."""
+
+_T = TypeVar("_T", bound=str)
+
+
+@dataclass(frozen=True, slots=True)
+class OverviewView:
+    """The choices of a reader, which are all in the address."""
+
+    filters: Filters
+    days: DayRange | None
+    """None for the latest complete windows of each metric."""
+    layout: Layout
+    sort: Sort
+    page: int
+    """From 1."""
+
+    def query(self, **changes: str | None) -> dict[str, str]:
+        """The view as an address carries it, with some choices changed, or left away by None. A
+        change of anything but the page leads to the first one."""
+        chosen = {
+            **self.filters.query,
+            **(self.days.query if self.days else {}),
+            "view": None if self.layout == "cards" else self.layout,
+            "sort": None if self.sort == "registry" else self.sort,
+            "page": None if self.page == 1 or changes else str(self.page),
+            **changes,
+        }
+        return {name: text for name, text in chosen.items() if text}
+
+
+@dataclass(frozen=True, slots=True)
+class OverviewEntry:
+    """One metric of the list."""
+
+    metric: Metric
+    summary: MetricSummary | None
+    """None while it is being calculated."""
+    reasons: tuple[AttentionReason, ...]
+    found: tuple[str, ...] = ()
+    """The values in which the search was found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The metrics that are asked for."""
+
+    view: OverviewView
+    attention: tuple[OverviewEntry, ...]
+    """All metrics that need attention, the most pressing first, whatever the filters."""
+    entries: tuple[OverviewEntry, ...]
+    """Those of this page."""
+    count: int
+    """How many the filters admit."""
+    pages: int
+    outdated: int
+    """How many summaries have changed meanwhile, and are still being calculated."""
+    blank: int
+    """How many of them cannot be shown yet."""
+    waiting: bool
+    """Whether no metric at all has a report."""
+
+
+def read_overview(
+    arguments: Mapping[str, str], registry: Registry, now: float, more: Sequence[str] = ()
+) -> OverviewView:
+    """The view of an address; `more` are parameters beside those of the overview.
+
+    Raises:
+        RangeError: it asks for what there is not; the message names the parameter.
+    """
+    check_names(arguments, (*NAMES, *more))
+    filters = read_filters(arguments, registry)
+    days = None
+    if arguments.get("from") or arguments.get("to"):
+        days = read_range({key: arguments.get(key, "") for key in ("from", "to")}, now)
+    page = arguments.get("page") or "1"
+    if not (page.isascii() and page.isdigit() and 1 <= len(page) <= 6 and int(page)):
+        raise RangeError(message("“page” is a whole number from 1."), "page")
+    return OverviewView(
+        filters=filters,
+        days=days,
+        layout=_one_of(arguments, "view", get_args(Layout)),
+        sort=_one_of(arguments, "sort", get_args(Sort)),
+        page=int(page),
+    )
+
+
+def list_metrics(
+    source: DataSource,
+    kept: KeptSummaries,
+    view: OverviewView,
+    patience: float,
+    *,
+    reachable: Sequence[Metric] | None = None,
+    whole: bool = False,
+) -> Listing:
+    """The metrics of a view.
+
+    Args:
+        patience: how many seconds to wait for summaries that have changed.
+        reachable: the metrics that may be shown; by default all of the registry.
+        whole: of all pages, and with every summary up to date if patience allows.
+
+    Raises:
+        StoreUnavailable: the store cannot answer now.
+    """
+    metrics = list(source.registry) if reachable is None else list(reachable)
+    days = {kind: latest_days(source, kind) for kind in ("day", "week", "month")}
+    latest = {each.name: Asked(each, days[each.window], latest=True) for each in metrics}
+    asked = latest
+    if view.days is not None:
+        asked = {each.name: Asked(each, view.days, latest=False) for each in metrics}
+
+    def values(metric: Metric) -> SearchedValues:
+        return _searched(source, metric)
+
+    admitted = [metric for metric in metrics if view.filters.admit(metric, values)]
+    known = _known(source, kept, latest)
+    found = _found(admitted, asked, known, kept, view)
+    # What the page shows comes first; then what the order of other days and the strip need.
+    shown = [each.metric.name for each in (found if whole else _page(found, view)[0])]
+    wanted = {asked[name].key: asked[name] for name in shown}
+    if view.days is not None and view.sort in ("change", "reports"):
+        wanted.update((asked[each.name].key, asked[each.name]) for each in admitted)
+    wanted.update((each.key, each) for each in latest.values())
+    made = kept.made
+    outdated, blank = kept.bring(source, list(wanted.values()), len(shown), patience, every=whole)
+    if kept.made != made:
+        known = _known(source, kept, latest)
+        found = _found(admitted, asked, known, kept, view)
+    page, pages = (found, 1) if whole else _page(found, view)
+    words = view.filters.words
+    if words:
+        page = [
+            replace(each, found=tuple(found_values(each.metric, words, values(each.metric))))
+            for each in page
+        ]
+    return Listing(
+        view=view,
+        attention=tuple(sorted((each for each in known.values() if each.reasons), key=_pressing)),
+        entries=tuple(page),
+        count=len(found),
+        pages=pages,
+        outdated=outdated,
+        blank=blank,
+        waiting=bool(known)
+        and all(each.summary and each.summary.newest is None for each in known.values()),
+    )
+
+
+def _known(
+    source: DataSource, kept: KeptSummaries, latest: Mapping[str, Asked]
+) -> dict[str, OverviewEntry]:
+    """What is known of each metric, of the latest days."""
+    now, found = source.clock(), {}
+    for name, each in latest.items():
+        summary = kept.known(each)
+        found[name] = OverviewEntry(each.metric, summary, reasons_of(each.metric, summary, now))
+    return found
+
+
+def _found(
+    admitted: Sequence[Metric],
+    asked: Mapping[str, Asked],
+    known: Mapping[str, OverviewEntry],
+    kept: KeptSummaries,
+    view: OverviewView,
+) -> list[OverviewEntry]:
+    """The metrics that the filters admit, of the days that are asked for, in order."""
+    found = [known[each.name] for each in admitted]
+    found = [each for each in found if _in_state(each, view.filters.state)]
+    if view.days is not None:
+        found = [replace(each, summary=kept.known(asked[each.metric.name])) for each in found]
+    return _sorted(found, view.sort)
+
+
+def _page(found: Sequence[OverviewEntry], view: OverviewView) -> tuple[list[OverviewEntry], int]:
+    """The metrics of the page, and how many pages there are. A page beyond the last is the last."""
+    pages = max(1, math.ceil(len(found) / PAGE_SIZE))
+    start = (min(view.page, pages) - 1) * PAGE_SIZE
+    return list(found[start : start + PAGE_SIZE]), pages
+
+
+def _in_state(entry: OverviewEntry, state: str) -> bool:
+    codes = {each.code for each in entry.reasons}
+    if state == "attention":
+        return bool(codes)
+    if state == "calm":
+        return not codes
+    if state == "waiting":
+        return entry.summary is not None and entry.summary.newest is None
+    return not state or state in codes
+
+
+def _pressing(entry: OverviewEntry) -> tuple[int, str]:
+    first = ORDER.index(entry.reasons[0].code) if entry.reasons else len(ORDER)
+    return first, entry.metric.name
+
+
+def _sorted(found: list[OverviewEntry], sort: Sort) -> list[OverviewEntry]:
+    """In the order that is asked for; what is equal stays in the order of the registry."""
+
+    def change(entry: OverviewEntry) -> tuple[bool, float]:
+        told = entry.summary.change if entry.summary else None
+        if not isinstance(told, WeekChange):
+            return True, 0.0
+        return not told.changed, -told.score
+
+    def reports(entry: OverviewEntry) -> float:
+        return -(entry.summary.n or 0) if entry.summary else 1
+
+    def newest(entry: OverviewEntry) -> float:
+        label = entry.summary.newest if entry.summary else None
+        return -windows.end(label) if label else math.inf
+
+    keys = {
+        "name": lambda entry: entry.metric.name,
+        "attention": _pressing,
+        "change": change,
+        "reports": reports,
+        "newest": newest,
+    }
+    return found if sort == "registry" else sorted(found, key=keys[sort])
+
+
+def _searched(source: DataSource, metric: Metric) -> SearchedValues:
+    """The values that a search looks at: those declared, or the strings of the operator's list."""
+    if not metric.needs_candidates:
+        return declared_values(metric)
+    try:
+        found = source.candidates(metric)
+    except ValueListError:
+        found = None
+    if isinstance(found, Listed):
+        return found.searched
+    return SearchedValues.of(())
+
+
+def _one_of(arguments: Mapping[str, str], name: str, choices: tuple[_T, ...]) -> _T:
+    """The choice of a parameter; the first one if it is not given.
+
+    Raises:
+        RangeError: there is no such choice.
+    """
+    text = arguments.get(name) or choices[0]
+    if text not in choices:
+        raise RangeError(
+            message("“{name}” can be {choices} here.", name=name, choices=alternatives(choices)),
+            name,
+        )
+    return text

@@ -1,0 +1,114 @@
+"""The page of the overview: what needs attention, the form, and cards or a list."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import current_app, make_response, render_template, request
+from flask.typing import ResponseReturnValue
+
+from deniable_estimator.dashboard.overview.attention import standing_notes
+from deniable_estimator.dashboard.overview.keeping import KeptSummaries, latest_days
+from deniable_estimator.dashboard.overview.listing import Listing, list_metrics, read_overview
+from deniable_estimator.dashboard.overview.summary import MetricSummary
+from deniable_estimator.dashboard.overview.week import LEVEL, NoChange, WeekChange
+from deniable_estimator.dashboard.ranges import RangeError, presets
+from deniable_estimator.dashboard.source import PAGE_PATIENCE, DataSource, current_source
+from deniable_estimator.dashboard.words import freshness, type_name
+from deniable_estimator.messages import Message, message, sentence
+
+__all__ = ["kept_summaries", "overview_page"]
+
+_REFRESH = 2
+"""Seconds after which a page looks again that has something to wait for."""
+
+STRIP = 6
+"""So many metrics that need attention are shown at once."""
+FOLDED = 44
+"""So many more are folded below them; the list has them all."""
+
+STATE_NAMES = {
+    "attention": message("needs attention"),
+    "anomaly": message("anomalous"),
+    "change": message("changed"),
+    "stale": message("silent"),
+    "expires": message("expires or expired"),
+    "few": message("too few reports"),
+    "calm": message("needs nothing"),
+    "waiting": message("waits for reports"),
+}
+SORT_NAMES = {
+    "registry": message("as declared"),
+    "name": message("name"),
+    "attention": message("attention"),
+    "change": message("largest change"),
+    "reports": message("most reports"),
+    "newest": message("newest reports"),
+}
+_NOT_COMPARED: dict[NoChange, Message] = {
+    "no_reports": message("no reports in these days"),
+    "nothing_before": message("nothing before it to compare with"),
+    "anomalous": message("not compared, because one of the two looks dishonest"),
+    "uneven": message("not compared, because the two do not hold the same weekdays"),
+    "memory": message("changes have no interval, because devices report from memos"),
+}
+_OTHERS = sentence("{told}; {count} more changed")
+_NAMED = sentence("{series}: {change}")
+
+
+def kept_summaries() -> KeptSummaries:
+    """Those of the current application."""
+    kept: KeptSummaries = current_app.extensions["deniable_summaries"]
+    return kept
+
+
+def overview_page(refused: RangeError | None) -> ResponseReturnValue:
+    """The page; with `refused`, a mistake in the address, of all metrics."""
+    source = current_source()
+    now, asked = source.clock(), request.args
+    view = read_overview({} if refused else asked, source.registry, now)
+    listing = list_metrics(source, kept_summaries(), view, PAGE_PATIENCE)
+    page = render_template(
+        "overview.html",
+        mistake=refused,
+        asked=asked if refused else view.query(),
+        listing=listing,
+        view=view,
+        days=view.days or _same_days(source, listing),
+        total=len(source.registry.metrics),
+        presets=presets(now),
+        false_changes=LEVEL,
+        states=STATE_NAMES,
+        types={name: type_name(name) for name in view.filters.types},
+        sorts=SORT_NAMES,
+        strip=STRIP,
+        folded=FOLDED,
+        change=change_text,
+        notes=lambda summary: _notes(summary, now),
+        fresh=lambda newest: freshness(newest, now),
+    )
+    status = 400 if refused else 202 if listing.blank else 200
+    response = make_response(page, status)
+    if listing.blank:
+        response.headers["Refresh"] = str(_REFRESH)
+    return response
+
+
+def change_text(change: WeekChange | NoChange) -> str:
+    """A change in words, for a card."""
+    if not isinstance(change, WeekChange):
+        return _NOT_COMPARED[change]
+    label = message("yes") if change.label == "true" else change.label
+    told = message(_NAMED, series=label, change=change.text)
+    return message(_OTHERS, told=told, count=change.others) if change.others else told
+
+
+def _notes(summary: MetricSummary, now: float) -> list[str]:
+    return [*standing_notes(summary.metric, summary.newest, now), *summary.notes]
+
+
+def _same_days(source: DataSource, listing: Listing) -> Any:
+    """The days of all cards, if they are the same."""
+    kinds = {each.metric.window for each in listing.entries}
+    found = {latest_days(source, each) for each in kinds}
+    return found.pop() if len(found) == 1 else None

@@ -1,0 +1,179 @@
+"""What the overview says of one metric over some days, small enough to be kept for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from deniable import Metric, ValueListError, windows
+from deniable.forecast import forecast
+from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.units import Unit
+from deniable_estimator.dashboard import words
+from deniable_estimator.dashboard.alarms import Alarm, alarm_of
+from deniable_estimator.dashboard.calculations import LIGHT
+from deniable_estimator.dashboard.charts.spark import Sparkline, SparkPoint, sparkline
+from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
+from deniable_estimator.dashboard.kinds import kind_of
+from deniable_estimator.dashboard.kinds.base import Kind
+from deniable_estimator.dashboard.overview.judged import newest_findings
+from deniable_estimator.dashboard.overview.week import NoChange, WeekChange, week_change
+from deniable_estimator.dashboard.privacy import even_guess
+from deniable_estimator.dashboard.ranges import DayRange
+from deniable_estimator.dashboard.source import DataSource
+from deniable_estimator.judging.findings import MetricFinding
+from deniable_estimator.messages import message
+
+__all__ = ["LeadingSeries", "MetricSummary", "summarize"]
+
+
+@dataclass(frozen=True, slots=True)
+class LeadingSeries:
+    """The series that is shown where there is room for one."""
+
+    name: str
+    label: str
+    """What people call it."""
+    value: float
+    low: float
+    high: float
+    text: str
+    """The estimate with its unit."""
+    between: str
+    """Its interval of 95 %."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSummary:
+    """One metric over some days."""
+
+    metric: Metric
+    days: DayRange
+    n: int | None
+    """Reports; None where strings have to be named first."""
+    newest: str | None
+    """The newest window with reports, whatever the days."""
+    leading: LeadingSeries | None
+    kind: Kind[Any] | None
+    """How its chart is drawn; None without reports."""
+    chart: Any
+    spark: Sparkline | None
+    change: WeekChange | NoChange | None
+    alarm: str | None
+    """Why its numbers are not to be relied on."""
+    notes: tuple[str, ...]
+    """What needs attention whatever day it is."""
+    guess: str
+    """Out of 100: the most often that a 50/50 guess is right after one report."""
+    findings: tuple[MetricFinding, ...] = ()
+    """What `deniable watch` would tell of the newest window; of the latest days alone."""
+    decoding: bool = False
+    """Some of it is still being calculated."""
+
+
+def summarize(
+    source: DataSource, metric: Metric, days: DayRange, family: int, *, latest: bool
+) -> MetricSummary:
+    """The summary of a metric. Strings are those that the operator has listed.
+
+    Args:
+        family: how many metrics there are: they share the level of alarms and changes.
+        latest: whether these are the latest days, in which the newest window is judged.
+    """
+    answer, candidates, decoding, mistakes = None, None, False, []
+    try:
+        candidates = source.candidates(metric)
+        answer = source.estimate(metric, days, candidates)
+    except (StillDecoding, TooManyDecodes):
+        decoding = True
+    except ValueListError as error:
+        mistakes.append(message("{mistake}.", mistake=str(error)))
+    # An overview of many metrics raises a false alarm as seldom as the page of one.
+    careful = replace(source, alarm_level=source.alarm_level / family)
+    alarm = alarm_of(careful, metric, days, answer)
+    answered = answer if answer and answer.n else None
+    kind = kind_of(answered) if answered else None
+    change: WeekChange | NoChange | None = None
+    asked: Sequence[str] | None = candidates
+    if answered and kind:
+        if len(candidates or metric.values) > LIGHT:
+            # Of many values the leading ones are followed: all of them would take minutes.
+            asked = kind.asked(metric, kind.over_time(answered, ()))
+        try:
+            change = week_change(source, metric, days, answered, asked, family, alarm)
+        except (StillDecoding, TooManyDecodes):
+            decoding = True
+    return MetricSummary(
+        metric=metric,
+        days=days,
+        n=answer.n if answer else None,
+        newest=source.newest(metric),
+        leading=_leading(answered) if answered else None,
+        kind=kind,
+        chart=kind.card(answered) if kind else None,
+        spark=_spark(source, metric, days, answered) if answered else None,
+        change=change,
+        alarm=_alarming(alarm, answer),
+        notes=(*mistakes, *_notes(metric, answer)),
+        guess=even_guess(metric),
+        findings=newest_findings(source, metric, asked, family) if latest else (),
+        decoding=decoding,
+    )
+
+
+def _alarming(alarm: Alarm | None, answer: Answer | None) -> str | None:
+    if alarm:
+        return alarm.text
+    return kind_of(answer).unsound(answer) if answer is not None else None
+
+
+def _notes(metric: Metric, answer: Answer | None) -> list[str]:
+    notes = list(kind_of(answer).attention(answer)) if answer is not None else []
+    if warning := forecast(metric):
+        notes.append(message(words.FEW_DEVICES, warning=warning))
+    return notes
+
+
+def _leading(answer: Answer) -> LeadingSeries | None:
+    series, unit = answer.series, answer.unit
+    place = series.place(answer.leading)
+    if place is None:
+        return None
+    columns = (series.value, series.low, series.high)
+    value, low, high = (float(each[place]) for each in columns)
+    text = words.series_text(unit, value, low, high)
+    name = series.names[place]
+    return LeadingSeries(name, _label(unit, name), value, low, high, text.estimate, text.between)
+
+
+def _label(unit: Unit, name: str) -> str:
+    return message("yes") if name == "true" else unit.label(name)
+
+
+def _spark(source: DataSource, metric: Metric, days: DayRange, answer: Answer) -> Sparkline | None:
+    """The leading series over the windows of these days; gaps where there are no reports."""
+    points: dict[str, SparkPoint] = {}
+    if metric.needs_candidates:
+        for each in source.windowwise(metric, days, answer.leading):
+            series = each.series
+            if each.n:
+                (label,) = each.windows
+                numbers = float(series.value[0]), float(series.std_error[0])
+                points[label] = SparkPoint(each.n, *numbers)
+    else:
+        for seen in source.looks(metric, days):
+            if answer.leading in seen.values:
+                place = seen.values.index(answer.leading)
+                error = float(seen.variance[place]) ** 0.5
+                points[seen.label] = SparkPoint(seen.n, float(seen.share[place]), error)
+    if not points:
+        return None
+    # From the first window with reports: a metric that is new would be a blank with a corner.
+    first = min(points, key=windows.start)
+    span = [
+        label
+        for label in windows.span(metric.window, days.first, days.last)
+        if windows.start(label) >= windows.start(first) and label not in days.without
+    ]
+    return sparkline([points.get(each) for each in span], answer.unit)

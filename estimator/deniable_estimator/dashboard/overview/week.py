@@ -1,0 +1,166 @@
+"""How a metric's newest complete week differs from the week before it, for its card.
+
+Weeks begin on Monday, as those of the digest do; a metric whose windows are months is compared by
+months. Over all values and metrics of the overview together, the expected number of false changes
+is at most 1 in 20: a metric's part of .05 is shared by its values (Bonferroni), as in the digest.
+The interval that is shown has 95 %.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from deniable import Metric, windows
+from deniable_estimator.answers.base import Answer
+from deniable_estimator.dashboard.alarms import Alarm, alarm_of
+from deniable_estimator.dashboard.ranges import DayRange
+from deniable_estimator.dashboard.source import DataSource
+from deniable_estimator.questions.comparison import Comparison, compare, has_memory
+
+__all__ = ["LEVEL", "NoChange", "WeekChange", "newest_week", "week_change"]
+
+LEVEL = 0.05
+"""The expected number of false changes on an overview."""
+
+NoChange: TypeAlias = Literal["memory", "no_reports", "nothing_before", "anomalous", "uneven"]
+"""Why a week is not compared: devices report from memos; it has no reports; the week before has
+none; one of the two looks dishonest; one has reports of weekdays that the other lacks."""
+
+
+@dataclass(frozen=True, slots=True)
+class WeekChange:
+    """The change of one series."""
+
+    days: DayRange
+    before: DayRange
+    series: str
+    label: str
+    """What people call it."""
+    old: float
+    new: float
+    difference: float
+    low: float
+    high: float
+    """Of 95 %."""
+    changed: bool
+    """Beyond noise, corrected for all values and metrics."""
+    text: str
+    """In words: "up 2.1 points (95 % CI +0.4 to +3.8)"."""
+    short: str
+    """The difference with its sign and unit."""
+    ends: tuple[str, str]
+    """The ends of the interval, likewise."""
+    others: int
+    """How many more series have changed."""
+    score: float
+    """The difference in standard errors, whatever its direction: what changes are sorted by."""
+
+
+def newest_week(days: DayRange, kind: windows.Kind) -> tuple[DayRange, DayRange]:
+    """The newest week that ended by the last of these days, and the one before; of months, the
+    newest months."""
+    if kind == "month":
+        after = (days.last + timedelta(1)).replace(day=1)
+        middle = _month_before(after)
+        first = _month_before(middle)
+        return (
+            DayRange(middle, after - timedelta(1), days.without),
+            DayRange(first, middle - timedelta(1), days.without),
+        )
+    last = days.last - timedelta((days.last.weekday() + 1) % 7)
+    return (
+        DayRange(last - timedelta(6), last, days.without),
+        DayRange(last - timedelta(13), last - timedelta(7), days.without),
+    )
+
+
+def week_change(
+    source: DataSource,
+    metric: Metric,
+    days: DayRange,
+    answer: Answer,
+    asked: Sequence[str] | None,
+    family: int,
+    alarm: Alarm | None,
+) -> WeekChange | NoChange:
+    """The change of the series that changed most for its noise; of the leading one, if none
+    changed.
+
+    Args:
+        answer: that of all the days.
+        asked: the strings to look for.
+        family: how many metrics share `LEVEL`.
+        alarm: that of all the days.
+
+    Raises:
+        StillDecoding, TooManyDecodes: it takes longer than one may wait.
+    """
+    try:
+        week, before = newest_week(days, metric.window)
+    except (OverflowError, ValueError):
+        return "nothing_before"
+    if has_memory(source.store, metric):
+        return "memory"
+    if before.first < days.first:
+        careful = replace(source, alarm_level=source.alarm_level / family)
+        alarm = alarm_of(careful, metric, replace(days, first=before.first))
+    if alarm and any(week.touches(each) or before.touches(each) for each in alarm.labels):
+        return "anomalous"
+    new = source.estimate_at(metric, week, asked).answer
+    if not new.n:
+        return "no_reports"
+    old = source.estimate_at(metric, before, asked).answer
+    if not old.n:
+        return "nothing_before"
+    if metric.window == "day" and _weekdays(old) != _weekdays(new):
+        return "uneven"
+    level = 1 - LEVEL / family
+    strict = compare(
+        *(
+            source.estimate_at(metric, each, asked, level=level, adjust="bonferroni").answer
+            for each in (before, week)
+        )
+    )
+    return _told(week, before, replace(compare(old, new), changed=strict.changed), answer.leading)
+
+
+def _told(
+    week: DayRange, before: DayRange, found: Comparison, leading: str
+) -> WeekChange | NoChange:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scores = np.nan_to_num(np.abs(found.difference / found.std_error), nan=0.0, posinf=0.0)
+    changed = np.flatnonzero(found.changed)
+    if len(changed):
+        place = int(changed[scores[changed].argmax()])
+    else:
+        place = found.values.index(leading) if leading in found.values else 0
+    unit = found.after.unit
+    numbers = (found.old, found.new, found.difference, found.low, found.high)
+    old, new, difference, low, high = (float(each[place]) for each in numbers)
+    spread = (high - low) / 2
+    return WeekChange(
+        week,
+        before,
+        found.values[place],
+        unit.label(found.values[place]),
+        *(old, new, difference, low, high),
+        changed=bool(found.changed[place]),
+        text=found.describe(place),
+        short=unit.signed(difference, spread),
+        ends=found.ends(place),
+        others=max(0, len(changed) - 1),
+        score=float(scores[place]),
+    )
+
+
+def _weekdays(answer: Answer) -> set[int]:
+    return {date.fromisoformat(each).weekday() for each in answer.windows}
+
+
+def _month_before(first: date) -> date:
+    return (first - timedelta(1)).replace(day=1)

@@ -1,0 +1,231 @@
+"""`deniable dev`: see the reports of an app while you write it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from deniable import DeniableError
+from deniable.starting.example import example_record, in_python, in_script
+from deniable.value_list import read_values
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from deniable import Metric
+    from deniable_estimator.development.registry_file import RegistryFile
+    from deniable_estimator.development.server import DevelopmentApp
+
+__all__ = ["dev"]
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_LOOK_SECONDS = 0.3
+"""How often the registry is looked at."""
+
+
+@click.command(short_help="See the reports of an app while you write it.")
+@click.argument("path", default="metrics.toml", type=click.Path(path_type=Path))
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    help="Where to listen; 0 takes any free port. By default 8099, or any if that is taken.",
+)
+@click.option(
+    "--crowd",
+    metavar="N",
+    type=click.IntRange(0, 1_000_000),
+    default=0,
+    help="Add N simulated devices with made-up values, up to 1,000,000.",
+)
+@click.option(
+    "--origin",
+    "origins",
+    metavar="ORIGIN",
+    multiple=True,
+    help="A page's origin that may send, like https://app.test. Those of this machine always may.",
+)
+@click.option(
+    "--candidates",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    metavar="FOLDER",
+    help="METRIC.txt files with the strings to look for, one on each line.",
+)
+def dev(
+    path: Path, port: int | None, crowd: int, origins: tuple[str, ...], candidates: Path | None
+) -> None:
+    """Run a collector, a dashboard and a live page for the registry PATH (metrics.toml).
+
+    Set DENIABLE_DEV to the address that it prints, and run your app: each report is on the live
+    page within a second, with what it says and what is wrong. It listens on this machine alone.
+    Nothing counts, and everything is deleted when it ends. An edit of PATH is loaded at once.
+    """
+    from rich.console import Console
+
+    console = Console(highlight=False, soft_wrap=True)
+    if not path.is_file():
+        raise click.ClickException(
+            f"there is no {path}: `deniable init` writes one, with an app that records"
+        )
+    for each in origins:
+        _check_origin(each)
+    for number in _SIGNALS:
+        signal.signal(number, _interrupt)
+    try:
+        _run(console, path, port, crowd, origins, candidates)
+    except KeyboardInterrupt:
+        console.print("\n[dim]Everything is deleted.")
+    except DeniableError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _run(
+    console: Console,
+    path: Path,
+    port: int | None,
+    crowd: int,
+    origins: Sequence[str],
+    candidates: Path | None,
+) -> None:
+    # Imported here: `deniable --help` would take a second longer.
+    from deniable_estimator.development.registry_file import RegistryFile
+    from deniable_estimator.development.server import DevelopmentApp, serving
+
+    file = RegistryFile(path)
+    file.look()
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="deniable-dev-"))
+        # What the dashboard and its processes put into temporary files goes with it.
+        os.environ["TMPDIR"] = tempfile.tempdir = folder
+        stack.callback(setattr, tempfile, "tempdir", None)
+        app = DevelopmentApp(file, Path(folder), origins, candidates)
+        stack.callback(app.close)
+        address = stack.enter_context(serving(app, port))
+        app.add_devices(crowd)
+        _print_registry(console, file)
+        _print_next(console, address, file)
+        listed = _strings_in(candidates)
+        _add_crowd(console, app, file, listed, bar=True)
+        ended = threading.Event()
+        while not ended.wait(_LOOK_SECONDS):
+            if file.look():
+                if not file.mistakes:
+                    app.reload()
+                app.arrivals.changed()
+                _print_registry(console, file)
+                _add_crowd(console, app, file, listed, bar=False)
+
+
+def _add_crowd(
+    console: Console,
+    app: DevelopmentApp,
+    file: RegistryFile,
+    listed: Callable[[Metric], Sequence[str] | None],
+    *,
+    bar: bool,
+) -> None:
+    """Let the simulated devices report what they have not reported yet."""
+    crowd = app.crowd
+    if not crowd.devices:
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    from deniable_estimator.development.crowd import REAL
+
+    text = f"{crowd.devices:,} simulated devices"
+    columns = (TextColumn(text), BarColumn(), MofNCompleteColumn(), TextColumn("metrics"))
+    known = set(crowd.shares)
+    with Progress(*columns, console=console, disable=not bar) as progress:
+        task = progress.add_task("", total=len(file.registry))
+
+        def tell(done: int) -> None:
+            progress.update(task, completed=done)
+            app.arrivals.changed()
+
+        crowd.add(app.store, file.registry, listed, progress=tell)
+    if crowd.shares.keys() <= known:
+        return
+    how = (
+        f"More than {REAL:,} devices: the tallies are drawn from their exact distribution."
+        if crowd.drawn
+        else "Each device ran the real randomizer today; the 7 windows before are drawn from the "
+        "exact distribution."
+    )
+    console.print(f"[dim]{how} Their values are made up:")
+    for name, shares in crowd.shares.items():
+        if name not in known:
+            console.print(f"[dim]  {name}: {shares}")
+
+
+def _strings_in(candidates: Path | None) -> Callable[[Metric], Sequence[str] | None]:
+    """The list of strings of a metric, if the developer has one without a mistake."""
+
+    def listed(metric: Metric) -> Sequence[str] | None:
+        path = None if candidates is None else candidates / f"{metric.name}.txt"
+        if path is not None and metric.needs_candidates and path.is_file():
+            with suppress(DeniableError):
+                return read_values(path)
+        return None
+
+    return listed
+
+
+def _print_registry(console: Console, file: RegistryFile) -> None:
+    """What the registry says now, or what is wrong with it."""
+    for each in file.mistakes or file.warnings:
+        console.print(
+            each.describe(str(file.path)), markup=False, style="red" if file.mistakes else ""
+        )
+    if file.mistakes:
+        kept = "The last version without mistakes stays in force." if file.registry.metrics else ""
+        console.print(f"{file.path} was not loaded. {kept}", markup=False, style="red")
+    else:
+        console.print(f"{file.path}: {len(file.registry)} metrics", markup=False)
+
+
+def _print_next(console: Console, address: str, file: RegistryFile) -> None:
+    name, example = example_record(file.registry)
+    value, script = in_python(example), in_script(example)
+    console.print(
+        f"\nLive page: {address}/live\n\n"
+        "In a Python app:\n"
+        f"  export DENIABLE_DEV={address}\n"
+        "  python3 app.py                     # as it is: the variable is all that it needs\n\n"
+        "or at a Python prompt:\n"
+        f'  client = deniable.Client("{file.path}", development="{address}")\n'
+        f'  client.record("{name}", {value})\n\n'
+        "In a web page:\n"
+        f'  <script src="{address}/deniable.min.js"></script>\n'
+        "  <script>\n"
+        "    const client = new deniable.Client(deniable.metrics,\n"
+        f'      {{consent: true, development: "{address}"}});\n'
+        f'    client.record("{name}", {script});\n'
+        "  </script>\n\n"
+        "Nothing counts, and nothing leaves this machine. Ctrl-C ends it and deletes everything.",
+        markup=False,
+    )
+
+
+def _check_origin(text: str) -> None:
+    import re
+
+    if not re.fullmatch(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?", text):
+        raise click.BadParameter(
+            f"{text!r} is no origin: write scheme and host, like https://app.test",
+            param_hint="--origin",
+        )
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    # Cleaning up takes a moment; a second Ctrl-C must not interrupt it.
+    for each in _SIGNALS:
+        signal.signal(each, signal.SIG_IGN)
+    raise KeyboardInterrupt

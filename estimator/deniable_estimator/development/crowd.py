@@ -1,0 +1,265 @@
+"""Simulated devices, so that a developer sees the pages that the product team will see.
+
+Their values are made up (`made_up_shares`), and every page says so. For the window of now, up to
+REAL devices answer one by one: the real randomizer draws each report, with the operating system's
+randomness, and the real intake counts it. For more devices, and for the windows before, the tally
+is drawn from its exact distribution, which is the same distribution.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable import Metric, Registry, windows
+from deniable.mechanisms.numeric import Numeric
+from deniable.types.number import Number
+from deniable.wire import SealedReport, encode_batch, new_batch_id, pack_columns
+from deniable_collector.intake import Intake
+from deniable_collector.stores.base import Commit, Increment, Store, TallyKey, TallyRowKey
+from deniable_collector.tally import Tally
+from deniable_estimator.analyses.sampling import sample_numbers, sample_tally
+from deniable_estimator.development.gate import at_once
+from deniable_estimator.messages import message
+from deniable_estimator.planning.population import lognormal_crowd, normal_crowd, zipf_shares
+
+__all__ = ["BEFORE", "MOST_DEVICES", "REAL", "SimulatedCrowd", "made_up_shares"]
+
+MOST_DEVICES = 1_000_000
+"""The largest crowd."""
+
+REAL = 20_000
+"""Up to so many devices answer one by one."""
+
+BEFORE = 7
+"""So many complete windows before the window of now have reports as well."""
+
+STRINGS = 20
+"""Of a metric for any string, so many made-up ones are recorded, if there is no list."""
+
+_YES = 0.3
+"""The share of devices that say yes to a boolean metric."""
+
+_BATCH = 1_000
+"""Reports that the intake counts at once."""
+
+Values = tuple[list[str], NDArray[np.float64]]
+
+
+@dataclass
+class SimulatedCrowd:
+    """The simulated devices, and what their reports are."""
+
+    devices: int = 0
+    drawn: bool = False
+    """Whether the tallies were drawn, because there are more than REAL devices."""
+    done: float = 1.0
+    """The part of the metrics that is finished."""
+    now: dict[str, int] = field(default_factory=dict)
+    """Metric -> how many of its reports in the window of now are theirs."""
+    strings: dict[str, list[str]] = field(default_factory=dict)
+    """Metric -> the strings that they recorded."""
+    shares: dict[str, str] = field(default_factory=dict)
+    """Metric -> its made-up shares, in words."""
+    _schemes: set[tuple[str, str]] = field(default_factory=set)
+
+    def add(
+        self,
+        store: Store,
+        registry: Registry,
+        listed: Callable[[Metric], Sequence[str] | None],
+        *,
+        clock: Callable[[], float] = time.time,
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        """Let the devices report every metric whose scheme they have not reported yet.
+
+        `listed` gives the strings of a metric for any strings, if there is a list. `progress` is
+        called with how many metrics are done.
+        """
+        if not self.devices:
+            return
+        today = datetime.fromtimestamp(clock(), UTC).date()
+        new = [
+            metric
+            for metric in registry
+            # No collector takes reports of a metric that has expired.
+            if metric.expires >= today
+            and (metric.name, metric.scheme.fingerprint) not in self._schemes
+        ]
+        self.drawn = self.devices > REAL
+        for count, metric in enumerate(new, 1):
+            self._schemes.add((metric.name, metric.scheme.fingerprint))
+            self._add(store, registry, metric, listed(metric), clock())
+            self.done = count / len(new)
+            if progress is not None:
+                progress(count)
+
+    def _add(
+        self,
+        store: Store,
+        registry: Registry,
+        metric: Metric,
+        listed: Sequence[str] | None,
+        now: float,
+    ) -> None:
+        rng = np.random.default_rng()
+        values, shares = _values(metric, listed)
+        if metric.needs_candidates:
+            self.strings[metric.name] = values
+        self.shares[metric.name] = made_up_shares(metric, listed)
+        labels = _labels(metric, now)
+        # Devices are evenly divided over the segments; without any, there is one part.
+        places = len(metric.scheme.combinations)
+        for label in labels:
+            self.now[metric.name] = 0
+            for place, devices in enumerate(
+                rng.multinomial(self.devices, np.full(places, 1 / places)).tolist()
+            ):
+                counts = rng.multinomial(devices, shares)
+                # On a given day each device takes part with the probability that is declared.
+                counts = rng.binomial(counts, metric.sample_rate)
+                if label != labels[-1] or self.drawn:
+                    _fold(store, metric, _drawn(metric, values, counts, rng, label), place, now)
+                else:
+                    _answer(store, registry, metric, values, counts, place, label, now)
+                self.now[metric.name] += int(counts.sum())
+
+
+def made_up_shares(metric: Metric, listed: Sequence[str] | None = None) -> str:
+    """The made-up shares of a metric's values, in words."""
+    if metric.type.name == "boolean":
+        return message("{percent} % say yes", percent=f"{100 * _YES:g}")
+    kind = metric.type
+    if isinstance(kind, Number):
+        middle, low, high = _middle(kind)
+        if kind.range.scale == "log":
+            return message(
+                "around {middle:.3g}, on a logarithmic scale; 95 % from {low:.3g} to {high:.3g}",
+                middle=middle,
+                low=low,
+                high=high,
+            )
+        return message(
+            "around {middle:.3g}, and 95 % from {low:.3g} to {high:.3g}",
+            middle=middle,
+            low=low,
+            high=high,
+        )
+    count = len(metric.values or listed or ()) or STRINGS
+    return message(
+        "the first of {count} values is the most frequent, the second half as frequent as that, "
+        "the third a third, and so on",
+        count=count,
+    )
+
+
+def _values(metric: Metric, listed: Sequence[str] | None) -> Values:
+    """What devices have, as normalized texts, and the share of each."""
+    if metric.type.name == "boolean":
+        return ["true", "false"], np.array([_YES, 1 - _YES])
+    kind = metric.type
+    if isinstance(kind, Number):
+        middle, low, high = _middle(kind)
+        if kind.range.scale == "log":
+            found = lognormal_crowd(middle, math.log(high / low) / 4)
+        else:
+            found = normal_crowd(middle, (high - low) / 4)
+        # Each hundredth of the quantiles stands for those around it.
+        numbers = found.numbers[50::100]
+        if kind.range.integer:
+            numbers = np.rint(numbers)
+        texts = [metric.normalize(float(each)) for each in numbers.tolist()]
+        return texts, np.full(len(texts), 1 / len(texts))
+    values = list(metric.values or listed or ())
+    if not values:
+        values = [f"example-{number}" for number in range(1, STRINGS + 1)]
+    return values, zipf_shares(len(values), 1.0)
+
+
+def _middle(kind: Number) -> tuple[float, float, float]:
+    """The median of the made-up numbers, and between which 95 % are."""
+    low, high = float(kind.range.low), float(kind.range.high)
+    if kind.range.scale == "log":
+        ratio = high / low
+        return low * ratio**0.4, low * ratio**0.15, low * ratio**0.65
+    return low + 0.4 * (high - low), low + 0.15 * (high - low), low + 0.65 * (high - low)
+
+
+def _labels(metric: Metric, now: float) -> list[str]:
+    """The windows before, and that of now."""
+    found = [windows.window_at(metric.window, now)]
+    while len(found) <= BEFORE:
+        first = datetime.fromtimestamp(windows.start(found[0]), UTC)
+        found.insert(0, windows.window_at(metric.window, (first - timedelta(hours=1)).timestamp()))
+    return found
+
+
+def _drawn(
+    metric: Metric,
+    values: Sequence[str],
+    counts: NDArray[np.int64],
+    rng: np.random.Generator,
+    label: str,
+) -> Tally:
+    """A tally from its exact distribution."""
+    scheme = metric.scheme
+    if isinstance(scheme.mechanism, Numeric):
+        numbers = np.array([float(each) for each in values])
+        return sample_numbers(scheme, numbers, counts, rng, metric=metric.name, window=label)
+    strings = values if scheme.needs_candidates else None
+    return sample_tally(scheme, counts, rng, values=strings, metric=metric.name, window=label)
+
+
+def _fold(store: Store, metric: Metric, tally: Tally, place: int, now: float) -> None:
+    """Add a tally to the rows of one combination of segments."""
+    first = place * len(metric.scheme.mechanism.rows)
+    (label,) = tally.windows
+    key = TallyKey(tally.metric, tally.scheme, label)
+    increments: Mapping[TallyRowKey, Increment] = {
+        TallyRowKey(key, first + number): Increment(
+            len(row.cells), row.reports, range(len(row.cells)), row.cells
+        )
+        for number, row in enumerate(tally.rows)
+        if row.reports
+    }
+    store.fold(Commit((new_batch_id(),), increments), now)
+
+
+def _answer(
+    store: Store,
+    registry: Registry,
+    metric: Metric,
+    values: Sequence[str],
+    counts: NDArray[np.int64],
+    place: int,
+    label: str,
+    now: float,
+) -> None:
+    """Let each device draw its report, and the intake count it."""
+    intake = Intake(at_once(registry), store, max_reports=_BATCH, clock=lambda: now)
+    reports = _reports(metric, values, counts, place, label)
+    while part := list(islice(reports, _BATCH)):
+        batch = intake.read(encode_batch(new_batch_id(), part))
+        assert not batch.refused, batch.refused
+        intake.take([batch])
+
+
+def _reports(
+    metric: Metric, values: Sequence[str], counts: NDArray[np.int64], place: int, label: str
+) -> Iterator[SealedReport]:
+    scheme = metric.scheme
+    first = place * len(scheme.mechanism.rows)
+    for value, count in zip(values, counts.tolist(), strict=True):
+        item = metric.item(value)
+        for _ in range(count):
+            report = scheme.mechanism.randomize(item)
+            columns = pack_columns(scheme.mechanism.rows[report.row], report)
+            yield SealedReport(metric.name, scheme.fingerprint, label, first + report.row, columns)

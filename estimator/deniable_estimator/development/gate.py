@@ -1,0 +1,221 @@
+"""The door of `deniable dev`: batches of development mode go on to a collector, all others do not.
+
+The collector behind it is the one that everybody runs, with its checks and its limits. Only the
+mark is taken off before it sees a batch, and windows count as open while they last.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from werkzeug.exceptions import HTTPException
+from werkzeug.test import run_wsgi_app
+from werkzeug.wrappers import Request, Response
+
+from deniable import Registry
+from deniable.development import TROUBLE_CODES, TROUBLES
+from deniable.loopback import is_loopback_host
+from deniable.wire import SealedReport, is_development, unmarked
+from deniable_collector.app import create_app
+from deniable_collector.settings import Settings
+from deniable_collector.stores import Store
+from deniable_estimator.development.arrivals import Arrivals
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+__all__ = ["Gate", "at_once"]
+
+_REPORTS = "/v1/reports"
+_LARGEST = {_REPORTS: 1 << 20, TROUBLES: 1 << 12}
+"""Bytes of a body that is read."""
+
+_LONGEST_NAME = 100
+"""Letters of an unknown metric's name that are shown."""
+
+
+def at_once(registry: Registry) -> Registry:
+    """The registry as the collector has it: a window takes reports from its beginning."""
+    metrics = {
+        metric.name: replace(metric, answer="at_once", compiled=metric.scheme)
+        for metric in registry
+    }
+    return replace(registry, metrics=metrics)
+
+
+class Gate:
+    """A WSGI application for all paths under /v1/."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        registry: Registry,
+        arrivals: Arrivals,
+        origins: Collection[str] = (),
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._arrivals = arrivals
+        self._origins = frozenset(origins)
+        self.load(registry)
+
+    def load(self, registry: Registry) -> None:
+        """Take reports by another registry from now on."""
+        self._registry = registry
+        # Before the first report, so that pages can read the store.
+        self._store.publish({metric.name: [metric.scheme] for metric in registry})
+        self._collector: WSGIApplication = create_app(
+            self._settings, self._store, at_once(registry)
+        ).wsgi_app
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        request = Request(environ)
+        if request.path not in _LARGEST:
+            return self._collector(environ, start_response)
+        response = self._answer(request)
+        origin = request.headers.get("Origin")
+        if origin is not None and self.may_send(origin):
+            response.headers["Access-Control-Allow-Origin"] = origin
+            response.headers["Access-Control-Expose-Headers"] = "Retry-After"
+            # Browsers ask this where a page of another network calls this machine.
+            response.headers["Access-Control-Allow-Private-Network"] = "true"
+        response.vary.add("Origin")
+        response.headers["Cache-Control"] = "no-store"
+        return response(environ, start_response)
+
+    def _answer(self, request: Request) -> Response:
+        origin = request.headers.get("Origin")
+        if origin is not None and not self.may_send(origin):
+            self._arrivals.mistake("origin", None, origin[:_LONGEST_NAME])
+            return _problem(
+                403,
+                "origin-not-allowed",
+                "pages of this origin may not send to `deniable dev`: name it with --origin",
+            )
+        if request.method == "OPTIONS":
+            allowed = {
+                "Access-Control-Allow-Methods": "POST",
+                "Access-Control-Allow-Headers": "authorization, content-type, x-deniable-key",
+            }
+            return Response(status=204, headers=allowed)
+        if request.method != "POST":
+            return _problem(405, "http-405", "send a batch with POST", {"Allow": "POST"})
+        request.max_content_length = _LARGEST[request.path]
+        try:
+            body = request.get_data(cache=False)
+        except HTTPException:
+            return _problem(413, "body-too-large", "the body is larger than a batch may be")
+        return self._reports(body) if request.path == _REPORTS else self._trouble(body)
+
+    def _reports(self, body: bytes) -> Response:
+        if not is_development(body):
+            self._arrivals.mistake("not_development")
+            # Not a code for which a device drops its batch: a real report waits for its collector.
+            return _problem(
+                403,
+                "development-only",
+                "`deniable dev` takes only reports of development mode: set DENIABLE_DEV, or the "
+                "option `development` of the client",
+            )
+        inner = unmarked(body)
+        environ: dict[str, Any] = {
+            "REQUEST_METHOD": "POST",
+            "SCRIPT_NAME": "",
+            "PATH_INFO": _REPORTS,
+            "QUERY_STRING": "",
+            "SERVER_NAME": "127.0.0.1",
+            "SERVER_PORT": "80",
+            "SERVER_PROTOCOL": "HTTP/1.1",
+            "REMOTE_ADDR": "127.0.0.1",
+            "CONTENT_TYPE": "application/json",
+            "CONTENT_LENGTH": str(len(inner)),
+            "wsgi.version": (1, 0),
+            "wsgi.url_scheme": "http",
+            "wsgi.input": io.BytesIO(inner),
+            "wsgi.errors": io.StringIO(),
+            "wsgi.multithread": True,
+            "wsgi.multiprocess": False,
+            "wsgi.run_once": False,
+        }
+        content, status, headers = run_wsgi_app(self._collector, environ, buffered=True)
+        answer = b"".join(content)
+        self._note(inner, int(status.split()[0]), answer, len(body))
+        return Response(answer, status, headers)
+
+    def _note(self, body: bytes, status: int, answer: bytes, size: int) -> None:
+        """Tell the live page what became of a batch."""
+        document = json.loads(answer)
+        if status != 202:
+            code = str(document.get("type", "")).rpartition(":")[2]
+            self._arrivals.mistake("batch", None, f"{code}: {document.get('detail', '')}")
+            return
+        if document["duplicate"]:
+            return
+        reports = json.loads(body)["reports"]
+        left_out = {each["index"]: each for each in document["rejected"]}
+        for index, report in enumerate(reports):
+            why = left_out.get(index)
+            if why is None:
+                self._arrivals.report(
+                    SealedReport(
+                        report["metric"],
+                        report["scheme"],
+                        report["window"],
+                        report.get("row", 0),
+                        report["columns"],
+                    )
+                )
+            else:
+                self._arrivals.mistake(why["reason"], _name_of(report), why["detail"])
+        self._arrivals.batch(size)
+
+    def _trouble(self, body: bytes) -> Response:
+        """A mistake that a client found: a code and the name of a metric, and no value."""
+        try:
+            document = json.loads(body)
+            trouble = document["trouble"]
+            code, metric = trouble["code"], trouble["metric"]
+            fine = (
+                document["development"] is True
+                and code in TROUBLE_CODES
+                and isinstance(metric, str | None)
+            )
+        except (ValueError, TypeError, KeyError, RecursionError):
+            fine = False
+        if not fine:
+            return _problem(400, "malformed-trouble", "this is no mistake as clients tell it")
+        if metric is not None and code != "unknown_metric" and metric not in self._registry.metrics:
+            code = "unknown_metric"
+        self._arrivals.mistake(code, None if metric is None else metric[:_LONGEST_NAME])
+        return Response(status=204)
+
+    def may_send(self, origin: str) -> bool:
+        """Whether a page of this origin may send: one of this machine, or one that was named.
+        Otherwise any page that the developer visits could."""
+        scheme, _, rest = origin.partition("://")
+        host = rest if rest.endswith("]") else rest.rpartition(":")[0] or rest
+        local = scheme in ("http", "https") and is_loopback_host(host)
+        return local or origin in self._origins
+
+
+def _name_of(report: Any) -> str | None:
+    name = report.get("metric") if isinstance(report, dict) else None
+    return name[:_LONGEST_NAME] if isinstance(name, str) else None
+
+
+def _problem(
+    status: int, code: str, detail: str, headers: dict[str, str] | None = None
+) -> Response:
+    """A problem document (RFC 9457)."""
+    document = {
+        "type": f"urn:deniable:problem:{code}",
+        "title": code.replace("-", " ").capitalize(),
+        "status": status,
+        "detail": detail,
+    }
+    return Response(json.dumps(document), status, headers, "application/problem+json")

@@ -1,0 +1,296 @@
+"""The live page: what has arrived, what it says, what is wrong, and the estimates so far."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from flask import Blueprint, Response, current_app, jsonify, render_template, request
+from flask.typing import ResponseReturnValue
+
+from deniable import Metric, Registry, Scheme, ValueListError, windows
+from deniable.owner_texts import OwnerLanguage
+from deniable.starting.example import example_record, in_python, in_script
+from deniable_collector.stores import StoreError
+from deniable_estimator.answers.base import Answer
+from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
+from deniable_estimator.dashboard.language import current_language
+from deniable_estimator.dashboard.ranges import DayRange
+from deniable_estimator.dashboard.source import DataSource, current_source
+from deniable_estimator.development.advice import advice_on
+from deniable_estimator.development.meaning import Meaning, meaning_of
+from deniable_estimator.errors import EstimateError
+
+if TYPE_CHECKING:
+    from deniable_estimator.development.arrivals import Arrivals, Arrived, Mistake
+    from deniable_estimator.development.crowd import SimulatedCrowd
+    from deniable_estimator.development.registry_file import RegistryFile
+
+__all__ = ["LIVE", "Live", "live"]
+
+LIVE = "deniable_live"
+"""Where the dashboard keeps what the live page shows, among its extensions."""
+
+SHOWN = 20
+"""How many reports, mistakes and metrics the page shows."""
+
+SERIES = 6
+"""How many values of a metric it shows."""
+
+WAIT = 20.0
+"""Seconds that a request waits for something new."""
+
+PATIENCE = 0.3
+"""Seconds that a page waits for all estimates together."""
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; "
+    "img-src 'self' data:; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+"""The dashboard's, and one script of ours, which asks for news."""
+
+live = Blueprint(
+    "live",
+    __name__,
+    template_folder="templates",
+    static_folder="static",
+    static_url_path="/live/static",
+)
+live.add_app_template_filter(math.exp, "exp")
+
+
+@dataclass(frozen=True)
+class Live:
+    """What the page shows."""
+
+    file: RegistryFile
+    arrivals: Arrivals
+    crowd: SimulatedCrowd
+
+
+@dataclass(frozen=True)
+class ShownReport:
+    """A report, and what it says; that is missing if its metric is no longer declared."""
+
+    arrived: Arrived
+    metric: Metric | None
+    meaning: Meaning | None
+
+    @property
+    def when(self) -> str:
+        """The time of day of its arrival, UTC."""
+        return f"{datetime.fromtimestamp(self.arrived.at, UTC):%H:%M:%S}"
+
+
+@dataclass(frozen=True)
+class ShownEstimate:
+    """The estimate of a metric's window of now."""
+
+    metric: Metric
+    window: str
+    first: str
+    last: str
+    """The days to which the link to the metric's page leads."""
+    n: int
+    simulated: int
+    """How many of these reports are simulated devices'."""
+    lines: Sequence[tuple[str, str, str]]
+    """Values or numbers, each with its estimate and its interval."""
+    more: int
+    open: bool
+    """Whether it takes any strings, which have to be named before they can be estimated."""
+    pending: bool
+    """Whether it is still being calculated."""
+
+
+@live.get("/live")
+def page() -> Response:
+    """The whole page."""
+    state = _state()
+    response = Response(render_template("live.html", **_parts(state)), content_type="text/html")
+    response.headers["Content-Security-Policy"] = POLICY
+    return response
+
+
+@live.get("/live/part")
+def part() -> Response:
+    """What changes on the page, as soon as it is no longer the version that the reader has."""
+    state = _state()
+    version = request.args.get("after", "")
+    if version.isascii() and version.isdigit() and len(version) < 16:
+        state.arrivals.wait(int(version), WAIT)
+    parts = _parts(state)
+    response = Response(render_template("live_part.html", **parts), content_type="text/html")
+    response.headers["X-Version"] = str(parts["live_version"])
+    return response
+
+
+@live.get("/live.json")
+def document() -> ResponseReturnValue:
+    """The same for programs, with exact fractions."""
+    parts = _parts(_state())
+    return jsonify(
+        version=parts["live_version"],
+        reports=[
+            {
+                **each.arrived.report._asdict(),
+                "bytes": each.arrived.size,
+                "says": None if each.meaning is None else each.meaning.to_dict(),
+            }
+            for each in parts["reports"]
+        ],
+        mistakes=[
+            {
+                "code": each.code,
+                "metric": each.metric,
+                "times": each.times,
+                "text": str(told),
+                "advice": str(advice),
+            }
+            for each, told, advice in parts["mistakes"]
+        ],
+        registry=[each.describe(parts["file"].source) for each in parts["file"].mistakes],
+        estimates=[
+            {
+                "metric": each.metric.name,
+                "window": each.window,
+                "n": each.n,
+                "simulated": each.simulated,
+                "pending": each.pending,
+                "series": [list(map(str, line)) for line in each.lines],
+            }
+            for each in parts["estimates"]
+        ],
+    )
+
+
+def _state() -> Live:
+    state: Live = current_app.extensions[LIVE]
+    return state
+
+
+def _parts(state: Live) -> dict[str, Any]:
+    """What the templates show. The version is read first: what comes in between is shown again."""
+    version = state.arrivals.version
+    source = current_source()
+    reports, mistakes = state.arrivals.newest()
+    registry = source.registry
+    return {
+        "live_version": version,
+        "file": state.file,
+        "address": request.host_url.rstrip("/"),
+        "example": _example(registry),
+        "metrics": len(registry),
+        "reports": [_shown(source, state, each) for each in reports[:SHOWN]],
+        "total": state.arrivals.counted.total(),
+        "batches": state.arrivals.batches,
+        "bytes": state.arrivals.bytes,
+        "mistakes": [(each, *_advice(source, each)) for each in mistakes[:SHOWN]],
+        "estimates": _estimates(source, state),
+        "crowd": state.crowd,
+    }
+
+
+def _example(registry: Registry) -> tuple[str, str, str]:
+    """A metric and a value of it, in Python and in a page."""
+    name, value = example_record(registry)
+    return name, in_python(value), in_script(value)
+
+
+def _advice(source: DataSource, mistake: Mistake) -> tuple[str, str]:
+    return advice_on(mistake, source.registry)
+
+
+def _shown(source: DataSource, state: Live, arrived: Arrived) -> ShownReport:
+    report = arrived.report
+    metric = source.registry.metrics.get(report.metric)
+    scheme: Scheme | None = None
+    if metric is not None and metric.scheme.fingerprint == report.scheme:
+        scheme = metric.scheme
+    else:
+        scheme = source.store.schemes().get(report.metric, {}).get(report.scheme)
+    if scheme is None:
+        return ShownReport(arrived, metric, None)
+    strings: Sequence[str] = ()
+    if metric is not None and metric.needs_candidates:
+        with suppress(ValueListError):
+            strings = _candidates(source, state, metric) or ()
+    language: OwnerLanguage = "zh-Hans" if current_language().tag == "zh-Hans" else "en"
+    return ShownReport(arrived, metric, meaning_of(scheme, report, language, strings))
+
+
+def _candidates(source: DataSource, state: Live, metric: Metric) -> Sequence[str] | None:
+    """The strings to look for: those that the developer has listed, or the simulated devices'."""
+    return source.candidates(metric) or state.crowd.strings.get(metric.name) or None
+
+
+def _estimates(source: DataSource, state: Live) -> list[ShownEstimate]:
+    """The metrics with reports of the developer's first, then those of simulated devices alone."""
+    counted = state.arrivals.counted
+    some = [
+        each for each in source.registry if each.name in counted or each.name in state.crowd.now
+    ]
+    some.sort(key=lambda metric: counted[metric.name] == 0)
+    # The reports do not wait for the estimates: what is not there in time is shown when it is.
+    deadline = time.monotonic() + PATIENCE
+    shown = []
+    for metric in some[:SHOWN]:
+        patience = max(0.0, deadline - time.monotonic())
+        found = _estimate(replace(source, patience=patience), state, metric)
+        if found is not None:
+            shown.append(found)
+    return shown
+
+
+def _estimate(source: DataSource, state: Live, metric: Metric) -> ShownEstimate | None:
+    window = windows.window_at(metric.window, source.clock())
+    first = datetime.fromtimestamp(windows.start(window), UTC).date()
+    # No page asks for days that are still to come.
+    last = min(datetime.fromtimestamp(windows.end(window) - 1, UTC).date(), source.today)
+    candidates = None
+    if metric.needs_candidates:
+        with suppress(ValueListError):
+            candidates = _candidates(source, state, metric)
+    lines: Sequence[tuple[str, str, str]] = ()
+    simulated = state.crowd.now.get(metric.name, 0)
+    more, n, pending = 0, state.arrivals.counted[metric.name] + simulated, False
+    try:
+        # What was calculated before is kept, and what takes long is calculated elsewhere.
+        answer = source.estimate(metric, DayRange(first, last), candidates)
+        if answer is not None:
+            lines, more = _lines(answer)
+            n = answer.n
+    except (StillDecoding, TooManyDecodes):
+        pending = True
+    except (EstimateError, StoreError, ValueListError):
+        return None
+    if not n:
+        return None
+    days = first.isoformat(), last.isoformat()
+    unnamed = metric.needs_candidates and not candidates
+    return ShownEstimate(metric, window, *days, n, simulated, lines, more, unnamed, pending)
+
+
+def _lines(answer: Answer) -> tuple[list[tuple[str, str, str]], int]:
+    """The largest of its values, or its numbers, as text; and how many there are beside these."""
+    series, unit = answer.series, answer.unit
+    places = range(len(series.names))
+    if answer.kind == "shares":
+        places = sorted(places, key=lambda place: -series.value[place])  # type: ignore[assignment]
+    lines = []
+    for place in list(places)[:SERIES]:
+        low, high = float(series.low[place]), float(series.high[place])
+        spread = (high - low) / 2 if math.isfinite(high - low) else float(series.std_error[place])
+        lines.append(
+            (
+                unit.label(series.names[place]),
+                unit.short(float(series.value[place]), spread),
+                unit.interval(low, high, spread),
+            )
+        )
+    return lines, max(0, len(series.names) - SERIES)

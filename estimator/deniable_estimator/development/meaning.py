@@ -1,0 +1,212 @@
+"""What one report says about each value: exact likelihood ratios of its mechanism.
+
+Let P(report | v) be the probability that a device whose value is v sends this very report. Whoever
+sees the report multiplies the odds of two values u : v by P(report | u) / P(report | v). The
+values that have the same probability form one group here; the ratios are to the group with the
+least. None is above e^epsilon, whatever the report is.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from deniable import Scheme
+from deniable.mechanisms import Packing, Report
+from deniable.mechanisms.number_range import TOP
+from deniable.mechanisms.numeric import Numeric
+from deniable.outbox import Entry
+from deniable.owner_texts import OWNER_TEXTS, OwnerLanguage
+from deniable.sent import describe_entries
+from deniable.wire import SealedReport, unpack_columns
+
+__all__ = ["MOST_VALUES", "PROBES", "Group", "Meaning", "meaning_of"]
+
+MOST_VALUES = 2_000
+"""Of a longer list only so many values are looked at, evenly spread over it."""
+
+PROBES = 400
+"""Made-up strings that stand for all strings, where the mechanism takes any."""
+
+_STEPS = 16
+"""The range of a number is divided into so many parts, at whose ends it is looked at."""
+
+_NAMED = 17
+"""So many values of a group are named."""
+
+_LISTED_COLUMNS = 24
+"""So many columns of a report are listed."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Values for which the report is equally likely."""
+
+    values: tuple[str, ...]
+    """The first of them."""
+    more: int
+    """How many there are beside these."""
+    probability: Fraction
+    """How often a device with one of them sends exactly this report."""
+    ratio: Fraction
+    """How much likelier that is than for the values with the least probability."""
+
+    @property
+    def exponent(self) -> float:
+        """ln(ratio)."""
+        return math.log(self.ratio)
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What a report says. `groups` begin with the likeliest values."""
+
+    row: int
+    rows: int
+    columns: tuple[int, ...]
+    """The columns that are set, or the first of them."""
+    set: int
+    """How many are set."""
+    width: int
+    words: str
+    """The sentence that the owner of a device reads."""
+    groups: tuple[Group, ...]
+    kind: str
+    """What the groups are of: "values", "some" (of a long list), "strings" or "numbers"."""
+    probes: int
+    """How many made-up strings are among the groups; they are not named."""
+    epsilon: float
+    """ln of the largest ratio that any report of the mechanism has, rounded up."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON holds it, with exact fractions."""
+        return {
+            "row": self.row,
+            "rows": self.rows,
+            "columns": list(self.columns),
+            "set": self.set,
+            "width": self.width,
+            "of": self.kind,
+            "groups": [
+                {
+                    "values": list(each.values),
+                    "more": each.more,
+                    "probability": str(each.probability),
+                    "ratio": str(each.ratio),
+                }
+                for each in self.groups
+            ],
+        }
+
+
+def meaning_of(
+    scheme: Scheme, sealed: SealedReport, language: OwnerLanguage, strings: Sequence[str] = ()
+) -> Meaning:
+    """What a well-formed report of the scheme says. `strings` are those that may be named, if its
+    values are any strings."""
+    return _meaning(
+        scheme.canonical(), json.dumps(sealed), language, tuple(strings[: MOST_VALUES - PROBES])
+    )
+
+
+@lru_cache(maxsize=512)
+def _meaning(
+    canonical: bytes, sealed_json: str, language: OwnerLanguage, strings: tuple[str, ...]
+) -> Meaning:
+    scheme = _scheme(canonical)
+    sealed = SealedReport(*json.loads(sealed_json))
+    mechanism = scheme.mechanism
+    # The segments are in the row, in clear; the rest of it is the mechanism's.
+    number = sealed.row % len(mechanism.rows)
+    row = mechanism.rows[number]
+    report = Report(number, unpack_columns(row, sealed.columns))
+    one = row.packing is Packing.INDEX
+    columns = (report.columns,) if one else tuple(_positions(report.columns, _LISTED_COLUMNS))
+    entry = Entry(sealed, "sent", None, "", canonical.decode())
+    (described,) = describe_entries([entry], None, OWNER_TEXTS[language])
+    probes = 0
+    if isinstance(mechanism, Numeric):
+        kind = "numbers"
+        likelihoods = [
+            (name, mechanism.likelihood(report, place))
+            for name, place in _numbers(mechanism, report).items()
+        ]
+    elif scheme.needs_candidates:
+        kind = "strings"
+        likelihoods = [(each, mechanism.likelihood(report, each)) for each in strings]
+        made = [mechanism.likelihood(report, f"\0probe {each}") for each in range(PROBES)]
+        likelihoods += [("", each) for each in made]
+        probes = PROBES
+    else:
+        kind = "values" if len(scheme.values) <= MOST_VALUES else "some"
+        step = -(-len(scheme.values) // MOST_VALUES)
+        some = range(0, len(scheme.values), step)
+        likelihoods = [
+            (scheme.values[each], mechanism.likelihood(report, scheme.items[each])) for each in some
+        ]
+    return Meaning(
+        sealed.row,
+        len(scheme.rows),
+        columns,
+        1 if one else report.columns.bit_count(),
+        row.width,
+        described.words,
+        _grouped(likelihoods),
+        kind,
+        probes,
+        mechanism.epsilon,
+    )
+
+
+def _numbers(mechanism: Numeric, report: Report) -> dict[str, int]:
+    """Some numbers with their positions: evenly spread over the range, and one of each part of it
+    that the report favours."""
+    numbers = mechanism.range
+    places = {part * TOP // _STEPS for part in range(_STEPS + 1)}
+    places.update(
+        (max(first, 0) + min(last, TOP)) // 2 for first, last in mechanism.favoured(report)
+    )
+    found: dict[str, int] = {}
+    for place in sorted(places):
+        value = numbers.value(place)
+        if numbers.integer:
+            value = min(math.ceil(value), int(float(numbers.high)))
+        # The position of the number that is shown, whatever its text was rounded to.
+        text = f"{value:.4g}" if not numbers.integer else str(value)
+        found.setdefault(text, numbers.position(float(text)))
+    return found
+
+
+@lru_cache(maxsize=64)
+def _scheme(canonical: bytes) -> Scheme:
+    return Scheme.from_definition(json.loads(canonical))
+
+
+def _grouped(likelihoods: Sequence[tuple[str, Fraction]]) -> tuple[Group, ...]:
+    groups: defaultdict[Fraction, list[str]] = defaultdict(list)
+    for value, probability in likelihoods:
+        groups[probability].append(value)
+    if not groups:
+        return ()
+    least = min(groups)
+    found = []
+    for probability in sorted(groups, reverse=True):
+        values = groups[probability]
+        named = tuple(each for each in values if each)[:_NAMED]
+        found.append(Group(named, len(values) - len(named), probability, probability / least))
+    return tuple(found)
+
+
+def _positions(bitmap: int, most: int) -> list[int]:
+    found: list[int] = []
+    while bitmap and len(found) < most:
+        lowest = bitmap & -bitmap
+        found.append(lowest.bit_length() - 1)
+        bitmap ^= lowest
+    return found

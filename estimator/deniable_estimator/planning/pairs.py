@@ -1,0 +1,211 @@
+"""What a pair can tell, before it is declared: above all how strong a dependence it shows.
+
+The test of independence has a noncentral chi-square distribution where the two lists depend on
+each other. Its noncentrality is the test's own statistic, evaluated at the assumed table. That
+table has equally frequent values in both lists, and is a mixture ::
+
+    (1 - t) A B' + t C,   C: the table of these margins in which the two rise together
+
+whose Cramer's V is t times that of C.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from deniable.errors import SchemeError
+from deniable.forecast import LEVEL, POWER
+from deniable.mechanisms import SubsetSelection
+from deniable.mechanisms.base import check_epsilon
+from deniable.types import MAX_PAIR_CELLS
+from deniable_estimator.analyses.pairs.conditional import conditionals
+from deniable_estimator.analyses.pairs.covariance import Covariance
+from deniable_estimator.analyses.pairs.dependence import independence
+from deniable_estimator.analyses.poisoning import FAKES, gain
+from deniable_estimator.planning.plan import Lifetime
+from deniable_estimator.statistics.intervals import FloatArray
+from deniable_estimator.statistics.tails import chi_square_quantile, noncentral_chi_square_tail
+
+__all__ = ["PairPlan", "dependent_table", "plan_pair", "power"]
+
+_Z = NormalDist().inv_cdf(0.975)
+
+_MOST_DEVICES = 10**13
+
+
+@dataclass(frozen=True)
+class PairPlan:
+    """What a pair of lists of so many values can tell in one window. Shares are fractions of 1."""
+
+    rows: int
+    columns: int
+    declared_epsilon: float
+    devices: int
+    sample_rate: float
+    reports: float
+    """Devices that report in one window, on average. Only those that have both values do."""
+    mechanism: str
+    parameters: dict[str, int | str]
+    epsilon: float
+    """Exact, from the probabilities in force, rounded up."""
+    report_bytes: int
+    tally_cells: int
+    effect: float
+    """The Cramer's V that the power is for."""
+    power: float
+    """The probability that the test of independence at 5 % finds it."""
+    least_effect: float | None
+    """The smallest one that is found with power 0.8; None if there is none."""
+    devices_to_detect: int | None
+    """How many devices find `effect` with power 0.8; None if no number that there can be."""
+    cell_std_error: float
+    margin_std_errors: tuple[float, float]
+    """Of a value of the first list, and of the second."""
+    conditional_half_widths: tuple[float, float]
+    """Of the 95 % interval of a share of the second list among the devices with a value of the
+    first, and the reverse; 1/2 if the interval says nothing."""
+    fakes: float
+    fakes_gain: float
+    """The most that such fakes add to any one cell."""
+    lifetime: Lifetime | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as JSON can carry it, under its fields' names."""
+        return asdict(self)
+
+
+def plan_pair(
+    rows: int,
+    columns: int,
+    epsilon: float,
+    devices: int,
+    *,
+    effect: float = 0.1,
+    sample_rate: float = 1.0,
+    lifetime_epsilon: float | None = None,
+    fakes: float = FAKES,
+) -> PairPlan:
+    """Plan a pair of lists of `rows` and `columns` values.
+
+    Raises:
+        SchemeError: a list has fewer than two values, there are too many cells, or `effect` is
+            above what two such lists can have.
+    """
+    if min(rows, columns) < 2:
+        raise SchemeError("each list of a pair needs at least two values")
+    if rows * columns > MAX_PAIR_CELLS:
+        raise SchemeError(
+            f"{rows} x {columns} = {rows * columns:,} cells are above the limit of "
+            f"{MAX_PAIR_CELLS}: merge rare values"
+        )
+    mechanism = SubsetSelection.design(rows * columns, check_epsilon(epsilon))
+    table = dependent_table(rows, columns, effect)
+    reports = devices * sample_rate
+    covariance = Covariance.of(mechanism, max(1, round(reports)))
+    lifetime = None
+    if lifetime_epsilon is not None:
+        allowed = Fraction(lifetime_epsilon) // Fraction(mechanism.epsilon)
+        lifetime = Lifetime(lifetime_epsilon, allowed, allowed / sample_rate)
+    needed = _reports_to_detect(mechanism, table)
+    even = np.full((rows, columns), 1 / (rows * columns))
+    widths = [conditionals(each, covariance, 0.95) for each in (even, even.T)]
+    margins = [
+        float(covariance.noise(cells, 1).at(np.array([1 / size]))[0]) ** 0.5
+        for size, cells in ((rows, columns), (columns, rows))
+    ]
+    return PairPlan(
+        rows=rows,
+        columns=columns,
+        declared_epsilon=epsilon,
+        devices=devices,
+        sample_rate=sample_rate,
+        reports=reports,
+        mechanism=mechanism.name,
+        parameters=mechanism.parameters(),
+        epsilon=mechanism.epsilon,
+        report_bytes=mechanism.rows[0].report_bytes,
+        tally_cells=rows * columns,
+        effect=effect,
+        power=power(table, covariance),
+        least_effect=_least_effect(rows, columns, covariance),
+        devices_to_detect=None if needed is None else math.ceil(needed / sample_rate),
+        cell_std_error=float(covariance.noise(1, 1).at(np.array([1 / even.size]))[0]) ** 0.5,
+        margin_std_errors=(margins[0], margins[1]),
+        conditional_half_widths=(
+            float((widths[0].high - widths[0].low).mean() / 2),
+            float((widths[1].high - widths[1].low).mean() / 2),
+        ),
+        fakes=fakes,
+        fakes_gain=gain(mechanism, fakes),
+        lifetime=lifetime,
+    )
+
+
+def power(table: FloatArray, covariance: Covariance, level: float = LEVEL) -> float:
+    """The probability that the test of independence finds the dependence of a table."""
+    test = independence(table, covariance)
+    critical = chi_square_quantile(level, test.freedom)
+    return noncentral_chi_square_tail(critical, test.freedom, test.statistic)
+
+
+def dependent_table(rows: int, columns: int, effect: float) -> FloatArray:
+    """The assumed table with this Cramer's V, shape (rows, columns).
+
+    Raises:
+        SchemeError: two lists of these sizes cannot go together so strongly.
+    """
+    rising, strongest = _rising(rows, columns)
+    if not 0 <= effect <= strongest:
+        raise SchemeError(
+            f"lists of {rows} and {columns} equally frequent values have a Cramér's V of at most "
+            f"{strongest:.2f}, not {effect:g}: say a smaller effect"
+        )
+    part = effect / strongest
+    table: FloatArray = (1 - part) / (rows * columns) + part * rising
+    return table
+
+
+def _rising(rows: int, columns: int) -> tuple[FloatArray, float]:
+    """The table of two lists that rise together, and its Cramer's V."""
+    ends = [np.arange(1, size + 1) / size for size in (rows, columns)]
+    below = np.minimum.outer(*ends)  # its distribution function
+    rising: FloatArray = np.diff(np.diff(below, axis=0, prepend=0.0), axis=1, prepend=0.0)
+    even = 1 / (rows * columns)
+    phi2 = float(((rising - even) ** 2).sum()) / even
+    return rising, math.sqrt(phi2 / (min(rows, columns) - 1))
+
+
+def _reports_to_detect(mechanism: SubsetSelection, table: FloatArray) -> int | None:
+    """How many reports find the dependence with power POWER."""
+
+    def found(reports: int) -> bool:
+        return power(table, Covariance.of(mechanism, reports)) >= POWER
+
+    high = 1
+    while not found(high):
+        high *= 2
+        if high > _MOST_DEVICES:
+            return None
+    low = high // 2
+    while high - low > max(1, high // 1000):
+        middle = (low + high) // 2
+        low, high = (low, middle) if found(middle) else (middle, high)
+    return high
+
+
+def _least_effect(rows: int, columns: int, covariance: Covariance) -> float | None:
+    """The smallest Cramer's V that is found with power POWER."""
+    low, (_, high) = 0.0, _rising(rows, columns)
+    if power(dependent_table(rows, columns, high), covariance) < POWER:
+        return None
+    for _ in range(20):
+        middle = (low + high) / 2
+        enough = power(dependent_table(rows, columns, middle), covariance) >= POWER
+        low, high = (low, middle) if enough else (middle, high)
+    return high

@@ -1,0 +1,448 @@
+"""Development mode: where reports may go, what marks them, and what it leaves alone."""
+
+from __future__ import annotations
+
+import http.server
+import ipaddress
+import json
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deniable import Client, MetricError, Registry, development, wire
+from deniable.client import Status
+from deniable.development import DevelopmentDevice
+from deniable.loopback import is_loopback_host, loopback_address
+from deniable.randomness import system_bits
+from deniable.testing import MemoryClient
+
+VECTORS = json.loads(
+    (Path(__file__).parents[2] / "client" / "vectors" / "wire.json").read_text(encoding="utf-8")
+)["development"]
+
+METRICS = """
+schema = 1
+app = "example"
+lifetime_epsilon = 1.0
+[defaults]
+owner = "growth@acme.example"
+expires = 2030-06-30
+
+[metrics.browser]
+type = "category"
+description = "The browser in use."
+values = ["firefox", "chrome", "safari", "edge", "other"]
+epsilon = 1.0
+lifetime_epsilon = 1.0
+
+[metrics.rare]
+type = "boolean"
+description = "Few devices answer, and months are long."
+epsilon = 0.5
+lifetime_epsilon = 1.0
+sample_rate = 0.000001
+window = "month"
+
+[metrics.memory]
+type = "boolean"
+description = "A metric with memos."
+epsilon = 0.5
+lifetime_epsilon = 1.0
+longitudinal = "memoize"
+
+[metrics.number]
+type = "number"
+description = "A number."
+low = 0
+high = 10
+ask = "mean"
+epsilon = 0.5
+lifetime_epsilon = 1.0
+answer = "at_once"
+aggregate = "first"
+"""
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """A `deniable dev` that remembers what it was sent."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.posts: list[tuple[str, bytes]] = []
+        self.status = 202
+        self.location: str | None = None
+        self.rejected: list[dict[str, Any]] = []
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def bodies(self, path: str = "/v1/reports") -> list[dict[str, Any]]:
+        return [json.loads(body) for name, body in self.posts if name == path]
+
+    @property
+    def reports(self) -> list[dict[str, Any]]:
+        return [report for body in self.bodies() for report in body["reports"]]
+
+    @property
+    def troubles(self) -> list[tuple[str, str | None]]:
+        found = (each["trouble"] for each in self.bodies(development.TROUBLES))
+        return [(each["code"], each["metric"]) for each in found]
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    server: Server
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.posts.append((self.path, body))
+        answer = {"batch": json.loads(body).get("batch"), "rejected": self.server.rejected}
+        content = json.dumps(answer).encode()
+        self.send_response(self.server.status)
+        if self.server.location is not None:
+            self.send_header("Location", self.server.location)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """A server that takes every batch."""
+    with Server() as made:
+        thread = threading.Thread(target=made.serve_forever)
+        thread.start()
+        yield made
+        made.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def registry() -> Registry:
+    """Metrics of several kinds, each of which may be answered once or twice in a life."""
+    return Registry.parse(METRICS)
+
+
+@pytest.mark.parametrize("case", VECTORS["addresses"]["invalid"], ids=lambda case: case["why"])
+def test_other_addresses_are_refused(registry: Registry, case: dict[str, str]) -> None:
+    """No spelling leads elsewhere: an address that is not exactly one of loopback is refused when
+    the client is made, in the argument and in the environment, with the name of what is wrong."""
+    with pytest.raises(ValueError, match=r"development (must be|names the port)"):
+        Client(registry, development=case["address"])
+    if case["address"].strip():
+        with pytest.raises(ValueError, match=r"DENIABLE_DEV (must be|names the port)"):
+            development.address_of(None, {"DENIABLE_DEV": case["address"]})
+
+
+@pytest.mark.parametrize("address", VECTORS["addresses"]["valid"])
+def test_addresses_of_this_machine_are_taken(address: str) -> None:
+    """Loopback addresses are taken, and names become numbers."""
+    taken = urlsplit(loopback_address(address, "development"))
+    assert ipaddress.ip_address(taken.hostname or "").is_loopback
+    assert taken.port == (urlsplit(address).port or 80)
+
+
+@given(st.from_regex(r"http://[0-9a-fx:.@\[\]%lochst-]{1,40}(:[0-9]{1,6})?", fullmatch=True))
+def test_whatever_is_taken_is_loopback(address: str) -> None:
+    """Of any address that is taken, the host is a loopback address as a number, which no resolver
+    is asked about again."""
+    try:
+        taken = loopback_address(address, "development")
+    except ValueError:
+        return
+    assert ipaddress.ip_address(urlsplit(taken).hostname or "").is_loopback
+
+
+def test_localhost_must_be_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where localhost has another address, even beside a good one, it is refused."""
+
+    def found(*numbers: str) -> None:
+        answers = [(0, 0, 0, "", (number, 0)) for number in numbers]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: answers)
+
+    for numbers in (["192.0.2.1"], ["127.0.0.1", "192.0.2.1"], []):
+        found(*numbers)
+        with pytest.raises(ValueError, match="not this machine"):
+            loopback_address("http://localhost:8099", "development")
+    found("::1", "127.0.0.1")
+    assert loopback_address("http://localhost:8099", "development") == "http://127.0.0.1:8099"
+    found("::1")
+    assert loopback_address("http://localhost:8099", "development") == "http://[::1]:8099"
+
+
+def test_hosts_of_this_machine() -> None:
+    """Names in a Host header: only those of loopback are this machine's."""
+    assert all(map(is_loopback_host, ("localhost", "127.0.0.1", "127.9.9.9", "[::1]")))
+    others = ("", "evil.example", "127.0.0.1.evil.example", "0.0.0.0", "[::ffff:127.0.0.1]", "::1")
+    assert not any(map(is_loopback_host, others))
+
+
+@pytest.mark.parametrize("case", VECTORS["batches"], ids=lambda case: case["why"])
+def test_mark_vectors(case: dict[str, str]) -> None:
+    """The mark is the first member, byte for byte, and it can be taken off again."""
+    body, marked = case["body"].encode(), case["marked"].encode()
+    assert wire.mark_development(body) == marked
+    assert wire.is_development(marked)
+    assert not wire.is_development(body)
+    assert wire.unmarked(marked) == body
+
+
+def test_every_flush_is_a_device(server: Server, registry: Registry) -> None:
+    """Windows close at each flush, whatever their kind; the ledger, the registry's cap and the
+    sample rate of production stop nothing; each batch has the mark, and its schemes are those of
+    the registry."""
+    client = Client(registry, development=server.address, background=False)
+    for _ in range(5):
+        client.record("browser", "firefox")
+        client.record("browser", "chrome")
+        client.record("rare", True)
+        client.record("memory", False)
+        client.record("number", 3)
+        assert client.flush()
+    assert len(server.bodies()) == 5
+    assert all(body["development"] is True for body in server.bodies())
+    named = [(report["metric"], report["scheme"]) for report in server.reports]
+    assert named.count(("rare", registry["rare"].scheme.fingerprint)) == 5
+    assert sorted(named) == sorted(5 * [(each.name, each.scheme.fingerprint) for each in registry])
+    assert {report["window"].count("-") for report in server.reports} == {1, 2}
+    client.close()
+
+
+def test_a_report_leaves_within_a_second(server: Server, registry: Registry) -> None:
+    """In the background a record is sent without a flush, at once or at the close of a month."""
+    arrived = threading.Event()
+    client = Client(registry, development=server.address)
+    client.record("rare", True)
+    client.record("number", 3)
+    for _ in range(20):
+        if len(server.reports) == 2:
+            break
+        arrived.wait(0.05)
+    assert len(server.reports) == 2
+    client.close()
+
+
+def test_privacy_is_the_same(server: Server, registry: Registry) -> None:
+    """From the same random bits development mode draws the same report as the app in production
+    would: the coin, the delay and the report take the same draws."""
+    drawn: list[tuple[int, int]] = []
+
+    def bits(count: int) -> int:
+        drawn.append((count, system_bits(count)))
+        return drawn[-1][1]
+
+    client = Client(registry, development=server.address, bits=bits, background=False)
+    client.record("browser", "firefox")
+    client.flush()
+    # The coin comes first, and the id of the batch (128 bits) last.
+    assert drawn[0][0] == 53
+    left = iter(drawn[1:])
+
+    def again(count: int) -> int:
+        size, value = next(left)
+        assert size == count
+        return value
+
+    metric = registry["browser"]
+    report = metric.scheme.mechanism.randomize(metric.item("firefox"), again)
+    assert server.reports[0]["columns"] == report.columns
+    assert next(left)[0] == wire.BATCH_ID_BITS
+    client.close()
+
+
+def test_the_real_state_is_left_alone(
+    server: Server, registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the state of the app, nor its ledger, nor its outbox, nor the owner's switch is read
+    or written; opting out and erasing in development delete nothing of it; the endpoint, the
+    transport and the key are not used."""
+    with Client(registry, state_dir=tmp_path / "state") as real:
+        real.record("browser", "firefox")
+        real.flush()
+    path = tmp_path / "state" / "state.sqlite3"
+    (tmp_path / "state" / "switched-off").touch()
+    before = path.read_bytes(), path.stat().st_mtime_ns, sorted(path.parent.iterdir())
+    monkeypatch.setenv("DENIABLE_DEV", server.address)
+    client = Client(
+        registry, "https://t.acme.example", tmp_path / "state", transport=Forbidden(), spread=5
+    )
+    client.record("browser", "firefox")
+    assert client.flush()
+    assert client.status == "on"
+    client.opt_out()
+    client.erase()
+    client.close()
+    assert (path.read_bytes(), path.stat().st_mtime_ns, sorted(path.parent.iterdir())) == before
+    assert len(server.reports) == 1
+
+
+class Forbidden:
+    """A transport that must not be used."""
+
+    def send(self, body: bytes) -> Any:
+        raise AssertionError("development mode used the app's own transport")
+
+
+def test_no_proxy_and_no_redirect(
+    server: Server, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A proxy of the environment is not asked, and a redirect is not followed."""
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://192.0.2.1:3128")
+    monkeypatch.delenv("no_proxy", raising=False)
+    with Server() as elsewhere:
+        server.status, server.location = 307, f"{elsewhere.address}/v1/reports"
+        client = Client(registry, development=server.address, background=False)
+        client.record("browser", "firefox")
+        assert not client.flush()
+        assert server.reports
+        assert elsewhere.posts == []
+        client.close()
+
+
+def test_it_says_so(server: Server, registry: Registry, capsys: pytest.CaptureFixture[str]) -> None:
+    """One loud line at the start; then each mistake once, on stderr and to `deniable dev`, and
+    never a value."""
+    secret = "secret-value"
+    client = Client(registry, development=server.address, background=False)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("deniable: DEVELOPMENT MODE: ")
+    assert server.address in line
+    assert "nothing counts" in line
+    for _ in range(3):
+        with pytest.raises(MetricError):
+            client.record("browsr", secret)
+        with pytest.raises(MetricError):
+            client.record("rare", secret)
+        client.record("browser", secret)
+    told = capsys.readouterr().err
+    assert len(told.splitlines()) == 3
+    assert server.troubles == [
+        ("unknown_metric", "browsr"),
+        ("refused_value", "rare"),
+        ("undeclared_value", "browser"),
+    ]
+    assert secret not in told
+    assert secret not in repr(server.posts)
+    client.close()
+
+
+def test_it_says_why_nothing_is_recorded(
+    server: Server,
+    registry: Registry,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without consent, with DO_NOT_TRACK and after its last day nothing is recorded in development
+    either, and the developer is told so."""
+    expected: list[Status] = ["no_consent", "disabled"]
+    silent = Client(registry, development=server.address, consent=False, background=False)
+    monkeypatch.setenv("DO_NOT_TRACK", "1")
+    disabled = Client(registry, development=server.address, background=False)
+    monkeypatch.delenv("DO_NOT_TRACK")
+    assert [silent.status, disabled.status] == expected
+    late = Client(registry, development=server.address, clock=lambda: 4e9, background=False)
+    for client in (silent, disabled, late):
+        client.record("browser", "firefox")
+        client.flush()
+        client.close()
+    assert server.troubles == [
+        ("no_consent", None),
+        ("disabled", None),
+        ("expired_metric", "browser"),
+    ]
+    assert server.reports == []
+    assert len(capsys.readouterr().err.splitlines()) == 6
+
+
+def test_what_went_wrong_is_told(
+    server: Server, registry: Registry, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A server that does not listen, one that is no `deniable dev`, and a report that was left out
+    are told with what to do; a report that was left out is not sent again."""
+    seen: list[Exception] = []
+    client = Client(registry, development=server.address, background=False, on_trouble=seen.append)
+    server.rejected = [{"index": 0, "reason": "unknown_scheme"}]
+    client.record("browser", "firefox")
+    assert client.flush()
+    assert [(each.status, each.reason) for each in client.sent()] == [
+        ("rejected", "unknown_scheme")
+    ]
+    client.close()
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    lonely = Client(registry, development=f"http://127.0.0.1:{port}", background=False)
+    lonely.record("browser", "firefox")
+    assert not lonely.flush()
+    lonely.close()
+    told = capsys.readouterr().err
+    assert f"{server.address}/live says what to do" in told
+    assert "is `deniable dev` running at" in told
+    assert len(seen) == 1
+
+
+def test_a_missing_segment_is_told(server: Server) -> None:
+    """A metric whose segment was not told is not recorded, and the developer is told so."""
+    text = METRICS.replace(
+        'description = "The browser', 'segments = ["system"]\ndescription = "The'
+    )
+    registry = Registry.parse(text + '[segments.system]\nvalues = ["ios", "android"]\n')
+    client = Client(registry, development=server.address, background=False)
+    client.record("browser", "firefox")
+    client.set_segments({"system": "ios"})
+    client.record("browser", "firefox")
+    assert client.flush()
+    client.close()
+    assert server.troubles == [("missing_segment", None)]
+    assert len(server.reports) == 1
+
+
+def test_it_can_be_declined(
+    server: Server, registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`development=False` and clients for tests ignore the environment; an empty variable is none;
+    what is no text is refused."""
+    monkeypatch.setenv("DENIABLE_DEV", server.address)
+    memory = MemoryClient(registry)
+    memory.record("browser", "firefox")
+    memory.assert_recorded("browser", "firefox")
+    with Client(registry, state_dir=tmp_path, development=False) as client:
+        client.record("browser", "firefox")
+    assert (tmp_path / "state.sqlite3").exists()
+    monkeypatch.setenv("DENIABLE_DEV", " ")
+    assert not isinstance(Client(registry, state_dir=":memory:")._device, DevelopmentDevice)
+    assert server.posts == []
+    with pytest.raises(TypeError, match="development must be"):
+        Client(registry, development=True)  # type: ignore[arg-type]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_child_reports_as_well(server: Server, registry: Registry) -> None:
+    """After a fork, as under gunicorn with --preload, parent and child both report."""
+    client = Client(registry, development=server.address, background=False)
+    client.record("browser", "firefox")
+    assert client.flush()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            client.record("browser", "chrome")
+            status = 0 if client.flush() else 2
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    client.record("browser", "edge")
+    assert client.flush()
+    assert len(server.reports) == 3
+    client.close()

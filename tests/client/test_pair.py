@@ -1,0 +1,482 @@
+"""Pairs: what may be declared, how a device joins two values, and what it charges."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+import re
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deniable import Client, MetricError, Registry, RegistryError, SchemeError, compiled
+from deniable.commands import remarks
+from deniable.compiled_form import METRIC, PAIR
+from deniable.ledger import Ledger
+from deniable.types.pair import MAX_PAIR_CELLS, Pair, cell_text, margins_of
+
+MakeClient = Callable[..., Client]
+
+BASE = """
+schema = 1
+app = "editor"
+[defaults]
+owner = "growth@acme.example"
+expires = 2030-06-30
+aggregate = "first"
+
+[metrics.plan]
+type = "category"
+description = "The plan."
+values = ["free", "pro", "team", "other"]
+epsilon = 1.0
+lifetime_epsilon = 8.0
+
+[metrics.dark_mode]
+type = "boolean"
+description = "Dark mode is on."
+epsilon = 0.5
+lifetime_epsilon = 8.0
+
+[metrics.seconds]
+type = "number"
+description = "How long the app takes to start."
+low = 0
+high = 60
+ask = "mean"
+epsilon = 1.0
+lifetime_epsilon = 8.0
+
+[metrics.word]
+type = "string"
+description = "A word."
+epsilon = 1.0
+lifetime_epsilon = 8.0
+"""
+
+PAIR_TABLE = """
+[metrics.plan_by_mode]
+type = "pair"
+of = ["plan", "dark_mode"]
+description = "How plan and dark mode go together."
+epsilon = 2.0
+lifetime_epsilon = 8.0
+"""
+
+
+def declared(pair: str = PAIR_TABLE, base: str = BASE) -> Registry:
+    return Registry.parse(base + pair)
+
+
+def mistakes(pair: str, base: str = BASE) -> list[str]:
+    with pytest.raises(RegistryError) as caught:
+        declared(pair, base)
+    return [f"{each.where}: {each.message}" for each in caught.value.problems]
+
+
+def with_keys(*lines: str, of: str = '["plan", "dark_mode"]') -> str:
+    text = PAIR_TABLE.replace('["plan", "dark_mode"]', of)
+    return text + "\n".join(lines) + "\n"
+
+
+def test_a_pair_is_subset_selection_over_its_cells() -> None:
+    """Cell (i, j) is value i * k2 + j, and the mechanism keeps within the declared epsilon."""
+    metric = declared()["plan_by_mode"]
+    assert metric.scheme.mechanism.name == "subset_selection"
+    assert metric.scheme.oracle.size == 8
+    assert metric.values[3] == cell_text("plan", "pro", "dark_mode", "false")
+    assert metric.scheme.mechanism.epsilon <= 2.0
+
+
+def test_numbers_are_cut_into_bins() -> None:
+    """A number on an edge belongs to the bin above it, and what is outside of the range to the
+    first or the last."""
+    pair = declared(with_keys("bins = { seconds = [1, 5.5] }", of='["seconds", "dark_mode"]'))
+    kind = pair["plan_by_mode"].type
+    assert isinstance(kind, Pair)
+    part = kind.parts[0]
+    assert part.values == ("below 1", "1 to 5.5", "5.5 or more")
+    places = [part.place(text) for text in ("-3", "0.999", "1", "5.5", "1000")]
+    assert places == [0, 0, 1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("pair", "expected"),
+    [
+        (with_keys(of='["plan", "plan"]'), "of: names plan twice"),
+        (with_keys(of='["plan", "plan_by_mode"]'), "of: names plan_by_mode, which is a pair"),
+        (with_keys(of='["plan", "colour"]'), "of: names colour, which is not declared"),
+        (with_keys(of='["plan", "word"]'), "of: word is a string, which has no list"),
+        (with_keys(of='["plan"]'), "of: must name two metrics"),
+        (PAIR_TABLE.replace("of =", "tags ="), "lacks of"),
+        (with_keys(of='["plan", "seconds"]'), "of: seconds is a number: say where to cut it"),
+        (with_keys("bins = { plan = [1] }"), "bins: cuts plan, which is a category"),
+        (with_keys("bins = { word = [1] }"), "bins: cuts word, which the pair is not of"),
+        (
+            with_keys("bins = { seconds = [5, 1] }", of='["plan", "seconds"]'),
+            "bins: must list rising numbers for seconds",
+        ),
+        (
+            with_keys("bins = { seconds = [0, 1] }", of='["plan", "seconds"]'),
+            "bins: cuts seconds outside of its range, 0 to 60",
+        ),
+        (with_keys('bins = "x"'), "bins: must say where each number is cut"),
+        (with_keys('window = "week"'), "of: plan has windows of a day, and the pair of a week"),
+        (with_keys("expires = 2031-01-01"), "of: plan expires on 2030-06-30, before the pair"),
+        (with_keys('aggregate = "last"'), "aggregate: does not belong to a pair: the two metrics"),
+        (with_keys('answer = "at_once"'), "answer: does not belong to a pair: it is joined"),
+        (with_keys('values = ["a", "b"]'), "values: does not belong to a pair: its values are"),
+        (with_keys('forget = "all"'), "forget: must be one of marginals"),
+        (with_keys('mechanism = "hadamard_response"'), "mechanism: there is no mechanism"),
+        (with_keys('longitudinal = "memoize"'), "longitudinal: is memoize, but a pair has no"),
+    ],
+)
+def test_what_makes_no_pair_is_refused(pair: str, expected: str) -> None:
+    """Each mistake is named by its key, with the reason; the metrics that it is of may be fine."""
+    assert any(expected in each for each in mistakes(pair)), mistakes(pair)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (("lifetime_epsilon = 8.0", 'lifetime_epsilon = 8.0\nanswer = "at_once"'), "at once"),
+        (
+            ("lifetime_epsilon = 8.0", 'lifetime_epsilon = 8.0\nlongitudinal = "memoize"'),
+            "plan is memoized",
+        ),
+        (('"team"', '"te×am"'), "plan has a value with '×'"),
+        (('"The plan."', '"The plan."\nexpires = 2029-01-01'), "plan expires on 2029-01-01"),
+    ],
+)
+def test_a_metric_that_cannot_be_paired_is_refused(change: tuple[str, str], expected: str) -> None:
+    """Metrics that are answered at once, memoized, or that their pair outlives make no pair."""
+    assert any(expected in each for each in mistakes(PAIR_TABLE, BASE.replace(*change, 1)))
+
+
+def test_a_pair_of_different_platforms_is_refused() -> None:
+    """No device records both, so nothing would ever be reported."""
+    base = BASE.replace('"The plan."', '"The plan."\nplatform = "web"')
+    base = base.replace('"Dark mode is on."', '"Dark mode is on."\nplatform = "python"')
+    assert any("no device has both" in each for each in mistakes(PAIR_TABLE, base))
+
+
+def test_a_broken_metric_is_reported_once() -> None:
+    """A pair of a metric with mistakes adds no mistake of its own."""
+    base = BASE.replace('["free", "pro", "team", "other"]', '["free"]')
+    assert len(mistakes(PAIR_TABLE, base)) == 1
+
+
+@pytest.mark.parametrize(("size", "fine"), [(30, True), (31, False)])
+def test_the_limit_of_cells(size: int, fine: bool) -> None:
+    """30 x 30 cells are taken, and one list more is refused with the limit."""
+    assert MAX_PAIR_CELLS == 900
+    values = json.dumps([f"v{each}" for each in range(size)])
+    base = BASE.replace('["free", "pro", "team", "other"]', values)
+    edges = json.dumps(list(range(1, 30)))
+    pair = with_keys(f"bins = {{ seconds = {edges} }}", of='["plan", "seconds"]')
+    if fine:
+        assert len(declared(pair, base)["plan_by_mode"].values) == 900
+    else:
+        assert any("930 cells, above the limit of 900" in each for each in mistakes(pair, base))
+
+
+def test_a_pair_may_stand_before_its_metrics() -> None:
+    """The order of the file is kept, and does not matter."""
+    registry = Registry.parse(BASE.replace("[metrics.plan]", PAIR_TABLE + "\n[metrics.plan]"))
+    assert next(iter(registry.metrics)) == "plan_by_mode"
+
+
+def test_margins_are_read_back() -> None:
+    """The names and values of both metrics are in the texts of the cells; others are refused."""
+    cells = declared()["plan_by_mode"].values
+    names, margins = margins_of(cells)
+    assert names == ("plan", "dark_mode")
+    assert margins == (("free", "pro", "team", "other"), ("true", "false"))
+    for broken in ((), ("a", "b"), cells[:-1], cells[::-1][1:], ("a=1 × b=2",)):
+        with pytest.raises(SchemeError):
+            margins_of(broken)
+
+
+_names = st.from_regex(re.compile(r"[a-z][a-z0-9_]{0,8}", re.ASCII), fullmatch=True)
+_texts = st.text(st.characters(exclude_characters="×", exclude_categories=("Cc", "Cs")), min_size=1)
+_lists = st.lists(_texts, min_size=2, max_size=4, unique=True)
+
+
+@given(_names, _lists, _names, _lists)
+def test_any_values_are_read_back(one: str, ones: list[str], two: str, twos: list[str]) -> None:
+    """Texts with spaces, equal signs or letters of any script stay apart."""
+    cells = [cell_text(one, a, two, b) for a in ones for b in twos]
+    assert margins_of(cells) == ((one, two), (tuple(ones), tuple(twos)))
+
+
+def test_a_compiled_pair_is_the_declared_one() -> None:
+    """What is compiled and read back has the same values, scheme and keys, with bins."""
+    pair = with_keys(
+        "bins = { seconds = [1, 5] }", 'forget = "marginals"', of='["seconds", "dark_mode"]'
+    )
+    registry = declared(pair)
+    document = compiled.to_document(registry)
+    assert list(document["metrics"]["plan_by_mode"]) == [*METRIC, *PAIR]
+    read = compiled.from_text(compiled.to_text(document))
+    old, new = registry["plan_by_mode"], read["plan_by_mode"]
+    assert new.values == old.values
+    assert new.scheme.definition() == old.scheme.definition()
+    assert list(read.unasked) == ["seconds", "dark_mode"]
+    assert isinstance(old.type, Pair)
+    assert isinstance(new.type, Pair)
+    assert [each.edges for each in new.type.parts] == [each.edges for each in old.type.parts]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("of", ["plan", "plan"]),
+        ("of", ["plan"]),
+        ("bins", None),
+        ("forget", "x"),
+        ("values", ["a", "b"]),
+        ("values", None),
+        ("other", "x"),
+        ("mechanism", "projective_geometry"),
+        ("longitudinal", "memoize"),
+        ("window", "week"),
+        ("expires", "2031-01-01"),
+    ],
+)
+def test_a_compiled_pair_with_a_fault_is_refused(key: str, value: Any) -> None:
+    """The reader of a compiled registry trusts no key of a pair."""
+    document = compiled.to_document(declared())
+    document["metrics"]["plan_by_mode"][key] = value
+    with pytest.raises(RegistryError):
+        compiled.from_document(document)
+
+
+def test_a_pair_is_not_recorded(make_client: MakeClient) -> None:
+    """`record` names the two metrics to record instead."""
+    client = make_client(registry=declared())
+    with pytest.raises(MetricError, match="record plan and dark_mode"):
+        client.record("plan_by_mode", "free")
+
+
+def remarked(registry: Registry) -> list[str]:
+    found = remarks(registry, None)
+    return [str(each.message) for each in found if each.where == "metrics.plan_by_mode"]
+
+
+def held(client: Client) -> list[str]:
+    with client._state.transaction() as connection:
+        rows = connection.execute("SELECT metric FROM open_values ORDER BY metric").fetchall()
+    return [name for (name,) in rows]
+
+
+def reported(client: Client) -> list[str]:
+    client.flush()
+    return sorted({each.metric for each in client.sent()})
+
+
+def test_both_values_make_one_report(make_client: MakeClient, clock: Any) -> None:
+    """When the window closes there is one report of each metric and one of the pair; each is
+    charged to its own ledger, and no value stays."""
+    registry = declared()
+    client = make_client(registry=registry)
+    client.record("plan", "pro")
+    client.record("dark_mode", True)
+    assert reported(client) == []
+    clock.days(1)
+    assert reported(client) == ["dark_mode", "plan", "plan_by_mode"]
+    assert held(client) == []
+    with client._state.transaction() as connection:
+        ledger = Ledger(connection)
+        for name in registry.metrics:
+            cost = Fraction(registry[name].scheme.mechanism.epsilon)
+            assert ledger.spent(name) == (cost if registry.about(registry[name])[1:] else 0)
+    clock.days(1)
+    assert len(client.sent()) == 3
+
+
+@pytest.mark.parametrize("name", ["plan", "dark_mode"])
+def test_one_value_makes_no_pair(make_client: MakeClient, clock: Any, name: str) -> None:
+    """A device without one of the two values reports nothing for the pair, and keeps nothing."""
+    client = make_client(registry=declared())
+    client.record(name, {"plan": "free", "dark_mode": True}[name])
+    clock.days(1)
+    assert reported(client) == [name]
+    assert held(client) == []
+
+
+def test_forgotten_marginals_are_not_reported(make_client: MakeClient, clock: Any) -> None:
+    """With `forget` the pair alone is reported and charged, and lint says so."""
+    registry = declared(with_keys('forget = "marginals"'))
+    client = make_client(registry=registry)
+    client.record("plan", "free")
+    client.record("dark_mode", False)
+    client.flush()
+    assert held(client) == ["dark_mode", "plan"]
+    clock.days(1)
+    assert reported(client) == ["plan_by_mode"]
+    assert held(client) == []
+    told = [
+        each.message for each in remarks(registry, None) if each.where == "metrics.plan_by_mode"
+    ]
+    assert any("are not reported by themselves" in each for each in told)
+
+
+def test_the_coins_are_independent(make_client: MakeClient, clock: Any) -> None:
+    """A pair takes part at its own rate, whether or not its metrics do: with a rate of 1 it is
+    reported in every window in which metrics of a tiny rate are recorded."""
+    base = BASE.replace("epsilon = 1.0\n", "epsilon = 1.0\nsample_rate = 1e-9\n", 1)
+    base = base.replace("epsilon = 0.5\n", "epsilon = 0.5\nsample_rate = 1e-9\n", 1)
+    client = make_client(registry=declared(base=base))
+    for _ in range(3):
+        client.record("plan", "free")
+        client.record("dark_mode", False)
+        clock.days(1)
+        client.flush()
+    assert [each.metric for each in client.sent()] == ["plan_by_mode"] * 3
+    assert held(client) == []
+
+
+def test_a_pair_that_does_not_take_part_keeps_nothing(make_client: MakeClient, clock: Any) -> None:
+    """With a tiny rate of its own and forgotten marginals no value reaches the disk."""
+    client = make_client(registry=declared(with_keys('forget = "marginals"', "sample_rate = 1e-9")))
+    client.record("plan", "free")
+    client.record("dark_mode", False)
+    client.flush()
+    assert held(client) == []
+
+
+def test_a_spent_lifetime_ends_the_pair_alone(make_client: MakeClient, clock: Any) -> None:
+    """The pair's ledger allows four reports of epsilon 2, and its metrics go on."""
+    client = make_client(registry=declared())
+    for _ in range(6):
+        client.record("plan", "free")
+        client.record("dark_mode", True)
+        clock.days(1)
+        client.flush()
+    names = [each.metric for each in client.sent()]
+    assert names.count("plan_by_mode") == 4
+    assert names.count("plan") == names.count("dark_mode") == 6
+
+
+def test_an_expired_pair_keeps_nothing(make_client: MakeClient, clock: Any) -> None:
+    """After the pair's last day its metrics are reported as before, and a forgotten one keeps no
+    value for it."""
+    pair = with_keys("expires = 2020-01-01", 'forget = "marginals"')
+    client = make_client(registry=declared(pair))
+    client.record("plan", "free")
+    client.flush()
+    assert held(client) == []
+
+
+def test_opting_out_deletes_both_values(make_client: MakeClient, clock: Any) -> None:
+    """What waits for a pair is withdrawn with everything else, and no report follows."""
+    client = make_client(registry=declared(with_keys('forget = "marginals"')))
+    client.record("plan", "free")
+    client.record("dark_mode", True)
+    client.flush()
+    client.opt_out()
+    client.opt_in()
+    assert held(client) == []
+    clock.days(1)
+    assert reported(client) == []
+
+
+def test_a_changed_list_makes_no_pair(make_client: MakeClient, clock: Any) -> None:
+    """A value that the newer registry does not have joins nothing, unless it has an other."""
+    registry = declared(base=BASE.replace(', "other"]', "]"))
+    client = make_client(registry=registry)
+    client.record("plan", "team")
+    client.record("dark_mode", True)
+    client.flush()
+    newer = declared(base=BASE.replace(', "team", "other"]', "]"))
+    client._device.registry = newer
+    clock.days(1)
+    assert reported(client) == ["dark_mode"]
+    assert held(client) == []
+
+
+@given(st.integers(0, 3), st.booleans(), st.integers(0, 2**32))
+def test_the_joined_cell_is_the_right_one(plan: int, dark: bool, seed: int) -> None:
+    """The cell of two values has the text of both, and its report is drawn for that cell."""
+    metric = declared()["plan_by_mode"]
+    kind = metric.type
+    value = kind.joined([kind_text(plan), "true" if dark else "false"])
+    assert value is not None
+    text = metric.values[metric.item(value)]
+    assert text == cell_text("plan", kind_text(plan), "dark_mode", "true" if dark else "false")
+    report = metric.scheme.mechanism.randomize(int(value), random.Random(seed).getrandbits)
+    assert metric.scheme.mechanism.likelihood(report, int(value)) > 0
+
+
+def kind_text(place: int) -> str:
+    return ("free", "pro", "team", "other")[place]
+
+
+def test_lint_says_what_adds_up() -> None:
+    """Reports about the same values add up: lint names them with the sum of their epsilons."""
+    registry = declared()
+    told = [
+        each.message for each in remarks(registry, None) if each.where == "metrics.plan_by_mode"
+    ]
+    assert any("(plan, dark_mode, plan_by_mode)" in each for each in told)
+    assert any("add up to 3.5" in each for each in told)
+
+
+def test_the_owner_reads_both_values(make_client: MakeClient, clock: Any) -> None:
+    """The words about a report name values of both metrics, with a likelihood for each cell."""
+    client = make_client(registry=declared())
+    client.record("plan", "free")
+    client.record("dark_mode", True)
+    clock.days(1)
+    client.flush()
+    (report,) = [each for each in client.sent() if each.metric == "plan_by_mode"]
+    assert "plan=" in report.words
+    assert "dark_mode=" in report.words
+    assert len(report.likelihoods) == 8
+
+
+def test_a_pair_before_an_edit_has_other_cells() -> None:
+    """What an edit costs says that other cells are not added up."""
+    old = declared()["plan_by_mode"].type
+    new = declared(base=BASE.replace('"team", ', ""))["plan_by_mode"].type
+    assert "cells differ" in new.combines(old)
+    assert new.combines(dataclasses.replace(new)) == "combine both schemes"
+
+
+SEGMENTED = BASE.replace(
+    "[metrics.plan]", '[segments.place]\nvalues = ["home", "work"]\n\n[metrics.plan]'
+)
+
+
+def test_a_pair_is_not_counted_by_segments() -> None:
+    """Segments would multiply its cells."""
+    pair = with_keys('segments = ["place"]')
+    assert any(
+        "segments: does not belong to a pair: it is not counted" in each
+        for each in mistakes(pair, SEGMENTED)
+    )
+
+
+def test_segments_are_not_forgotten() -> None:
+    """The shares of a segment cannot come from a pair, which tells no segment."""
+    base = SEGMENTED.replace('"The plan."', '"The plan."\nsegments = ["place"]')
+    told = mistakes(with_keys('forget = "marginals"'), base)
+    assert any("of: plan is counted by segments, which the pair does not" in each for each in told)
+
+
+def test_metrics_with_segments_are_joined(make_client: MakeClient, clock: Any) -> None:
+    """A metric of a pair may be counted by segments; the pair's report tells none of them."""
+    base = SEGMENTED.replace('"The plan."', '"The plan."\nsegments = ["place"]')
+    client = make_client(registry=declared(base=base), segments={"place": "work"})
+    client.record("plan", "pro")
+    client.record("dark_mode", True)
+    clock.days(1)
+    assert reported(client) == ["dark_mode", "plan", "plan_by_mode"]
+    with client._state.transaction() as connection:
+        rows = dict(connection.execute("SELECT metric, row FROM reports").fetchall())
+    assert rows == {"plan": 1, "dark_mode": 0, "plan_by_mode": 0}

@@ -1,0 +1,96 @@
+"""A batch of development mode counts nowhere but at `deniable dev`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from deniable import Registry, windows
+from deniable.wire import SealedReport, encode_batch, mark_development, new_batch_id
+from deniable_collector.app import create_app
+from deniable_collector.batches.bodies import IntakeError
+from deniable_collector.batches.typed import decode_typed
+from deniable_collector.intake import Intake
+from deniable_collector.settings import Settings
+from deniable_collector.stores import Store, open_store
+
+VALUES = st.one_of(st.booleans(), st.none(), st.integers(), st.text(max_size=8), st.just([]))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with closing(open_store(f"sqlite:///{tmp_path / 'store.db'}")) as store:
+        yield store
+
+
+@pytest.fixture
+def intake(registry: Registry, store: Store, noon: float) -> Intake:
+    return Intake(registry, store, clock=lambda: noon)
+
+
+@pytest.fixture
+def body(registry: Registry, noon: float) -> bytes:
+    """A batch that a collector counts."""
+    window = windows.window_at("day", noon - 86_400)
+    report = SealedReport("dark_mode", registry["dark_mode"].scheme.fingerprint, window, 0, 1)
+    return encode_batch(new_batch_id(), [report])
+
+
+def test_a_collector_refuses_the_mark(intake: Intake, body: bytes) -> None:
+    """Of the same batch, the plain bytes are taken, and the marked ones are refused as a whole by
+    the fast path and by the strict one; the message says what to leave out."""
+    assert len(intake.read(body).accepted) == 1
+    assert intake.read_fast(body) is not None
+    marked = mark_development(body)
+    assert intake.read_fast(marked) is None
+    with pytest.raises(IntakeError, match="DENIABLE_DEV") as refused:
+        intake.read(marked)
+    assert (refused.value.code, refused.value.status) == ("malformed-batch", 400)
+
+
+def test_the_fast_path_takes_no_other_member(body: bytes) -> None:
+    """This is why collectors that never heard of the mark refuse it: their typed decoder and their
+    strict reader know exactly the members `batch` and `reports`."""
+    assert decode_typed(body) is not None
+    assert decode_typed(mark_development(body)) is None
+    assert set(json.loads(body)) == {"batch", "reports"}
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(value=VALUES, place=st.integers(0, 2), escaped=st.booleans())
+def test_wherever_the_mark_stands(
+    intake: Intake, body: bytes, value: Any, place: int, escaped: bool
+) -> None:
+    """A member `development` of any value, at any place, written with escapes or without, makes a
+    batch that no collector counts."""
+    members = list(json.loads(body).items())
+    members.insert(place, ("development", value))
+    text = json.dumps(dict(members))
+    if escaped:
+        text = text.replace('"development"', '"\\u0064evelopment"')
+    assert intake.read_fast(text.encode()) is None
+    with pytest.raises(IntakeError) as refused:
+        intake.read(text.encode())
+    assert refused.value.code == "malformed-batch"
+
+
+def test_over_http(registry: Registry, store: Store, body: bytes) -> None:
+    """A normal collector answers a marked batch with a problem for which every SDK drops the batch,
+    and stores nothing of it, as JSON and as the text that pages send."""
+    store.publish({metric.name: [metric.scheme] for metric in registry})
+    app = create_app(Settings(rate="off", cors_origins=("*",)), store, registry)
+    for kind in ("application/json", "text/plain"):
+        answer = app.test_client().post(
+            "/v1/reports", data=mark_development(body), content_type=kind
+        )
+        assert answer.status_code == 400
+        assert answer.json is not None
+        assert answer.json["type"] == "urn:deniable:problem:malformed-batch"
+    assert store.windows("dark_mode", registry["dark_mode"].scheme.fingerprint) == []

@@ -1,0 +1,327 @@
+"""`deniable dev` as developers run it: a Python app and a web page report to it."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from .test_accessibility import RUN_AXE, look, resize
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
+
+METRICS = """\
+schema = 1
+app = "shop"
+[defaults]
+owner = "growth@acme.example"
+expires = 2999-12-31
+devices = 100_000
+[metrics.browser]
+type = "category"
+description = "The browser."
+values = ["firefox", "chrome", "safari", "edge", "other"]
+epsilon = 2.5
+lifetime_epsilon = 2.5
+[metrics.startup]
+type = "number"
+description = "How long the start takes."
+low = 0.01
+high = 60
+scale = "log"
+unit = "s"
+ask = "distribution"
+epsilon = 2.0
+lifetime_epsilon = 8.0
+"""
+
+PLUGIN = """\
+[metrics.plugin]
+type = "string"
+description = "A plugin."
+epsilon = 2.0
+lifetime_epsilon = 8.0
+"""
+
+APP = """\
+import sys
+import deniable
+
+telemetry = deniable.Client("metrics.toml", endpoint="https://t.acme.example")
+for value in sys.argv[1:]:
+    try:
+        telemetry.record("browser", value)
+    except deniable.MetricError:
+        pass
+telemetry.record("startup", 0.5)
+try:
+    telemetry.record("browsr", "firefox")
+except deniable.MetricError:
+    pass
+input()
+"""
+
+PAGE = """\
+<!doctype html>
+<html lang="en">
+<title>shop</title>
+<script src="ADDRESS/deniable.min.js"></script>
+<script>
+  const client = new deniable.Client(deniable.metrics, {
+    endpoint: "https://t.acme.example", consent: true, development: "ADDRESS",
+  });
+  client.record("browser", "chrome");
+</script>
+"""
+
+Start = Callable[[list[str]], "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """A folder with an app and its registry."""
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / "metrics.toml").write_text(METRICS, encoding="utf-8")
+    (folder / "app.py").write_text(APP, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def dev(shop: Path, command: list[str], start: Start) -> Callable[..., tuple[Any, str]]:
+    """Starts `deniable dev`: the process and the address that it prints."""
+
+    def run(*options: str) -> tuple[Any, str]:
+        path = str(shop / "metrics.toml")
+        process = start([*command, "dev", path, "--port", "0", *options])
+        assert process.stdout is not None
+        printed = ""
+        for line in process.stdout:
+            printed += line
+            if "Ctrl-C" in line:
+                break
+        found = re.search(r"export DENIABLE_DEV=(http://127\.0\.0\.1:\d+)\n", printed)
+        assert found is not None, printed
+        assert f"Live page: {found[1]}/live\n" in printed
+        assert f'development="{found[1]}"' in printed
+        assert f'src="{found[1]}/deniable.min.js"' in printed
+        return process, found[1]
+
+    return run
+
+
+@pytest.fixture
+def pages(shop: Path) -> Iterator[str]:
+    """The address of a web server of the developer's, over the same folder."""
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, format: str, *arguments: object) -> None:
+            pass
+
+    handler = functools.partial(Quiet, directory=str(shop))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def read(address: str) -> dict[str, Any]:
+    """What the live page shows."""
+    with urllib.request.urlopen(f"{address}/live.json", timeout=10) as response:
+        found: dict[str, Any] = json.load(response)
+        return found
+
+
+def send_list(page: str) -> None:
+    """Send a list of strings to the page of a metric, as its form does."""
+    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+    browser.open(urllib.request.Request(page, headers={"Accept": "text/html"}), timeout=30).close()
+    body = (
+        b'--x\r\nContent-Disposition: form-data; name="candidates"; filename="list.txt"\r\n\r\n'
+        b"secret-plugin\n\r\n--x--\r\n"
+    )
+    headers = {"Accept": "text/html", "Content-Type": "multipart/form-data; boundary=x"}
+    with browser.open(urllib.request.Request(page, body, headers), timeout=30) as response:
+        assert b"secret-plugin" in response.read()
+
+
+def until(condition: Callable[[], Any], seconds: float = 20.0) -> Any:
+    """The first true answer of a condition."""
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return found
+
+
+def test_a_python_app(
+    shop: Path, dev: Callable[..., tuple[Any, str]], environ: dict[str, str], tmp_path: Path
+) -> None:
+    """An app that nobody has changed reports with DENIABLE_DEV alone, while it still runs: the live
+    page has the report and the mistake, and the app's own state is not there."""
+    _, address = dev()
+    app = subprocess.Popen(
+        [sys.executable, "app.py", "firefox"],
+        cwd=shop,
+        env={**environ, "DENIABLE_DEV": address, "XDG_STATE_HOME": str(tmp_path / "home")},
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        found = until(lambda: len((seen := read(address))["reports"]) == 2 and seen)
+    finally:
+        _, told = app.communicate("\n", timeout=30)
+    assert {each["metric"] for each in found["reports"]} == {"browser", "startup"}
+    assert [each["code"] for each in found["mistakes"]] == ["unknown_metric"]
+    assert "DEVELOPMENT MODE" in told.splitlines()[0]
+    assert "browsr" in told
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_web_page(
+    shop: Path,
+    dev: Callable[..., tuple[Any, str]],
+    pages: str,
+    open_browser: Callable[[bool], Chrome],
+    axe: str,
+) -> None:
+    """In a real browser a page with the development build reports to `deniable dev`, stores
+    nothing, and the live page in another tab shows it without being loaded again. axe-core finds
+    nothing on the live page, empty and full, on a desktop and a phone, in light and dark."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    _, address = dev()
+    (shop / "index.html").write_text(PAGE.replace("ADDRESS", address), encoding="utf-8")
+    browser = open_browser(True)
+    browser.set_script_timeout(60)
+    browser.get(f"{address}/live")
+    assert browser.find_element("id", "begin").text == "No report yet"
+    found = judge(browser, axe)
+    live = browser.current_window_handle
+    browser.switch_to.new_window("tab")
+    browser.get(f"{pages}/index.html")
+    wait = WebDriverWait(browser, 20)
+    stored = "return indexedDB.databases().then((all) => all.length)"
+    wait.until(lambda _: read(address)["reports"])
+    assert browser.execute_script(stored) == 0
+    browser.switch_to.window(live)
+    wait.until(lambda _: browser.find_elements("css selector", ".arrivals li"))
+    text = browser.find_element("id", "live").text
+    assert "times likelier from a device with" in text
+    assert "Columns set" in text
+    assert not read(address)["mistakes"]
+    policy = [each for each in browser.get_log("browser") if "Content Security" in each["message"]]
+    assert policy == []
+    assert found + judge(browser, axe) == []
+
+
+def judge(browser: Chrome, axe: str) -> list[Any]:
+    """What axe-core finds; the page is never wider than the screen."""
+    browser.execute_script(axe)
+    found: list[Any] = []
+    for width in (1200, 360):
+        resize(browser, width, mobile=width == 360)
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+        for colours in ("light", "dark"):
+            look(browser, colours=colours)
+            found.extend(browser.execute_async_script(RUN_AXE))
+    return found
+
+
+def test_without_javascript(
+    dev: Callable[..., tuple[Any, str]], open_browser: Callable[[bool], Chrome]
+) -> None:
+    """Without scripts the page loads itself again."""
+    _, address = dev()
+    browser = open_browser(False)
+    browser.get(f"{address}/live")
+    refresh = browser.find_element("css selector", "meta[http-equiv=refresh]")
+    assert refresh.get_attribute("content") == "2"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_nothing_is_left(
+    shop: Path,
+    dev: Callable[..., tuple[Any, str]],
+    environ: dict[str, str],
+    number: signal.Signals,
+) -> None:
+    """While it runs, all that it keeps, also a list that a page was sent, is in one temporary
+    folder; Ctrl-C and SIGTERM delete it and free the port."""
+    (shop / "metrics.toml").write_text(METRICS + PLUGIN)
+    process, address = dev("--crowd", "100")
+    until(lambda: len(read(address)["estimates"]) == 3)
+    send_list(f"{address}/metric/plugin")
+    folder = Path(environ["TMPDIR"])
+    (kept,) = folder.iterdir()
+    assert kept.name.startswith("deniable-dev-")
+    os.kill(process.pid, number)
+    printed, _ = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert "Everything is deleted" in printed
+    assert list(folder.iterdir()) == []
+    with pytest.raises(urllib.error.URLError):
+        read(address)
+
+
+def test_an_edit_while_it_runs(shop: Path, dev: Callable[..., tuple[Any, str]]) -> None:
+    """A mistake in metrics.toml is shown on the page and in the terminal with its line; when it is
+    mended, the new metric is there."""
+    process, address = dev()
+    path = shop / "metrics.toml"
+    path.write_text(METRICS + '[metrics.theme]\ntype = "bool"\n')
+    until(lambda: read(address)["registry"])
+    assert any(
+        "metrics.toml:24: error: metrics.theme" in each for each in read(address)["registry"]
+    )
+    path.write_text(METRICS.replace("2.5\n", "2.0\n"))
+    until(lambda: not read(address)["registry"])
+    os.kill(process.pid, signal.SIGTERM)
+    printed, _ = process.communicate(timeout=30)
+    assert "metrics.toml:24: error: metrics.theme.type" in printed
+    assert "The last version without mistakes stays in force." in printed
+
+
+def test_wrong_calls(shop: Path, command: list[str], environ: dict[str, str]) -> None:
+    """A registry that is not there, a port that is taken and an origin that is none are told with
+    what to do; nothing is left."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        for arguments, told in (
+            (["none.toml"], "deniable init"),
+            (["metrics.toml", "--port", port], "name another --port"),
+            (["metrics.toml", "--origin", "app.test/x"], "write scheme and host"),
+            (["metrics.toml", "--crowd", "2000000"], "1000000"),
+        ):
+            done = subprocess.run(
+                [*command, "dev", *arguments],
+                cwd=shop,
+                env=environ,
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+            )
+            assert done.returncode != 0
+            assert told in done.stderr
+            assert "Traceback" not in done.stderr
+    assert list(Path(environ["TMPDIR"]).iterdir()) == []

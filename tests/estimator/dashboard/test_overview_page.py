@@ -1,0 +1,389 @@
+"""The overview: what needs attention, changes and sparklines, list, order, pages and search."""
+
+from __future__ import annotations
+
+import html
+import re
+import time
+from collections.abc import Mapping
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from deniable import Registry
+from deniable_collector.stores import Store, StoreUnavailable
+from deniable_estimator.dashboard import create_app
+from deniable_estimator.dashboard.overview import filters, keeping
+from deniable_estimator.dashboard.overview.listing import PAGE_SIZE
+from deniable_estimator.dashboard.settings import DashboardSettings
+
+from .conftest import NOW, TOKEN, Clock, fill
+
+TODAY = date(2026, 11, 21)
+HEAD = """
+schema = 1
+app = "example"
+[defaults]
+owner = "growth@acme.example"
+expires = 2027-06-30
+"""
+METRIC = """
+[metrics.{name}]
+type = "category"
+values = ["Firefox", "chrome", "<script>alert(1)</script>"]
+epsilon = 2.0
+lifetime_epsilon = 8.0
+description = "Which one?"
+"""
+SHARES = [0.3, 0.6, 0.1]
+
+
+def declared(*names: str, more: Mapping[str, str] | None = None) -> Registry:
+    """Metrics over three values; `more` adds lines to one of them."""
+    texts = (METRIC.format(name=each) + (more or {}).get(each, "") for each in names)
+    return Registry.parse(HEAD + "".join(texts))
+
+
+def visit(store: Store, registry: Registry, folder: Path | None = None) -> FlaskClient:
+    """A signed-in browser at a dashboard that has calculated nothing."""
+    store.publish({metric.name: [metric.scheme] for metric in registry})
+    settings = DashboardSettings(dashboard_token=TOKEN, candidates_dir=str(folder or ""))
+    client = create_app(settings, store=store, registry=registry, clock=lambda: NOW).test_client()
+    client.post("/login", data={"token": TOKEN})
+    client.environ_base["HTTP_ACCEPT"] = "text/html"
+    return client
+
+
+def weeks(
+    store: Store, registry: Registry, name: str, *, newest: list[float] = SHARES, n: int = 20_000
+) -> None:
+    """35 days of one crowd, whose newest seven complete days have other shares."""
+    for ago in range(1, 36):
+        day = (TODAY - timedelta(ago)).isoformat()
+        fill(store, registry, name, newest if ago <= 12 else SHARES, n, day)
+
+
+def names(page: str) -> list[str]:
+    """The metrics of the cards or of the list, in their order."""
+    results = page.partition('<div id="results">')[2]
+    return re.findall(r'(?:<h2>|<th scope="row">)<a href="/metric/(\w+)', results)
+
+
+def strip(page: str) -> dict[str, tuple[str, str]]:
+    """metric -> the code and the text of what needs attention."""
+    part = page.partition('id="strip"')[2].partition("</section>")[0]
+    lines = re.findall(r'<li class="(\w+)"><a href="[^"]*">(\w+)</a> <span>(.*?)</span>', part)
+    return {name: (code, html.unescape(text)) for code, name, text in lines}
+
+
+def whole(client: FlaskClient, path: str) -> str:
+    """The page, once all of it is known."""
+    while (page := client.get(path)).status_code == 202:
+        pass
+    assert page.status_code == 200
+    return page.text
+
+
+def test_the_strip_names_what_needs_attention_and_why(empty_store: Store) -> None:
+    """A change, an anomaly, silence, an expiry and too few reports each have their line, the most
+    pressing first, with a link to the days; what is well has none."""
+    lines = {"late": "expires = 2026-12-01", "gone": "expires = 2026-11-01"}
+    registry = declared("well", "late", "gone", "moved", "odd", "quiet", "small", more=lines)
+    client = visit(empty_store, registry)
+    for name in ("well", "late"):
+        weeks(empty_store, registry, name)
+    weeks(empty_store, registry, "moved", newest=[0.33, 0.57, 0.1])
+    weeks(empty_store, registry, "small", n=150)
+    fill(empty_store, registry, "odd", [1.4, -0.3, -0.1], 20_000)
+    fill(empty_store, registry, "quiet", SHARES, 20_000, "2026-11-01")
+    page = whole(client, "/")
+    found = strip(page)
+    codes = {name: code for name, (code, _) in found.items()}
+    assert codes == {
+        "odd": "anomaly",
+        "moved": "change",
+        "quiet": "stale",
+        "gone": "expires",
+        "late": "expires",
+        "small": "few",
+    }
+    assert list(found) == ["odd", "moved", "quiet", "gone", "late", "small"]
+    assert '<span class="count">6</span>' in page
+    assert "Anomalous" in found["odd"][1]
+    assert re.search(r"up [23]\.\d points \(95 % CI", found["moved"][1])
+    assert "no reports since 2026-11-01" in found["quiet"][1]
+    assert "expired on 2026-11-01" in found["gone"][1]
+    assert "too few to see" in found["small"][1]
+    assert 'href="/metric/moved?from=2026-11-13&amp;to=2026-11-19"' in page or (
+        'href="/metric/moved?from=2026-11-19&amp;to=2026-11-19"' in page
+    )
+
+
+def test_a_calm_overview_says_so(empty_store: Store) -> None:
+    """Where nothing needs attention, one sentence says what was looked at."""
+    registry = declared("well", "fine")
+    client = visit(empty_store, registry)
+    for name in ("well", "fine"):
+        weeks(empty_store, registry, name)
+    page = whole(client, "/")
+    assert strip(page) == {}
+    assert "Nothing is anomalous, silent, about to expire" in page
+    assert 'class="attention calm"' in page
+    assert names(client.get("/?state=attention").text) == []
+    assert names(client.get("/?state=calm").text) == ["well", "fine"]
+
+
+def test_a_long_strip_is_folded(empty_store: Store) -> None:
+    """Six lines are shown, the others are folded with their count, and the list has them all."""
+    every = [f"m_{place}" for place in range(60)]
+    registry = declared(*every, more=dict.fromkeys(every, "expires = 2026-11-01"))
+    page = whole(visit(empty_store, registry), "/")
+    shown, _, folded = page.partition('id="strip"')[2].partition("<details>")
+    assert shown.count('<li class="expires">') == 6
+    assert "<summary>54 more</summary>" in folded
+    assert folded.partition("</section>")[0].count('<li class="expires">') == 44
+    assert 'href="/?view=list&amp;sort=attention&amp;state=attention"' in folded
+
+
+def test_a_card_tells_the_newest_week_and_draws_the_days(empty_store: Store) -> None:
+    """The card tells the change of the newest complete week with its interval, or that there is
+    none beyond noise, and draws a line with its band."""
+    registry = declared("well", "moved")
+    client = visit(empty_store, registry)
+    weeks(empty_store, registry, "well")
+    weeks(empty_store, registry, "moved", newest=[0.33, 0.57, 0.1])
+    cards = whole(client, "/").split('<li class="card metric')[1:]
+    calm, moved = (html.unescape(each) for each in cards)
+    assert "9 Nov 2026 to 15 Nov 2026 vs the week before" in calm
+    assert "chrome: no change that can be told from noise (95 % CI" in calm
+    assert 'class="week changed"' not in calm
+    assert re.search(r"(Firefox: up|chrome: down) 3\.0 points \(95 % CI [+−]\d", moved)
+    assert "1 more changed" in moved
+    (line,) = re.findall(r'<path class="line" d="M([\d. ]+)"/>', calm)
+    assert len(line.split()) == 2 * 28
+    (band,) = re.findall(r'<path class="interval" d="M([\d. ]+)Z"/>', calm)
+    assert len(band.split()) == 4 * 28
+
+
+def test_one_window_is_compared_with_nothing(empty_store: Store) -> None:
+    """A metric with a single day has no line and no change, and its card says why."""
+    registry = declared("young", "alone", "uneven")
+    client = visit(empty_store, registry)
+    fill(empty_store, registry, "young", SHARES, 20_000)
+    fill(empty_store, registry, "alone", SHARES, 20_000, "2026-11-12")
+    for day in ("2026-11-12", "2026-11-03"):
+        fill(empty_store, registry, "uneven", SHARES, 20_000, day)
+    young, alone, uneven = whole(client, "/").split('<li class="card metric')[1:]
+    assert "no reports in these days" in young
+    assert "nothing before it to compare with" in alone
+    assert "do not hold the same weekdays" in uneven
+    assert 'class="spark"' not in young + alone
+    assert re.search(r'class="line" d="M[\d. ]+h0M[\d. ]+h0"', uneven), "two dots, with a gap"
+
+
+def test_the_list_orders_and_keeps_its_view(empty_store: Store) -> None:
+    """The list has a line for each metric; every order is in the address, and links keep it."""
+    registry = declared("b", "a", "c", more={"c": "expires = 2026-11-30"})
+    client = visit(empty_store, registry)
+    weeks(empty_store, registry, "b", n=15_000)
+    weeks(empty_store, registry, "a", newest=[0.33, 0.57, 0.1])
+    for order, wanted in {
+        "registry": ["b", "a", "c"],
+        "name": ["a", "b", "c"],
+        "attention": ["a", "c", "b"],
+        "change": ["a", "b", "c"],
+        "reports": ["a", "b", "c"],
+        "newest": ["b", "a", "c"],
+    }.items():
+        page = whole(client, f"/?view=list&sort={order}")
+        assert names(page) == wanted, order
+        assert f'<option value="{order}" selected>' in page
+    page = whole(client, "/?view=list&sort=name&q=which&from=2026-11-01&to=2026-11-20")
+    assert '<table class="metrics">' in page
+    assert 'href="/?q=which&amp;from=2026-11-01&amp;to=2026-11-20&amp;sort=name"' in page
+    assert 'href="/metric/a?from=2026-11-01&amp;to=2026-11-20"' in page
+    assert "400,000</td>" in page, "the reports of these 20 days"
+
+
+def test_many_metrics_have_pages(empty_store: Store) -> None:
+    """A page has 50 metrics; the next one has the rest, and a page beyond the last is the last.
+    The strip tells of all metrics, whatever the page."""
+    every = [f"m_{place:03}" for place in range(120)]
+    registry = declared(*every, more={"m_119": "expires = 2026-11-01"})
+    client = visit(empty_store, registry)
+    first = whole(client, "/")
+    assert names(first) == every[:PAGE_SIZE]
+    assert list(strip(first)) == ["m_119"]
+    assert "Page 1 of 3" in first
+    assert 'rel="next" href="/?page=2"' in first
+    last = whole(client, "/?page=99")
+    assert names(last) == every[100:]
+    assert 'rel="prev" href="/?page=2"' in last
+    assert names(whole(client, "/?page=3&state=expires")) == ["m_119"]
+    assert len(first) < 150_000
+
+
+@pytest.mark.parametrize(
+    ("query", "wanted"),
+    [
+        ("q=FIREFOX", ["browser"]),
+        ("q=fire+which", ["browser"]),
+        ("q=a.example", ["site"]),
+        ("q=%C3%A9", ["site"]),
+        ("q=e%CC%81", ["site"]),
+        ("q=nowhere.example", []),
+        ("type=string", ["site"]),
+        ("type=category&platform=web", ["browser"]),
+        ("platform=python", ["site"]),
+        ("state=waiting", ["site"]),
+        ("q=%3Cscript%3E", ["browser"]),
+        ("q=%E2%80%AE", []),
+    ],
+)
+def test_a_search_finds_values(
+    empty_store: Store, tmp_path: Path, query: str, wanted: list[str]
+) -> None:
+    """A word is found in declared values and listed strings, in any case and normal form; type,
+    platform and state narrow it. A metric without a platform is on all of them."""
+    registry = Registry.parse(
+        HEAD
+        + METRIC.format(name="browser")
+        + 'platform = "web"\n'
+        + '[metrics.site]\ntype = "string"\ndescription = "Where?"\nepsilon = 2.0\n'
+        + "lifetime_epsilon = 8.0\n"
+    )
+    (tmp_path / "site.txt").write_text(
+        "a.example\ncaf\u00e9.example\nb.example\n", encoding="utf-8"
+    )
+    client = visit(empty_store, registry, tmp_path)
+    fill(empty_store, registry, "browser", SHARES, 20_000)
+    page = whole(client, f"/?{query}")
+    assert names(page) == wanted
+    assert "<script>" not in page
+
+
+def test_a_card_names_the_values_that_were_found(empty_store: Store) -> None:
+    """What a search found among the values is named as it is declared, and escaped; a word of
+    the name names no value."""
+    registry = declared("browser", "other")
+    client = visit(empty_store, registry)
+    page = whole(client, "/?q=FIRE")
+    assert page.count("<mark>Firefox</mark>") == 2
+    assert "<mark>&lt;script&gt;alert(1)&lt;/script&gt;</mark>" in whole(client, "/?q=alert")
+    assert "<mark>" not in whole(client, "/?q=browser")
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("state=sad", "“state” can be attention or anomaly"),
+        ("sort=up", "“sort” can be registry or name"),
+        ("view=pie", "“view” can be cards or list"),
+        ("page=0", "“page” is a whole number"),
+        ("page=٣", "“page” is a whole number"),
+        ("from=soon", "“from” is not a date"),
+        ("from=2026-11-20&to=2026-11-01", "Swap the two dates"),
+        ("q=" + "x" * 201, "200 characters at most"),
+        ("stat=calm", "Did you mean “state”?"),
+    ],
+)
+def test_a_wrong_address_is_told(empty_store: Store, query: str, told: str) -> None:
+    """What cannot be shown is named with what can, and the page shows all metrics."""
+    client = visit(empty_store, declared("well", "fine"))
+    page = client.get(f"/?{query}")
+    assert page.status_code == 400
+    assert told in html.unescape(page.text)
+    assert names(page.text) == ["well", "fine"]
+
+
+def test_hostile_names_and_long_searches_stay_text(empty_store: Store) -> None:
+    """A description of 10 KB and a search from right to left are shown as text."""
+    long = declared("well", "fine", more={}).metrics["well"]
+    registry = Registry.parse(
+        (HEAD + METRIC.format(name="well") + METRIC.format(name="fine")).replace(
+            "Which one?", "<b>" + "\u202ex" * 5_000
+        )
+    )
+    assert long.name == "well"
+    page = visit(empty_store, registry).get("/?q=%E2%80%AEx").text
+    assert "<b>\u202e" not in page
+    assert names(page) == ["well", "fine"]
+
+
+def test_reports_are_shown_at_once_and_old_windows_later(
+    empty_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """New reports of a window that still takes some are on the next page. A window of last month,
+    which only an operator changes, is looked at again after ten minutes."""
+    registry = declared("well", "fine")
+    client = visit(empty_store, registry)
+    kept = client.application.extensions["deniable_summaries"]
+    clock = Clock()
+    monkeypatch.setattr(kept, "_clock", clock)
+    assert "20,000 reports" not in whole(client, "/")
+    fill(empty_store, registry, "well", SHARES, 20_000, "2026-11-13")
+    assert "20,000 reports" in whole(client, "/")
+    fill(empty_store, registry, "well", SHARES, 20_000, "2026-10-30")
+    assert "20,000 reports" in whole(client, "/")
+    clock.now = 601
+    whole(client, "/")
+    while kept.progress[1]:
+        time.sleep(0.01)
+    assert "40,000 reports" in whole(client, "/")
+
+
+def test_a_long_round_is_followed_by_a_rest(
+    empty_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While reports arrive without end, calculations take a fifth of a core: after a long round the
+    page shows what is known, says how much of it is older, and the next round waits."""
+    registry = declared("well", "fine")
+    client = visit(empty_store, registry)
+    clock = Clock()
+    for name in ("_clock", "_cpu"):
+        monkeypatch.setattr(client.application.extensions["deniable_summaries"], name, clock)
+    real = keeping.summarize
+
+    def slow(*arguments: Any, **more: Any) -> Any:
+        clock.now += 1.0
+        return real(*arguments, **more)
+
+    monkeypatch.setattr(keeping, "summarize", slow)
+    whole(client, "/")
+    fill(empty_store, registry, "well", SHARES, 20_000)
+    page = client.get("/")
+    assert page.status_code == 200
+    assert "20,000 reports" not in page.text
+    assert "1 metric is being calculated" in page.text
+    clock.now += 7.9
+    assert "20,000 reports" not in client.get("/").text
+    clock.now += 0.2
+    assert "20,000 reports" in client.get("/").text
+
+
+def test_a_store_that_is_away_is_told(empty_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the store cannot be read the page says so, also if that happens in the background."""
+    client = visit(empty_store, declared("well", "fine"))
+
+    def away(*arguments: object) -> None:
+        raise StoreUnavailable("it is away")
+
+    for name in ("versions", "windows"):
+        with monkeypatch.context() as patch:
+            patch.setattr(empty_store, name, away)
+            assert client.get("/").status_code == 503, name
+    assert client.get("/").status_code == 200
+
+
+def test_values_are_found_in_their_lines() -> None:
+    """Each value that holds the word is found once, in order, at either end of the text."""
+    from deniable_estimator.dashboard.searching import SearchedValues
+
+    values = SearchedValues.of(["Ab", "b", "", "xabab", "c", "AB"])
+    assert list(values.having("ab")) == ["Ab", "xabab", "AB"]
+    assert list(values.having("c")) == ["c"]
+    assert list(values.having("nothing")) == []
+    assert filters.MOST_FOUND == 3

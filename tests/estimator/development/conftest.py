@@ -1,0 +1,158 @@
+"""A `deniable dev` without a port: its application, called in this process."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from werkzeug.test import Client as Browser
+from werkzeug.test import TestResponse
+
+from deniable import Registry, windows
+from deniable.wire import SealedReport, encode_batch, mark_development, new_batch_id, pack_columns
+from deniable_estimator.development.registry_file import RegistryFile
+from deniable_estimator.development.server import DevelopmentApp
+
+METRICS = """\
+schema = 1
+app = "shop"
+[defaults]
+owner = "growth@acme.example"
+expires = 2999-12-31
+devices = 100_000
+
+[metrics.browser]
+type = "category"
+description = "The browser."
+values = ["firefox", "chrome", "safari", "edge", "other"]
+epsilon = 2.5
+lifetime_epsilon = 2.5
+
+[metrics.dark_mode]
+type = "boolean"
+description = "Dark mode."
+epsilon = 1.0
+lifetime_epsilon = 8.0
+sample_rate = 0.5
+window = "week"
+
+[metrics.plugin]
+type = "string"
+description = "A plugin."
+epsilon = 3.0
+lifetime_epsilon = 8.0
+
+[metrics.startup]
+type = "number"
+description = "How long the start takes."
+low = 0.01
+high = 60
+scale = "log"
+unit = "s"
+ask = "distribution"
+epsilon = 2.0
+lifetime_epsilon = 8.0
+
+[metrics.size]
+type = "number"
+description = "How many files are open."
+low = 0
+high = 100
+integer = true
+ask = "mean"
+epsilon = 2.0
+lifetime_epsilon = 8.0
+
+[metrics.language]
+type = "category"
+description = "The language."
+values = ["en", "de", "fr", "zh", "other"]
+epsilon = 1.0
+lifetime_epsilon = 8.0
+longitudinal = "memoize"
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A metrics.toml with a metric of each type, and one with memos."""
+    path = tmp_path / "metrics.toml"
+    path.write_text(METRICS, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def file(path: Path) -> RegistryFile:
+    """The same, read."""
+    file = RegistryFile(path)
+    assert file.look()
+    assert file.mistakes == ()
+    return file
+
+
+@pytest.fixture
+def app(file: RegistryFile, tmp_path: Path) -> Iterator[DevelopmentApp]:
+    """The application."""
+    made = DevelopmentApp(file, tmp_path, ["https://app.test"])
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def browser(app: DevelopmentApp) -> Browser:
+    """A browser of the developer."""
+    return Browser(app)
+
+
+@pytest.fixture
+def post(browser: Browser) -> Callable[..., TestResponse]:
+    """Posts a body as a device does."""
+
+    def send(body: bytes, path: str = "/v1/reports", **headers: str) -> TestResponse:
+        return browser.post(path, data=body, content_type="application/json", headers=headers)
+
+    return send
+
+
+@pytest.fixture
+def batch(file: RegistryFile) -> Callable[..., bytes]:
+    """Makes a marked batch of reports that a device would make now: metric and value."""
+
+    def make(*records: tuple[str, Any], **changes: Any) -> bytes:
+        registry: Registry = file.registry
+        sealed = []
+        for name, value in records:
+            metric = registry[name]
+            mechanism = metric.scheme.mechanism
+            report = mechanism.randomize(metric.item(metric.normalize(value)))
+            fields = {
+                "metric": name,
+                "scheme": metric.scheme.fingerprint,
+                "window": windows.window_at(metric.window, time.time()),
+                "row": report.row,
+                "columns": pack_columns(mechanism.rows[report.row], report),
+            }
+            sealed.append(SealedReport(**{**fields, **changes}))
+        return mark_development(encode_batch(new_batch_id(), sealed))
+
+    return make
+
+
+@pytest.fixture
+def seen(browser: Browser) -> Callable[[], dict[str, Any]]:
+    """What the live page shows, as JSON."""
+
+    def read() -> dict[str, Any]:
+        deadline = time.monotonic() + 30
+        while True:
+            found: dict[str, Any] = json.loads(browser.get("/live.json").data)
+            if not any(each["pending"] for each in found["estimates"]):
+                return found
+            assert time.monotonic() < deadline, "an estimate is still being calculated"
+            time.sleep(0.05)
+
+    return read

@@ -1,0 +1,311 @@
+"""The live page, the registry that is edited, and the simulated devices."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+from werkzeug.test import Client as Browser
+from werkzeug.test import TestResponse
+
+from deniable import Registry, windows
+from deniable_estimator.development import crowd as crowds
+from deniable_estimator.development.arrivals import Arrivals
+from deniable_estimator.development.live import POLICY
+from deniable_estimator.development.registry_file import RegistryFile
+from deniable_estimator.development.server import DevelopmentApp
+
+HTML = {"Accept": "text/html"}
+Post = Callable[..., TestResponse]
+Make = Callable[..., bytes]
+Seen = Callable[[], dict[str, Any]]
+
+
+def read(browser: Browser, path: str = "/live") -> str:
+    """A page, as a browser gets it."""
+    answer = browser.get(path, follow_redirects=True, headers=HTML)
+    assert answer.status_code == 200
+    return " ".join(answer.text.split())
+
+
+def test_an_empty_page_teaches(browser: Browser) -> None:
+    """Before the first report the page says what to do, with its own address and a metric of the
+    registry; it needs no token, and works without its script."""
+    page = read(browser)
+    assert "No report yet" in page
+    assert "export DENIABLE_DEV=http://localhost" in page
+    assert 'client.record("browser", &#34;firefox&#34;)' in page
+    assert '<noscript><meta http-equiv="refresh"' in page
+    assert "A true value is never sent" in page
+    answer = browser.get("/live", headers=HTML)
+    assert answer.headers["Content-Security-Policy"] == POLICY
+    assert "unsafe" not in POLICY
+
+
+def test_a_report_is_shown(browser: Browser, post: Post, batch: Make) -> None:
+    """The page says what a report says: the ratio of the mechanism, row, columns and bytes; a link
+    leads to the metric's page, which counts the report; and the page speaks Chinese."""
+    body = batch(("browser", "firefox"))
+    post(body)
+    page = read(browser)
+    (column,) = {report["columns"] for report in json.loads(body)["reports"]}
+    named = ["firefox", "chrome", "safari", "edge", "other"][column]
+    text = re.sub(r"<[^>]+>", "", page)
+    assert re.search(
+        rf"This report is 12\.2 \(e2\.50\) times likelier from a device with \W?{named}", text
+    )
+    assert "e<sup>2.50</sup>" in page
+    size = len(json.dumps(json.loads(body)["reports"][0], separators=(",", ":")))
+    assert f"{size} bytes" in page
+    (link,) = re.findall(r'href="(/metric/browser[^"]+)"', page)
+    assert "1 report" in read(browser, link.replace("&amp;", "&"))
+    chinese = read(browser, "/live?lang=zh-Hans")
+    assert "实时" in chinese
+    assert "Columns set" not in chinese
+
+
+def test_news_come_at_once(browser: Browser, post: Post, batch: Make, app: DevelopmentApp) -> None:
+    """A page that waits for news is answered when a report arrives, and not before."""
+    read(browser)
+    version = app.arrivals.version
+    answers: list[TestResponse] = []
+
+    def ask() -> None:
+        answers.append(browser.get(f"/live/part?after={version}", headers=HTML))
+
+    waiting = threading.Thread(target=ask)
+    waiting.start()
+    time.sleep(0.1)
+    assert answers == []
+    Browser(app).post("/v1/reports", data=batch(("browser", "firefox")))
+    waiting.join(10)
+    (answer,) = answers
+    assert answer.headers["X-Version"] != str(version)
+    assert "firefox" in answer.text
+
+
+def test_waiting_ends() -> None:
+    """Nobody waits for ever, and who is behind does not wait."""
+    arrivals = Arrivals()
+    assert arrivals.wait(arrivals.version, 0.01) == arrivals.version
+    arrivals.changed()
+    assert arrivals.wait(0, 60) == 1
+
+
+def test_an_edit_is_loaded(
+    app: DevelopmentApp, file: RegistryFile, path: Path, browser: Browser, seen: Seen
+) -> None:
+    """A good edit is in force at once; a bad one is shown with its line, and the last good one
+    stays in force; an edit of a list of values counts as one of the registry."""
+    assert not file.look()
+    text = path.read_text()
+    path.write_text(text.replace("epsilon = 2.5", "epsilon = 99", 1))
+    assert file.look()
+    assert file.registry["browser"].epsilon == 2.5
+    shown = seen()["registry"]
+    assert any(
+        re.match(r"metrics\.toml:12: error: metrics\.browser\.epsilon", each) for each in shown
+    )
+    page = read(browser)
+    assert "metrics.toml has mistakes" in page
+    assert "metrics.toml:12" in page
+    (path.parent / "plugins.txt").write_text("acme\nbeta\n")
+    added = (
+        '[metrics.extra]\ntype = "category"\ndescription = "Extra."\nepsilon = 1.0\n'
+        'lifetime_epsilon = 8.0\nvalues_file = "plugins.txt"\n'
+    )
+    path.write_text(text + added)
+    assert file.look()
+    app.reload()
+    assert seen()["registry"] == []
+    assert file.registry["extra"].values == ("acme", "beta")
+    assert b'"extra"' in browser.get("/deniable.min.js").data
+    (path.parent / "plugins.txt").write_text("acme\nbeta\ngamma\n")
+    assert file.look()
+    assert file.registry["extra"].values == ("acme", "beta", "gamma")
+    path.unlink()
+    assert file.look()
+    assert "cannot be read" in str(file.mistakes[0].message)
+
+
+def test_it_starts_with_mistakes(tmp_path: Path) -> None:
+    """A registry that never was without mistakes is shown as such, and the page is there."""
+    path = tmp_path / "metrics.toml"
+    path.write_text("schema = 1\n<script>")
+    file = RegistryFile(path)
+    file.look()
+    made = DevelopmentApp(file, tmp_path)
+    try:
+        page = read(Browser(made))
+        assert "No report is taken before they are mended" in page
+        assert "<script>" not in page.partition("<main")[2]
+    finally:
+        made.close()
+
+
+def test_no_memory_of_old_reports(
+    app: DevelopmentApp, file: RegistryFile, path: Path, post: Post, batch: Make, seen: Seen
+) -> None:
+    """A report whose metric is gone from the registry is listed without an estimate, and what its
+    scheme says stays, because the store knows the scheme."""
+    post(batch(("plugin", "acme")))
+    path.write_text(path.read_text().replace("[metrics.plugin]", "[metrics.plugins]"))
+    file.look()
+    app.reload()
+    (report,) = seen()["reports"]
+    assert report["says"]["of"] == "strings"
+    assert seen()["estimates"] == []
+
+
+def add(app: DevelopmentApp, registry: Registry, devices: int, **listed: list[str]) -> list[int]:
+    """Let simulated devices report; the steps of the progress."""
+    app.add_devices(devices)
+    steps: list[int] = []
+    app.crowd.add(
+        app.store, registry, lambda metric: listed.get(metric.name), progress=steps.append
+    )
+    return steps
+
+
+def test_a_crowd_reports(
+    app: DevelopmentApp, file: RegistryFile, browser: Browser, seen: Seen
+) -> None:
+    """Devices report every metric, as many as take part, in the window of now and the seven before;
+    the estimates hold the made-up shares, and every page says that they are made up.
+
+    Alpha: each of the 5 shares of browser is outside 6 standard errors with probability 2e-9.
+    """
+    registry = file.registry
+    assert add(app, registry, 3_000) == [1, 2, 3, 4, 5, 6]
+    estimates = {each["metric"]: each for each in seen()["estimates"]}
+    assert set(estimates) == {metric.name for metric in registry}
+    assert estimates["browser"]["n"] == estimates["browser"]["simulated"] == 3_000
+    # Half of them take part in a week.
+    assert stats.binom.sf(estimates["dark_mode"]["n"], 3_000, 0.5) > 1e-9
+    assert stats.binom.cdf(estimates["dark_mode"]["n"], 3_000, 0.5) > 1e-9
+    for metric in registry:
+        labels = app.store.windows(metric.name, metric.scheme.fingerprint)
+        assert len(labels) == crowds.BEFORE + 1
+        assert labels[-1] == windows.window_at(metric.window, time.time())
+    shares = {name: float(text.rstrip("%")) for name, text, _ in estimates["browser"]["series"]}
+    truth = 1 / np.arange(1, 6)
+    truth = 100 * truth / truth.sum()
+    names = ["firefox", "chrome", "safari", "edge", "other"]
+    for name, expected in zip(names, truth, strict=True):
+        assert abs(shares[name] - expected) < 6 * 1.3, name
+    assert any(name == "example-1" for name, _, _ in estimates["plugin"]["series"])
+    page = read(browser)
+    assert "Simulated: 3,000 devices" in page
+    assert "Each of them ran the real randomizer" in page
+    assert "Most of it is made up" in read(browser, "/")
+    # What was reported is not reported again; a new metric is.
+    assert add(app, registry, 3_000) == []
+
+
+def test_no_crowd_for_what_has_expired(
+    app: DevelopmentApp, file: RegistryFile, path: Path, browser: Browser
+) -> None:
+    """A metric that has expired gets no simulated reports, and stops no other."""
+    text = path.read_text().replace(
+        'description = "Dark mode."', 'description = "D."\nexpires = 2020-01-01'
+    )
+    path.write_text(text)
+    file.look()
+    app.reload()
+    assert len(add(app, file.registry, 100)) == 5
+    assert "dark_mode" not in app.crowd.now
+    read(browser)
+
+
+def test_a_large_crowd_is_drawn(app: DevelopmentApp, file: RegistryFile, seen: Seen) -> None:
+    """A million devices take no longer: their tallies are drawn, and the page says so; listed
+    strings are what they recorded."""
+    one = Registry("shop", {name: file.registry[name] for name in ("browser", "plugin")})
+    began = time.monotonic()
+    add(app, one, crowds.MOST_DEVICES, plugin=["acme", "beta"])
+    assert time.monotonic() - began < 60
+    assert app.crowd.drawn
+    estimates = {each["metric"]: each for each in seen()["estimates"]}
+    assert estimates["browser"]["n"] == crowds.MOST_DEVICES
+    assert [name for name, _, _ in estimates["plugin"]["series"]] == ["acme", "beta"]
+
+
+def test_both_ways_are_one_distribution(app: DevelopmentApp, file: RegistryFile) -> None:
+    """Tallies that devices made one by one, and those that are drawn, have the same expected cells:
+    chi-square over the five cells, alpha 1e-6, one comparison."""
+    metric = file.registry["browser"]
+    counts = np.array([900, 0, 0, 100, 0])
+    drawn = crowds._drawn(metric, metric.values, counts, np.random.default_rng(5), "2026-11-20")
+    made = np.zeros(5, np.int64)
+    for report in crowds._reports(metric, metric.values, counts, 0, "2026-11-20"):
+        made[report.columns] += 1
+    assert made.sum() == drawn.reports == 1_000
+    table = np.stack([made, drawn.rows[0].cells])
+    assert stats.chi2_contingency(table).pvalue > 1e-6
+
+
+@pytest.mark.parametrize("name", ["deniable.min.js", "deniable.js", "metrics.js"])
+def test_the_sdk_for_pages(browser: Browser, name: str) -> None:
+    """It serves the development build with the registry of now to pages that may send, and not to
+    other pages that the developer visits."""
+    for headers, status in (
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "cross-site", "Referer": "https://evil.example/"}, 403),
+        ({"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"}, 403),
+        ({"Sec-Fetch-Site": "cross-site", "Referer": "http://localhost:3000/page"}, 200),
+        ({"Sec-Fetch-Site": "cross-site", "Origin": "https://app.test"}, 200),
+        ({"Sec-Fetch-Site": "same-site"}, 200),
+    ):
+        answer = browser.get(f"/{name}", headers=headers)
+        assert answer.status_code == status, headers
+    assert answer.headers.get("Access-Control-Allow-Origin") is None
+    answer = browser.get(f"/{name}")
+    assert answer.status_code == 200
+    assert answer.mimetype == "text/javascript"
+    assert answer.headers["Cross-Origin-Resource-Policy"] == "cross-origin"
+    if name == "deniable.min.js":
+        assert b"DEVELOPMENT MODE" in answer.data
+
+
+def test_programs_need_no_token(browser: Browser) -> None:
+    """The read API answers without a token here, and signing in is not asked for."""
+    assert browser.get("/api/v1/metrics").status_code == 200
+    assert "Sign out" not in read(browser, "/")
+
+
+def test_segments(
+    app: DevelopmentApp, file: RegistryFile, path: Path, post: Post, batch: Make, seen: Seen
+) -> None:
+    """A report of a metric with segments is shown with its row among all, and with what its noisy
+    part says; simulated devices are of every segment; a segment that was not told is a mistake."""
+    text = path.read_text()
+    segment = '[segments.system]\nvalues = ["ios", "android"]\n'
+    told = text.replace('description = "The browser."', 'description = "B."\nsegments = ["system"]')
+    path.write_text(told + segment)
+    file.look()
+    assert file.mistakes == ()
+    app.reload()
+    one = Registry("shop", {"browser": file.registry["browser"]})
+    add(app, one, 500)
+    tally = app.store.tally(
+        "browser",
+        one["browser"].scheme.fingerprint,
+        app.store.windows("browser", one["browser"].scheme.fingerprint)[-1:],
+    )
+    assert sum(row.reports for row in tally.rows) == 500
+    assert all(row.reports > 150 for row in tally.rows)  # alpha below 1e-18
+    assert post(batch(("browser", "firefox"), row=1)).status_code == 202
+    (report,) = seen()["reports"]
+    assert (report["row"], report["says"]["row"], report["says"]["rows"]) == (1, 1, 2)
+    assert seen()["estimates"][0]["n"] == 501
+    body = {"development": True, "trouble": {"code": "missing_segment", "metric": None}}
+    post(json.dumps(body).encode(), "/v1/troubles")
+    assert "set_segments" in seen()["mistakes"][0]["advice"]

@@ -1,0 +1,108 @@
+"""What a report says: exact ratios, for each mechanism that ships."""
+
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deniable import Registry, Scheme
+from deniable.mechanisms import FrequencyOracle, Numeric, Report, all_names, rebuild
+from deniable.wire import SealedReport, unpack_columns
+from deniable_estimator.development.meaning import MOST_VALUES, PROBES, meaning_of
+
+DRAWS = json.loads(
+    (Path(__file__).parents[3] / "client" / "vectors" / "draws.json").read_text(encoding="utf-8")
+)["reports"]
+
+
+def kinds() -> list[dict[str, Any]]:
+    """One published report for each mechanism with each of its parameters."""
+    found = {(each["mechanism"], str(each["parameters"])): each for each in DRAWS}
+    return list(found.values())
+
+
+def scheme_of(case: dict[str, Any]) -> Scheme:
+    mechanism = rebuild(case["mechanism"], case["parameters"])
+    if isinstance(mechanism, Numeric):
+        return Scheme("number", mechanism, ())
+    assert isinstance(mechanism, FrequencyOracle)
+    if mechanism.size is None:
+        return Scheme("string", mechanism, ())
+    return Scheme("category", mechanism, tuple(f"v{place}" for place in range(mechanism.size)))
+
+
+def test_every_mechanism_is_here() -> None:
+    """The published reports are of all mechanisms that ship."""
+    assert {each["mechanism"] for each in kinds()} == set(all_names())
+
+
+@pytest.mark.parametrize("case", kinds(), ids=lambda case: case["mechanism"])
+def test_ratios_are_those_of_the_mechanism(case: dict[str, Any]) -> None:
+    """For each value, number or string that is named, probability and ratio are exactly those of
+    the mechanism's likelihoods, and no ratio is above e^epsilon."""
+    scheme = scheme_of(case)
+    mechanism = scheme.mechanism
+    sealed = SealedReport("m", scheme.fingerprint, "2026-11-20", case["row"], case["columns"])
+    row = mechanism.rows[sealed.row]
+    report = Report(sealed.row, unpack_columns(row, sealed.columns))
+    named = ("Bergen", "Oslo") if scheme.needs_candidates else ()
+    meaning = meaning_of(scheme, sealed, "en", named)
+    assert (meaning.row, meaning.rows, meaning.width) == (
+        sealed.row,
+        len(mechanism.rows),
+        row.width,
+    )
+    shown = {value: group for group in meaning.groups for value in group.values}
+    assert shown
+    least = meaning.groups[-1].probability
+    for value, group in shown.items():
+        item: int | str = value
+        if isinstance(mechanism, Numeric):
+            item = mechanism.range.position(float(value))
+        elif not scheme.needs_candidates:
+            item = int(value[1:])
+        assert mechanism.likelihood(report, item) == group.probability
+        assert group.ratio == group.probability / least
+    assert all(1 <= each.ratio <= mechanism.odds for each in meaning.groups)
+    total = sum(len(each.values) + each.more for each in meaning.groups)
+    if meaning.kind in ("values", "some"):
+        assert min(total, MOST_VALUES) == total
+        assert total == len(scheme.values) or meaning.kind == "some"
+    elif meaning.kind == "strings":
+        assert total == PROBES + len(named)
+
+
+def test_a_report_in_numbers() -> None:
+    """Of subset selection over five values at epsilon 2.5, the value that is named is e^2.5 times
+    as likely as each other, to the last bit of the integers in force."""
+    registry = Registry.parse(
+        'schema = 1\napp = "a"\n[metrics.b]\ntype = "category"\ndescription = "B."\n'
+        'owner = "o@example.com"\nexpires = 2999-12-31\nepsilon = 2.5\nlifetime_epsilon = 2.5\n'
+        'values = ["firefox", "chrome", "safari", "edge", "other"]\n'
+    )
+    scheme = registry["b"].scheme
+    threshold = scheme.definition()["parameters"]["threshold"]
+    sealed = SealedReport("b", scheme.fingerprint, "2026-11-20", 0, 0)
+    first, second = meaning_of(scheme, sealed, "en").groups
+    assert first.values == ("firefox",)
+    assert second.values == ("chrome", "safari", "edge", "other")
+    assert first.probability == Fraction(threshold, 2**53)
+    assert first.ratio == Fraction(4 * threshold, 2**53 - threshold)
+    assert math.isclose(first.exponent, 2.5, abs_tol=1e-9)
+    assert first.exponent <= 2.5
+
+
+def test_a_long_list_is_looked_at_in_part() -> None:
+    """Of a list of 6,000 values at most 2,000 are looked at, and the page is told so."""
+    mechanism = rebuild("subset_selection", {"size": 6000, "k": 1, "threshold": 1 << 51})
+    scheme = Scheme("category", mechanism, tuple(f"v{place}" for place in range(6000)))
+    sealed = SealedReport("m", scheme.fingerprint, "2026-11-20", 0, 3)
+    meaning = meaning_of(scheme, sealed, "zh-Hans")
+    assert meaning.kind == "some"
+    assert sum(len(each.values) + each.more for each in meaning.groups) == MOST_VALUES
+    assert meaning.to_dict()["columns"] == [3]

@@ -1,0 +1,79 @@
+"""A registry with a pair, and a store that holds some days of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click import Command
+from click.testing import CliRunner, Result
+from tests.estimator.conftest import Fill
+
+from deniable import Registry
+from deniable_estimator.analyses.sampling import sample_tally
+
+REGISTRY = """
+schema = 1
+app = "example"
+[defaults]
+owner = "growth@acme.example"
+expires = 2027-06-30
+
+[metrics.plan]
+type = "category"
+description = "Which plan is it?"
+values = ["free", "pro", "team"]
+epsilon = 1.0
+lifetime_epsilon = 8.0
+
+[metrics.dark_mode]
+type = "boolean"
+description = "Is dark mode on?"
+epsilon = 0.5
+lifetime_epsilon = 8.0
+
+[metrics.plan_by_mode]
+type = "pair"
+of = ["plan", "dark_mode"]
+description = "Do plan and dark mode go together?"
+epsilon = 2.0
+lifetime_epsilon = 100.0
+"""
+
+TABLE = np.array([[0.30, 0.20], [0.10, 0.20], [0.05, 0.15]])
+DAYS = tuple(f"2026-11-{day:02}" for day in range(1, 11))
+DEVICES = 20_000
+
+
+@pytest.fixture
+def registry() -> Registry:
+    return Registry.parse(REGISTRY)
+
+
+@pytest.fixture
+def filled(fill: Fill, registry: Registry) -> Registry:
+    """The registry; the store holds ten days of the pair alone."""
+    metric = registry["plan_by_mode"]
+    rng = np.random.default_rng(7)
+    for day in DAYS:
+        counts = rng.multinomial(DEVICES, TABLE.ravel())
+        tally = sample_tally(metric.scheme, counts, rng, metric=metric.name, window=day)
+        fill(tally, metric.scheme)
+    return registry
+
+
+@pytest.fixture
+def run(tmp_path: Path, store_url: str) -> Callable[..., Result]:
+    """Runs a command on that registry and the store."""
+
+    def run(command: Command, *arguments: str, text: str = REGISTRY, stored: bool = True) -> Result:
+        path = tmp_path / "metrics.toml"
+        path.write_text(text, encoding="utf-8")
+        given = [*arguments, "--registry", str(path)]
+        if stored:
+            given += ["--store", store_url]
+        return CliRunner().invoke(command, given, env={"COLUMNS": "120"})
+
+    return run

@@ -1,0 +1,188 @@
+"""Conditionals, the test of independence, residuals and the effect size."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from tests.estimator.pairs.drawing import drawn
+
+from deniable.mechanisms import SubsetSelection
+from deniable_estimator.analyses.pairs.conditional import conditionals
+from deniable_estimator.analyses.pairs.covariance import Covariance
+from deniable_estimator.analyses.pairs.dependence import independence, residuals
+from deniable_estimator.analyses.pairs.effect import effect
+from deniable_estimator.planning.population import pair_shares, zipf_shares
+from deniable_estimator.statistics.significance import step_up
+
+TABLE = np.outer([0.5, 0.3, 0.2], [0.4, 0.3, 0.2, 0.1]) + 0.05 * np.array(
+    [[1, -1, 0, 0], [-1, 1, 0, 0], [0, 0, 0, 0]]
+)
+"""The table of the published values."""
+
+COVARIANCE = Covariance.of(SubsetSelection.design(12, 1.0), 100_000)
+
+
+def test_the_published_values() -> None:
+    """Of a 3 x 4 table at epsilon 1 and 100,000 reports: margins, a cell, a conditional, the test,
+    a residual and the effect size."""
+    errors = np.sqrt(COVARIANCE.noise(4, 3).at(TABLE.sum(axis=1)))
+    assert errors == pytest.approx([0.009556, 0.009485, 0.009433], abs=5e-7)
+    cell = COVARIANCE.noise(1, 1).at(TABLE[:1, 0])[0]
+    assert math.sqrt(cell) == pytest.approx(0.0058423, abs=5e-8)
+    given_row = conditionals(TABLE, COVARIANCE, 0.95)
+    assert given_row.share[2, 3] == pytest.approx(0.1)
+    ends = given_row.low[2, 3], given_row.high[2, 3]
+    assert ends == pytest.approx((0.04833, 0.14919), abs=5e-6)
+    assert 1.959964 * given_row.std_error[2, 3] == pytest.approx(0.0502, abs=5e-5)
+    test = independence(TABLE, COVARIANCE)
+    assert (test.statistic, test.freedom) == (pytest.approx(268.26695, abs=5e-6), 6)
+    found = residuals(TABLE, COVARIANCE)
+    assert found.value[0, 0] == pytest.approx(0.05)
+    assert found.std_error[0, 0] == pytest.approx(0.0046056, abs=5e-8)
+    size = effect(TABLE, COVARIANCE, 0.95)
+    assert size.v == pytest.approx(0.19199, abs=5e-6)
+    # Close to the ends of a normal interval, .16713 and .21398, which covers too seldom.
+    assert (size.low, size.high) == pytest.approx((0.168785, 0.217843), abs=5e-6)
+
+
+def test_conditionals_of_the_rows() -> None:
+    """The transposed table gives the conditionals in the other direction."""
+    found = conditionals(TABLE.T, COVARIANCE, 0.95).turned()
+    assert found.share == pytest.approx(TABLE / TABLE.sum(axis=0))
+
+
+@given(st.integers(0, 2**32), st.integers(50, 10**6), st.sampled_from([0.5, 0.95, 0.999]))
+def test_an_interval_lies_in_the_unit_and_around_the_share(seed: int, n: int, level: float) -> None:
+    """Whatever the estimated cells are, the ends are in order and between 0 and 1, and hold a
+    share that is there; the interval solves Fieller's inequality."""
+    rng = np.random.default_rng(seed)
+    table = rng.dirichlet(np.ones(6)).reshape(2, 3) + rng.normal(0, 0.1, (2, 3))
+    covariance = Covariance.of(SubsetSelection.design(6, 1.0), n)
+    found = conditionals(table, covariance, level)
+    assert ((found.low >= 0) & (found.high <= 1) & (found.low <= found.high)).all()
+    inside = found.known & (found.share >= 0) & (found.share <= 1)
+    assert (found.low <= found.share + 1e-12)[inside].all()
+    assert (found.high >= found.share - 1e-12)[inside].all()
+    z = stats.norm.ppf((1 + level) / 2)
+    for i, j in ((0, 0), (1, 2)):
+        cell, row = np.zeros((2, 3)), np.zeros((2, 3))
+        cell[i, j] = row[i] = 1
+        f = table.ravel()
+        for t in np.linspace(0, 1, 21):
+            w = (cell - t * row).ravel()
+            allowed = max(covariance.between(f, w, w), 0.0) * z**2
+            if (w @ f) ** 2 <= allowed * (1 - 1e-9) - 1e-15:
+                assert found.low[i, j] - 1e-9 <= t <= found.high[i, j] + 1e-9
+
+
+def test_too_few_devices_give_no_conditional() -> None:
+    """A condition below 3 standard errors is not known; its interval may be all of [0, 1]."""
+    covariance = Covariance.of(SubsetSelection.design(6, 1.0), 200)
+    table = np.array([[0.4, 0.3, 0.25], [0.02, 0.02, 0.01]])
+    found = conditionals(table, covariance, 0.95)
+    assert found.known[0].all()
+    assert not found.known[1].any()
+    assert (found.low[1, 0], found.high[1, 0]) == (0, 1)
+
+
+def test_conditionals_are_covered() -> None:
+    """Of 400 tallies, the 95 % intervals of a well known and a poorly known conditional hold the
+    truth 370 to 395 times. The chance of a false alarm is below 0.002 for each of two; seed 3."""
+    rng, mechanism = np.random.default_rng(3), SubsetSelection.design(12, 1.0)
+    truth = TABLE / TABLE.sum(axis=1, keepdims=True)
+    covered = np.zeros(2)
+    for _ in range(400):
+        n = 3000
+        found = conditionals(drawn(mechanism, TABLE, n, rng), Covariance.of(mechanism, n), 0.95)
+        inside = (found.low <= truth) & (truth <= found.high)
+        covered += (inside[0, 0], inside[2, 3])
+    assert ((covered >= 365) & (covered <= 395)).all(), covered
+
+
+def test_the_statistic_is_the_dense_one() -> None:
+    """The closed form is the quadratic form of the contrasts with their full covariance under
+    independence."""
+    rng = np.random.default_rng(5)
+    rows, columns = rng.dirichlet(np.ones(4)), rng.dirichlet(np.ones(3))
+    covariance = Covariance.of(SubsetSelection.design(12, 1.5), 20_000, 2.0)
+    table = np.outer(rows, columns)
+    shift = rng.normal(0, 0.01, (4, 3))
+    shift -= shift.mean(axis=0) + shift.mean(axis=1, keepdims=True) - shift.mean()
+    table = table + shift  # the margins stay
+    basis = np.kron(*(np.linalg.svd(each[None, :])[2][1:] for each in (rows, columns)))
+    cells = covariance.matrix(np.outer(rows, columns).ravel(), np.ones(12))
+    y = basis @ table.ravel()
+    expected = y @ np.linalg.solve(basis @ cells @ basis.T, y)
+    assert independence(table, covariance).statistic == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("shape", "epsilon", "n"), [((2, 2), 1.0, 2000), ((3, 4), 4.0, 1000)])
+def test_the_test_keeps_its_level(shape: tuple[int, int], epsilon: float, n: int) -> None:
+    """Of 500 tallies of independent lists, 11 to 43 are called dependent at 5 %: the binomial
+    chance of less or more is below 0.002, two comparisons, seed 11."""
+    rng = np.random.default_rng(11)
+    mechanism = SubsetSelection.design(shape[0] * shape[1], epsilon)
+    table = np.outer(*(np.arange(size, 0, -1) / (size * (size + 1) / 2) for size in shape))
+    covariance = Covariance.of(mechanism, n)
+    found = sum(
+        independence(drawn(mechanism, table, n, rng), covariance).p_value <= 0.05
+        for _ in range(500)
+    )
+    assert 11 <= found <= 43
+
+
+def test_residuals_have_the_dense_errors() -> None:
+    """Each standard error is that of the weighted sum of all cells that the residual is."""
+    rows, columns = TABLE.sum(axis=1), TABLE.sum(axis=0)
+    first = np.eye(3) - np.outer(rows, np.ones(3))
+    second = np.eye(4) - np.outer(columns, np.ones(4))
+    weights = np.kron(first, second)
+    cells = COVARIANCE.matrix(TABLE.ravel(), np.ones(12))
+    errors = np.sqrt(np.diag(weights @ cells @ weights.T)).reshape(3, 4)
+    assert residuals(TABLE, COVARIANCE).std_error == pytest.approx(errors)
+
+
+def test_values_that_hardly_occur_are_lumped() -> None:
+    """Values below 5 standard errors become one for the effect size, which names them; where fewer
+    than two values stand out, there is none."""
+    covariance = Covariance.of(SubsetSelection.design(12, 1.0), 20_000)
+    table = np.outer([0.6, 0.38, 0.02], [0.5, 0.46, 0.02, 0.02])
+    found = effect(table, covariance, 0.95)
+    assert found.lumped == ((2,), (2, 3))
+    assert found.low == 0
+    few = Covariance.of(SubsetSelection.design(12, 1.0), 300)
+    nothing = effect(table, few, 0.95)
+    assert math.isnan(nothing.v)
+    assert (nothing.low, nothing.high) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("table", "epsilon", "n"),
+    [
+        (np.array([[0.4, 0.2], [0.15, 0.25]]), 1.0, 2000),
+        (pair_shares(zipf_shares(3, 1.0), zipf_shares(4, 1.0), 0.3).reshape(3, 4), 1.0, 20_000),
+    ],
+)
+def test_the_effect_is_covered(table: np.ndarray, epsilon: float, n: int) -> None:
+    """Of 400 tallies of a middling effect, the 95 % interval of Cramer's V holds the true one 365
+    to 395 times; a false alarm has a chance below 0.002 for each of two, seed 8."""
+    rng, mechanism = np.random.default_rng(8), SubsetSelection.design(table.size, epsilon)
+    product = np.outer(table.sum(axis=1), table.sum(axis=0))
+    v = math.sqrt(((table - product) ** 2 / product).sum() / (min(table.shape) - 1))
+    covariance, held = Covariance.of(mechanism, n), 0
+    for _ in range(400):
+        found = effect(drawn(mechanism, table, n, rng), covariance, 0.95)
+        held += found.low <= v <= found.high
+    assert 365 <= held <= 395
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
+def test_step_up_is_that_of_scipy(p: list[float]) -> None:
+    """Adjusted p-values are those of the step-up test of Benjamini and Hochberg."""
+    expected = stats.false_discovery_control(p)
+    assert step_up(np.array(p)) == pytest.approx(expected)

@@ -1,0 +1,99 @@
+"""The plan of a pair: its power, against scipy and against drawn tallies."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+from tests.estimator.pairs.drawing import drawn
+
+from deniable.errors import SchemeError
+from deniable.mechanisms import SubsetSelection
+from deniable_estimator.analyses.pairs.covariance import Covariance
+from deniable_estimator.analyses.pairs.dependence import independence
+from deniable_estimator.planning.pairs import dependent_table, plan_pair, power
+from deniable_estimator.planning.population import pair_shares, zipf_shares
+from deniable_estimator.statistics.tails import chi_square_quantile, noncentral_chi_square_tail
+
+
+@pytest.mark.parametrize("freedom", [1, 4, 25, 841])
+@pytest.mark.parametrize("noncentrality", [0.0, 0.3, 7.0, 150.0, 5000.0])
+def test_the_tail_is_that_of_scipy(freedom: int, noncentrality: float) -> None:
+    """The critical value and the tail beyond it agree with scipy's."""
+    critical = chi_square_quantile(0.05, freedom)
+    assert critical == pytest.approx(stats.chi2.isf(0.05, freedom))
+    expected = stats.ncx2.sf(critical, freedom, noncentrality) if noncentrality else 0.05
+    found = noncentral_chi_square_tail(critical, freedom, noncentrality)
+    assert found == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(2, 2), (6, 6), (2, 5), (7, 3)])
+def test_the_assumed_table_has_its_effect(rows: int, columns: int) -> None:
+    """Its margins are even, and its Cramer's V is what was said."""
+    table = dependent_table(rows, columns, 0.3)
+    assert table.sum(axis=1) == pytest.approx(1 / rows)
+    assert table.sum(axis=0) == pytest.approx(1 / columns)
+    even = 1 / (rows * columns)
+    phi2 = ((table - even) ** 2 / even).sum()
+    assert np.sqrt(phi2 / (min(rows, columns) - 1)) == pytest.approx(0.3)
+
+
+def test_the_power_is_reached() -> None:
+    """Of 400 tallies, as many are called dependent as the plan says, within 4 binomial standard
+    errors (chance of a false alarm below 1e-4, seed 2)."""
+    mechanism, n = SubsetSelection.design(9, 2.0), 2000
+    table = dependent_table(3, 3, 0.12)
+    covariance = Covariance.of(mechanism, n)
+    expected = power(table, covariance)
+    assert 0.3 < expected < 0.8
+    rng = np.random.default_rng(2)
+    found = sum(
+        independence(drawn(mechanism, table, n, rng), covariance).p_value <= 0.05
+        for _ in range(400)
+    )
+    assert abs(found / 400 - expected) < 4 * np.sqrt(expected * (1 - expected) / 400)
+
+
+def test_a_plan_agrees_with_itself() -> None:
+    """The devices that it asks for have the power that it promises, and so has the least effect."""
+    plan = plan_pair(4, 3, 1.0, 50_000, effect=0.1, sample_rate=0.5, lifetime_epsilon=8.0)
+    assert plan.devices_to_detect is not None
+    again = plan_pair(4, 3, 1.0, plan.devices_to_detect, effect=0.1, sample_rate=0.5)
+    assert again.power == pytest.approx(0.8, abs=0.005)
+    assert plan.least_effect is not None
+    least = plan_pair(4, 3, 1.0, 50_000, effect=plan.least_effect, sample_rate=0.5)
+    assert least.power == pytest.approx(0.8, abs=0.001)
+    assert plan.lifetime is not None
+    assert plan.lifetime.reports == 8
+    assert plan.reports == 25_000
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "effect", "why"),
+    [
+        (1, 5, 0.1, "at least two values"),
+        (31, 30, 0.1, "above the limit of 900"),
+        (2, 9, 1.0, "at most"),
+    ],
+)
+def test_what_cannot_be_planned(rows: int, columns: int, effect: float, why: str) -> None:
+    """One value, too many cells, and an effect that two lists cannot have are refused."""
+    with pytest.raises(SchemeError, match=why):
+        plan_pair(rows, columns, 1.0, 1000, effect=effect)
+
+
+def test_a_hopeless_crowd() -> None:
+    """Ten devices show no dependence at all, and the plan says so."""
+    plan = plan_pair(10, 10, 0.5, 10)
+    assert plan.least_effect is None
+    assert plan.conditional_half_widths == (0.5, 0.5)
+
+
+@pytest.mark.parametrize("dependence", [0.0, 0.4, 1.0])
+def test_a_simulated_pair_keeps_its_margins(dependence: float) -> None:
+    """However the two go together, each list by itself stays as it is."""
+    first, second = zipf_shares(4, 1.0), zipf_shares(3, 0.5)
+    table = pair_shares(first, second, dependence).reshape(4, 3)
+    assert table.sum(axis=1) == pytest.approx(first)
+    assert table.sum(axis=0) == pytest.approx(second)
+    assert (table >= 0).all()
