@@ -4,10 +4,10 @@
 asked of the WSGI application in this process, as browsers do, with gzip. Two more metrics ask for
 strings, over 20 windows, with 1,000 and with 1,000,000 candidates in the operator's list; their
 pages are asked for again until they are there. *Uncached* has no estimate at hand, and has looked
-at no window; *again* is a reload, in one row with new reports of yesterday for every metric;
-*compiling* is the page of an application that has yet to compile its templates, as gunicorn's
-worker does before it responds. The baselines: the estimates alone, read and written as JSON without
-any page; and the page that lists every value.
+at no window; *again* is a reload; *compiling* is the page of an application that has yet to
+compile its templates, as gunicorn's worker does before it responds. The baselines: the estimates
+alone, read and written as JSON without any page; and the page that lists every value. The overview
+has a benchmark of its own, overview.py.
 Run: python benchmarks/dashboard.py
 """
 
@@ -48,7 +48,6 @@ STRINGS = {"site": 1_000, "domain": 1_000_000}
 STRING_WINDOWS = 20
 STRING_ROUNDS = 2
 PAGES = (
-    ("overview, 50 metrics", "/"),
     ("metric, 1,000 values", "/metric/large"),
     ("the same, every value listed", "/metric/large?lines=all"),
     ("metric, 12 values", "/metric/category_0"),
@@ -155,22 +154,6 @@ def measure(store: Store, declared: Registry, path: str) -> list[str]:
     return row((uncached, again), ask(warm, path), first)
 
 
-def measure_changed(store: Store, declared: Registry, path: str) -> list[str]:
-    """A page that is asked for again after one more report of yesterday for each metric."""
-    client = visitor(store, declared)
-    ask(client, path)
-    day = (TODAY - timedelta(days=1)).isoformat()
-    again = []
-    for _ in range(ROUNDS):
-        for metric in declared:
-            if metric.values:
-                key = TallyRowKey(TallyKey(metric.name, metric.scheme.fingerprint, day), 0)
-                one = Increment(metric.scheme.mechanism.rows[0].width, 1, (0,), (1,))
-                store.fold(Commit((secrets.token_hex(16),), {key: one}), NOW)
-        again.append(milliseconds(lambda: ask(client, path)))
-    return ["", *row((again,), ask(client, path))]
-
-
 def measure_strings(store: Store, declared: Registry, path: str, folder: str) -> list[str]:
     """Without the time of templates, which is that of the other pages."""
     uncached, again = [], []
@@ -203,21 +186,13 @@ def main() -> None:
         fill(store, declared)
         for name in STRINGS:
             Path(folder, f"{name}.txt").write_text("\n".join(candidates(name)), encoding="utf-8")
-        closed = [metric.name for metric in declared if metric.values]
-        for label, names in (
-            ("baseline: 50 estimates as JSON, no page", closed),
-            ("baseline: the estimate of 1,000 values as JSON", ["large"]),
-        ):
-            least = min(
-                milliseconds(lambda names=names: estimates(store, declared, names))
-                for _ in range(ROUNDS)
-            )
-            table.add_row(label, f"{least:.0f}", "", "", "", "")
+        least = min(
+            milliseconds(lambda: estimates(store, declared, ["large"])) for _ in range(ROUNDS)
+        )
+        label = "baseline: the estimate of 1,000 values as JSON"
+        table.add_row(label, f"{least:.0f}", "", "", "", "")
         for label, path in PAGES:
             table.add_row(label, *measure(store, declared, path))
-            if path == "/":
-                changed = measure_changed(store, declared, path)
-                table.add_row("the same, one window of each metric changed", *changed)
         for label, path in STRING_PAGES:
             table.add_row(label, *measure_strings(store, declared, path, folder))
         store.close()

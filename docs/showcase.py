@@ -114,6 +114,55 @@ epsilon = 1.0
 lifetime_epsilon = 8.0
 tags = ["quality"]
 """
+BOARD = """
+schema = 1
+title = "Every Monday"
+description = "What the team looks at together."
+
+[[items]]
+title = "Are we faster?"
+text = "Release 4.2 loads the first page in the background."
+
+[[items]]
+metric = "page_load"
+view = "trend"
+values = ["p50", "p95"]
+size = "full"
+
+[[items]]
+metric = "browser"
+
+[[items]]
+metric = "language"
+view = "table"
+values = ["english", "chinese", "german"]
+
+[[items]]
+metric = "dark_mode"
+view = "headline"
+size = "small"
+
+[[items]]
+metric = "tabs"
+title = "Open tabs, last week"
+days = 7
+size = "small"
+
+[[items]]
+metric = "crash_on_start"
+view = "headline"
+size = "small"
+
+[[items]]
+metric = "dark_mode"
+view = "trend"
+by = "week"
+days = 56
+
+[[items]]
+metric = "search_engine"
+values = ["google.com", "bing.com", "duckduckgo.com"]
+"""
 DAYS = 75
 FLOODED = 65
 """So many days ago fakes said that dark mode is on: what an alarm looks like, far from today."""
@@ -139,7 +188,10 @@ def build(folder: Path) -> dict[str, str]:
         _report(store, registry, today - timedelta(days=ago), 1 - ago / DAYS, rng)
     store.close()
     (folder / "annotations.toml").write_text(_annotations(today), encoding="utf-8")
+    (folder / "boards").mkdir()
+    (folder / "boards" / "monday.toml").write_text(BOARD, encoding="utf-8")
     return {
+        "DENIABLE_BOARDS": str(folder / "boards"),
         "DENIABLE_ANNOTATIONS": str(folder / "annotations.toml"),
         "DENIABLE_REGISTRY": str(folder / "metrics.toml"),
         "DENIABLE_STORE": url,

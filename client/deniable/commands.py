@@ -98,6 +98,8 @@ def remarks(registry: Registry, before: Registry | None) -> list[Problem]:
     found = expired(registry)
     for metric in registry:
         line, where = registry.lines.get(metric.name), f"metrics.{metric.name}"
+        if metric.name in registry.unasked:
+            continue  # a pair is reported in its place
         if lacks := forecast(metric):
             severity: Literal["warning", "note"] = "warning" if is_blind(metric) else "note"
             found.append(Problem(line, where, lacks, severity))

@@ -47,6 +47,7 @@ def dashboard(
         "DENIABLE_DASHBOARD_LOGIN_LINK": "1",
         "DENIABLE_DASHBOARD_DEMO": demo,
         "DENIABLE_ANNOTATIONS": str(annotations),
+        "DENIABLE_BOARDS": str(Path(__file__).with_name("boards")),
     }
     with _service("dashboard", f"127.0.0.1:{port}", registry, store, settings) as address:
         yield address

@@ -105,6 +105,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.server.posts.append((self.path, body))
         answer = {"batch": json.loads(body).get("batch"), "rejected": self.server.rejected}
+        if self.server.status == 400:
+            answer = {"type": "urn:deniable:problem:malformed-batch"}
         content = json.dumps(answer).encode()
         self.send_response(self.server.status)
         if self.server.location is not None:
@@ -392,6 +394,24 @@ def test_what_went_wrong_is_told(
     assert len(seen) == 1
 
 
+def test_pairs_are_joined(server: Server) -> None:
+    """Two metrics that are recorded between two flushes make the report of their pair as well."""
+    pair = '[metrics.both]\ntype = "pair"\ndescription = "Both."\nof = ["browser", "theme"]\n'
+    theme = '[metrics.theme]\ntype = "boolean"\ndescription = "Dark."\n'
+    spent = "epsilon = 0.5\nlifetime_epsilon = 1.0\n"
+    registry = Registry.parse(METRICS + pair + spent + theme + spent)
+    client = Client(registry, development=server.address, background=False)
+    for _ in range(3):
+        client.record("browser", "firefox")
+        client.record("theme", True)
+        assert client.flush()
+    client.record("theme", True)
+    assert client.flush()
+    client.close()
+    named = [report["metric"] for report in server.reports]
+    assert {name: named.count(name) for name in named} == {"browser": 3, "theme": 4, "both": 3}
+
+
 def test_a_missing_segment_is_told(server: Server) -> None:
     """A metric whose segment was not told is not recorded, and the developer is told so."""
     text = METRICS.replace(
@@ -406,6 +426,21 @@ def test_a_missing_segment_is_told(server: Server) -> None:
     client.close()
     assert server.troubles == [("missing_segment", None)]
     assert len(server.reports) == 1
+
+
+def test_a_normal_collector_is_named(
+    server: Server, registry: Registry, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where a collector listens that is no `deniable dev`, it refuses the mark, the batch is not
+    sent again, and the developer is told why."""
+    server.status = 400
+    client = Client(registry, development=server.address, background=False)
+    client.record("browser", "firefox")
+    assert client.flush()
+    assert [each.status for each in client.sent()] == ["rejected"]
+    assert client.counters["rejected"] == 1
+    client.close()
+    assert "only `deniable dev` takes reports of development mode" in capsys.readouterr().err
 
 
 def test_it_can_be_declined(

@@ -8,9 +8,11 @@ import random
 import re
 from collections.abc import Callable
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,7 +20,10 @@ from deniable import Client, MetricError, Registry, RegistryError, SchemeError, 
 from deniable.commands import remarks
 from deniable.compiled_form import METRIC, PAIR
 from deniable.ledger import Ledger
-from deniable.types.pair import MAX_PAIR_CELLS, Pair, cell_text, margins_of
+from deniable.starting.add_command import add
+from deniable.types import MAX_PAIR_CELLS, Pair
+from deniable.types.pair import cell_text, margins_of
+from deniable.web_command import web
 
 MakeClient = Callable[..., Client]
 
@@ -425,6 +430,54 @@ def test_lint_says_what_adds_up() -> None:
     ]
     assert any("(plan, dark_mode, plan_by_mode)" in each for each in told)
     assert any("add up to 3.5" in each for each in told)
+
+
+def test_lint_forecasts_what_is_reported() -> None:
+    """A metric that a pair spares asking has no forecast of its own; the pair has one."""
+    base = BASE.replace('aggregate = "first"', 'aggregate = "first"\ndevices = 50', 1)
+    for pair, expected in ((PAIR_TABLE, True), (with_keys('forget = "marginals"'), False)):
+        found = remarks(declared(pair, base), None)
+        told = {each.where for each in found if "50 devices" in each.message}
+        assert "metrics.plan_by_mode" in told
+        assert ("metrics.plan" in told) is expected
+
+
+@pytest.mark.parametrize("pair", [PAIR_TABLE, with_keys('forget = "marginals"')])
+def test_the_web_has_no_pairs(tmp_path: Path, pair: str) -> None:
+    """`deniable web` refuses a registry with a pair, names it, and writes nothing."""
+    (tmp_path / "metrics.toml").write_text(BASE + pair, encoding="utf-8")
+    done = CliRunner().invoke(web, [str(tmp_path / "metrics.toml"), "--out", str(tmp_path / "out")])
+    assert done.exit_code == 1
+    assert "metrics.plan_by_mode.type: is pair, which the SDK for web pages" in done.output
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_pair_can_be_added(tmp_path: Path) -> None:
+    """`deniable add --of` writes a pair, and says what adds up."""
+    path = tmp_path / "metrics.toml"
+    path.write_text(BASE, encoding="utf-8")
+    asked = ["plan_by_mode", "--registry", str(path), "--of", "plan, dark_mode", "--yes"]
+    done = CliRunner().invoke(add, asked)
+    assert done.exit_code == 0, done.output
+    assert "reports of a window are about the same values" in done.output
+    assert Registry.load(path)["plan_by_mode"].type.of == ("plan", "dark_mode")
+
+
+VECTORS = json.loads(
+    (Path(__file__).parents[2] / "client" / "vectors" / "pairs.json").read_text(encoding="utf-8")
+)
+
+
+@pytest.mark.parametrize("case", VECTORS["cases"], ids=lambda case: case["name"])
+def test_the_vectors(case: dict[str, Any]) -> None:
+    """Each compiled registry gives the cells, and joins the two texts of a window to the cell that
+    the file says, or to none."""
+    registry = compiled.from_document(case["registry"])
+    (metric,) = [each for each in registry if each.type.of]
+    assert list(metric.values) == case["cells"]
+    for row in case["joined"]:
+        found = metric.type.joined(row["texts"])
+        assert (None if found is None else metric.item(found)) == row["cell"]
 
 
 def test_the_owner_reads_both_values(make_client: MakeClient, clock: Any) -> None:

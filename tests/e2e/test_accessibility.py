@@ -23,6 +23,8 @@ FLOOD = datetime.now(UTC).date() - timedelta(days=65)
 
 PAGES = (
     "/",
+    "/?view=list",
+    "/?q=fire&from=2026-11-01&to=2026-11-20",
     "/?q=nothing+matches",
     "/?tga=settings",
     "/metric/language",
@@ -40,6 +42,8 @@ PAGES = (
     "/metric/tabs",
     f"/metric/dark_mode?from={FLOOD}",
     f"/metric/dark_mode?from={FLOOD}&without={FLOOD}",
+    "/boards",
+    "/boards/monday",
     "/plan",
     "/plan?size=one",
     "/plan/number",

@@ -19,6 +19,7 @@ import pytest
 from deniable import Registry
 from deniable.cli import _group
 from deniable_estimator.annotations import parse_annotations
+from deniable_estimator.dashboard.boards.file import parse_board
 from deniable_estimator.watching.rules_file import parse_rules
 
 from .test_documented_commands import LINES, PAGES, PROGRAMS, SNIPPETS
@@ -105,11 +106,21 @@ def test_every_reason_is_of_one_block() -> None:
 
 def check_toml(block: Block) -> None:
     """A registry, whole or a part of one, which other tests put under `deniable lint`; rules;
-    or annotations."""
+    annotations; or a board."""
     declared = tomllib.loads(block.text)
     if "dashboard" in declared:
         environ = dict.fromkeys(re.findall(r"\$\{?(\w+)", block.text), "x")
         parse_rules(block.text, tuple(declared.get("metrics", ())), environ)
+        return
+    if "items" in declared:
+        names = dict.fromkeys(each["metric"] for each in declared["items"] if "metric" in each)
+        known = "".join(
+            f'[metrics.{name}]\ntype = "category"\nvalues = ["firefox", "chrome", "safari"]\n'
+            'description = "D?"\nepsilon = 1.0\nlifetime_epsilon = 8.0\n'
+            for name in names
+        )
+        head = 'schema = 1\napp = "editor"\n[defaults]\nowner = "a"\nexpires = 2030-01-01\n'
+        parse_board(block.text, "example", Registry.parse(head + known))
         return
     if "annotations" in declared:
         parse_annotations(block.text)

@@ -55,6 +55,8 @@ def read_registry(path: Path) -> tuple[Registry | None, list[CheckResult]]:
 def check_crowd(registry: Registry) -> Iterator[CheckResult]:
     """Metrics whose expected crowd is too small to detect anything."""
     for metric in registry:
+        if metric.name in registry.unasked:
+            continue  # a pair gives its shares
         lacks = forecast(metric)
         if lacks is not None and is_blind(metric):
             yield CheckResult(

@@ -28,6 +28,7 @@ def metric_options(function: Function) -> Function:
             click.option("--type", type=click.Choice(list(TYPES)), help="What record() takes."),
             click.option("--description", help="The metric in one sentence."),
             click.option("--values", metavar="A,B,C", help="The list of a category."),
+            click.option("--of", metavar="A,B", help="The two metrics of a pair."),
             click.option("--low", type=float, help="The lower end of a number's range."),
             click.option("--high", type=float, help="The upper end."),
             click.option("--unit", help="A number's unit."),
@@ -79,7 +80,7 @@ def metric_keys(name: str, given: dict[str, Any], *, interactive: bool) -> dict[
             return given[key]
         return click.prompt(question, default=default, type=kind) if interactive else default
 
-    default_type = "category" if given.get("values") else None
+    default_type = "category" if given.get("values") else "pair" if given.get("of") else None
     if given.get("low") is not None or given.get("high") is not None:
         default_type = "number"
     kind = ask("type", "Its type", default_type or "boolean", click.Choice(list(TYPES)))
@@ -93,6 +94,10 @@ def metric_keys(name: str, given: dict[str, Any], *, interactive: bool) -> dict[
         )
     elif given.get("values") is not None:
         keys["values"] = split_values(given["values"])
+    if kind == "pair":
+        keys["of"] = split_values(ask("of", "Its two metrics, with a comma", ""))
+    elif given.get("of") is not None:
+        keys["of"] = split_values(given["of"])
     if kind == "number":
         keys["low"] = _plain(ask("low", "The lower end of its range", 0.0, float))
         keys["high"] = _plain(ask("high", "The upper end", 100.0, float))
@@ -108,7 +113,7 @@ def metric_keys(name: str, given: dict[str, Any], *, interactive: bool) -> dict[
         keys["expires"] = expiry(given["expires"])
     if given.get("at_once"):
         keys |= {"answer": "at_once", "aggregate": "first"}
-    fresh = kind == "number" or given.get("at_once") or given.get("platform") == "web"
+    fresh = kind in ("number", "pair") or given.get("at_once") or given.get("platform") == "web"
     longitudinal = given.get("longitudinal") or ("fresh" if fresh else "memoize")
     for key in ("epsilon", "lifetime_epsilon", "memo_epsilon"):
         if given.get(key) is not None:

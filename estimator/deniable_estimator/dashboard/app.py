@@ -30,6 +30,7 @@ from deniable_estimator.dashboard.access.tokens import parse_tokens
 from deniable_estimator.dashboard.annotated import keep_annotations
 from deniable_estimator.dashboard.api import api
 from deniable_estimator.dashboard.api.representations import GZIPPED
+from deniable_estimator.dashboard.boards.pages import offer_boards
 from deniable_estimator.dashboard.comparing import comparing
 from deniable_estimator.dashboard.decodes import Decodes, StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.embedding import offer_embedding
@@ -118,6 +119,7 @@ def create_app(
     registry_of = app.extensions["deniable_source"].registry
     app.extensions["deniable_summaries"] = KeptSummaries(len(registry_of.metrics))
     keep_annotations(app, settings.annotations)
+    offer_boards(app, settings.boards, app.extensions["deniable_source"].registry)
     app.before_request(_limit)
     guard(app, settings.dashboard_token, _door(settings, clock), public_url=settings.public_url)
     offer_uploads(app, clock)

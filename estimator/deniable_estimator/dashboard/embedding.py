@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from hashlib import sha256
+from typing import Literal, TypeAlias
 from urllib.parse import urlencode
 
 from flask import Blueprint, Flask, Response, current_app, render_template, request, url_for
@@ -28,9 +29,21 @@ from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.view import read_view
 from deniable_estimator.messages import message
 
-__all__ = ["Embedding", "embed_link", "embedding", "offer_embedding"]
+__all__ = [
+    "Embedding",
+    "board_link",
+    "embed_link",
+    "embedding",
+    "framed",
+    "offer_embedding",
+    "opened",
+    "refusal",
+]
 
 embedding = Blueprint("embedding", __name__)
+
+Shown: TypeAlias = tuple[Literal["metric", "board"], str]
+"""What a link opens: its kind, which the signature covers, and its name."""
 
 _VIEW = ("from", "to", "without", "order", "shares")
 """What of a view a link may name; without days it always shows the latest complete windows."""
@@ -56,12 +69,12 @@ class Embedding:
             f"frame-ancestors {' '.join(self.origins)}; base-uri 'none'"
         )
 
-    def signature(self, name: str, chosen: Iterable[tuple[str, str]]) -> str:
-        """The signer of a metric's name and the rest of a link."""
-        return self.signer.get_signature(_message(name, chosen)).decode()
+    def signature(self, shown: Shown, chosen: Iterable[tuple[str, str]]) -> str:
+        """The signature of what is shown and the rest of a link."""
+        return self.signer.get_signature(_message(shown, chosen)).decode()
 
-    def holds(self, name: str, chosen: Iterable[tuple[str, str]], signature: str) -> bool:
-        return self.signer.verify_signature(_message(name, chosen), signature)
+    def holds(self, shown: Shown, chosen: Iterable[tuple[str, str]], signature: str) -> bool:
+        return self.signer.verify_signature(_message(shown, chosen), signature)
 
 
 def offer_embedding(app: Flask, origins: tuple[str, ...], days: int, public_url: str) -> None:
@@ -83,39 +96,41 @@ def embed_link(metric: Metric, arguments: Mapping[str, str], today: date) -> str
         return None
     chosen = {name: arguments[name] for name in _VIEW if arguments.get(name)}
     chosen["until"] = (today + timedelta(days=offered.days)).isoformat()
-    signature = offered.signature(metric.name, chosen.items())
     path = url_for("embedding.embedded", name=metric.name)
+    return _link(offered, path, ("metric", metric.name), chosen)
+
+
+def board_link(name: str, today: date) -> str | None:
+    """The same of a board; it shows what the board's file says when it is opened."""
+    offered = _offered()
+    if not (offered.origins and offered.public_url):
+        return None
+    chosen = {"until": (today + timedelta(days=offered.days)).isoformat()}
+    return _link(offered, url_for("embedding.embedded_board", name=name), ("board", name), chosen)
+
+
+def _link(offered: Embedding, path: str, shown: Shown, chosen: Mapping[str, str]) -> str:
+    signature = offered.signature(shown, chosen.items())
     return f"{offered.public_url}{path}?{urlencode({**chosen, 'signature': signature})}"
 
 
 @embedding.get("/embed/metric/<name>")
 def embedded(name: str) -> ResponseReturnValue:
     """The chart that a signed link names, with its caption, for a frame."""
-    offered, source = _offered(), current_source()
-    chosen = [pair for pair in request.args.items(multi=True) if pair[0] not in _UNSIGNED]
-    arguments = dict(chosen)
-    signature = request.args.get("signature", "")
-    # Whoever has made a link to this chart has chosen its days, and the link has its own end.
-    if opened_link() is None and (
-        not offered.origins
-        or len(arguments) != len(chosen)
-        or not offered.holds(name, chosen, signature)
-        or name not in source.registry.metrics
-    ):
-        return _refusal(message("This link opens no chart. Ask for a new one."), 403)
-    if opened_link() is None and source.today > date.fromisoformat(arguments["until"]):
-        ended = message("This link ended on {day}. Ask for a new one.", day=arguments["until"])
-        return _refusal(ended, 403)
+    source = current_source()
+    arguments = opened(("metric", name), name in source.registry.metrics)
+    if isinstance(arguments, Response):
+        return arguments
     metric = source.registry[name]
     try:
         view = read_view(arguments, metric, source.clock())
         estimate = source.estimate(metric, view.days, source.candidates(metric))
     except (StillDecoding, TooManyDecodes) as error:
-        busy = _refusal(str(error), 503)
+        busy = refusal(str(error), 503)
         busy.headers["Retry-After"] = busy.headers["Refresh"] = str(error.retry_after)
         return busy
     except DeniableError as error:
-        return _refusal(str(error), 400)
+        return refusal(str(error), 400)
     chart = alarm = kind = None
     if estimate is not None and estimate.n:
         kind = kind_of(estimate)
@@ -134,16 +149,40 @@ def embedded(name: str) -> ResponseReturnValue:
         guess=even_guess(metric),
         refusal=None,
     )
-    return _framed(page)
+    return framed(page)
 
 
-def _refusal(text: str, code: int) -> Response:
-    response = _framed(render_template("embed.html", refusal=text))
+def opened(shown: Shown, exists: bool) -> dict[str, str] | Response:
+    """What the link of this request names besides, or why it opens nothing."""
+    offered = _offered()
+    chosen = [pair for pair in request.args.items(multi=True) if pair[0] not in _UNSIGNED]
+    arguments = dict(chosen)
+    signature = request.args.get("signature", "")
+    if opened_link() is not None:
+        # Whoever has made a link to this chart has chosen its days, and the link has its own end.
+        return arguments
+    if (
+        not offered.origins
+        or len(arguments) != len(chosen)
+        or not offered.holds(shown, chosen, signature)
+        or not exists
+    ):
+        return refusal(message("This link opens no chart. Ask for a new one."), 403)
+    if current_source().today > date.fromisoformat(arguments["until"]):
+        ended = message("This link ended on {day}. Ask for a new one.", day=arguments["until"])
+        return refusal(ended, 403)
+    return arguments
+
+
+def refusal(text: str, code: int) -> Response:
+    """A page in the frame that says why there is no chart."""
+    response = framed(render_template("embed.html", refusal=text))
     response.status_code = code
     return response
 
 
-def _framed(page: str) -> Response:
+def framed(page: str) -> Response:
+    """The page, for the frames of the sites that may show charts."""
     response = Response(page, mimetype="text/html")
     if _offered().origins:
         response.headers["Content-Security-Policy"] = _offered().policy
@@ -157,5 +196,5 @@ def _offered() -> Embedding:
     return offered
 
 
-def _message(name: str, chosen: Iterable[tuple[str, str]]) -> bytes:
-    return urlencode([("metric", name), *sorted(chosen)]).encode()
+def _message(shown: Shown, chosen: Iterable[tuple[str, str]]) -> bytes:
+    return urlencode([shown, *sorted(chosen)]).encode()

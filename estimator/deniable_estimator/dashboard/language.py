@@ -109,7 +109,7 @@ def _say_which(response: Response) -> Response:
     response.vary.update(("Accept-Language", "Cookie"))
     chosen = request.args.get(PARAMETER, "")
     # A page of another site that frames a chart does not choose for the dashboard.
-    if chosen in LANGUAGES and request.endpoint != "embedding.embedded":
+    if chosen in LANGUAGES and request.blueprint != "embedding":
         response.set_cookie(
             COOKIE,
             chosen,

@@ -267,6 +267,7 @@ class DashboardSettings(deniable_collector.settings.Settings):
     annotations: str = setting(
         "", _file, "the file of annotations that trends show; `deniable annotate` makes it"
     )
+    boards: str = setting("", _folder, "a folder of boards: NAME.toml is shown at /boards/NAME")
 
     def __post_init__(self) -> None:
         """Refuse the settings of a proxy that do not fit together.

@@ -330,6 +330,7 @@ class DataSource:
         key = digest("history", *selection.version(), running, *asked)
 
         def work() -> History:
+            selection.foresee()
             return inspect(
                 metric.name,
                 tuple(self._looks(selection, metric)),
@@ -520,7 +521,7 @@ def current_source() -> DataSource:
     if "source" not in g:
         source: DataSource = current_app.extensions["deniable_source"]
         # A chart in a frame is made once: it cannot look again.
-        whole = request.method not in ("GET", "HEAD") or request.endpoint == "embedding.embedded"
+        whole = request.method not in ("GET", "HEAD") or request.blueprint == "embedding"
         at_once = for_people(request) and not whole
         patience = PAGE_PATIENCE if at_once else FILE_PATIENCE
         store, opened = Snapshot(source.store), opened_link()

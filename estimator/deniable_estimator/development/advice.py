@@ -128,6 +128,11 @@ def _takes(metric: Metric) -> str:
     """What the metric takes."""
     if metric.type.name == "boolean":
         return message("It takes true and false alone.")
+    if metric.type.of:
+        return message(
+            "It is a pair, which is not recorded itself. Record {of}: the device joins them.",
+            of=", ".join(metric.type.of),
+        )
     if metric.values:
         named = ", ".join(metric.values[:_NAMED])
         if len(metric.values) > _NAMED:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from deniable import Metric, Registry, windows
 from deniable.mechanisms.numeric import Numeric
 from deniable.types.number import Number
+from deniable.types.pair import Pair
 from deniable.wire import SealedReport, encode_batch, new_batch_id, pack_columns
 from deniable_collector.intake import Intake
 from deniable_collector.stores.base import Commit, Increment, Store, TallyKey, TallyRowKey
@@ -153,6 +154,8 @@ def made_up_shares(metric: Metric, listed: Sequence[str] | None = None) -> str:
             low=low,
             high=high,
         )
+    if isinstance(kind, Pair):
+        return message("the values of the two metrics are independent of each other")
     count = len(metric.values or listed or ()) or STRINGS
     return message(
         "the first of {count} values is the most frequent, the second half as frequent as that, "
@@ -178,10 +181,19 @@ def _values(metric: Metric, listed: Sequence[str] | None) -> Values:
             numbers = np.rint(numbers)
         texts = [metric.normalize(float(each)) for each in numbers.tolist()]
         return texts, np.full(len(texts), 1 / len(texts))
+    if isinstance(kind, Pair):
+        # As if the two had nothing to do with each other.
+        one, two = (_part_shares(len(part.values)) for part in kind.parts)
+        return list(metric.values), np.outer(one, two).ravel()
     values = list(metric.values or listed or ())
     if not values:
         values = [f"example-{number}" for number in range(1, STRINGS + 1)]
     return values, zipf_shares(len(values), 1.0)
+
+
+def _part_shares(size: int) -> NDArray[np.float64]:
+    """The shares of one metric of a pair."""
+    return np.array([_YES, 1 - _YES]) if size == 2 else zipf_shares(size, 1.0)
 
 
 def _middle(kind: Number) -> tuple[float, float, float]:
@@ -257,8 +269,9 @@ def _reports(
 ) -> Iterator[SealedReport]:
     scheme = metric.scheme
     first = place * len(scheme.mechanism.rows)
+    items = dict(zip(scheme.values, scheme.items, strict=True)) if scheme.values else {}
     for value, count in zip(values, counts.tolist(), strict=True):
-        item = metric.item(value)
+        item = items[value] if items else metric.item(value)
         for _ in range(count):
             report = scheme.mechanism.randomize(item)
             columns = pack_columns(scheme.mechanism.rows[report.row], report)

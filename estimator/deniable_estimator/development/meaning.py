@@ -26,7 +26,7 @@ from deniable.owner_texts import OWNER_TEXTS, OwnerLanguage
 from deniable.sent import describe_entries
 from deniable.wire import SealedReport, unpack_columns
 
-__all__ = ["MOST_VALUES", "PROBES", "Group", "Meaning", "meaning_of"]
+__all__ = ["MOST_VALUES", "PROBES", "LikelyValues", "Meaning", "meaning_of"]
 
 MOST_VALUES = 2_000
 """Of a longer list only so many values are looked at, evenly spread over it."""
@@ -45,7 +45,7 @@ _LISTED_COLUMNS = 24
 
 
 @dataclass(frozen=True)
-class Group:
+class LikelyValues:
     """Values for which the report is equally likely."""
 
     values: tuple[str, ...]
@@ -76,7 +76,7 @@ class Meaning:
     width: int
     words: str
     """The sentence that the owner of a device reads."""
-    groups: tuple[Group, ...]
+    groups: tuple[LikelyValues, ...]
     kind: str
     """What the groups are of: "values", "some" (of a long list), "strings" or "numbers"."""
     probes: int
@@ -188,7 +188,7 @@ def _scheme(canonical: bytes) -> Scheme:
     return Scheme.from_definition(json.loads(canonical))
 
 
-def _grouped(likelihoods: Sequence[tuple[str, Fraction]]) -> tuple[Group, ...]:
+def _grouped(likelihoods: Sequence[tuple[str, Fraction]]) -> tuple[LikelyValues, ...]:
     groups: defaultdict[Fraction, list[str]] = defaultdict(list)
     for value, probability in likelihoods:
         groups[probability].append(value)
@@ -199,7 +199,9 @@ def _grouped(likelihoods: Sequence[tuple[str, Fraction]]) -> tuple[Group, ...]:
     for probability in sorted(groups, reverse=True):
         values = groups[probability]
         named = tuple(each for each in values if each)[:_NAMED]
-        found.append(Group(named, len(values) - len(named), probability, probability / least))
+        found.append(
+            LikelyValues(named, len(values) - len(named), probability, probability / least)
+        )
     return tuple(found)
 
 

@@ -75,8 +75,11 @@ def page_of(
     return f"{address}?{urlencode({'from': first.isoformat(), 'to': last.isoformat()})}"
 
 
-def findings_of(metric: Metric, judged: Judgement, rules: MetricRules) -> Iterator[MetricFinding]:
-    """What the judgement of a window tells."""
+def findings_of(
+    metric: Metric, judged: Judgement, rules: MetricRules, *, own: bool = True
+) -> Iterator[MetricFinding]:
+    """What the judgement of a window tells. `own` says whether the reports are the metric's own,
+    and not those of a pair, of which more are needed."""
     end = windows.end(judged.window)
     for change in judged.changes:
         yield _change(metric, change, judged.window, end)
@@ -97,7 +100,7 @@ def findings_of(metric: Metric, judged: Judgement, rules: MetricRules) -> Iterat
                 ]
             },
         )
-    if few := _few(metric, judged, rules, end):
+    if own and (few := _few(metric, judged, rules, end)):
         yield few
 
 

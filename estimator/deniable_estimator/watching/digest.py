@@ -177,7 +177,7 @@ def _attention(metric: Metric, selection: Selection, rules: MetricRules, now: fl
     found = list(standing(metric, newest, rules, now))
     if newest is not None:
         judged = Judgement(newest, selection.within([newest]).read().n)
-        found += findings_of(metric, judged, rules)
+        found += findings_of(metric, judged, rules, own=selection.pair is None)
     return [each.text for each in found]
 
 

@@ -110,7 +110,7 @@ class Watcher:
             )
             if judged is not None:
                 state.judged[metric.name] = window
-                found += findings_of(metric, judged, rules)
+                found += findings_of(metric, judged, rules, own=selection.pair is None)
                 kinds.add("few")
                 self._end_lasting(metric, state, windows.end(window), now)
         keys = {each.key for each in found}

@@ -80,7 +80,7 @@ def reader(annotated_app: Flask) -> FlaskClient:
 
 def listed(page: str) -> list[str]:
     """The entries under the trend, without their marks."""
-    found = re.search(r'<section class="annotations".*?</section>', page, re.DOTALL)
+    found = re.search(r'<div class="annotations".*?</div>', page, re.DOTALL)
     assert found is not None
     items = re.findall(r"<li[^>]*>(.*?)</li>", found[0], re.DOTALL)
     return [" ".join(re.sub("<[^>]*>", " ", each).split()) for each in items]

@@ -8,7 +8,7 @@ import json
 import re
 import secrets
 from collections.abc import Iterator
-from html import escape
+from html import escape, unescape
 from pathlib import Path
 
 import jsonschema_rs
@@ -282,3 +282,46 @@ def test_the_api_of_a_pair(pair_reader: FlaskClient) -> None:
     listed = ask.get("/api/v1/metrics", headers=AUTHORIZED).get_json()
     (pair,) = [each for each in listed["metrics"] if each["name"] == "plan_by_mode"]
     assert pair["of"] == ["plan", "dark_mode"]
+
+
+def test_a_pair_in_a_frame(pair_store: Store) -> None:
+    """The heat map can be embedded in another page, in the direction of the link."""
+    settings = DashboardSettings(
+        dashboard_token=TOKEN,
+        dashboard_frame_ancestors="https://wiki.example",
+        public_url="https://stats.example",
+    )
+    registry = Registry.parse(PAIRS)
+    app = create_app(settings, store=pair_store, registry=registry, clock=lambda: NOW)
+    reader, anybody = app.test_client(), app.test_client()
+    for client in (reader, anybody):
+        client.environ_base["HTTP_ACCEPT"] = "text/html"
+    assert reader.post("/login", data={"token": TOKEN}).status_code == 303
+    page = unescape(unescape(reader.get("/metric/plan_by_mode").text))
+    link = re.search(r'<iframe src="https://stats.example(/embed/[^"]+)"', page)
+    assert link
+    framed = anybody.get(link[1])
+    assert framed.status_code == 200
+    assert heading(framed.text) == "plan"
+
+
+def test_a_pair_on_a_board(pair_store: Store, tmp_path: Path) -> None:
+    """A board shows the verdict, the heat map, one conditional over time, and a table."""
+    folder = tmp_path / "boards"
+    folder.mkdir()
+    items = "".join(
+        f'[[items]]\nmetric = "plan_by_mode"\nview = "{view}"\n'
+        for view in ("headline", "shares", "trend", "table")
+    )
+    (folder / "both.toml").write_text(f'schema = 1\ntitle = "Both"\n{items}', encoding="utf-8")
+    settings = DashboardSettings(dashboard_token=TOKEN, boards=str(folder))
+    registry = Registry.parse(PAIRS)
+    app = create_app(settings, store=pair_store, registry=registry, clock=lambda: NOW)
+    reader = app.test_client()
+    reader.environ_base["HTTP_ACCEPT"] = "text/html"
+    assert reader.post("/login", data={"token": TOKEN}).status_code == 303
+    page = reader.get("/boards/both")
+    assert page.status_code == 200
+    assert page.text.count('class="heat"') == 1
+    assert page.text.count("depend on each other") >= 1
+    assert "dark_mode=true given plan=free" in page.text

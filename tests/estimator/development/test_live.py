@@ -281,6 +281,26 @@ def test_programs_need_no_token(browser: Browser) -> None:
     assert "Sign out" not in read(browser, "/")
 
 
+def test_pairs(app: DevelopmentApp, file: RegistryFile, path: Path, post: Post, seen: Seen) -> None:
+    """Simulated devices report pairs of independent values; a pair that an app records itself is a
+    mistake with what to record."""
+    pair = (
+        '[metrics.both]\ntype = "pair"\ndescription = "Both."\nof = ["browser", "theme"]\n'
+        "epsilon = 2.0\nlifetime_epsilon = 2.0\n"
+        '[metrics.theme]\ntype = "boolean"\ndescription = "Dark."\nepsilon = 1.0\n'
+        "lifetime_epsilon = 2.0\n"
+    )
+    path.write_text(path.read_text() + pair)
+    file.look()
+    assert file.mistakes == ()
+    app.reload()
+    add(app, Registry("shop", {"both": file.registry["both"]}), 2_000)
+    assert seen()["estimates"][0]["n"] == 2_000
+    body = {"development": True, "trouble": {"code": "refused_value", "metric": "both"}}
+    post(json.dumps(body).encode(), "/v1/troubles")
+    assert "Record browser, theme" in seen()["mistakes"][0]["advice"]
+
+
 def test_segments(
     app: DevelopmentApp, file: RegistryFile, path: Path, post: Post, batch: Make, seen: Seen
 ) -> None:

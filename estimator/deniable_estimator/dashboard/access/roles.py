@@ -44,12 +44,15 @@ ROUTES: Mapping[str, Role | None] = {
     "GET nothing_shared": None,
     # It opens by a signature of its own.
     "GET embedding.embedded": None,
+    "GET embedding.embedded_board": None,
     # Pages, their files and their pictures.
     "GET pages.overview": Role.READER,
     "GET pages.metric_page": Role.READER,
     "GET pages.metric_file": Role.READER,
     "GET pages.trend_file": Role.READER,
     "GET pictures.metric_picture": Role.READER,
+    "GET boards.boards_page": Role.READER,
+    "GET boards.board_page": Role.READER,
     "GET pictures.trend_picture": Role.READER,
     "POST pages.metric_upload": Role.ANALYST,
     "POST pages.forget_upload": Role.ANALYST,

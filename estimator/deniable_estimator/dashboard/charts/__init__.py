@@ -7,7 +7,7 @@ interval reaches below zero, so does the plot.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -175,15 +175,18 @@ def bar_chart(
     declared_order: bool = False,
     normalized: bool = False,
     truth: FloatArray | None = None,
+    values: Collection[str] = (),
 ) -> BarChart:
     """The bars of an estimate, largest first or as declared, of which `limit` keeps the largest.
 
     Of the two halves of a boolean a limit of 1 keeps "true", on a scale to 100 % or to what
     reaches beyond: the other half says the same again. With `normalized` the bars are the
     normalized shares; the intervals stay those of the unbiased ones, which alone have any.
-    `truth`, shape (d,), is marked beside them.
+    `truth`, shape (d,), is marked beside them. If `values` are named, there are no other bars.
     """
     order = _order(estimate)
+    if values:
+        order = np.array([each for each in order if estimate.values[each] in values], np.intp)
     shown = order if limit is None else order[:limit]
     return _draw(estimate, shown, shown, len(order), declared_order, normalized, truth)
 

@@ -44,10 +44,10 @@ def sparkline(points: Sequence[SparkPoint | None], unit: Unit) -> Sparkline | No
     """The drawing of these windows, the oldest first, None where one has no reports; None if
     fewer than two have any."""
     found = _grouped(points)
-    if sum(each is not None for each in found) < 2:
-        return None
     if unit.log:
         found = [_log(each) if each else None for each in found]
+    if sum(each is not None for each in found) < 2:
+        return None
     ends = [
         end
         for each in found

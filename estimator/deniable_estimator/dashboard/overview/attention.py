@@ -76,6 +76,7 @@ def attention(source: DataSource, metric: Metric, estimate: Answer | None) -> li
     notes = list(standing_notes(metric, source.newest(metric), source.clock()))
     if estimate is not None:
         notes += kind_of(estimate).attention(estimate)
-    if warning := forecast(metric):
+    asked = metric.name not in source.registry.unasked
+    if asked and (warning := forecast(metric)):
         notes.append(message(words.FEW_DEVICES, warning=warning))
     return notes

@@ -72,7 +72,8 @@ def newest_findings(
             *(lambda each: selection.within(each).read(), labels, window, RULES, level),
             memory=has_memory(source.store, metric),
         )
-        return JudgedWindow(tuple(findings_of(metric, found, RULES)) if found else ())
+        own = selection.pair is None
+        return JudgedWindow(tuple(findings_of(metric, found, RULES, own=own)) if found else ())
 
     found = source.decodes.get(digest(*known), work).findings
     # Of a boolean one half says it all.

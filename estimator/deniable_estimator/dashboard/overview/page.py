@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import current_app, make_response, render_template, request
+from flask import current_app, render_template, request
 from flask.typing import ResponseReturnValue
 
 from deniable_estimator.dashboard.overview.attention import standing_notes
@@ -82,16 +82,13 @@ def overview_page(refused: RangeError | None) -> ResponseReturnValue:
         types={name: type_name(name) for name in view.filters.types},
         sorts=SORT_NAMES,
         strip=STRIP,
+        refresh=_REFRESH,
         folded=FOLDED,
         change=change_text,
         notes=lambda summary: _notes(summary, now),
         fresh=lambda newest: freshness(newest, now),
     )
-    status = 400 if refused else 202 if listing.blank else 200
-    response = make_response(page, status)
-    if listing.blank:
-        response.headers["Refresh"] = str(_REFRESH)
-    return response
+    return page, 400 if refused else 202 if listing.blank else 200
 
 
 def change_text(change: WeekChange | NoChange) -> str:

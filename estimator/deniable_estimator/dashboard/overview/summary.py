@@ -115,7 +115,7 @@ def summarize(
         spark=_spark(source, metric, days, answered) if answered else None,
         change=change,
         alarm=_alarming(alarm, answer),
-        notes=(*mistakes, *_notes(metric, answer)),
+        notes=(*mistakes, *_notes(source, metric, answer)),
         guess=even_guess(metric),
         findings=newest_findings(source, metric, asked, family) if latest else (),
         decoding=decoding,
@@ -128,9 +128,10 @@ def _alarming(alarm: Alarm | None, answer: Answer | None) -> str | None:
     return kind_of(answer).unsound(answer) if answer is not None else None
 
 
-def _notes(metric: Metric, answer: Answer | None) -> list[str]:
+def _notes(source: DataSource, metric: Metric, answer: Answer | None) -> list[str]:
     notes = list(kind_of(answer).attention(answer)) if answer is not None else []
-    if warning := forecast(metric):
+    asked = metric.name not in source.registry.unasked
+    if asked and (warning := forecast(metric)):
         notes.append(message(words.FEW_DEVICES, warning=warning))
     return notes
 

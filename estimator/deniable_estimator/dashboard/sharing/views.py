@@ -11,6 +11,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.routing import RequestRedirect
 
 from deniable import DeniableError, Metric
+from deniable_estimator.dashboard.boards.pages import current_boards
 from deniable_estimator.dashboard.ranges import RangeError, check_names, earlier_range, read_range
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.view import NAMES, read_view
@@ -71,6 +72,12 @@ def _check_comparison(name: str, arguments: Mapping[str, str]) -> None:
     earlier_range(later, metric.window, *named, now)
 
 
+def _check_board(name: str, arguments: Mapping[str, str]) -> None:
+    if name not in current_boards().names:
+        raise ViewError(message("There is no such view. Open the page, and share it from there."))
+    check_names(arguments, ())
+
+
 VIEWS: Mapping[str, _ViewKind] = {
     "pages.metric_page": _ViewKind(
         frozenset(
@@ -85,6 +92,7 @@ VIEWS: Mapping[str, _ViewKind] = {
         frozenset({"comparing.comparison_file"}), _check_comparison
     ),
     "embedding.embedded": _ViewKind(frozenset(), _check_metric),
+    "boards.board_page": _ViewKind(frozenset(), _check_board),
 }
 """What can be shared, by endpoint. A link opens the page and these files of the same name."""
 

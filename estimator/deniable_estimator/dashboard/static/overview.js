@@ -1,7 +1,12 @@
 // Filters the overview while somebody types. Without this file the form does the same.
 (() => {
   const form = document.getElementById("filters");
-  if (!form) return;
+  if (!form) {
+    // A single metric has nothing to filter.
+    const results = document.getElementById("results");
+    if (results.dataset.refresh) setTimeout(() => location.reload(), 1000 * results.dataset.refresh);
+    return;
+  }
   const PAUSE = 250; // milliseconds without a key, so that a word is one request
   let timer = 0;
   let asked = null;
@@ -32,7 +37,8 @@
         if (open && now.querySelector("details")) now.querySelector("details").open = true;
         old.replaceWith(now);
       }
-      history.replaceState(null, "", target);
+      if (location.href !== new URL(target, location.href).href) history.replaceState(null, "", target);
+      again();
     } catch (error) {
       if (error.name !== "AbortError") location.assign(target);
     }
@@ -42,7 +48,16 @@
     clearTimeout(timer);
     timer = setTimeout(show, pause);
   };
-  form.addEventListener("input", (event) => later(event.target.type === "search" ? PAUSE : 0));
+  // While something is being calculated, the page looks again by itself.
+  const again = () => {
+    const seconds = document.getElementById("results").dataset.refresh;
+    if (seconds) later(1000 * seconds);
+  };
+  again();
+  form.addEventListener("input", (event) => {
+    if (event.target.type === "search") later(PAUSE);
+  });
+  form.addEventListener("change", () => later(0));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     later(0);

@@ -1,0 +1,189 @@
+"""The charts of a board, calculated: what each shows, or why it shows nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+from werkzeug.datastructures import MultiDict
+
+from deniable import DeniableError, Metric
+from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.shares import Shares
+from deniable_estimator.dashboard.alarms import Alarm, alarm_of
+from deniable_estimator.dashboard.annotated import AnnotatedTrend, annotated
+from deniable_estimator.dashboard.boards.board import Board, BoardChart, BoardItem
+from deniable_estimator.dashboard.charts import bar_chart
+from deniable_estimator.dashboard.charts.trend import TrendChart, trend_chart
+from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
+from deniable_estimator.dashboard.kinds import kind_of
+from deniable_estimator.dashboard.kinds.base import Kind
+from deniable_estimator.dashboard.kinds.numbers import number_lines
+from deniable_estimator.dashboard.source import PAGE_PATIENCE, DataSource
+from deniable_estimator.dashboard.table import Line, table
+from deniable_estimator.dashboard.timeline import grouping
+from deniable_estimator.dashboard.view import View, read_view
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.messages import message
+from deniable_estimator.questions.trend import Trend
+
+__all__ = ["BARS", "LINES", "DrawnItem", "DrawnTrend", "draw"]
+
+BARS = 12
+LINES = 12
+"""The most bars, and lines of a table, unless the board names the values."""
+
+_HEIGHT = 160
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnTrend:
+    """The trend of a chart."""
+
+    trend: Trend
+    chart: TrendChart
+    noted: AnnotatedTrend | None
+
+
+@dataclass(frozen=True)
+class DrawnItem:
+    """One item of a board: of text, only the item; of a chart, what was found."""
+
+    item: BoardItem
+    number: int
+    """Its place from 1, for ids on the page."""
+    metric: Metric | None = None
+    view: View | None = None
+    estimate: Answer | None = None
+    kind: Kind[Any] | None = None
+    """How it is drawn; None without reports."""
+    alarm: Alarm | None = None
+    headline: str = ""
+    chart: Any = None
+    trend: DrawnTrend | None = None
+    lines: Sequence[Any] = ()
+    numbers: bool = False
+    """The lines are those of a number."""
+    more: int = 0
+    """How many values are not listed."""
+    problem: str | None = None
+    """Why nothing is shown."""
+    waiting: bool = False
+    """It is still being calculated."""
+
+
+def draw(source: DataSource, board: Board) -> list[DrawnItem]:
+    """The items of a board. One that cannot be shown says why, and the others are there."""
+    strings = sum(source.registry[each.metric].needs_candidates for each in board.charts)
+    # However many have strings to decode, the page waits no longer than any other does.
+    quick = replace(source, patience=min(source.patience, PAGE_PATIENCE) / max(1, strings))
+    return [
+        _draw(quick, item, number) if isinstance(item, BoardChart) else DrawnItem(item, number)
+        for number, item in enumerate(board.items, 1)
+    ]
+
+
+def view_of(source: DataSource, item: BoardChart, metric: Metric) -> View:
+    """The view of the metric's page that a chart shows, and leads to: the days that are named, or
+    the latest complete windows."""
+    asked = MultiDict[str, str]()
+    for key, day in (("from", item.first), ("to", item.last)):
+        if day is not None:
+            asked[key] = day.isoformat()
+    if item.by:
+        asked["by"] = item.by
+    if item.view == "trend":
+        asked.setlist("value", list(item.values))
+    view = read_view(asked, metric, source.clock())
+    if item.days is None:
+        return view
+    first = view.days.last - timedelta(days=item.days - 1)
+    return replace(view, days=replace(view.days, first=first))
+
+
+def _draw(source: DataSource, item: BoardChart, number: int) -> DrawnItem:
+    metric = source.registry[item.metric]
+    drawn = DrawnItem(item, number, metric)
+    try:
+        view = view_of(source, item, metric)
+        drawn = replace(drawn, view=view)
+        candidates = source.candidates(metric)
+        estimate = source.estimate(metric, view.days, candidates)
+        if estimate is None:
+            told = message("Any string: name those that you look for on its page.")
+            return replace(drawn, problem=told)
+        if not estimate.n:
+            return replace(drawn, estimate=estimate)
+        kind = kind_of(estimate)
+        alarm = alarm_of(source, metric, view.days, estimate, candidates)
+        headline = alarm.text if alarm else kind.headline(estimate)
+        drawn = replace(drawn, estimate=estimate, kind=kind, alarm=alarm, headline=headline)
+        if item.view == "shares":
+            return replace(drawn, chart=_picture(kind, estimate, item, view, number))
+        if item.view == "table":
+            return _with_table(drawn, estimate, item)
+        if item.view == "trend":
+            return replace(drawn, trend=_trend(source, metric, item, view, drawn, candidates))
+    except (StillDecoding, TooManyDecodes):
+        return replace(drawn, waiting=True)
+    except DeniableError as error:
+        # One that cannot be shown must not take the others away.
+        return replace(drawn, problem=str(error))
+    return drawn
+
+
+def _picture(kind: Kind[Any], estimate: Answer, item: BoardChart, view: View, number: int) -> Any:
+    if isinstance(estimate, Shares) and item.values:
+        known = [each for each in item.values if each in estimate.values]
+        if not known:
+            raise EstimateError(message("None of the values of this chart is estimated."))
+        chart = bar_chart(estimate, values=known)
+    else:
+        chart = kind.picture(estimate, view, BARS)
+    # Ids must differ where a board shows a metric twice.
+    return replace(chart, name=f"item-{number}")
+
+
+def _with_table(drawn: DrawnItem, estimate: Answer, item: BoardChart) -> DrawnItem:
+    if not isinstance(estimate, Shares):
+        found = number_lines(estimate)
+        names = dict(zip(estimate.series.names, found, strict=True))
+        chosen = [names[each] for each in item.values if each in names]
+        more = 0 if chosen else max(0, len(found) - LINES)
+        return replace(drawn, lines=chosen or found[:LINES], numbers=True, more=more)
+    if not item.values:
+        every = table(estimate, LINES)
+        return replace(drawn, lines=[*every.standing, *every.noise], more=every.more)
+    every = table(estimate, len(estimate.values))
+    by_value: dict[str, Line] = {each.value: each for each in (*every.standing, *every.noise)}
+    lines = [by_value[each] for each in item.values if each in by_value]
+    return replace(drawn, lines=lines, more=len(by_value) - len(lines))
+
+
+def _trend(
+    source: DataSource, metric: Metric, item: BoardChart, view: View, drawn: DrawnItem,
+    candidates: Sequence[str] | None,
+) -> DrawnTrend | None:  # fmt: skip
+    assert drawn.estimate is not None
+    assert drawn.kind is not None
+    shown = [each for each in item.values if each in drawn.estimate.series.names]
+    shown = shown or drawn.kind.over_time(drawn.estimate, ())[:1]
+    asked = drawn.kind.asked(metric, shown)
+    by = item.by or grouping(metric, view.days)
+    found = source.trend(metric, view.days, by, asked)
+    if len(found.reported) < 2:
+        return None
+    labels = [each.label for each in found.reported]
+    alarmed = frozenset(e for e in labels if drawn.alarm and drawn.alarm.of_period(e))
+    name = f"item-{drawn.number}"
+    chart = trend_chart(found, shown, height=_HEIGHT, name=name, alarmed=alarmed)
+    if chart is None:
+        return None
+    days = view.days
+    noted = annotated(metric, days.first, days.last, source.today, found.periods)
+    if noted is not None:
+        # What came after these days has no place on a chart of them.
+        noted = replace(noted, later=())
+    return DrawnTrend(found, chart, noted)

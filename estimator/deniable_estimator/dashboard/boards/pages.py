@@ -1,0 +1,131 @@
+"""The pages of boards: their list, and each of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from flask import Blueprint, Flask, Response, current_app, make_response, render_template, request
+from flask.typing import ResponseReturnValue
+from werkzeug.exceptions import NotFound
+
+from deniable import Registry
+from deniable_estimator.checked_files import CheckedFileError
+from deniable_estimator.dashboard.access.caller import caller
+from deniable_estimator.dashboard.access.roles import Role
+from deniable_estimator.dashboard.boards.board import Board
+from deniable_estimator.dashboard.boards.drawing import draw
+from deniable_estimator.dashboard.boards.folder import BoardFolder
+from deniable_estimator.dashboard.embedding import (
+    board_link,
+    embedding,
+    framed,
+    opened,
+    refusal,
+)
+from deniable_estimator.dashboard.ranges import check_names
+from deniable_estimator.dashboard.source import current_source
+from deniable_estimator.messages import message
+
+__all__ = ["boards", "current_boards", "offer_boards"]
+
+boards = Blueprint("boards", __name__)
+
+REFRESH = 5
+"""Seconds after which a page looks again for charts that are being calculated."""
+
+
+def offer_boards(app: Flask, folder: str, registry: Registry) -> None:
+    """Show the boards of a folder; without one the list says how to make some."""
+    kept = BoardFolder(Path(folder) if folder else None, registry)
+    app.extensions["deniable_boards"] = kept
+    app.register_blueprint(boards)
+    app.jinja_env.globals["has_boards"] = lambda: bool(kept.names)
+    # Mistakes are logged when the dashboard starts, not with the first reader.
+    kept.all()
+
+
+def current_boards() -> BoardFolder:
+    """The boards of the current application."""
+    found: BoardFolder = current_app.extensions["deniable_boards"]
+    return found
+
+
+@boards.get("/boards")
+def boards_page() -> ResponseReturnValue:
+    """All boards."""
+    check_names(request.args, ())
+    return render_template("boards.html", found=current_boards().all(), writing=_writing())
+
+
+@boards.get("/boards/<name>")
+def board_page(name: str) -> ResponseReturnValue:
+    """One board: its charts over their latest complete windows."""
+    check_names(request.args, ())
+    board, mistakes = found_board(name)
+    told = mistake_lines(mistakes) if _writing() else ()
+    if board is None:
+        return render_template("board.html", name=name, board=None, mistakes=told), 500
+    source = current_source()
+    items = draw(source, board)
+    page = make_response(
+        render_template(
+            "board.html",
+            name=name,
+            board=board,
+            items=items,
+            mistakes=told,
+            embed=board_link(name, source.today),
+            embedded=False,
+        )
+    )
+    return refreshed(page, any(each.waiting for each in items))
+
+
+@embedding.get("/embed/board/<name>")
+def embedded_board(name: str) -> ResponseReturnValue:
+    """The board that a signed link names, for a frame."""
+    refused = opened(("board", name), name in current_boards().names)
+    if isinstance(refused, Response):
+        return refused
+    board, _ = current_boards().get(name)
+    if board is None:
+        return refusal(message("This board cannot be shown: its file has mistakes."), 500)
+    items = draw(current_source(), board)
+    page = render_template("embed_board.html", name=name, board=board, items=items, embedded=True)
+    return refreshed(framed(page), any(each.waiting for each in items))
+
+
+def found_board(name: str) -> tuple[Board | None, CheckedFileError | None]:
+    """The board of that name, and what is wrong with its file.
+
+    Raises:
+        NotFound: there is none; the message names one that is spelt like it.
+    """
+    try:
+        return current_boards().get(name)
+    except KeyError as error:
+        nearest = str(error.args[0]).removeprefix("; did you mean ").removesuffix("?")
+        if nearest:
+            told = message("There is no board of that name. Did you mean {name}?", name=nearest)
+            raise NotFound(told) from None
+        raise NotFound(message("There is no board of that name.")) from None
+
+
+def refreshed(page: Response, waiting: bool) -> Response:
+    """The page, which looks again by itself while charts are being calculated."""
+    if waiting:
+        page.headers["Refresh"] = str(REFRESH)
+    return page
+
+
+def mistake_lines(error: CheckedFileError | None) -> tuple[str, ...]:
+    """What is wrong with a file, a line for each; the name of its folder is not told."""
+    if error is None:
+        return ()
+    return tuple(each.describe(Path(error.source).name) for each in error.problems[:20])
+
+
+def _writing() -> bool:
+    """Whether mistakes are told to whoever asks."""
+    person = caller()
+    return person is not None and person.role >= Role.ANALYST

@@ -1,0 +1,408 @@
+"""Boards: their files, their pages and their frames."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from click.testing import CliRunner
+from flask import Flask
+from flask.testing import FlaskClient
+
+from deniable import Registry
+from deniable_collector.stores import Store
+from deniable_estimator.checked_files import CheckedFileError
+from deniable_estimator.dashboard import create_app
+from deniable_estimator.dashboard.boards import file as code
+from deniable_estimator.dashboard.boards.board import BoardChart, BoardText
+from deniable_estimator.dashboard.boards.commands import boards as command
+from deniable_estimator.dashboard.boards.file import parse_board
+from deniable_estimator.dashboard.boards.folder import MOST_BOARDS, BoardFolder
+from deniable_estimator.dashboard.settings import DashboardSettings
+
+from .conftest import NOW, NUMBERS, REGISTRY, TOKEN, fill, text_of
+
+BOARD = """schema = 1
+title = "Monday <b>board</b>"
+description = "What & why"
+
+[[items]]
+title = "First"
+text = \"\"\"
+One <script>alert(1)</script>.
+
+Two.\"\"\"
+
+[[items]]
+metric = "browser"
+view = "trend"
+values = ["chrome", "firefox"]
+size = "full"
+
+[[items]]
+metric = "browser"
+title = "Only two"
+values = ["firefox", "chrome"]
+
+[[items]]
+metric = "browser"
+
+[[items]]
+metric = "dark_mode"
+view = "headline"
+size = "small"
+
+[[items]]
+metric = "browser"
+view = "table"
+values = ["firefox"]
+
+[[items]]
+metric = "silent"
+"""
+ORIGIN = "https://wiki.acme.example"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "boards"
+    folder.mkdir()
+    (folder / "monday.toml").write_text(BOARD, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def board_app(store: Store, registry: Registry, folder: Path) -> Flask:
+    fill(store, registry, "browser", [0.3, 0.69, 0.01, 0.0], 20_000, "2026-11-19")
+    settings = DashboardSettings(
+        dashboard_token=TOKEN,
+        boards=str(folder),
+        dashboard_frame_ancestors=ORIGIN,
+        public_url="https://deniable.acme.example",
+    )
+    return create_app(settings, store=store, registry=registry, clock=lambda: NOW)
+
+
+@pytest.fixture
+def reader(board_app: Flask) -> FlaskClient:
+    client = board_app.test_client()
+    client.environ_base["HTTP_ACCEPT"] = "text/html"
+    client.post("/login", data={"token": TOKEN})
+    return client
+
+
+def mistakes(items: str, registry: str = REGISTRY) -> list[tuple[int | None, str]]:
+    """Line and place of each mistake of a board with these items."""
+    text = f'schema = 1\ntitle = "T"\n{items}'
+    with pytest.raises(CheckedFileError) as caught:
+        parse_board(text, "board", Registry.parse(registry))
+    return [(each.line, each.where) for each in caught.value.problems]
+
+
+def sections(page: str) -> list[str]:
+    """The items of a board's page."""
+    (board,) = re.findall(
+        r'<div class="board">(.*?)<section class="card elsewhere', page, re.DOTALL
+    )
+    return re.findall(r"<article.*?</article>\n", board, re.DOTALL)
+
+
+def test_a_board_is_read(registry: Registry) -> None:
+    """Items keep their order, and what is not given has its default."""
+    board = parse_board(BOARD, "monday", registry)
+    assert (board.name, board.title, board.description) == (
+        *("monday", "Monday <b>board</b>", "What & why"),
+    )
+    text, trend, *_ = board.items
+    assert text == BoardText(("One <script>alert(1)</script>.", "Two."), "First")
+    assert trend == BoardChart("browser", "trend", values=("chrome", "firefox"), size="full")
+    assert board.items[3] == BoardChart("browser")
+    assert len(board.charts) == 6
+
+
+def test_all_mistakes_are_told_with_their_lines(registry: Registry) -> None:
+    """Not the first alone, and an unknown name with the nearest that there is."""
+    text = """schema = 1
+colour = "red"
+[[items]]
+metric = "browsr"
+view = "pie"
+[[items]]
+text = ""
+metrics = 1
+[[items]]
+size = "half"
+[[items]]
+metric = "browser"
+values = ["chrom"]
+by = "week"
+"""
+    with pytest.raises(CheckedFileError) as caught:
+        parse_board(text, "board", registry)
+    assert [(each.line, each.where) for each in caught.value.problems] == [
+        (None, "title"),
+        (2, "colour"),
+        (4, "items.1.metric"),
+        (5, "items.1.view"),
+        (7, "items.2.text"),
+        (8, "items.2.metrics"),
+        (9, "items.3"),
+        (13, "items.4.values"),
+        (14, "items.4.by"),
+    ]
+    assert "did you mean browser?" in str(caught.value)
+    assert "did you mean chrome?" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("keys", "where"),
+    [
+        ("days = 0", "days"),
+        ("days = 3661", "days"),
+        ("days = true", "days"),
+        ("days = 7\nfrom = 2026-11-01", "days"),
+        ('from = "2026-11-01"', "from"),
+        ("from = 2026-11-01T10:00:00", "from"),
+        ("to = 2026-11-01", "to"),
+        ("from = 2026-11-02\nto = 2026-11-01", "to"),
+        ("from = 2016-11-01\nto = 2026-11-20", "from"),
+        ('size = "huge"', "size"),
+        ("size = 3", "size"),
+        ('title = ""', "title"),
+        ('title = "a\\u0007"', "title"),
+        ("values = []", "values"),
+        ('values = "chrome"', "values"),
+        ('values = ["chrome", "chrome"]', "values"),
+        ('view = "headline"\nvalues = ["chrome"]', "values"),
+        ('view = "trend"\nby = "year"', "by"),
+        ("metric = 3", "metric"),
+    ],
+)
+def test_bad_keys_are_refused(keys: str, where: str) -> None:
+    """Each names its key."""
+    metric = "" if keys.startswith("metric") else 'metric = "browser"\n'
+    assert [each for _, each in mistakes(f"[[items]]\n{metric}{keys}")] == [f"items.1.{where}"]
+
+
+def test_numbers_have_their_own_values() -> None:
+    """A trend of a quantile is fine; a value that the number does not have, or a choice of bars, is
+    not."""
+    item = '[[items]]\nmetric = "load"\nview = "{}"\nvalues = ["{}"]\n'
+    known = Registry.parse(NUMBERS)
+    board = parse_board('schema = 1\ntitle = "T"\n' + item.format("trend", "p95"), "b", known)
+    assert board.charts[0].values == ("p95",)
+    assert mistakes(item.format("trend", "p96"), NUMBERS) == [(6, "items.1.values")]
+    assert mistakes(item.format("shares", "p95"), NUMBERS) == [(6, "items.1.values")]
+
+
+def test_limits_are_met_exactly(registry: Registry) -> None:
+    """As many charts, items and characters as may be are accepted, and one more is not."""
+    chart, text = '[[items]]\nmetric = "browser"\n', '[[items]]\ntext = "{}"\n'
+    full = chart * code.MOST_CHARTS + text.format("x") * (code.MOST_ITEMS - code.MOST_CHARTS)
+    board = parse_board(f'schema = 1\ntitle = "{"t" * code.MOST_TITLE}"\n{full}', "b", registry)
+    assert len(board.items) == code.MOST_ITEMS
+    assert mistakes(chart * (code.MOST_CHARTS + 1)) == [(3, "items")]
+    assert mistakes(text.format("x") * (code.MOST_ITEMS + 1)) == [(3, "items")]
+    assert mistakes(text.format("x" * (code.MOST_TEXT + 1))) == [(4, "items.1.text")]
+    assert mistakes("") == [(None, "items")]
+    trend = chart + 'view = "trend"\nvalues = ["a", "b", "c", "d", "e", "f", "g", "h", "i"]\n'
+    assert mistakes(trend) == [(6, "items.1.values")]
+
+
+def test_the_page_has_every_item(reader: FlaskClient) -> None:
+    """Text is text, each chart leads to its metric, a metric may stand twice, and one that nobody
+    reported says so."""
+    page = text_of(reader, "/boards/monday")
+    words, trend, two, every, headline, table, silent = sections(page)
+    assert "One &lt;script&gt;alert(1)&lt;/script&gt;." in words
+    assert "<script" not in page
+    assert "<b>board" not in page
+    assert trend.count('class="end"') == 4
+    (link,) = re.findall(r'<h2[^>]*><a href="([^"]+)"', trend)
+    path, _, query = link.replace("&amp;", "&").partition("?")
+    chosen = [("value", "chrome"), ("value", "firefox")]
+    days = [("from", "2026-10-24"), ("to", "2026-11-20")]
+    assert path == "/metric/browser"
+    assert set(chosen + days) <= set(parse_qsl(query))
+    assert (two.count('<rect class="bar"'), every.count('<rect class="bar"')) == (2, 4)
+    assert "Only two" in two
+    assert "say yes" in headline
+    assert (table.count("<tr"), "and 3 more" in table) == (2, True)
+    assert "No reports in these days" in silent
+    ids = re.findall(r' id="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+
+
+def test_numbers_and_strings_have_their_charts(
+    number_store: Store, numbers: Registry, tmp_path: Path
+) -> None:
+    """Every view of a mean and of a distribution is drawn."""
+    items = "".join(
+        f'[[items]]\nmetric = "{metric}"\nview = "{view}"\n'
+        for metric in ("load", "tabs")
+        for view in ("headline", "shares", "trend", "table")
+    )
+    (tmp_path / "numbers.toml").write_text(f'schema = 1\ntitle = "N"\n{items}')
+    settings = DashboardSettings(dashboard_token=TOKEN, boards=str(tmp_path))
+    app = create_app(settings, store=number_store, registry=numbers, clock=lambda: NOW)
+    client = app.test_client()
+    client.environ_base["HTTP_ACCEPT"] = "text/html"
+    client.post("/login", data={"token": TOKEN})
+    found = sections(text_of(client, "/boards/numbers"))
+    assert len(found) == 8
+    assert "are below" in found[0]
+    assert all('class="chart' in found[each] for each in (1, 2, 5, 6))
+    assert "p99" in found[3]
+
+
+def test_days_are_those_that_are_named(reader: FlaskClient, folder: Path) -> None:
+    """So many days up to the last complete one, or the days from and to."""
+    (folder / "days.toml").write_text(
+        'schema = 1\ntitle = "D"\n[[items]]\nmetric = "browser"\ndays = 7\n'
+        '[[items]]\nmetric = "browser"\nfrom = 2026-11-19\nto = 2026-11-19\n'
+        '[[items]]\nmetric = "browser"\nfrom = 2026-11-19\n'
+    )
+    week, day, since = sections(text_of(reader, "/boards/days"))
+    assert "from=2026-11-14&amp;to=2026-11-20" in week
+    assert "from=2026-11-19&amp;to=2026-11-19" in day
+    assert "from=2026-11-19&amp;to=2026-11-20" in since
+
+
+def test_the_list_and_the_header_have_the_boards(
+    reader: FlaskClient, browser: FlaskClient, folder: Path
+) -> None:
+    """With a board there is a link on every page; without the setting there is none, and the list
+    says how to write one."""
+    assert 'href="/boards"' in text_of(reader, "/")
+    assert 'href="/boards/monday"' in text_of(reader, "/boards")
+    assert "6 charts" in text_of(reader, "/boards")
+    (folder / "monday.toml").unlink()
+    assert 'href="/boards"' not in text_of(reader, "/")
+    assert "No boards yet" in text_of(reader, "/boards")
+    assert 'href="/boards"' not in text_of(browser, "/")
+    assert "No boards yet" in text_of(browser, "/boards")
+
+
+@pytest.mark.parametrize(
+    "name", ["tuesday", "mondy", "..%2fmonday", "%2e%2e", "MONDAY", "monday.toml", "x" * 10_000]
+)
+def test_what_is_no_board_is_not_found(reader: FlaskClient, name: str) -> None:
+    """Whatever the name, no other file is read; a name that is nearly right is told the right
+    one."""
+    answer = reader.get(f"/boards/{name}")
+    assert answer.status_code == 404
+    assert ("Did you mean monday?" in answer.text) == (name in ("mondy", "monday.toml"))
+
+
+def test_a_mistake_leaves_the_board_as_it_was(reader: FlaskClient, folder: Path) -> None:
+    """It is told on the page, without the folder; a board that was never right is not shown."""
+    assert "Only two" in text_of(reader, "/boards/monday")
+    (folder / "monday.toml").write_text(BOARD.replace('"silent"', '"silnt"'), encoding="utf-8")
+    page = text_of(reader, "/boards/monday")
+    assert "Only two" in page
+    assert "monday.toml:37: error: items.7.metric: is not declared" in page
+    assert str(folder) not in page
+    (folder / "new.toml").write_text("schema = 2\n")
+    answer = reader.get("/boards/new")
+    assert answer.status_code == 500
+    assert "new.toml:1: error: schema: must be 1" in answer.text
+    assert "1 mistake" in text_of(reader, "/boards")
+
+
+def test_a_frame_shows_the_board(board_app: Flask, reader: FlaskClient) -> None:
+    """The copied link opens the board to whoever has it, under the frame's policy, and neither
+    another board nor a metric opens by its signature."""
+    page = text_of(reader, "/boards/monday")
+    text = re.search(r"<textarea[^>]*>(.*?)</textarea>", page, re.DOTALL)
+    assert text is not None
+    link = re.search(r'src="([^"]+)"', text[1].replace("&lt;", "<").replace("&amp;", "&"))
+    assert link is not None
+    parts = urlsplit(link[1])
+    stranger = board_app.test_client()
+    answer = stranger.get(f"{parts.path}?{parts.query}")
+    assert answer.status_code == 200
+    assert "Only two" in answer.text
+    assert f"frame-ancestors {ORIGIN};" in answer.headers["Content-Security-Policy"]
+    assert "textarea" not in answer.text
+    assert stranger.get(parts.path).status_code == 403
+    assert stranger.get(f"/embed/board/other?{parts.query}").status_code == 403
+    assert stranger.get(f"/embed/metric/monday?{parts.query}").status_code == 403
+    assert stranger.get(f"{parts.path}?{parts.query}&until=2999-01-01").status_code == 403
+    assert stranger.get("/boards/monday").status_code != 200
+
+
+def test_a_link_of_a_metric_opens_no_board(board_app: Flask, reader: FlaskClient) -> None:
+    """What is signed says what it opens: a board with the name of a metric is another thing."""
+    page = text_of(reader, "/metric/browser")
+    query = re.search(r"/embed/metric/browser\?([^\"&]*(?:&amp;[^\"&]*)*)", page)
+    assert query is not None
+    asked = query[1].replace("&amp;", "&")
+    folder = Path(board_app.extensions["deniable_boards"]._folder)
+    (folder / "browser.toml").write_text(BOARD, encoding="utf-8")
+    stranger = board_app.test_client()
+    assert stranger.get(f"/embed/metric/browser?{asked}").status_code == 200
+    assert stranger.get(f"/embed/board/browser?{asked}").status_code == 403
+
+
+def test_too_many_boards_are_refused(registry: Registry, tmp_path: Path) -> None:
+    """The first by name have an address; `refused` names the others, and files with no name."""
+    for number in range(MOST_BOARDS + 1):
+        (tmp_path / f"board-{number:03}.toml").write_text(BOARD)
+    (tmp_path / "Not a name.toml").write_text(BOARD)
+    kept = BoardFolder(tmp_path, registry)
+    assert len(kept.names) == MOST_BOARDS
+    assert kept.refused == ["Not a name.toml", f"board-{MOST_BOARDS:03}.toml"]
+    assert BoardFolder(tmp_path / "gone", registry).names == []
+
+
+def test_the_command_lists_and_checks(folder: Path, tmp_path: Path) -> None:
+    """It exits with 1 and names every mistake, of every file; JSON says the same."""
+    registry = tmp_path / "metrics.toml"
+    registry.write_text(REGISTRY, encoding="utf-8")
+    common = [str(folder), "--registry", str(registry)]
+    done = CliRunner().invoke(command, [*common, "--check"])
+    assert (done.exit_code, done.output) == (0, f"{folder}: 1 board, no mistakes\n")
+    assert "Monday <b>board</b>" in CliRunner().invoke(command, common).output
+    (folder / "bad.toml").write_text("schema = 1\nitems = 3\n")
+    (folder / "Bad name.toml").write_text(BOARD)
+    done = CliRunner().invoke(command, [*common, "--check"])
+    assert done.exit_code == 1
+    for told in ("bad.toml:2: error: items: must be tables", "Bad name.toml: error", "title: is"):
+        assert told in done.output
+    done = CliRunner().invoke(command, [*common, "--json"])
+    assert '"name": "monday"' in done.output
+    assert done.exit_code == 0
+    assert CliRunner().invoke(command, [str(folder / "absent")]).exit_code == 2
+
+
+def test_a_broken_chart_leaves_the_others(reader: FlaskClient, folder: Path) -> None:
+    """More periods than a chart has room for are a problem of that chart alone."""
+    (folder / "long.toml").write_text(
+        'schema = 1\ntitle = "L"\n[[items]]\nmetric = "browser"\nview = "trend"\nby = "day"\n'
+        'days = 3660\n[[items]]\nmetric = "browser"\n'
+    )
+    long, fine = sections(text_of(reader, "/boards/long"))
+    assert "choose a shorter range" in long
+    assert 'class="chart' in fine
+
+
+def test_a_link_shares_the_board_alone(board_app: Flask, reader: FlaskClient) -> None:
+    """A read-only link opens the board to a stranger, without a way to the metrics, to their files
+    or to another board; what is no board cannot be shared."""
+    assert 'href="/share?view=' in text_of(reader, "/boards/monday")
+    made = reader.post("/share", data={"view": "/boards/monday", "days": "30"})
+    found = re.search(r"/shared/[\w-]+", made.text)
+    assert found is not None, made.text
+    stranger = board_app.test_client()
+    stranger.environ_base["HTTP_ACCEPT"] = "text/html"
+    page = stranger.get(found[0])
+    assert page.status_code == 200
+    assert "Only two" in page.text
+    for each in ('href="/metric', 'href="/boards', "textarea", "/embed/"):
+        assert each not in page.text
+    assert stranger.get(f"{found[0]}/metric/browser.csv").status_code == 404
+    assert stranger.get(f"{found[0]}/boards/other").status_code == 404
+    for view in ("/boards/tuesday", "/boards", "/boards/monday?from=2026-11-01"):
+        assert reader.post("/share", data={"view": view, "days": "30"}).status_code == 400

@@ -1,0 +1,73 @@
+"""The geometry of a sparkline: it holds every interval, joins what is known, and has few points."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deniable_estimator.answers.units import SHARES, NumberUnit
+from deniable_estimator.dashboard.charts.spark import MOST_POINTS, SparkPoint, sparkline
+
+_POINTS = st.lists(
+    st.none()
+    | st.builds(
+        SparkPoint,
+        st.integers(1, 10**9),
+        st.floats(-1e6, 1e6) | st.just(math.nan),
+        st.floats(0, 1e5) | st.just(math.nan),
+    ),
+    max_size=400,
+)
+
+
+def corners(path: str) -> list[tuple[float, float]]:
+    numbers = [float(each) for each in re.findall(r"-?[\d.]+", path.replace("h0", ""))]
+    return list(zip(numbers[::2], numbers[1::2], strict=True))
+
+
+@settings(deadline=None, derandomize=True, max_examples=200)
+@given(_POINTS, st.sampled_from((SHARES, NumberUnit("s", log=True))))
+def test_it_stays_in_its_box(points: list[SparkPoint | None], unit: NumberUnit) -> None:
+    """Whatever the numbers, line and band lie in the box of 100 by 24, from left to right, with at
+    most as many points as fit; fewer than two known points are no line."""
+    drawn = sparkline(points, unit)
+    known = [
+        each
+        for each in points
+        if each
+        and math.isfinite(each.value)
+        and math.isfinite(each.std_error)
+        and (not unit.log or each.value > 0)
+    ]
+    if drawn is None:
+        assert len(known) < 2 or len(points) > MOST_POINTS or unit.log
+        return
+    assert len(known) >= 2
+    assert len(corners(drawn.line)) <= MOST_POINTS
+    for x, y in corners(drawn.line) + corners(drawn.band):
+        assert 0 <= x <= 100
+        assert 0 <= y <= 24
+    along = [x for x, _ in corners(drawn.line)]
+    assert along == sorted(along)
+
+
+def test_a_gap_breaks_the_line_and_a_lonely_point_is_a_dot() -> None:
+    """Windows without reports are not drawn over."""
+    point = SparkPoint(10, 0.5, 0.01)
+    drawn = sparkline([point, point, None, point], SHARES)
+    assert drawn is not None
+    assert drawn.line == "M0 12 33.3 12M100 12h0"
+    assert drawn.band.count("M") == 1
+
+
+def test_long_ranges_are_drawn_by_weighted_means() -> None:
+    """Almost twice as many windows as fit are drawn two by two from the newest back, each with the
+    weight of its reports."""
+    points: list[SparkPoint | None] = [SparkPoint(1, 0.0, 0.0), SparkPoint(3, 1.0, 0.0)]
+    drawn = sparkline([SparkPoint(1, 0.75, 0.0), *points * (MOST_POINTS - 1)], SHARES)
+    assert drawn is not None
+    ups = {y for _, y in corners(drawn.line)}
+    assert len(ups) == 1, "each pair has the mean .75, as has the first one alone"
