@@ -379,6 +379,9 @@ class Declarations:
             metric.scheme  # noqa: B018  (builds the mechanism, which proves its epsilon)
         except SchemeError as error:
             where = "mechanism" if "mechanism" in settings else "epsilon"
+            if error.code == "segment_cells":
+                self.report((*path, "segments"), str(error))
+                return None
             if where == "epsilon" and metric.longitudinal == "memoize":
                 where = "lifetime_epsilon" if metric.memo_epsilon is None else "memo_epsilon"
             self.report((*path, where), str(error))

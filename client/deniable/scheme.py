@@ -24,6 +24,7 @@ from deniable.segments import (
     labels,
     read_segment,
 )
+from deniable.told import Told
 from deniable.types import TYPES
 
 __all__ = ["FINGERPRINT_LENGTH", "Scheme", "check_cells"]
@@ -160,10 +161,15 @@ def check_cells(mechanism: Mechanism[Any], segments: Sequence[Segment]) -> None:
         )
     cells = count * sum(row.width for row in mechanism.rows)
     if count > 1 and cells > MAX_CELLS:
-        raise SchemeError(
-            f"{count} combinations of segments give a tally of {cells:,} cells, above the limit of "
-            f"{MAX_CELLS:,}: use fewer segments, or fewer values"
+        told = Told(
+            "segment_cells",
+            "{count} combinations of segments give a tally of {cells:,} cells, above the limit of "
+            "{most:,}: use fewer segments, or fewer values",
+            count=count,
+            cells=cells,
+            most=MAX_CELLS,
         )
+        raise SchemeError(told)
 
 
 def _segments(tables: Any) -> tuple[Segment, ...]:

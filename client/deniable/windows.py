@@ -54,6 +54,7 @@ def span(kind: Kind, first: date, last: date) -> list[str]:
     return labels
 
 
+@lru_cache(maxsize=1024)
 def kind_of(label: str) -> Kind:
     """Which kind of window a label names.
 

@@ -105,6 +105,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.server.posts.append((self.path, body))
         answer = {"batch": json.loads(body).get("batch"), "rejected": self.server.rejected}
+        if self.server.status == 400:
+            answer = {"type": "urn:deniable:problem:malformed-batch"}
         content = json.dumps(answer).encode()
         self.send_response(self.server.status)
         if self.server.location is not None:
@@ -424,6 +426,21 @@ def test_a_missing_segment_is_told(server: Server) -> None:
     client.close()
     assert server.troubles == [("missing_segment", None)]
     assert len(server.reports) == 1
+
+
+def test_a_normal_collector_is_named(
+    server: Server, registry: Registry, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where a collector listens that is no `deniable dev`, it refuses the mark, the batch is not
+    sent again, and the developer is told why."""
+    server.status = 400
+    client = Client(registry, development=server.address, background=False)
+    client.record("browser", "firefox")
+    assert client.flush()
+    assert [each.status for each in client.sent()] == ["rejected"]
+    assert client.counters["rejected"] == 1
+    client.close()
+    assert "only `deniable dev` takes reports of development mode" in capsys.readouterr().err
 
 
 def test_it_can_be_declined(

@@ -369,3 +369,12 @@ def test_lint_says_what_a_segment_can_tell(devices: int, told: str | None) -> No
         assert segment_forecast(enough["dark_mode"]) is None
         fewer = HEAD + SEGMENTS + metric(segments=["platform"], devices=needed * 99 // 100)
         assert segment_forecast(Registry.parse(fewer)["dark_mode"]) is not None
+
+
+def test_a_string_has_room_for_few_combinations() -> None:
+    """The tally of hashed strings is large: too many combinations are refused at `segments`."""
+    text = HEAD + SEGMENTS + metric(segments=["platform", "plan"], epsilon=3.0)
+    found = mistakes(text.replace('"boolean"', '"string"'))
+    assert "8 combinations of segments give a tally" in found["metrics.dark_mode.segments"]
+    few = HEAD + SEGMENTS + metric(segments=["plan"], epsilon=3.0)
+    assert mistakes(few.replace('"boolean"', '"string"')) == {}

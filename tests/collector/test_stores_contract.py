@@ -617,6 +617,17 @@ def test_a_version_changes_with_its_tallies(home, store, shelf, make, scheme, ne
     assert store.version("n", scheme.fingerprint, ["2026-11-20"]) not in versions().values()
 
 
+def test_each_version_is_that_of_its_window(store, make, scheme, new_id, noon):
+    """The versions of many windows at once are those that each has alone, also without reports."""
+    store.publish({"m": [scheme]})
+    for window in ("2026-11-20", "2026-11-21"):
+        store.fold(make([new_id()], {0: 1}, window=window), noon)
+    windows = ["2026-11-20", "2026-11-21", "2026-11-22"]
+    found = store.each_version("m", scheme.fingerprint, windows)
+    assert found == {each: store.version("m", scheme.fingerprint, [each]) for each in windows}
+    assert store.each_version("m", scheme.fingerprint, []) == {}
+
+
 def test_a_version_never_comes_back(home, store, scheme, make, new_id, noon):
     """A tally that was dropped and begun again with as many commits has another version, also
     where it holds the same; nobody is asked for cells or a scheme."""

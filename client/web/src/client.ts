@@ -377,6 +377,8 @@ export function start<D extends CompiledRegistry>(
   const hide = () => {
     leave();
     void save().then(leave);
+    // There a state in memory ends with the page.
+    if (DEVELOPMENT && mode) void step(true);
   };
 
   /** The result of some work; false if it takes more seconds. */

@@ -57,6 +57,19 @@ test("a record arrives", async () => {
   assert.deepEqual((await client.sent()).map((each: Any) => each.status), ["sent", "sent"]);
 });
 
+/** What is recorded in the last moment of a page is sent, because the state ends with the page. */
+test("a page that is left", async () => {
+  const world = new World();
+  listen();
+  const client = world.client({ development: ADDRESS });
+  await rest();
+  client.record("later", true);
+  world.hide();
+  await rest(5);
+  assert.equal(arrived(world).length, 1);
+  assert.equal(world.beacons.length, 0);
+});
+
 /** Each flush is a device of its own: its window closes, its ledger is new, and it takes part. */
 test("every flush", async () => {
   const world = new World();

@@ -90,6 +90,10 @@ class WatchedStore(Store):
         with self._contact():
             return self._store.version(metric, scheme, windows)
 
+    def each_version(self, metric: str, scheme: str, windows: Iterable[str]) -> dict[str, bytes]:
+        with self._contact():
+            return self._store.each_version(metric, scheme, windows)
+
     def versions(self, asked: Mapping[str, Iterable[str]]) -> dict[str, bytes]:
         with self._contact():
             return self._store.versions(asked)

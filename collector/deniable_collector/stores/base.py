@@ -208,6 +208,10 @@ class Store(ABC):
         the result is then cached under an outdated version, which nobody asks for.
         """
 
+    def each_version(self, metric: str, scheme: str, windows: Iterable[str]) -> dict[str, bytes]:
+        """The version of each of these windows alone, all read at once."""
+        return {label: self.version(metric, scheme, (label,)) for label in windows}
+
     def versions(self, asked: Mapping[str, Iterable[str]]) -> dict[str, bytes]:
         """The same for many metrics at once: metric -> the version of its tallies, of all its
         schemes, over the windows asked for. Metrics without any of them are left out.

@@ -225,6 +225,16 @@ class RedisStore(Store):
         return found
 
     def version(self, metric: str, scheme: str, windows: Iterable[str]) -> bytes:
+        return version_of(metric, scheme, self._stamps(metric, scheme, windows))
+
+    def each_version(self, metric: str, scheme: str, windows: Iterable[str]) -> dict[str, bytes]:
+        found: dict[str, list[tuple[object, ...]]] = {label: [] for label in windows}
+        for stamp in self._stamps(metric, scheme, found):
+            found[str(stamp[0])].append(stamp)
+        return {label: version_of(metric, scheme, each) for label, each in found.items()}
+
+    def _stamps(self, metric: str, scheme: str, windows: Iterable[str]) -> list[tuple[object, ...]]:
+        """Window, shard and header of each existing part of these tallies."""
         labels = tuple(dict.fromkeys(windows))
         asked = [(label, shard) for label in labels for shard in range(self.shards)]
         with translated(), self._client.pipeline(transaction=False) as pipeline:
@@ -232,11 +242,7 @@ class RedisStore(Store):
                 key = self._tally_key(shard, TallyKey(metric, scheme, label))
                 pipeline.getrange(key, 0, _HEADER.size - 1)
             headers = pipeline.execute() if asked else []
-        return version_of(
-            metric,
-            scheme,
-            [(*place, header) for place, header in zip(asked, headers, strict=True) if header],
-        )
+        return [(*place, header) for place, header in zip(asked, headers, strict=True) if header]
 
     def versions(self, asked: Mapping[str, Iterable[str]]) -> dict[str, bytes]:
         with translated():

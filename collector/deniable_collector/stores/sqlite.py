@@ -120,6 +120,15 @@ class SqliteStore(Store):
         with self._file.transaction("DEFERRED") as connection:
             return version_of(metric, scheme, stamps(connection, metric, scheme, windows))
 
+    def each_version(self, metric: str, scheme: str, windows: Iterable[str]) -> dict[str, bytes]:
+        labels = list(windows)
+        with self._file.transaction("DEFERRED") as connection:
+            known = dict(stamps(connection, metric, scheme, labels))
+        return {
+            label: version_of(metric, scheme, [(label, known[label])] if label in known else [])
+            for label in labels
+        }
+
     def versions(self, asked: Mapping[str, Iterable[str]]) -> dict[str, bytes]:
         with self._file.transaction("DEFERRED") as connection:
             return many_versions(connection, asked)

@@ -15,7 +15,7 @@ from deniable_estimator.answers import shares
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.distribution import estimate_distribution
 from deniable_estimator.answers.mean import estimate_mean
-from deniable_estimator.answers.pair import estimate_pair
+from deniable_estimator.answers.pair_making import estimate_pair
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.participation import Participation

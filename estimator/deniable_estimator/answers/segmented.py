@@ -29,7 +29,7 @@ from deniable_estimator.statistics.homogeneity import benjamini_hochberg, homoge
 from deniable_estimator.statistics.intervals import FloatArray, Noise
 from deniable_estimator.statistics.tails import chi_square_tail, normal_tails
 
-__all__ = ["REST", "Group", "Segmented", "name_of", "segmented"]
+__all__ = ["REST", "Group", "Segmented", "name_of", "segmented", "shown_series"]
 
 REST = "rest"
 """What files call the segments that are too small, together."""
@@ -141,16 +141,16 @@ class Segmented:
         """Whether anything differs between the segments, in words."""
         count, found = self.tested, int(self.differs.sum())
         if not self.together:
-            return message("each segment is over its own windows, so they are not compared")
+            return message("Each segment is over its own windows, so they are not compared")
         if self.reference is None:
             return message(
-                "there are not two segments with {least} reports to compare", least=self.least
+                "There are not two segments with {least} reports to compare", least=self.least
             )
         if not count:
-            return message("too few reports to test whether the segments differ")
+            return message("Too few reports to test whether the segments differ")
         if found:
             if count == 1:
-                return message("the segments differ by more than noise")
+                return message("The segments differ by more than noise")
             return message(
                 "{found:,} of {count:,} series differ between segments (about {false:.2g} % of "
                 "such finds are false)",
@@ -158,7 +158,7 @@ class Segmented:
                 count=count,
                 false=100 * (1 - self.level),
             )
-        return message("no difference between segments that can be told from noise")
+        return message("No difference between segments that can be told from noise")
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -354,3 +354,16 @@ def _at(noise: Noise, places: NDArray[np.intp]) -> Noise:
         return noise
     kept = None if noise.kept is None else _at(noise.kept, places)
     return Noise(noise.a[places], noise.b[places], noise.c[places], noise.step[places], kept)
+
+
+def shown_series(found: Segmented, most: int) -> list[str]:
+    """The series to show, at most so many: those that differ first, then the largest shares. Of a
+    boolean "true" alone, as "false" mirrors it."""
+    if isinstance(found.total, Shares) and found.total.boolean:
+        return ["true"]
+    adjusted = np.where(found.differs, found.p_adjusted, 1.0)
+    if not isinstance(found.total, Shares):
+        return list(found.names)
+    share = np.array([found.total.share[found.total.series.place(name)] for name in found.names])
+    order = np.lexsort((-np.nan_to_num(share), adjusted))
+    return [found.names[place] for place in order[:most].tolist()]

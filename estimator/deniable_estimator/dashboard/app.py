@@ -43,6 +43,7 @@ from deniable_estimator.dashboard.pictures import pictures
 from deniable_estimator.dashboard.planner import planner
 from deniable_estimator.dashboard.problems import ApiProblem, told_error
 from deniable_estimator.dashboard.ranges import RangeError, is_day
+from deniable_estimator.dashboard.segments_page import segments
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.sharing.links import SharedLinks
 from deniable_estimator.dashboard.sharing.opening import open_links
@@ -124,6 +125,7 @@ def create_app(
     offer_uploads(app, clock)
     app.register_blueprint(pages)
     app.register_blueprint(comparing)
+    app.register_blueprint(segments)
     app.register_blueprint(planner)
     app.register_blueprint(number_planner)
     app.register_blueprint(lifetime_planner)

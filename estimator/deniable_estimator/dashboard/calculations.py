@@ -21,6 +21,7 @@ from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.files import csv_text
 from deniable_estimator.answers.pair import PairAnswer
 from deniable_estimator.answers.pair_files import series_csv
+from deniable_estimator.answers.segmented import Segmented
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.dashboard.versions import Listed
 from deniable_estimator.planning.lifetime import plan_lifetime
@@ -29,6 +30,7 @@ from deniable_estimator.planning.numbers import number_type, plan_number
 from deniable_estimator.planning.plan import plan
 from deniable_estimator.questions.comparison import Comparison, compare
 from deniable_estimator.questions.reading import Question
+from deniable_estimator.questions.segments import SplitQuestion
 from deniable_estimator.questions.trend import Trend
 from deniable_estimator.statistics.significance import Adjustment
 
@@ -39,6 +41,8 @@ __all__ = [
     "decoded",
     "estimate_text",
     "plan_text",
+    "segmented_text",
+    "split_answer",
     "to_json",
     "trend_text",
 ]
@@ -58,6 +62,18 @@ def decoded(
     if isinstance(found, Shares) and strings is not None and found.values == strings.values:
         found = replace(found, values=strings.values)
     return found
+
+
+def split_answer(
+    question: SplitQuestion, against: Mapping[str, str] | None, level: float, now: float
+) -> Segmented:
+    """The answer by segments."""
+    return question.answer(against=against, level=level, now=now)
+
+
+def segmented_text(form: str, found: Segmented, head: Mapping[str, Any]) -> str:
+    """An answer by segments as a file, `csv` or `json`."""
+    return found.to_csv() if form == "csv" else to_json({**head, **found.to_dict()})
 
 
 def compared(before: Answer, after: Answer, strings: Sequence[str] | None = None) -> Comparison:

@@ -49,6 +49,8 @@ class DayRange:
     last: date
     without: tuple[str, ...] = ()
     """Windows that are left out; those outside of the days do no harm."""
+    where: tuple[tuple[str, str], ...] = ()
+    """The segments whose reports count, each with its value; without any, all do."""
 
     @property
     def days(self) -> int:

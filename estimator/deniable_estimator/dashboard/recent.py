@@ -45,6 +45,8 @@ class Recent:
     """What has changed, or why nothing can be said of it."""
     tested: str | None
     """Among how many changes, and how they were tested."""
+    notes: tuple[str, ...] = ()
+    """What to bear in mind about the comparison."""
 
 
 def recent(
@@ -76,17 +78,16 @@ def recent(
             message("The changes are being calculated. Reload this page in a few seconds."),
             None,
         )
-    refused = _refused(source, metric, days, earlier, newest, old)
+    refused = _refused(source, metric, view, days, earlier, newest, old)
     if refused is not None or old is None:
         return Recent(days, earlier, told, None, None, refused or "", None)
     found = compare(old, newest)
-    notes = (message("{what}.", what=each) for each in found.notes)
     changes = message(
         "{changes} Compared with {period}.",
         period=words.days_of(earlier),
         changes=change_headline(found),
     )
-    return Recent(*(days, earlier, told, leader, found), spaced((changes, *notes)), _tested(found))
+    return Recent(days, earlier, told, leader, found, changes, _tested(found), found.notes)
 
 
 def _told(metric: Metric, days: DayRange, newest: Answer) -> str:
@@ -130,6 +131,7 @@ def _new_leader(
 def _refused(
     source: DataSource,
     metric: Metric,
+    view: View,
     days: DayRange,
     earlier: DayRange,
     newest: Answer,
@@ -142,9 +144,11 @@ def _refused(
         return message("No reports from {period} to compare with.", period=words.days_of(earlier))
     if newest.unfinished:
         return message("Not compared: a window of these days has not ended.")
-    both = DayRange(earlier.first, days.last, days.without)
-    if alarm := alarm_of(source, metric, both):
-        return message("Not compared: {which} is anomalous.", which=alarm.which)
+    for each in (days, earlier):
+        # Where the days that the page shows raise an alarm, it says nothing of changes.
+        shown = view.days.first <= each.first and each.last <= view.days.last
+        if not shown and (alarm := alarm_of(source, metric, each)):
+            return message("Not compared: {which} is anomalous.", which=alarm.which)
     if any(kind_of(each).unsound(each) for each in (newest, old)):
         return message("Not compared: the shares of one of the two are impossible.")
     return None

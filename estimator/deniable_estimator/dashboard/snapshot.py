@@ -56,6 +56,12 @@ class Snapshot(Store):
             self._versions[asked] = self._store.version(*asked)
         return self._versions[asked]
 
+    def each_version(self, metric: str, scheme: str, windows: Iterable[str]) -> dict[str, bytes]:
+        asked = [label for label in windows if (metric, scheme, (label,)) not in self._versions]
+        for label, version in self._store.each_version(metric, scheme, asked).items():
+            self._versions[metric, scheme, (label,)] = version
+        return {label: self._versions[metric, scheme, (label,)] for label in windows}
+
     def versions(self, asked: Mapping[str, Iterable[str]]) -> dict[str, bytes]:
         return self._store.versions(asked)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
@@ -21,9 +21,10 @@ from deniable_collector.stores.base import Store
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.analyses.poisoning import FAKES
 from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.segmented import Segmented
 from deniable_estimator.dashboard.access import for_people, reader_of
 from deniable_estimator.dashboard.access.shared import opened_link
-from deniable_estimator.dashboard.calculations import LIGHT, decoded
+from deniable_estimator.dashboard.calculations import LIGHT, decoded, split_answer
 from deniable_estimator.dashboard.decodes import Decodes
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.snapshot import EndedWindows, Snapshot
@@ -38,6 +39,7 @@ from deniable_estimator.dashboard.workers import Workers
 from deniable_estimator.messages import message
 from deniable_estimator.questions.history import LONGEST_HISTORY, History, Look, inspect, look
 from deniable_estimator.questions.reading import LENGTHS, Selection, select, unfinished
+from deniable_estimator.questions.segments import check_names, split_question
 from deniable_estimator.questions.trend import Point, Progress, Trend, trend
 from deniable_estimator.statistics.significance import Adjustment
 
@@ -58,6 +60,9 @@ FILE_PATIENCE = 25.0
 
 _LIGHT_SIZE = 1 << 15
 """A longer list is read in another process: to bring some texts into normal form takes long."""
+
+_LIGHT_CELLS = 1 << 15
+"""Up to so many values times segments an answer by segments is made where it is asked for."""
 
 _T = TypeVar("_T")
 
@@ -255,7 +260,7 @@ class DataSource:
             versions: list[bytes] = []
 
             def point(first: date, last: date) -> Answer:
-                within = DayRange(first, last, days.without)
+                within = replace(days, first=first, last=last)
                 found = self._point(metric, within, candidates, asked, level, "storey", known=known)
                 versions.append(found.version)
                 return found.answer
@@ -300,7 +305,7 @@ class DataSource:
         versions: list[bytes] = []
 
         def point(first: date, last: date) -> None:
-            within = DayRange(first, last, days.without)
+            within = replace(days, first=first, last=last)
             versions.append(self.version(metric, within, candidates))
 
         found = self._trend(metric, days, by, candidates, 0.95, point, None)
@@ -325,6 +330,7 @@ class DataSource:
         key = digest("history", *selection.version(), running, *asked)
 
         def work() -> History:
+            selection.foresee()
             return inspect(
                 metric.name,
                 tuple(self._looks(selection, metric)),
@@ -377,7 +383,50 @@ class DataSource:
         self, metric: Metric, days: DayRange, candidates: Sequence[str] | None
     ) -> Selection:
         first, last = days.first, days.last
-        return select(self.store, self.registry, metric.name, first, last, candidates, days.without)
+        return select(
+            *(self.store, self.registry, metric.name, first, last, candidates, days.without),
+            where=dict(days.where),
+        )
+
+    def segmented_at(
+        self,
+        metric: Metric,
+        days: DayRange,
+        by: Sequence[str],
+        against: Mapping[str, str] | None = None,
+        candidates: Sequence[str] | None = None,
+        *,
+        level: float = 0.95,
+    ) -> Versioned[Segmented]:
+        """The metric by segments, with its version.
+
+        Raises:
+            EstimateError: what is asked for are no segments of the metric.
+            StillDecoding, TooManyDecodes: it takes longer than one may wait.
+        """
+        check_names(metric, by)
+        selection = self._select(metric, days, candidates)
+        version = self.segmented_version(metric, days, candidates)
+        given = tuple(sorted((against or {}).items()))
+        key = digest(
+            "segmented", version, digest_of_candidates(candidates), tuple(by), given, level
+        )
+        values = len(candidates or metric.values) * len(metric.scheme.combinations)
+
+        def work() -> Segmented:
+            question = split_question(selection, by, against=against)
+            asked = (question, against, level, self.clock())
+            if values <= _LIGHT_CELLS and not metric.needs_candidates:
+                return split_answer(*asked)
+            return self.calculate(key + b"c", split_answer, *asked, candidates=candidates)
+
+        return Versioned(self.decodes.get(key, work), version)
+
+    def segmented_version(
+        self, metric: Metric, days: DayRange, candidates: Sequence[str] | None = None
+    ) -> bytes:
+        """That of the answer by segments, without calculating it."""
+        return self.version(metric, days, candidates)
 
     def _trend(
         self,

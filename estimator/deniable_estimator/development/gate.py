@@ -86,6 +86,7 @@ class Gate:
             response.headers["Access-Control-Allow-Private-Network"] = "true"
         response.vary.add("Origin")
         response.headers["Cache-Control"] = "no-store"
+        response.headers["X-Content-Type-Options"] = "nosniff"
         return response(environ, start_response)
 
     def _answer(self, request: Request) -> Response:

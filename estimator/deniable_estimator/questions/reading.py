@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import time
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
@@ -217,6 +218,12 @@ class Selection:
             ),
         )
 
+    def foresee(self) -> None:
+        """Ask the store for the version of every window at once: a snapshot of it keeps them."""
+        for each in self.chosen:
+            if each.windows:
+                self.store.each_version(self.metric.name, each.scheme.fingerprint, each.windows)
+
     def read(self) -> Question:
         """All data of the estimate.
 
@@ -281,7 +288,7 @@ def select(
         if asked is None or asked:
             within = tuple(
                 label
-                for label in labels
+                for label in _near(labels, declared, first, last)
                 if label not in without and _within(label, declared, first, last)
             )
             places = places_of(scheme, where)
@@ -380,6 +387,20 @@ def _answerable(candidates: Sequence[str] | None, scheme: Scheme) -> Sequence[st
         return candidates
     known = set(scheme.values)
     return [each for each in candidates if each in known]
+
+
+def _near(
+    labels: Sequence[str], metric: Metric, first: date | None, last: date | None
+) -> Sequence[str]:
+    """Those of the labels, which are in the order of their starts, that begin where windows of the
+    metric's kind do which touch the range: a trend asks for many short ranges of a long list."""
+    begin, end = 0, len(labels)
+    if first is not None:
+        earliest = _midnight(first) - LENGTHS[metric.window].total_seconds()
+        begin = bisect_left(labels, earliest, key=windows.start)
+    if last is not None:
+        end = bisect_left(labels, _midnight(last) + _DAY, key=windows.start)
+    return labels[begin:end]
 
 
 def _within(label: str, metric: Metric, first: date | None, last: date | None) -> bool:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,15 @@ from deniable_estimator.questions.slices import sliced
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.significance import Adjustment
 
-__all__ = ["UNIONS", "by_segment", "check_names", "enough_reports", "split"]
+__all__ = [
+    "UNIONS",
+    "SplitQuestion",
+    "by_segment",
+    "check_names",
+    "enough_reports",
+    "split",
+    "split_question",
+]
 
 UNIONS = {"day": (1, 7, 28), "week": (1, 4), "month": (1,)}
 """The newest windows that a segment is estimated from, if they have enough reports; else all."""
@@ -163,56 +170,77 @@ def by_segment(
             metric.
     """
     selection = select(store, registry, metric, first, last, candidates, without, where=where or {})
-    return of_selection(
-        selection,
-        by,
-        against=against,
-        recent=recent,
-        level=level,
-        adjust=adjust,
-        least=least,
-        now=now,
-    )
+    question = split_question(selection, by, against=against, recent=recent)
+    return question.answer(against=against, level=level, adjust=adjust, least=least, now=now)
 
 
-def of_selection(
+@dataclass(frozen=True, eq=False)
+class SplitQuestion:
+    """All data of an answer by segments; only the calculation is left."""
+
+    by: tuple[str, ...]
+    where: Mapping[str, str]
+    total: Question
+    groups: tuple[tuple[dict[str, str], Question], ...]
+    unsplit: int
+    recent: bool
+
+    def answer(
+        self,
+        *,
+        against: Mapping[str, str] | None = None,
+        level: float = 0.95,
+        adjust: Adjustment = "storey",
+        least: int = LEAST_REPORTS,
+        now: float | None = None,
+    ) -> Segmented:
+        """The answer.
+
+        Raises:
+            EstimateError: a candidate cannot be estimated, or `against` has too few reports.
+        """
+        moment = time.time() if now is None else now
+
+        def answer(question: Question) -> Answer:
+            found = question.estimate(level=level, adjust=adjust)
+            return found.marked(unfinished(found.windows, moment))
+
+        reported = [(labels, each) for labels, each in self.groups if each.n]
+        groups = [Group(labels, answer(each)) for labels, each in reported]
+        small = [each for _, each in reported if each.n < least]
+        rest = answer(_merged(small)) if small and not self.recent else None
+        return segmented(
+            self.by,
+            self.where,
+            answer(self.total),
+            groups,
+            rest,
+            self.unsplit,
+            least=least,
+            against=against,
+            together=not self.recent,
+        )
+
+
+def split_question(
     selection: Selection,
     by: Sequence[str],
     *,
     against: Mapping[str, str] | None = None,
     recent: bool = False,
-    level: float = 0.95,
-    adjust: Adjustment = "storey",
-    least: int = LEAST_REPORTS,
-    now: float | None = None,
-) -> Segmented:
-    """The same for a selection of tallies."""
+) -> SplitQuestion:
+    """The data of a selection of tallies by segments.
+
+    Raises:
+        EstimateError: `by` or `against` are no segments of the metric.
+        StoreUnavailable: the store cannot answer now.
+    """
     check_names(selection.metric, by)
     if against is not None:
         _check_against(selection.metric, by, against)
-    moment = time.time() if now is None else now
-    options: dict[str, Any] = {"level": level, "adjust": adjust}
-
-    def answer(question: Question) -> Answer:
-        found = question.estimate(**options)
-        return found.marked(unfinished(found.windows, moment))
-
-    questions, unsplit = split(selection, by, recent=recent)
-    total = answer(selection.read())
-    reported = [(labels, each) for labels, each in questions if each.n]
-    groups = [Group(labels, answer(each)) for labels, each in reported]
-    small = [each for _, each in reported if each.n < least]
-    rest = answer(_merged(small)) if small and not recent else None
-    return segmented(
-        by,
-        selection.where,
-        total,
-        groups,
-        rest,
-        unsplit,
-        least=least,
-        against=against,
-        together=not recent,
+    groups, unsplit = split(selection, by, recent=recent)
+    return SplitQuestion(
+        tuple(by), selection.where, selection.read(), tuple(groups), unsplit, recent
     )
 
 

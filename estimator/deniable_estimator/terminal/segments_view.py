@@ -4,31 +4,16 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from deniable_estimator.answers.base import Answer
-from deniable_estimator.answers.segmented import Segmented
-from deniable_estimator.answers.shares import Shares
+from deniable_estimator.answers.segmented import Segmented, shown_series
 from deniable_estimator.answers.units import SHARES, half_width
 from deniable_estimator.terminal.tables import MOST_ROWS, heading, interval, picture
 
-__all__ = ["segments_view", "shown_series"]
-
-
-def shown_series(found: Segmented, most: int) -> list[str]:
-    """The series to show, at most so many: those that differ first, then the largest shares. Of a
-    boolean "true" alone, as "false" mirrors it."""
-    if isinstance(found.total, Shares) and found.total.boolean:
-        return ["true"]
-    adjusted = np.where(found.differs, found.p_adjusted, 1.0)
-    if not isinstance(found.total, Shares):
-        return list(found.names)
-    share = np.array([found.total.share[found.total.series.place(name)] for name in found.names])
-    order = np.lexsort((-np.nan_to_num(share), adjusted))
-    return [found.names[place] for place in order[:most].tolist()]
+__all__ = ["segments_view"]
 
 
 def segments_view(found: Segmented) -> RenderableType:
@@ -38,7 +23,7 @@ def segments_view(found: Segmented) -> RenderableType:
     if not found.total.n:
         return Group(*parts)
     style = "green" if found.differs.any() else "dim"
-    parts.append(Text(found.verdict[:1].upper() + found.verdict[1:] + ".", style=style))
+    parts.append(Text(f"{found.verdict}.", style=style))
     lines = len(found.groups) + 1 + (found.rest is not None)
     names = shown_series(found, max(1, MOST_ROWS // lines))
     parts.append(_table(found, names))

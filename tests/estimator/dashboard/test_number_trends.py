@@ -11,7 +11,8 @@ import pytest
 from deniable import Registry
 from deniable_collector.stores import Store
 from deniable_estimator.dashboard.charts.changes import change_chart, change_headline, change_lines
-from deniable_estimator.dashboard.charts.trend import TrendChart, trend_chart
+from deniable_estimator.dashboard.charts.trend import TrendChart, draw_trend, trend_chart
+from deniable_estimator.dashboard.charts.trend_axis import TrendLine, axis_of
 from deniable_estimator.questions.comparison import Comparison, compare
 from deniable_estimator.questions.reading import read
 from deniable_estimator.questions.trend import trend
@@ -105,3 +106,27 @@ def test_what_has_changed_is_named(number_store: Store, numbers: Registry) -> No
     """The mean of tabs has risen from 5 to 8, and says so in tabs."""
     told = change_headline(comparison(number_store, numbers, "tabs"))
     assert re.fullmatch(r"mean is up [23]\.\d+ tabs \(95 % CI \+[\d.]+ to \+[\d.]+\)\.", told)
+
+
+def test_hardly_below_zero_is_no_whole_step(number_store: Store, numbers: Registry) -> None:
+    """A band that reaches a little below zero moves the axis by as much and keeps its round ticks
+    from zero on; one that reaches far has a tick below zero."""
+    unit = trend(number_store, numbers, "tabs", BEFORE, DAY).unit
+    little = axis_of(unit, [TrendLine("x", ((0.4, -0.01, 0.8),))])
+    assert little is not None
+    assert [level for level, _ in little.levels] == pytest.approx([0.0, 0.2, 0.4, 0.6, 0.8])
+    assert -0.03 < little.bottom < -0.01
+    far = axis_of(unit, [TrendLine("x", ((0.1, -0.4, 0.8),))])
+    assert far is not None
+    assert far.bottom == far.levels[0][0] < -0.4
+    shared = [TrendLine("x", ((0.1, 0.0, 0.2), None)), TrendLine("y", ((0.7, 0.6, 0.8), None))]
+    axis = axis_of(unit, shared)
+    assert axis is not None
+    found = trend(number_store, numbers, "tabs", BEFORE, date(2026, 11, 14))
+    one, two = (
+        draw_trend(found.periods[:2], [each], axis, height=100, name="c") for each in shared
+    )
+    assert one is not None
+    assert two is not None
+    assert one.levels == two.levels
+    assert two.plots[0].marks[0].share < one.plots[0].marks[0].share, "on one scale"

@@ -303,3 +303,25 @@ def test_a_pair_in_a_frame(pair_store: Store) -> None:
     framed = anybody.get(link[1])
     assert framed.status_code == 200
     assert heading(framed.text) == "plan"
+
+
+def test_a_pair_on_a_board(pair_store: Store, tmp_path: Path) -> None:
+    """A board shows the verdict, the heat map, one conditional over time, and a table."""
+    folder = tmp_path / "boards"
+    folder.mkdir()
+    items = "".join(
+        f'[[items]]\nmetric = "plan_by_mode"\nview = "{view}"\n'
+        for view in ("headline", "shares", "trend", "table")
+    )
+    (folder / "both.toml").write_text(f'schema = 1\ntitle = "Both"\n{items}', encoding="utf-8")
+    settings = DashboardSettings(dashboard_token=TOKEN, boards=str(folder))
+    registry = Registry.parse(PAIRS)
+    app = create_app(settings, store=pair_store, registry=registry, clock=lambda: NOW)
+    reader = app.test_client()
+    reader.environ_base["HTTP_ACCEPT"] = "text/html"
+    assert reader.post("/login", data={"token": TOKEN}).status_code == 303
+    page = reader.get("/boards/both")
+    assert page.status_code == 200
+    assert page.text.count('class="heat"') == 1
+    assert page.text.count("depend on each other") >= 1
+    assert "dark_mode=true given plan=free" in page.text

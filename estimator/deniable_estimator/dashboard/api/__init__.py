@@ -22,6 +22,7 @@ from deniable_estimator.dashboard.api.asking import (
     asked_limit,
     asked_metric,
     asked_range,
+    asked_segments,
     bound,
 )
 from deniable_estimator.dashboard.api.listing import LISTED, LISTED_OF_NUMBERS, chosen, listed
@@ -37,6 +38,7 @@ from deniable_estimator.dashboard.api.parameters import (
     OverviewParameters,
     PlanParameters,
     PrivacyParameters,
+    SegmentsParameters,
     TrendParameters,
     read_parameters,
 )
@@ -55,6 +57,7 @@ from deniable_estimator.dashboard.calculations import (
     lifetime_plan_text,
     number_plan_text,
     plan_text,
+    segmented_text,
     to_json,
     trend_text,
 )
@@ -66,8 +69,10 @@ from deniable_estimator.dashboard.ranges import earlier_range
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.timeline import grouping
 from deniable_estimator.dashboard.versions import digest_of_candidates
+from deniable_estimator.errors import EstimateError
 from deniable_estimator.privacy import guarantee_in, together
 from deniable_estimator.questions.comparison import has_memory
+from deniable_estimator.questions.segments import check_names
 
 __all__ = ["api"]
 
@@ -156,7 +161,7 @@ def estimate(name: str) -> ResponseReturnValue:
     asked = read_parameters(EstimateParameters, request.args)
     source, metric = asked_metric(name, "read:estimates")
     form = form_of(asked.format, "json", "csv")
-    days = asked_range(source, asked.first, asked.last, asked.without, metric.window)
+    days = asked_range(source, asked.first, asked.last, asked.without, metric.window, asked.where)
     candidates = asked_candidates(source, metric, asked.value)
     asked_limit(metric, asked.limit)
     asked_below(metric, asked.below)
@@ -182,6 +187,47 @@ def estimate(name: str) -> ResponseReturnValue:
     return represent(form, text, tag=final)
 
 
+@api.route("/metrics/<name>/segments", methods=["GET", "POST"])
+def segments(name: str) -> ResponseReturnValue:
+    """The same for each segment, with their differences."""
+    asked = read_parameters(SegmentsParameters, request.args)
+    source, metric = asked_metric(name, "read:estimates")
+    form = form_of(asked.format, "json", "csv")
+    days = asked_range(source, asked.first, asked.last, asked.without, metric.window, asked.where)
+    if not metric.segments:
+        raise ApiProblem(
+            409,
+            "not-segmented",
+            "Not segmented",
+            f"{name} is not counted by segments: its registry would declare them.",
+        )
+    against = asked_segments("against", asked.against) or None
+    candidates = asked_candidates(source, metric, asked.value)
+    if asked.value and metric.values:
+        candidates = asked.value
+    try:
+        check_names(metric, asked.by)
+        bound(metric, candidates, asked.value, MAX_CELLS, len(metric.scheme.combinations))
+
+        def tag(version: bytes) -> str:
+            known = digest_of_candidates(candidates)
+            return etag(form, metric, asked, days, known, version)
+
+        if same := same_as_known(lambda: tag(source.segmented_version(metric, days, candidates))):
+            return same
+        found = source.segmented_at(metric, days, asked.by, against, candidates, level=asked.level)
+    except EstimateError as error:
+        raise ApiProblem(400, "invalid-parameter", "Invalid parameter", f"{error}.") from None
+    final = tag(found.version)
+    text = source.written(
+        len(found.answer.total.series.names) * (len(found.answer.groups) + 2),
+        ("segments", final),
+        *(segmented_text, form, found.answer, days.query),
+        candidates=candidates,
+    )
+    return represent(form, text, tag=final)
+
+
 @api.get("/metrics/<name>/anomalies")
 def anomalies(name: str) -> ResponseReturnValue:
     """Which windows of some days look dishonest; strings are not decoded for it."""
@@ -201,7 +247,7 @@ def trend(name: str) -> ResponseReturnValue:
     asked = read_parameters(TrendParameters, request.args)
     source, metric = asked_metric(name, "read:estimates")
     form = form_of(asked.format, "json", "csv")
-    days = asked_range(source, asked.first, asked.last, asked.without, metric.window)
+    days = asked_range(source, asked.first, asked.last, asked.without, metric.window, asked.where)
     by = asked.by or grouping(metric, days)
     candidates = asked_candidates(source, metric, asked.value)
     periods = len(windows.span(by, days.first, days.last))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 import msgspec
 from flask import request
@@ -26,6 +27,7 @@ __all__ = [
     "asked_limit",
     "asked_metric",
     "asked_range",
+    "asked_segments",
     "bound",
 ]
 
@@ -48,11 +50,33 @@ def asked_metric(name: str, scope: str) -> tuple[DataSource, Metric]:
 
 
 def asked_range(
-    source: DataSource, first: str, last: str, without: str = "", kind: windows.Kind = "day"
+    source: DataSource,
+    first: str,
+    last: str,
+    without: str = "",
+    kind: windows.Kind = "day",
+    where: Sequence[str] = (),
 ) -> DayRange:
-    """The days from `first` to `last`, as an address has them, and the windows left out."""
+    """The days from `first` to `last`, as an address has them, the windows left out, and the
+    segments that count."""
     given = {"from": first, "to": last, "without": without}
-    return read_range(given, source.clock(), kind)
+    days = read_range(given, source.clock(), kind)
+    return replace(days, where=tuple(sorted(asked_segments("where", where).items())))
+
+
+def asked_segments(name: str, texts: Sequence[str]) -> dict[str, str]:
+    """The segments of a parameter, each written like platform=web.
+
+    Raises:
+        ApiProblem: one is not.
+    """
+    found: dict[str, str] = {}
+    for each in texts:
+        segment, equals, value = each.partition("=")
+        if not (segment and equals and value) or segment in found:
+            raise _invalid(f"{name} takes a segment with its value, like platform=web, each once")
+        found[segment] = value
+    return found
 
 
 def asked_candidates(

@@ -32,6 +32,7 @@ __all__ = [
     "OverviewParameters",
     "PlanParameters",
     "PrivacyParameters",
+    "SegmentsParameters",
     "TrendParameters",
     "read_parameters",
 ]
@@ -95,6 +96,10 @@ class AnomaliesParameters(_Ranged, frozen=True, kw_only=True):
     """Windows to leave out, divided by commas."""
 
 
+_SOME_SEGMENTS = Annotated[list[str], Meta(min_length=1, max_length=2)]
+_Segments = Annotated[list[str], Meta(max_length=2)]
+
+
 class _Valued(AnomaliesParameters, frozen=True, kw_only=True):
     level: _Level = 0.95
     value: Annotated[list[str], Meta(max_length=1000)] = []
@@ -105,7 +110,21 @@ class _Valued(AnomaliesParameters, frozen=True, kw_only=True):
         msgspec.structs.force_setattr(self, "value", normal)
 
 
-class EstimateParameters(_Valued, frozen=True, kw_only=True):
+class _Within(_Valued, frozen=True, kw_only=True):
+    where: _Segments = []
+    """Only the reports of these segments, like platform=web."""
+
+
+class SegmentsParameters(_Within, frozen=True, kw_only=True):
+    """Of an answer by segments."""
+
+    by: _SOME_SEGMENTS
+    """The segments, one or two."""
+    against: _Segments = []
+    """What the others are compared with, like platform=web; by default the largest."""
+
+
+class EstimateParameters(_Within, frozen=True, kw_only=True):
     """Of an estimate."""
 
     adjust: Adjustment = "storey"
@@ -115,7 +134,7 @@ class EstimateParameters(_Valued, frozen=True, kw_only=True):
     """Of a distribution: also the share of the numbers below this one."""
 
 
-class TrendParameters(_Valued, frozen=True, kw_only=True):
+class TrendParameters(_Within, frozen=True, kw_only=True):
     """Of a trend."""
 
     by: windows.Kind | None = None
@@ -192,7 +211,9 @@ def read_parameters(kind: type[_T], arguments: MultiDict[str, str]) -> _T:
     for name, texts in arguments.lists():
         if name not in known:
             raise _mistake(f"The request contains unknown field `{name}`")
-        several = known[name].default_factory is list
+        several = known[name].default_factory is list or (
+            name == "by" and kind is SegmentsParameters
+        )
         if not several and len(texts) > 1:
             raise _mistake(f"{name} is given {len(texts)} times: give it once")
         try:

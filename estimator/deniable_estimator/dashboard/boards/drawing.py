@@ -151,7 +151,8 @@ def _with_table(drawn: DrawnItem, estimate: Answer, item: BoardChart) -> DrawnIt
         found = number_lines(estimate)
         names = dict(zip(estimate.series.names, found, strict=True))
         chosen = [names[each] for each in item.values if each in names]
-        return replace(drawn, lines=chosen or found, numbers=True)
+        more = 0 if chosen else max(0, len(found) - LINES)
+        return replace(drawn, lines=chosen or found[:LINES], numbers=True, more=more)
     if not item.values:
         every = table(estimate, LINES)
         return replace(drawn, lines=[*every.standing, *every.noise], more=every.more)

@@ -154,7 +154,10 @@ def draw_trend(
             for plot, at in zip(plots, labels, strict=True)
         ),
         points=tuple(
-            point_of(axis.unit, place, period, known, each, alarmed=period.label in alarmed)
+            point_of(
+                *(axis.unit, place, period, known if axis.levels else (), each),
+                alarmed=period.label in alarmed,
+            )
             for place, period in enumerate(periods)
         ),
         levels=tuple(
@@ -246,12 +249,12 @@ def _ends(period: Period) -> date:
 
 
 def _across(periods: Sequence[Period], day: date, each: float) -> float:
-    """Where a day lies: with the dot of its period where that begins, else in between."""
+    """Where a day lies: a day below its dot, and in a longer period where the day begins."""
     label = windows.window_at(
         windows.kind_of(periods[0].label),
         datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp(),
     )
     place = next(place for place, period in enumerate(periods) if period.label == label)
     begins, ends = _begins(periods[place]), _ends(periods[place])
-    part = (day - begins).days / ((ends - begins).days + 1) if day > begins else 0.5
+    part = (day - begins).days / ((ends - begins).days + 1) if ends > begins else 0.5
     return round((place + part) * each, 3)

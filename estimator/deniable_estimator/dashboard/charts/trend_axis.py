@@ -66,11 +66,17 @@ def axis_of(unit: Unit, lines: Sequence[TrendLine], *, gridlines: bool = True) -
     span = max(highest - lowest, 1e-3 if unit.log else unit.least_span(max(ends)))
     if gridlines and not unit.log:
         middle = (lowest + highest) / 2
-        levels, step = round_levels(middle - span / 2, middle + span / 2)
-        steps = tuple((level, step) for level in levels)
-        return TrendAxis(unit, levels[0], levels[-1], steps)
+        low, high = middle - span / 2, middle + span / 2
+        levels, step = round_levels(low, high)
+        bottom = levels[0]
+        if low < 0 < high:
+            # A whole step below zero is too much for what hardly reaches there.
+            above, wide = round_levels(0.0, high)
+            if -low < wide / 2:
+                levels, step, bottom = above, wide, low - _ROOM * wide
+        return TrendAxis(unit, bottom, levels[-1], tuple((level, step) for level in levels))
     bottom, top = lowest - _ROOM * span, highest + _ROOM * span
-    return TrendAxis(unit, bottom, top, tuple(log_levels(10**bottom, 10**top)) if unit.log else ())
+    return TrendAxis(unit, bottom, top, tuple(log_levels(10**bottom, 10**top) if gridlines else ()))
 
 
 def is_open(low: float, high: float) -> bool:

@@ -58,7 +58,8 @@ def point_of(
     *,
     alarmed: bool,
 ) -> Point:
-    """What the tooltip of one period says of all lines, each with its style."""
+    """What the tooltip of one period says of all lines, each with its style; nothing without
+    lines."""
     start, width = round(place * each, 3), round(each, 3)
     told = [
         (style, line.label, line.numbers[place])

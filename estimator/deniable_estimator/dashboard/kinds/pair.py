@@ -68,6 +68,8 @@ class HeatMap:
     """Cells that are not drawn."""
     title: str = ""
     description: str = ""
+    name: str = ""
+    """What its ids begin with, where a page has several charts."""
 
 
 @dataclass(frozen=True, slots=True)

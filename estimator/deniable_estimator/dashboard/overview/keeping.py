@@ -32,7 +32,7 @@ from deniable_estimator.dashboard.source import PAGE_PATIENCE, DataSource
 __all__ = ["MOST_KEPT", "Asked", "KeptSummaries", "latest_days"]
 
 MOST_KEPT = 4_000
-"""So many summaries are kept, or four for each metric if that is more; each takes about 8 KB."""
+"""So many summaries are kept, or four for each metric if that is more; each takes 6 to 12 KB."""
 
 _OLD = 600.0
 """Seconds after which a summary is made anew although nothing has changed that a page looks at."""

@@ -1,0 +1,292 @@
+"""The page that shows a metric by segments: each series with all segments on one scale, their
+differences, and which series differ at all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from flask import Blueprint, render_template, request
+from flask.typing import ResponseReturnValue
+
+from deniable import Metric, ValueListError
+from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.segmented import Segmented, shown_series
+from deniable_estimator.answers.shares import Shares
+from deniable_estimator.answers.units import half_width
+from deniable_estimator.dashboard.calculations import segmented_text
+from deniable_estimator.dashboard.pages import download, keep_form, listed
+from deniable_estimator.dashboard.privacy import privacy_label
+from deniable_estimator.dashboard.ranges import DayRange, RangeError, check_names, read_range
+from deniable_estimator.dashboard.source import DataSource, current_source, declared_metric
+from deniable_estimator.dashboard.versions import digest_of_candidates
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.messages import message
+
+__all__ = ["segments"]
+
+segments = Blueprint("segments", __name__)
+
+_NAMES = ("from", "to", "without", "by", "where", "against")
+
+_MOST_LINES = 240
+"""The most lines of all panels: with 32 segments, 7 series are shown."""
+
+_MOST_PANELS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A series of one segment; what is drawn is in percent of the width."""
+
+    name: str
+    n: int
+    number: str
+    low: str
+    high: str
+    at: float | None
+    """Where the estimate is; None where nothing is known."""
+    start: float
+    width: float
+    difference: str
+    """From the reference, with its interval; empty for the reference itself."""
+    changed: bool
+    kind: str
+    """segment, rest or total."""
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One series in all segments."""
+
+    name: str
+    differs: bool
+    lines: tuple[Line, ...]
+
+
+@segments.get("/metric/<name>/segments")
+def segments_page(name: str) -> ResponseReturnValue:
+    """A metric by segments."""
+    source, metric = current_source(), declared_metric(name)
+    found, refused, obstacle = None, None, None
+    by = _default(metric)
+    where: dict[str, str] = {}
+    days = read_range({}, source.clock(), metric.window)
+    if not metric.segments:
+        obstacle = message(
+            "This metric is not counted by segments. Declare them in its registry: "
+            '[segments.platform], and segments = ["platform"] in the metric.'
+        )
+    else:
+        try:
+            days, by, where, against = _asked(source, metric)
+            candidates = listed(source, metric)
+            if metric.needs_candidates and candidates is None:
+                obstacle = message(
+                    "This metric takes any string. Upload a list of those to look for on its "
+                    "page, or put them into {metric}.txt in the folder that "
+                    "DENIABLE_CANDIDATES_DIR names.",
+                    metric=metric.name,
+                )
+            else:
+                given = _against(source, metric, days, by, against, candidates)
+                found = source.segmented_at(metric, days, by, given, candidates).answer
+        except (RangeError, EstimateError) as error:
+            refused = keep_form(error)
+        except ValueListError as error:
+            obstacle = message("{mistake}.", mistake=str(error))
+    shown = shown_series(found, _room(found)) if found and found.total.n else []
+    page = render_template(
+        "segments.html",
+        metric=metric,
+        days=days,
+        by=by,
+        where=where,
+        choices=_choices(metric),
+        others=[each for each in metric.segments if each.name not in by],
+        found=found,
+        panels=_panels(found, shown) if found else (),
+        hidden=len(found.names) - len(shown) if found and shown else 0,
+        label=privacy_label(metric, source.registry),
+        refused=refused,
+        obstacle=obstacle,
+        asked=request.args if refused else days.query,
+        query=_query(days, by, where, found),
+    )
+    return page, 400 if refused else 200
+
+
+@segments.get("/metric/<name>/segments.<any(csv, json):form>")
+def segments_file(name: str, form: str) -> ResponseReturnValue:
+    """The same as a file, with every series."""
+    source, metric = current_source(), declared_metric(name)
+    days, by, _, against = _asked(source, metric)
+    candidates = listed(source, metric)
+    try:
+        given = _against(source, metric, days, by, against, candidates)
+        found = source.segmented_at(metric, days, by, given, candidates)
+    except EstimateError as error:
+        raise RangeError(str(error)) from None
+    text = source.written(
+        len(found.answer.total.series.names) * (len(found.answer.groups) + 2),
+        (
+            "segments file",
+            found.version,
+            tuple(by),
+            against,
+            digest_of_candidates(candidates),
+            form,
+        ),
+        *(segmented_text, form, found.answer, days.query),
+        candidates=candidates,
+    )
+    kind = "text/csv" if form == "csv" else "application/json"
+    return download(text, kind, f"{name}-segments.{form}")
+
+
+def _default(metric: Metric) -> tuple[str, ...]:
+    return tuple(each.name for each in metric.segments[:1])
+
+
+def _asked(
+    source: DataSource, metric: Metric
+) -> tuple[DayRange, tuple[str, ...], dict[str, str], str]:
+    """The days, the segments to divide by, those to stay within, and the reference.
+
+    Raises:
+        RangeError: the address asks for what there is not.
+    """
+    check_names(request.args, _NAMES)
+    days = read_range(request.args, source.clock(), metric.window)
+    known = {each.name: each.values for each in metric.segments}
+    by = tuple(each for each in request.args.get("by", "").split(",") if each)
+    if not by:
+        by = _default(metric)
+    if not by or not set(by) <= known.keys() or len(set(by)) < len(by):
+        raise RangeError(
+            message("This metric is counted by {known}.", known=", ".join(known)), "by"
+        )
+    where: dict[str, str] = {}
+    for each in request.args.getlist("where"):
+        segment, _, value = each.partition("=")
+        if not each or segment in by:
+            continue  # a form sends what is not chosen, too
+        if value not in known.get(segment, ()):
+            raise RangeError(message("There is no segment {segment}.", segment=each), "where")
+        where[segment] = value
+    days = replace(days, where=tuple(sorted(where.items())))
+    return days, by, where, request.args.get("against", "")
+
+
+def _against(
+    source: DataSource,
+    metric: Metric,
+    days: DayRange,
+    by: Sequence[str],
+    name: str,
+    candidates: Sequence[str] | None,
+) -> dict[str, str] | None:
+    """The segment of that name to compare with; None if it is not chosen or has too few reports."""
+    if not name:
+        return None
+    found = source.segmented_at(metric, days, by, None, candidates).answer
+    return next((dict(each.labels) for each in found.groups if each.name == name), None)
+
+
+def _choices(metric: Metric) -> list[tuple[str, str]]:
+    """What can be divided by: the value in the address, and its text."""
+    names = [each.name for each in metric.segments]
+    found = [*((each,) for each in names), *combinations(names, 2)]
+    return [(",".join(each), " × ".join(each)) for each in found]
+
+
+def _room(found: Segmented) -> int:
+    """How many panels there are room for."""
+    return max(1, min(_MOST_PANELS, _MOST_LINES // (len(found.groups) + 2)))
+
+
+def _query(
+    days: DayRange, by: Sequence[str], where: Mapping[str, str], found: Segmented | None
+) -> dict[str, object]:
+    """What the page shows, as an address carries it."""
+    limits = [f"{name}={value}" for name, value in where.items()]
+    against = {"against": found.reference.name} if found and found.reference else {}
+    more = {"where": limits} if limits else {}
+    return {**days.query, "by": ",".join(by), **more, **against}
+
+
+def _panels(found: Segmented, names: Sequence[str]) -> tuple[Panel, ...]:
+    answers: list[tuple[str, Answer, str]] = [
+        (each.name, each.answer, "segment") for each in found.groups
+    ]
+    if found.rest is not None:
+        answers.append((message("rest"), found.rest, "rest"))
+    answers.append((message("all"), found.total, "total"))
+    ends = [0.0] if isinstance(found.total, Shares) else []
+    for _, answer, _ in answers:
+        series = answer.series
+        for name in names:
+            place = series.place(name)
+            if place is not None:
+                ends += [float(series.low[place]), float(series.high[place])]
+    known = [each for each in ends if math.isfinite(each)] or [0.0]
+    base = 0.0 if isinstance(found.total, Shares) else min(known)
+    top = max(max(known), base + 1e-9)
+    return tuple(
+        Panel(
+            name,
+            bool(found.differs[found.names.index(name)]),
+            tuple(
+                _line(found, name, label, answer, kind, (base, top))
+                for label, answer, kind in answers
+            ),
+        )
+        for name in names
+    )
+
+
+def _line(
+    found: Segmented, name: str, label: str, answer: Answer, kind: str, axis: tuple[float, float]
+) -> Line:
+    series, unit = answer.series, answer.unit
+    place = series.place(name)
+    if place is None or not math.isfinite(float(series.value[place])):
+        return Line(label, answer.n, "", "", "", None, 0, 0, "", False, kind)
+    value, low, high = (float(each[place]) for each in (series.value, series.low, series.high))
+    spread = half_width(value, low, high)
+
+    def where(number: float) -> float:
+        """The place on the scale; an end without a limit is at the edge."""
+        part = (number - axis[0]) / (axis[1] - axis[0])
+        return round(100 * min(max(part, 0.0), 1.0), 2) if not math.isnan(part) else 0.0
+
+    start, end = where(low), where(high)
+    difference, changed = "", False
+    comparison = found.comparisons.get(label) if kind == "segment" else None
+    if comparison is not None and name in comparison.values:
+        at = comparison.values.index(name)
+        apart = float(comparison.difference[at])
+        ends = comparison.ends(at)
+        width = half_width(apart, float(comparison.low[at]), float(comparison.high[at]))
+        difference = message(
+            "{difference} ({low} to {high})",
+            difference=unit.signed(apart, width),
+            low=ends[0],
+            high=ends[1],
+        )
+        changed = bool(comparison.changed[at])
+    return Line(
+        label,
+        answer.n,
+        unit.text(value, spread),
+        unit.text(low, spread) if math.isfinite(low) else "−∞",
+        unit.text(high, spread) if math.isfinite(high) else "∞",
+        where(value),
+        start,
+        round(max(end - start, 0.3), 2),
+        difference,
+        changed,
+        kind,
+    )

@@ -1,0 +1,145 @@
+"""Questions that a person asks of a metric's page, each within three clicks, without JavaScript."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import pytest
+
+from .browsing import follow
+from .conftest import SHOWCASE_TOKEN
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
+    from selenium.webdriver.remote.webelement import WebElement
+
+
+@pytest.fixture
+def browser(showcase_page: str, open_browser: Callable[[bool], Chrome]) -> Chrome:
+    """A browser without JavaScript that has signed in and shows the overview."""
+    opened = open_browser(False)
+    opened.implicitly_wait(10)
+    opened.get(f"{showcase_page}/login?token={SHOWCASE_TOKEN.replace(' ', '+')}")
+    return opened
+
+
+def text(browser: Chrome, selector: str = "main") -> str:
+    return browser.find_element("css selector", selector).text
+
+
+def _what_changed(browser: Chrome) -> None:
+    """One click leads to the metric: its page names the week, what changed in it by more than noise
+    and every value's change with its interval; a second one puts the largest changes first."""
+    follow(browser, "link text", "language")
+    page = text(browser)
+    assert re.search(r"Newest complete week, .* to .*: english [\d.]+% \(", page)
+    told = re.search(
+        r"(No change that can be told from noise\.|\w+ is (up|down) [\d.]+ points)", page
+    )
+    assert told is not None
+    assert re.search(r"Compared with .* 20\d\d to .* 20\d\d\.", page)
+    follow(browser, "link text", "Change, points")
+    rows = browser.find_elements("css selector", "#content form.draw tbody tr")
+    assert len(rows) == 21
+    cells = [row.find_elements("css selector", "td")[2] for row in rows]
+    assert all(re.search(r"\(\S+ to \S+\)$", cell.text) for cell in cells)
+    marked = ["changed" in cell.text for cell in cells]
+    assert marked == sorted(marked, reverse=True), "what changed comes first"
+    assert any(marked) == ("points" in told[0])
+
+
+def _one_percent(browser: Chrome) -> None:
+    """One click answers it for the crowd that there is, the second leads to the planner with its
+    numbers filled in, the third tells what a larger crowd would see."""
+    follow(browser, "link text", "language")
+    assert re.search(
+        r"Shares of [\d.]+% or more stand out from the noise\. So a share of 1% is", text(browser)
+    )
+    follow(browser, "link text", "Plan with other numbers")
+    assert "are detectable" in text(browser, "h2.headline")
+    assert browser.find_element("id", "size").get_attribute("value") == "21"
+    assert browser.find_element("id", "epsilon").get_attribute("value") == "2"
+    devices = browser.find_element("id", "devices")
+    assert int(devices.get_attribute("value") or 0) > 1_000
+    assert re.search(r"To detect 1%\s+[\d,]+ devices", text(browser))
+    devices.clear()
+    devices.send_keys("2000000")
+    follow(browser, "css selector", ".planner button")
+    assert re.search(r"Shares of 0\.\d+% or more are detectable", text(browser, "h2.headline"))
+
+
+def seen(browser: Chrome) -> list[WebElement]:
+    """The tooltips that are seen."""
+    tips = browser.find_elements("css selector", ".points .tip")
+    return [tip for tip in tips if tip.value_of_css_property("clip-path") == "none"]
+
+
+def _points(browser: Chrome) -> None:
+    """The points of a trend are one stop of the Tab key; arrow keys lead from one to the next, and
+    a finger shows the one that it touches. Each says its day, number and interval."""
+    from selenium.webdriver.common.keys import Keys
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    follow(browser, "link text", "dark_mode")
+    buttons = browser.find_elements("css selector", ".points input")
+    assert len(buttons) == 28
+    assert seen(browser) == []
+    buttons[0].send_keys(Keys.SPACE)
+    first = [tip.text for tip in seen(browser)]
+    browser.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
+    second = [tip.text for tip in seen(browser)]
+    pattern = r"\d+ \w{3} 20\d\d: true [\d.]+%, [\d.]+% to [\d.]+%, [\d,]+ reports"
+    assert len(first) == len(second) == 1
+    assert first != second
+    assert re.fullmatch(pattern, second[0])
+    browser.switch_to.active_element.send_keys(Keys.TAB)
+    assert browser.switch_to.active_element.get_attribute("name") != "trend-point"
+
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": 400, "height": 900, "deviceScaleFactor": 1, "mobile": True},
+    )
+    browser.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True})
+    browser.refresh()
+    button = browser.find_elements("css selector", ".points input")[20]
+    at = browser.execute_script(
+        "arguments[0].scrollIntoView({block: 'center'});"
+        "const at = arguments[0].getBoundingClientRect();"
+        "return {x: at.x + at.width / 2, y: at.y + 60};",
+        button,
+    )
+    for kind, places in (("touchStart", [at]), ("touchEnd", [])):
+        browser.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": places})
+    touched = WebDriverWait(browser, 10).until(seen)
+    assert len(touched) == 1
+    assert re.fullmatch(pattern, touched[0].text)
+    assert touched[0].rect["x"] >= 0
+    assert touched[0].rect["x"] + touched[0].rect["width"] <= 400
+
+
+def _ticked(browser: Chrome) -> None:
+    """Two ticks and a button draw three values on one scale, each with a label at its end; the
+    address keeps them."""
+    follow(browser, "link text", "browser")
+    for value in ("firefox", "safari"):
+        browser.find_element("css selector", f"input[type=checkbox][value={value}]").click()
+    follow(browser, "css selector", "form.draw button")
+    assert {"chrome", "firefox", "safari"} <= set(re.findall(r"value=(\w+)", browser.current_url))
+    assert text(browser, "#trend").startswith("Over time: chrome")
+    labels = browser.find_elements("css selector", ".trend .end .long")
+    assert sorted(each.text for each in labels) == ["chrome", "firefox", "safari"]
+    heights = sorted(each.rect["y"] for each in labels)
+    assert all(two - one >= 11 for one, two in pairwise(heights))
+    severe = [each for each in browser.get_log("browser") if each["level"] in ("SEVERE", "WARNING")]
+    assert severe == []
+
+
+def test_a_person_has_answers_in_three_clicks(browser: Chrome, showcase_page: str) -> None:
+    """What changed last week and whether it is real, whether a share of one percent is visible, how
+    several values went together, and what each point of a trend says: each from the overview."""
+    for each in (_what_changed, _one_percent, _ticked, _points):
+        browser.get(showcase_page)
+        each(browser)
