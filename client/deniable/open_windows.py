@@ -72,7 +72,7 @@ _PAIR, _END = "\x1f", "\x1e"
 """After each segment, and after the last. No value and no segment holds a control character."""
 
 
-class _Entry(NamedTuple):
+class _OpenValue(NamedTuple):
     """The value of an open window so far."""
 
     segments: Mapping[str, str]
@@ -108,7 +108,7 @@ def keep(
     `seal_first` reports the first record of a window that is answered at once, and closes the
     window.
     """
-    merged: dict[tuple[str, str], _Entry | None] = {}
+    merged: dict[tuple[str, str], _OpenValue | None] = {}
     closed: set[tuple[str, str]] = set()
     for record in records:
         key = (record.metric.name, record.window)
@@ -127,7 +127,7 @@ def keep(
                 seal_first(record)
                 closed.add(key)
                 continue
-            merged[key] = None if found is None else _Entry(*parse_value(found[0]), found[1])
+            merged[key] = None if found is None else _OpenValue(*parse_value(found[0]), found[1])
         merged[key] = _merge(record, merged[key], bits)
     connection.executemany(
         "INSERT OR REPLACE INTO open_values (metric, window, value, records) VALUES (?, ?, ?, ?)",
@@ -217,15 +217,15 @@ def _is_open(
     return heads
 
 
-def _merge(record: Record, entry: _Entry | None, bits: Bits) -> _Entry:
+def _merge(record: Record, entry: _OpenValue | None, bits: Bits) -> _OpenValue:
     """The window's value after one more record, and how many records it stands for."""
     metric, segments = record.metric, record.segments or {}
     if entry is None:
-        return _Entry(segments, metric.type.begin(metric.aggregate, record.text), 1)
+        return _OpenValue(segments, metric.type.begin(metric.aggregate, record.text), 1)
     records = entry.records + 1
     value = metric.type.merge(metric.aggregate, entry.value, record.text, records, bits)
     # A metric may get its segments inside a window, when the app is upgraded.
-    return _Entry(entry.segments or segments, value, records)
+    return _OpenValue(entry.segments or segments, value, records)
 
 
 def _prune(connection: Connection, metric: str) -> None:

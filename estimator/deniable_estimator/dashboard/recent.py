@@ -148,7 +148,13 @@ def _refused(
         # Where the days that the page shows raise an alarm, it says nothing of changes.
         shown = view.days.first <= each.first and each.last <= view.days.last
         if not shown and (alarm := alarm_of(source, metric, each)):
-            return message("Not compared: {which} is anomalous.", which=alarm.which)
+            if each is days:
+                return message("Not compared: {which} is anomalous.", which=alarm.which)
+            return message(
+                "Not compared with {days}: {which} is anomalous.",
+                days=words.days_of(earlier),
+                which=alarm.which,
+            )
     if any(kind_of(each).unsound(each) for each in (newest, old)):
         return message("Not compared: the shares of one of the two are impossible.")
     return None

@@ -38,7 +38,7 @@ _MOST_PANELS = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SegmentLine:
     """A series of one segment; what is drawn is in percent of the width."""
 
     name: str
@@ -63,7 +63,7 @@ class Panel:
 
     name: str
     differs: bool
-    lines: tuple[Line, ...]
+    lines: tuple[SegmentLine, ...]
 
 
 @segments.get("/metric/<name>/segments")
@@ -249,11 +249,11 @@ def _panels(found: Segmented, names: Sequence[str]) -> tuple[Panel, ...]:
 
 def _line(
     found: Segmented, name: str, label: str, answer: Answer, kind: str, axis: tuple[float, float]
-) -> Line:
+) -> SegmentLine:
     series, unit = answer.series, answer.unit
     place = series.place(name)
     if place is None or not math.isfinite(float(series.value[place])):
-        return Line(label, answer.n, "", "", "", None, 0, 0, "", False, kind)
+        return SegmentLine(label, answer.n, "", "", "", None, 0, 0, "", False, kind)
     value, low, high = (float(each[place]) for each in (series.value, series.low, series.high))
     spread = half_width(value, low, high)
 
@@ -277,7 +277,7 @@ def _line(
             high=ends[1],
         )
         changed = bool(comparison.changed[at])
-    return Line(
+    return SegmentLine(
         label,
         answer.n,
         unit.text(value, spread),

@@ -197,7 +197,7 @@ def plan(
         )
     segment = None
     if segment_share is not None:
-        segment = Segment(segment_share, devices)
+        segment = PlannedSegment(segment_share, devices)
         devices = segment.devices
     if number:
         _plan_number(
@@ -245,7 +245,7 @@ def plan(
 
 
 @dataclass(frozen=True)
-class Segment:
+class PlannedSegment:
     """The segment that is planned, in place of all devices."""
 
     share: float
@@ -261,7 +261,7 @@ class Segment:
         return {"segment_share": self.share, "all_devices": self.all_devices}
 
 
-def _told(segment: Segment | None) -> list[str]:
+def _told(segment: PlannedSegment | None) -> list[str]:
     if segment is None:
         return []
     return [

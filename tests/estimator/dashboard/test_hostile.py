@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import time
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -48,7 +49,7 @@ PAGES = [
     "/plan/number?unit=%22%3E%3Cscript%3Ealert(5)%3C/script%3E",
     "/login?next=/%22%3E%3Cscript%3E",
 ]
-HARMFUL = {"script", "img", "iframe", "object", "embed", "b", "i"}
+HARMFUL = {"img", "iframe", "object", "embed", "b", "i"}
 
 
 class Reader(HTMLParser):
@@ -58,12 +59,15 @@ class Reader(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.tags: set[str] = set()
         self.handlers: list[str] = []
+        self.scripts: list[str] = []
         self.text = ""
         self.parts: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.add(tag)
         self.handlers += [name for name, _ in attrs if name.startswith("on")]
+        if tag == "script":
+            self.scripts.append(dict(attrs).get("src") or "inline")
 
     def handle_data(self, data: str) -> None:
         self.text += data
@@ -110,15 +114,22 @@ def client(tmp_path: Path, registry: Registry) -> Iterator[FlaskClient]:
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_holds_no_element_that_a_text_has_brought(client: FlaskClient, path: str) -> None:
     """No script, picture or handler comes out of a value, a description or an address, and
-    the page forbids scripts besides."""
+    the page forbids every script besides the dashboard's own files."""
     answer = client.get(path)
+    for _ in range(50):
+        if answer.status_code != 202:  # The overview is not ready yet.
+            break
+        time.sleep(0.1)
+        answer = client.get(path)
     assert answer.status_code in (200, 303, 400, 404)
     page = Reader()
     page.feed(answer.text)
     assert not page.tags & HARMFUL
     assert not page.handlers
-    assert "script-src" not in answer.headers["Content-Security-Policy"]
-    assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'")
+    assert all(source.startswith("/static/overview.js?") for source in page.scripts)
+    policy = answer.headers["Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'; script-src 'self';")
+    assert "unsafe" not in policy
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
 
 
