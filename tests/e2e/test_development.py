@@ -258,7 +258,7 @@ def test_without_javascript(
     assert refresh.get_attribute("content") == "2"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_nothing_is_left(
     shop: Path,
     dev: Callable[..., tuple[Any, str]],
@@ -266,7 +266,7 @@ def test_nothing_is_left(
     number: signal.Signals,
 ) -> None:
     """While it runs, all that it keeps, also a list that a page was sent, is in one temporary
-    folder; Ctrl-C and SIGTERM delete it and free the port."""
+    folder; Ctrl-C, SIGTERM and a closed terminal delete it and free the port."""
     (shop / "metrics.toml").write_text(METRICS + PLUGIN)
     process, address = dev("--crowd", "100")
     until(lambda: len(read(address)["estimates"]) == 3)

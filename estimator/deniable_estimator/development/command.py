@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 
 __all__ = ["dev"]
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+# SIGHUP comes when the terminal is closed; Windows has none.
+_SIGNALS = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
 _LOOK_SECONDS = 0.3
 """How often the registry is looked at."""
 
