@@ -302,12 +302,13 @@ def test_an_edit_while_it_runs(shop: Path, dev: Callable[..., tuple[Any, str]]) 
 
 
 def test_wrong_calls(shop: Path, command: list[str], environ: dict[str, str]) -> None:
-    """A registry that is not there, a port that is taken and an origin that is none are told with
-    what to do; nothing is left."""
+    """A registry that is not there, a folder in its place, a port that is taken and an origin that
+    is none are told with what to do; nothing is left."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         for arguments, told in (
             (["none.toml"], "deniable init"),
+            (["."], "name its file, metrics.toml"),
             (["metrics.toml", "--port", port], "name another --port"),
             (["metrics.toml", "--origin", "app.test/x"], "write scheme and host"),
             (["metrics.toml", "--crowd", "2000000"], "1000000"),

@@ -74,6 +74,8 @@ def dev(
     from rich.console import Console
 
     console = Console(highlight=False, soft_wrap=True)
+    if path.is_dir():
+        raise click.ClickException(f"{path} is a folder: name its file, {path / 'metrics.toml'}")
     if not path.is_file():
         raise click.ClickException(
             f"there is no {path}: `deniable init` writes one, with an app that records"
