@@ -136,6 +136,20 @@ def test_a_week_is_compared_with_four_weeks_before(empty_store: Store, last: int
     assert "vs 28 earlier windows" in text
 
 
+def test_a_boolean_changes_once(empty_store: Store) -> None:
+    """Yes and no are two halves of one change, which the card tells of yes, and of nothing more."""
+    kind = '\n[metrics.dark]\ntype = "boolean"\nepsilon = 2.0\nlifetime_epsilon = 8.0\n'
+    registry = Registry.parse(f'{HEAD}{kind}description = "Is it dark?"\n')
+    client = visit(empty_store, registry)
+    for ago in range(1, 36):
+        yes = 0.315 if ago <= 12 else 0.3
+        day = (TODAY - timedelta(ago)).isoformat()
+        fill(empty_store, registry, "dark", [yes, 1 - yes], 20_000, day)
+    card = whole(client, "/").partition('<div id="results">')[2]
+    assert re.search(r"yes: (<[^>]+>)*up 1\.5 points", card)
+    assert "more changed" not in card
+
+
 def test_a_calm_overview_says_so(empty_store: Store) -> None:
     """Where nothing needs attention, one sentence says what was looked at."""
     registry = declared("well", "fine")

@@ -134,7 +134,9 @@ def _told(
 ) -> WeekChange | NoChange:
     with np.errstate(divide="ignore", invalid="ignore"):
         scores = np.nan_to_num(np.abs(found.difference / found.std_error), nan=0.0, posinf=0.0)
-    changed = np.flatnonzero(found.changed)
+    # Of a boolean one half says it all.
+    halves = found.values == ("true", "false")
+    changed = np.flatnonzero(found.changed[:1] if halves else found.changed)
     if len(changed):
         place = int(changed[scores[changed].argmax()])
     else:
