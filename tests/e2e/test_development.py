@@ -258,7 +258,7 @@ def test_without_javascript(
     assert refresh.get_attribute("content") == "2"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_nothing_is_left(
     shop: Path,
     dev: Callable[..., tuple[Any, str]],
@@ -266,7 +266,7 @@ def test_nothing_is_left(
     number: signal.Signals,
 ) -> None:
     """While it runs, all that it keeps, also a list that a page was sent, is in one temporary
-    folder; Ctrl-C and SIGTERM delete it and free the port."""
+    folder; Ctrl-C, SIGTERM and a closed terminal delete it and free the port."""
     (shop / "metrics.toml").write_text(METRICS + PLUGIN)
     process, address = dev("--crowd", "100")
     until(lambda: len(read(address)["estimates"]) == 3)
@@ -302,12 +302,13 @@ def test_an_edit_while_it_runs(shop: Path, dev: Callable[..., tuple[Any, str]]) 
 
 
 def test_wrong_calls(shop: Path, command: list[str], environ: dict[str, str]) -> None:
-    """A registry that is not there, a port that is taken and an origin that is none are told with
-    what to do; nothing is left."""
+    """A registry that is not there, a folder in its place, a port that is taken and an origin that
+    is none are told with what to do; nothing is left."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         for arguments, told in (
             (["none.toml"], "deniable init"),
+            (["."], "name its file, metrics.toml"),
             (["metrics.toml", "--port", port], "name another --port"),
             (["metrics.toml", "--origin", "app.test/x"], "write scheme and host"),
             (["metrics.toml", "--crowd", "2000000"], "1000000"),

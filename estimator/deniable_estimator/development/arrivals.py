@@ -79,6 +79,9 @@ class Arrivals:
 
     def mistake(self, code: str, metric: str | None = None, detail: str = "") -> None:
         """A mistake was found. One that was found before is told once, with how often."""
+        # JSON may hold half of a UTF-16 pair, which no page can be encoded with.
+        metric = None if metric is None else _encodable(metric)
+        detail = _encodable(detail)
         with self._changed:
             before = self._mistakes.pop((code, metric), None)
             times = 1 if before is None else before.times + 1
@@ -112,3 +115,8 @@ class Arrivals:
     def _change(self) -> None:
         self.version += 1
         self._changed.notify_all()
+
+
+def _encodable(text: str) -> str:
+    """The text, with a question mark for each half of a UTF-16 pair."""
+    return text.encode("utf-8", "replace").decode()

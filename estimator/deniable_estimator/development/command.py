@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 
 __all__ = ["dev"]
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+# SIGHUP comes when the terminal is closed; Windows has none.
+_SIGNALS = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
 _LOOK_SECONDS = 0.3
 """How often the registry is looked at."""
 
@@ -71,6 +74,8 @@ def dev(
     from rich.console import Console
 
     console = Console(highlight=False, soft_wrap=True)
+    if path.is_dir():
+        raise click.ClickException(f"{path} is a folder: name its file, {path / 'metrics.toml'}")
     if not path.is_file():
         raise click.ClickException(
             f"there is no {path}: `deniable init` writes one, with an app that records"

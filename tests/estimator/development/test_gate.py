@@ -176,6 +176,20 @@ def test_hostile_names(post: Post, browser: Browser, seen: Seen) -> None:
     assert not any("deniable add" in each["advice"] for each in seen()["mistakes"])
 
 
+def test_names_that_are_no_unicode(post: Post, batch: Make, browser: Browser, seen: Seen) -> None:
+    """A metric's name with half of a UTF-16 pair, told by a client or in a report, is shown with a
+    question mark, and the page goes on."""
+    body = {"development": True, "trouble": {"code": "unknown_metric", "metric": "told\ud800"}}
+    assert post(json.dumps(body).encode(), TROUBLES).status_code == 204
+    sent = batch(("browser", "firefox")).replace(b'"metric":"browser"', b'"metric":"sent\\ud800"')
+    assert json.loads(post(sent).data)["rejected"]
+    page = browser.get("/live", follow_redirects=True, headers={"Accept": "text/html"})
+    assert page.status_code == 200
+    assert "told?" in page.text
+    assert "sent?" in page.text
+    assert all((each["metric"] or "").isascii() for each in seen()["mistakes"])
+
+
 def test_other_methods_and_large_bodies(post: Post, browser: Browser) -> None:
     """Only POST sends, and no body above a mebibyte is read."""
     assert browser.get("/v1/reports").status_code == 405

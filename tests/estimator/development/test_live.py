@@ -63,6 +63,7 @@ def test_a_report_is_shown(browser: Browser, post: Post, batch: Make) -> None:
         rf"This report is 12\.2 \(e2\.50\) times likelier from a device with \W?{named}", text
     )
     assert "e<sup>2.50</sup>" in page
+    assert f"Columns set{column} (1 of 5)" in text
     size = len(json.dumps(json.loads(body)["reports"][0], separators=(",", ":")))
     assert f"{size} bytes" in page
     (link,) = re.findall(r'href="(/metric/browser[^"]+)"', page)
