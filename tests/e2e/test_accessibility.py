@@ -115,7 +115,7 @@ def look(browser: Chrome, *, colours: str = "light", media: str = "") -> None:
 def embedded(browser: Chrome, page: str) -> str:
     """The address of a chart for frames, from the HTML that a metric's page offers."""
     browser.get(f"{page}/metric/browser")
-    text = browser.find_element("css selector", "textarea").get_property("value")
+    text = browser.find_element("css selector", "textarea[rows='4']").get_property("value")
     found = re.search(r'src="([^"]+)"', str(text))
     assert found is not None
     return html.unescape(found[1])

@@ -36,7 +36,7 @@ def test_a_person_follows_a_change(
     assert [each.text for each in browser.find_elements("css selector", ".metric h2")] == [
         "dark_mode"
     ]
-    follow(browser, "link text", "dark_mode")
+    follow(browser, "css selector", ".metric h2 a")
 
     assert re.search(r"Newest complete week, .*: yes [\d.]+%", one("main"))
     assert re.search(r"Compared with .* 20\d\d to .* 20\d\d\.", one("main"))

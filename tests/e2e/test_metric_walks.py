@@ -33,7 +33,7 @@ def text(browser: Chrome, selector: str = "main") -> str:
 def _what_changed(browser: Chrome) -> None:
     """One click leads to the metric: its page names the week, what changed in it by more than noise
     and every value's change with its interval; a second one puts the largest changes first."""
-    follow(browser, "link text", "language")
+    follow(browser, "xpath", "//h2/a[.='language']")
     page = text(browser)
     assert re.search(r"Newest complete week, .* to .*: english [\d.]+% \(", page)
     told = re.search(
@@ -54,7 +54,7 @@ def _what_changed(browser: Chrome) -> None:
 def _one_percent(browser: Chrome) -> None:
     """One click answers it for the crowd that there is, the second leads to the planner with its
     numbers filled in, the third tells what a larger crowd would see."""
-    follow(browser, "link text", "language")
+    follow(browser, "xpath", "//h2/a[.='language']")
     assert re.search(
         r"Shares of [\d.]+% or more stand out from the noise\. So a share of 1% is", text(browser)
     )
@@ -83,7 +83,7 @@ def _points(browser: Chrome) -> None:
     from selenium.webdriver.common.keys import Keys
     from selenium.webdriver.support.ui import WebDriverWait
 
-    follow(browser, "link text", "dark_mode")
+    follow(browser, "xpath", "//h2/a[.='dark_mode']")
     buttons = browser.find_elements("css selector", ".points input")
     assert len(buttons) == 28
     assert seen(browser) == []

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
@@ -375,6 +377,33 @@ def test_the_command_lists_and_checks(folder: Path, tmp_path: Path) -> None:
     assert '"name": "monday"' in done.output
     assert done.exit_code == 0
     assert CliRunner().invoke(command, [str(folder / "absent")]).exit_code == 2
+
+
+def test_the_command_tells_each_mistake_once(folder: Path, tmp_path: Path) -> None:
+    """A file with mistakes is not logged too, neither by the check nor by the list."""
+    registry = tmp_path / "metrics.toml"
+    registry.write_text(REGISTRY, encoding="utf-8")
+    (folder / "bad.toml").write_text("schema = 1\nitems = 3\n")
+    program = [Path(sys.executable).with_name("deniable"), "boards", folder]
+    for option, count in (("--check", 1), ("--json", 0)):
+        done = subprocess.run(
+            [*program, "--registry", registry, option],
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert done.stderr.count("bad.toml:2: error: items: must be tables") == count
+
+
+def test_a_chart_says_that_a_window_has_not_ended(
+    reader: FlaskClient, store: Store, registry: Registry, folder: Path
+) -> None:
+    """Days that are named may end today; the chart then says so, and one of the past does not."""
+    fill(store, registry, "browser", [0.3, 0.6, 0.1, 0.0], 20_000, "2026-11-21")
+    chart = '[[items]]\nmetric = "browser"\nfrom = 2026-11-{0}\nto = 2026-11-{0}\n'
+    days = "".join(chart.format(day) for day in (21, 20))
+    (folder / "days.toml").write_text(f'schema = 1\ntitle = "Days"\n{days}')
+    running, ended = sections(text_of(reader, "/boards/days"))
+    assert "unfinished window" in running
+    assert "unfinished window" not in ended
 
 
 def test_a_broken_chart_leaves_the_others(reader: FlaskClient, folder: Path) -> None:

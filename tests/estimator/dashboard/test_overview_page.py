@@ -122,6 +122,20 @@ def test_the_strip_names_what_needs_attention_and_why(empty_store: Store) -> Non
     )
 
 
+@pytest.mark.parametrize("last", [2, 8])
+def test_a_week_is_compared_with_four_weeks_before(empty_store: Store, last: int) -> None:
+    """A change of a whole week is found against all of the four weeks before it, though reports
+    are judged a day late, and though the newest are as old as news may be."""
+    registry = declared("moved")
+    client = visit(empty_store, registry)
+    for ago in range(last, last + 35):
+        shares = [0.311, 0.589, 0.1] if ago < last + 7 else SHARES
+        fill(empty_store, registry, "moved", shares, 20_000, (TODAY - timedelta(ago)).isoformat())
+    code, text = strip(whole(client, "/"))["moved"]
+    assert code == "change"
+    assert "vs 28 earlier windows" in text
+
+
 def test_a_calm_overview_says_so(empty_store: Store) -> None:
     """Where nothing needs attention, one sentence says what was looked at."""
     registry = declared("well", "fine")

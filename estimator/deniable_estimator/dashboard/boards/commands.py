@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 
 import click
@@ -39,6 +40,8 @@ def boards(folder: Path, registry: Path, check: bool, as_json: bool) -> None:
     """
     from deniable_estimator.dashboard.boards.folder import BoardFolder
 
+    # Each mistake is told below. Without a handler, the log would tell it on standard error too.
+    logging.getLogger("deniable.dashboard").addHandler(logging.NullHandler())
     try:
         kept = BoardFolder(folder, Registry.load(registry))
     except DeniableError as error:

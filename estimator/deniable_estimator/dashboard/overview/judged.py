@@ -31,8 +31,9 @@ OLD_DAYS = 7
 RULES = MetricRules()
 """What `deniable watch` tells unless its rules say otherwise."""
 
-_REACH = 35
-"""How many windows back a judgement looks: four weeks before a week of days."""
+_REACH = 35 + WAIT_DAYS + OLD_DAYS + 1
+"""How many windows before today a judgement looks back: four weeks before a week of days, which may
+have ended as long ago as is still news."""
 
 
 @dataclass(frozen=True, slots=True)
