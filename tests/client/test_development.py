@@ -340,6 +340,16 @@ def test_it_says_so(server: Server, registry: Registry, capsys: pytest.CaptureFi
     client.close()
 
 
+def test_long_names_are_cut(server: Server, registry: Registry) -> None:
+    """`deniable dev` hears of an unknown metric with a name of 5 KB, but not of all of it: it reads
+    only short bodies there."""
+    client = Client(registry, development=server.address, background=False)
+    with pytest.raises(MetricError):
+        client.record("n" * 5000, 1)
+    assert server.troubles == [("unknown_metric", "n" * 100)]
+    client.close()
+
+
 def test_it_says_why_nothing_is_recorded(
     server: Server,
     registry: Registry,

@@ -90,6 +90,16 @@ PAGE = """\
 </script>
 """
 
+MISTAKES = """\
+  const wrong = [["browsr", 1], ["n".repeat(5000), 1], ["startup", "x"], ["browser", "lynx"]];
+  for (const [name, value] of wrong)
+    try {
+      client.record(name, value);
+    } catch {
+      // Told.
+    }
+"""
+
 Start = Callable[[list[str]], "subprocess.Popen[str]"]
 
 
@@ -232,6 +242,29 @@ def test_a_web_page(
     policy = [each for each in browser.get_log("browser") if "Content Security" in each["message"]]
     assert policy == []
     assert found + judge(browser, axe) == []
+
+
+def test_mistakes_of_a_page(
+    shop: Path,
+    dev: Callable[..., tuple[Any, str]],
+    pages: str,
+    open_browser: Callable[[bool], Chrome],
+) -> None:
+    """The live page shows what the build for pages finds wrong: an unknown metric, however long its
+    name is, a value that a metric cannot take, and one that is not in its list."""
+    _, address = dev()
+    page = PAGE.replace("ADDRESS", address).replace('client.record("browser", "chrome");', MISTAKES)
+    (shop / "index.html").write_text(page, encoding="utf-8")
+    browser = open_browser(True)
+    browser.get(f"{pages}/index.html")
+    until(lambda: len(read(address)["mistakes"]) == 4)
+    found = {(each["code"], each["metric"]) for each in read(address)["mistakes"]}
+    assert found == {
+        ("unknown_metric", "browsr"),
+        ("unknown_metric", "n" * 100),
+        ("refused_value", "startup"),
+        ("undeclared_value", "browser"),
+    }
 
 
 def judge(browser: Chrome, axe: str) -> list[Any]:

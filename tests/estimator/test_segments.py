@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 from deniable import Registry
 from deniable.segments import Segment
@@ -30,6 +31,7 @@ from deniable_estimator.questions.segment_trends import period_of, trends_by_seg
 from deniable_estimator.questions.segments import by_segment, enough_reports
 from deniable_estimator.questions.slices import places_of, sliced
 from deniable_estimator.terminal.declared import plan
+from deniable_estimator.terminal.segments_view import segments_view
 from deniable_estimator.terminal.stored import estimate, trend
 
 REGISTRY = """
@@ -373,9 +375,9 @@ def run(dark: World, tmp_path: Path) -> Callable[..., Any]:
     path.write_text(REGISTRY, encoding="utf-8")
     address = f"sqlite:///{tmp_path / 'store.db'}"
 
-    def run(command: Any, *arguments: str) -> Any:
+    def run(command: Any, *arguments: str, columns: int = 120) -> Any:
         given = [*arguments, "--registry", str(path), "--store", address]
-        return CliRunner().invoke(command, given, env={"COLUMNS": "120"})
+        return CliRunner().invoke(command, given, env={"COLUMNS": str(columns)})
 
     return run
 
@@ -403,6 +405,34 @@ def test_the_commands(run: Callable[..., Any]) -> None:
     assert len(found["segments"]) == 4
     only = json.loads(run(trend, "dark_mode", "--where", "platform=web", "--json").output)
     assert [each["n"] for each in only["periods"]] == [300] * 3
+
+
+def test_a_table_of_eighty_columns(run: Callable[..., Any], dark: World) -> None:
+    """Where there is no room for the pictures, names and numbers are still in one line each."""
+    crowd = (1000, 1500, 1400, 900, 1100, 1300, 800, 700)
+    for place, n in enumerate(crowd):
+        dark.crowd("theme", place, np.arange(6), [n - 100, 100, 0, 0, 0, 0])
+    arguments = ["theme", "--by", "platform", "--by", "plan"]
+    told = run(estimate, *arguments, columns=80).output
+    lines = [line.split() for line in told.splitlines()]
+    assert next(each for each in lines if each[:1] == ["light"])[:3] == ["light", "ios,", "free"]
+    android = next(each for each in lines if each[:3] == ["android,", "paid", "1,300"])
+    assert android[-1].endswith(")")
+    assert "█" not in told
+    assert "█" in run(estimate, *arguments).output
+
+
+def test_a_segment_that_is_called_total(world: World) -> None:
+    """The line of all segments shows no difference of a segment that has its name."""
+    registry = Registry.parse(REGISTRY.replace('"web"]', '"total"]'))
+    world.store.publish({each.name: [each.scheme] for each in registry})
+    for place in (0, 2):
+        world.crowd("dark_mode", place, np.arange(2), [302 - place, 700], registry=registry)
+    console = Console(width=120, file=io.StringIO())
+    console.print(segments_view(by_segment(world.store, registry, "dark_mode", ["platform"])))
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    named = [line for line in lines if line.split()[:1] == ["total"]]
+    assert [" to " in line for line in named] == [True, False]
 
 
 @pytest.mark.parametrize(

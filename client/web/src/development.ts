@@ -8,6 +8,8 @@ import type { State } from "./state.ts";
 
 /** Mistakes that are told; a page may make the same one in a loop. */
 const MOST_TOLD = 100;
+/** Letters of an unknown metric's name that `deniable dev` hears of; it shows no more. */
+const LONGEST_NAME = 100;
 /** Seconds until a batch is sent again that found no server. It may just be starting. */
 export const AGAIN = 1;
 
@@ -57,9 +59,11 @@ export function develop(address: string): Development {
   /** Tell `deniable dev` as well, without any value. If it does not listen, nobody needs to know. */
   const mistake = (code: string, metric: string | null, text: string): void => {
     if (!say(text)) return;
+    const name = typeof metric === "string" ? metric.slice(0, LONGEST_NAME) : null;
     fetch(`${origin}/v1/troubles`, {
       method: "POST",
-      body: JSON.stringify({ development: true, trouble: { code, metric } }),
+      // As text: builds give the property `trouble` a shorter name.
+      body: `{"development":true,"trouble":${JSON.stringify({ code, metric: name })}}`,
       credentials: "omit",
       referrerPolicy: "no-referrer",
       redirect: "manual",
@@ -77,6 +81,8 @@ export function develop(address: string): Development {
       return { ...registry, lifetimeEpsilon: null };
     },
     trouble(kind) {
+      // `undeclared` has said it.
+      if (kind === "other") return;
       if (kind === "segment") {
         mistake("missing_segment", null, "a segment is not known, so its metrics are not recorded: call setSegments()");
         return;

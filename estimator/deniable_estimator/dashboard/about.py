@@ -49,11 +49,13 @@ class About:
 def about(source: DataSource, metric: Metric) -> About:
     """The head of a metric's page."""
     now = source.clock()
-    schemes = source.store.schemes().get(metric.name, {})
+    pair = source.registry.unasked.get(metric.name)  # which devices report in place of the metric
+    schemes = source.store.schemes()
     labels = {
         label
-        for scheme in schemes
-        for label in source.store.windows(metric.name, scheme)
+        for name in (metric.name, *((pair.name,) if pair else ()))
+        for scheme in schemes.get(name, {})
+        for label in source.store.windows(name, scheme)
         if windows.kind_of(label) == metric.window
     }
     ended = [label for label in labels if windows.end(label) <= now]

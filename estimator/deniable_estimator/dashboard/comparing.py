@@ -74,7 +74,7 @@ def comparison_page(name: str) -> ResponseReturnValue:
         folded=change_chart(comparison, _CHART_BARS) if comparison and known else None,
         headline=_headline(comparison, alarms) if comparison and known else None,
         lines=change_lines(comparison, _TABLE_LINES) if comparison and known else [],
-        guess=even_guess(metric),
+        guess=even_guess(metric, source.registry),
     )
     return page, 400 if refused else 200
 

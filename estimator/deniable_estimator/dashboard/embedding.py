@@ -146,7 +146,7 @@ def embedded(name: str) -> ResponseReturnValue:
         alarm=alarm,
         left_out=left_out(view.days),
         headline=kind.headline(estimate) if kind else None,
-        guess=even_guess(metric),
+        guess=even_guess(metric, source.registry),
         refusal=None,
     )
     return framed(page)

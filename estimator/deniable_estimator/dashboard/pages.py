@@ -147,6 +147,7 @@ def _page(
         alarming=bool(alarm or unsound),
         recent=changes,
         about=about(source, metric),
+        reported=source.registry.unasked.get(metric.name, metric),
         visible=visible(metric, answered) if answered and not unsound else None,
         most_lines=MOST_LINES,
         timeline=found,

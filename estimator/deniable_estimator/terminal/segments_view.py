@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -14,6 +14,9 @@ from deniable_estimator.answers.units import SHARES, half_width
 from deniable_estimator.terminal.tables import MOST_ROWS, heading, interval, picture
 
 __all__ = ["segments_view"]
+
+_UNLIMITED = 10_000
+"""Columns of a terminal that has room for everything."""
 
 
 def segments_view(found: Segmented) -> RenderableType:
@@ -26,7 +29,7 @@ def segments_view(found: Segmented) -> RenderableType:
     parts.append(Text(f"{found.verdict}.", style=style))
     lines = len(found.groups) + 1 + (found.rest is not None)
     names = shown_series(found, max(1, MOST_ROWS // lines))
-    parts.append(_table(found, names))
+    parts.append(_Fitting(_table(found, names), _table(found, names, pictured=False)))
     if more := len(found.names) - len(names):
         parts.append(Text(f"and {more:,} more: --csv or --json shows all", style="dim"))
     notes = [each[:1].upper() + each[1:] for each in found.notes]
@@ -34,7 +37,18 @@ def segments_view(found: Segmented) -> RenderableType:
     return Group(*parts)
 
 
-def _table(found: Segmented, names: list[str]) -> Table:
+class _Fitting:
+    """A table, or the narrower one where there is no room for it."""
+
+    def __init__(self, wide: Table, narrow: Table) -> None:
+        self._wide, self._narrow = wide, narrow
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        needed = console.measure(self._wide, options=options.update(max_width=_UNLIMITED)).maximum
+        yield self._wide if needed <= options.max_width else self._narrow
+
+
+def _table(found: Segmented, names: list[str], *, pictured: bool = True) -> Table:
     unit = found.total.unit
     what, measure = unit.heading
     table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
@@ -43,7 +57,8 @@ def _table(found: Segmented, names: list[str]) -> Table:
     level = f"{found.level * 100:.3g} % interval\n{measure}"
     for name in ("reports", f"{what}\n{measure}", level):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
+    if pictured:
+        table.add_column("", no_wrap=True)
     reference = found.reference
     compared = "" if reference is None else f"difference from\n{_printable(reference.name)}"
     table.add_column(compared, no_wrap=True)
@@ -59,8 +74,8 @@ def _table(found: Segmented, names: list[str]) -> Table:
             table.add_row(
                 Text(_printable(name) + mark if number == 0 else ""),
                 Text(_printable(segment), style="dim" if segment == "total" else ""),
-                *_cells(found, answer, name, (base, top)),
-                _difference(found, segment, name),
+                *_cells(found, answer, name, (base, top))[: 4 if pictured else 3],
+                _difference(found, segment, name) if number < len(found.groups) else Text(),
             )
     if any(found.differs[found.names.index(name)] for name in names):
         table.caption = "* differs between segments"

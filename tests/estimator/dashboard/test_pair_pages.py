@@ -242,6 +242,24 @@ def test_the_page_of_a_forgotten_metric(pair_reader: FlaskClient) -> None:
     assert pair_reader.get("/").status_code == 200
 
 
+@pytest.mark.parametrize("pair_text", [FORGOTTEN])
+def test_a_forgotten_metric_has_the_epsilon_of_its_pair(pair_reader: FlaskClient) -> None:
+    """What one report reveals of such a metric is that of the pair, which devices report in its
+    place: on its page, in the overview and beside a comparison. So are the days with data."""
+    page = pair_reader.get("/metric/plan").text
+    assert "2 per report, 100 in a lifetime" in page
+    assert "nothing reported yet" not in page
+    assert "Data since" in page
+    days = {"from": DAYS[2], "to": DAYS[2], "before_from": DAYS[1], "before_to": DAYS[1]}
+    compared = pair_reader.get("/metric/plan/compare", query_string=days)
+    assert compared.status_code == 200
+    overview = pair_reader.get("/").text
+    for text in (page, overview, compared.text):
+        assert "88.1%" in text
+        assert "73.2%" not in text
+    assert "</abbr> 1.0</span>" not in overview
+
+
 AUTHORIZED = {"Authorization": f"Bearer {TOKEN}", "Accept": "application/json"}
 
 

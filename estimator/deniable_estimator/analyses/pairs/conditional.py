@@ -1,12 +1,18 @@
 """Conditional shares: of the devices with value i of the first list, how many have value j of the
 second.
 
-P(j | i) = N / D with N a cell and D the sum of its row. The interval holds all t in [0, 1] with ::
+P(j | i) = N / D with N a cell and D the sum of its row of k cells. The interval holds all t in
+[0, 1] with (Fieller, J. R. Stat. Soc. B 1954) ::
 
-    (N - t D)**2 <= z**2 (v_NN - 2 t v_ND + t**2 v_DD)
+    (N - t D)**2 <= z**2 Var(N - t D)
 
-(Fieller, J. R. Stat. Soc. B 1954). It covers also where D is uncertain, and is all of [0, 1] where
-D may be 0. The ratio itself means something only where D stands out.
+where the variance is that for N = t D (Wilson, JASA 1927), in the numbers of `Covariance` ::
+
+    own (1 - 2t + k t**2) + all (1 - k t)**2 + (own_share + kept) D t (1 - t)
+
+The variance at the estimated N would be about 0 where N is, so that with few reports and little
+noise intervals would be far too short. The interval covers also where D is uncertain, and is all of
+[0, 1] where D may be 0. The ratio itself means something only where D stands out.
 """
 
 from __future__ import annotations
@@ -60,7 +66,11 @@ def conditionals(table: FloatArray, covariance: Covariance, level: float) -> Con
     both = both - square * table * given
     cell, row = np.maximum(cell, 0.0), np.maximum(row, 0.0)
     z2 = NormalDist().inv_cdf((1 + level) / 2) ** 2
-    low, high = _fieller(table, given, z2 * cell, z2 * both, z2 * row)
+    # What the variance for N = t D has without t, with -2t and with t**2.
+    split = (c.own_share + c.kept) * np.clip(given, 0.0, 1.0)
+    plain, cross = c.own + c.all, c.own + c.all * size - split / 2
+    square_of_t = c.own * size + c.all * size**2 - split
+    low, high = _fieller(table, given, z2 * plain, z2 * cross, z2 * square_of_t)
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(given == 0, np.nan, table / given)
         variance = np.maximum(cell - 2 * share * both + share**2 * row, 0.0) / given**2
@@ -69,7 +79,7 @@ def conditionals(table: FloatArray, covariance: Covariance, level: float) -> Con
 
 
 def _fieller(
-    x: FloatArray, y: FloatArray, vx: FloatArray, vxy: FloatArray, vy: FloatArray
+    x: FloatArray, y: FloatArray, vx: float, vxy: FloatArray, vy: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """The ends of {t in [0, 1]: (x - t y)**2 <= vx - 2 t vxy + t**2 vy}."""
     a, b, c = y**2 - vy + np.zeros_like(x), -(x * y - vxy), x**2 - vx  # a t^2 + 2 b t + c <= 0

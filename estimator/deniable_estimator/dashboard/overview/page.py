@@ -76,6 +76,7 @@ def overview_page(refused: RangeError | None) -> ResponseReturnValue:
         view=view,
         days=view.days or _same_days(source, listing),
         total=len(source.registry.metrics),
+        unasked=source.registry.unasked,
         presets=presets(now),
         false_changes=LEVEL,
         states=STATE_NAMES,

@@ -116,7 +116,7 @@ def summarize(
         change=change,
         alarm=_alarming(alarm, answer),
         notes=(*mistakes, *_notes(source, metric, answer)),
-        guess=even_guess(metric),
+        guess=even_guess(metric, source.registry),
         findings=newest_findings(source, metric, asked, family) if latest else (),
         decoding=decoding,
     )
