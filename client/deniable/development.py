@@ -261,7 +261,7 @@ class Narrator:
 
 
 def _taking_part(registry: Registry) -> Registry:
-    """The registry, with every device answering in every window. Its schemes are the same."""
+    """The registry, with every device reporting in every window. Its schemes are the same."""
     metrics = {
         metric.name: metric
         if metric.sample_rate == 1

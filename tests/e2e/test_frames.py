@@ -66,7 +66,8 @@ def test_a_named_site_shows_the_chart_and_another_does_not(
     maker = open_browser(False)
     maker.get(f"{showcase_page}/login?token={SHOWCASE_TOKEN.replace(' ', '+')}")
     maker.get(f"{showcase_page}/metric/browser")
-    found = re.search(r"<textarea[^>]* rows=\"4\"[^>]*>(.*?)</textarea>", maker.page_source, re.DOTALL)
+    field = r"<textarea[^>]* rows=\"4\"[^>]*>(.*?)</textarea>"
+    found = re.search(field, maker.page_source, re.DOTALL)
     assert found is not None
     site.page = f"<!doctype html><title>A wiki</title>{html.unescape(found[1])}"
     stranger = open_browser(False)

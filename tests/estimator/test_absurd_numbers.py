@@ -24,6 +24,7 @@ CALLS = {
     "plan --memoize": "--size 5 --epsilon 1 --devices 1000 --lifetime-epsilon 4",
     "estimate": "browser --registry {registry} --store {store}",
     "trend": "browser --registry {registry} --store {store}",
+    "annotate": "--list --file {folder}/annotations.toml --registry {registry}",
     "anomalies": "browser --registry {registry} --store {store}",
     "simulate": "browser --registry {registry} --devices 100 --seed 1",
     "privacy": "browser --registry {registry}",
@@ -42,8 +43,8 @@ CALLS = {
 }
 """A call of each command that takes numbers or dates, which makes sense as it is."""
 
-NOT_OURS = {"demo"}
-"""Commands of rooms above this one."""
+NOT_OURS = {"demo", "dev"}
+"""Commands that serve until they are stopped."""
 
 
 def leaves(command: click.Command, *path: str) -> Iterator[tuple[str, click.Command]]:

@@ -1,7 +1,7 @@
 """Simulated devices, so that a developer sees the pages that the product team will see.
 
 Their values are made up (`made_up_shares`), and every page says so. For the window of now, up to
-REAL devices answer one by one: the real randomizer draws each report, with the operating system's
+REAL devices report one by one: the real randomizer draws each report, with the operating system's
 randomness, and the real intake counts it. For more devices, and for the windows before, the tally
 is drawn from its exact distribution, which is the same distribution.
 """
@@ -37,7 +37,7 @@ MOST_DEVICES = 1_000_000
 """The largest crowd."""
 
 REAL = 20_000
-"""Up to so many devices answer one by one."""
+"""Up to so many devices report one by one."""
 
 BEFORE = 7
 """So many complete windows before the window of now have reports as well."""

@@ -44,7 +44,7 @@ def test_a_poisoned_metric_is_marked(
     assert "the lowest share, -10.00%, is further below zero than chance takes it" in page
     assert "Do not correct the shares" in page
     assert "Anomalous" not in text(empty_browser, "/metric/browser")
-    assert text(empty_browser, "/").count("Anomalous: 20 Nov 2026.") == 1
+    assert text(empty_browser, "/").count("Anomalous: 20 Nov 2026.") == 2
 
 
 def test_what_only_the_sum_shows_is_an_alarm_of_the_sum(

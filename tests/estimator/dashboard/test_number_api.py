@@ -150,7 +150,7 @@ def test_a_number_takes_no_list(program: FlaskClient, question: str) -> None:
     answer = program.post(f"{LOAD}/{question}", data="a\nb", content_type="text/plain")
     assert answer.status_code == 409
     assert answer.json["type"] == "urn:deniable:problem:no-values"
-    assert "load is a number" in answer.json["detail"]
+    assert "load has no list of values to send" in answer.json["detail"]
 
 
 def test_the_list_tells_the_range(program: FlaskClient) -> None:
