@@ -38,7 +38,7 @@ def test_the_overview_shows_every_metric(browser: FlaskClient) -> None:
     page = browser.get("/").text
     for part in ("Which browser opens links?", "20,000 reports", "1.0", "yesterday"):
         assert part in page
-    assert "<span>chrome</span> <b>74.0%</b> <small>±" in page
+    assert "<span>chrome</span> <strong>74.0%</strong> <small>±" in page
     assert '<p class="figure">20.0% <span class="spread">±' in page
     assert page.count('<ul class="bars">') == 2
     assert "Waiting for the first reports" in page
