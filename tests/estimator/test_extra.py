@@ -20,7 +20,9 @@ class Missing:
 sys.meta_path.insert(0, Missing())
 import deniable_estimator
 packages = pkgutil.walk_packages(deniable_estimator.__path__, "deniable_estimator.")
-found = [each.name for each in packages]
+# `deniable dev` runs a collector too.
+serves = "deniable_estimator.development."
+found = [each.name for each in packages if not each.name.startswith(serves)]
 for name in found:
     importlib.import_module(name)
 for point in importlib.metadata.entry_points(group="deniable.commands"):
@@ -28,6 +30,15 @@ for point in importlib.metadata.entry_points(group="deniable.commands"):
         point.load()
 print(len(found))
 """
+
+DEV = (
+    WITHOUT.partition("import deniable_estimator")[0]
+    + """
+from deniable.cli import main
+sys.argv = ["deniable", "dev", {path!r}]
+main()
+"""
+)
 
 
 def extra(name: str) -> set[str]:
@@ -50,3 +61,18 @@ def test_it_needs_no_server_of_reports() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 80
+
+
+def test_dev_says_what_it_lacks(tmp_path: Path) -> None:
+    """`deniable dev` needs the collector too: without its packages it names the extra."""
+    (tmp_path / "metrics.toml").write_text('schema = 1\napp = "example"\n')
+    missing = {each.replace("-", "_") for each in extra("collector") - extra("estimator")}
+    done = subprocess.run(
+        [sys.executable, "-c", DEV.format(missing=missing, path=str(tmp_path / "metrics.toml"))],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "install deniable with its extra all" in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr

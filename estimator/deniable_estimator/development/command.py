@@ -88,6 +88,10 @@ def dev(
         _run(console, path, port, crowd, origins, candidates)
     except KeyboardInterrupt:
         console.print("\n[dim]Everything is deleted.")
+    except ModuleNotFoundError as error:
+        raise click.ClickException(
+            f"`deniable dev` needs {error.name}: install deniable with its extra all"
+        ) from error
     except DeniableError as error:
         raise click.ClickException(str(error)) from error
 
