@@ -76,6 +76,18 @@ def test_a_request_says_nothing_but_the_batch(server: tuple[str, type[Handler]])
     }
 
 
+def test_the_proxy_of_the_environment_is_used(
+    server: tuple[str, type[Handler]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the environment names a proxy, the batch goes to it, with the whole address."""
+    address, handler = server
+    monkeypatch.setenv("http_proxy", address)
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    assert HttpTransport("http://collector.invalid").send(b"x").status == 202
+    assert handler.seen[0]["path"] == "http://collector.invalid/v1/reports"
+
+
 def test_an_ingest_key_is_sent_along(server: tuple[str, type[Handler]]) -> None:
     """The key that an app names travels in the Authorization header of every batch."""
     address, handler = server
