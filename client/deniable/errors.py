@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DeniableError",
     "MetricError",
+    "MistakesError",
     "RegistryError",
     "RejectedError",
     "SchemeError",
@@ -49,16 +50,23 @@ class DeniableError(Exception):
     """The root: `except DeniableError` catches every error that deniable raises on purpose."""
 
 
-class RegistryError(DeniableError):
-    """The registry has mistakes; `problems` holds all of them, in file order."""
+class MistakesError(DeniableError):
+    """A file that people write has mistakes; `problems` holds all of them, in file order."""
 
-    def __init__(self, problems: Sequence[Problem], source: str = "metrics.toml") -> None:
+    def __init__(self, problems: Sequence[Problem], source: str) -> None:
         self.problems = tuple(problems)
         self.source = source
         count = len(self.problems)
         lines = [f"{count} mistake{'s' if count != 1 else ''} in {source}:"]
         lines += [f"  {problem.describe(source)}" for problem in self.problems]
         super().__init__("\n".join(lines))
+
+
+class RegistryError(MistakesError):
+    """The registry has mistakes; `problems` holds all of them, in file order."""
+
+    def __init__(self, problems: Sequence[Problem], source: str = "metrics.toml") -> None:
+        super().__init__(problems, source)
 
 
 class ValueListError(DeniableError):

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from deniable import DeniableError
+from deniable.errors import MistakesError
 from deniable.problem import Problem
 from deniable.toml_lines import line_of, locate
 
@@ -39,16 +39,11 @@ _T = TypeVar("_T")
 _log = logging.getLogger("deniable.dashboard")
 
 
-class CheckedFileError(DeniableError):
+class CheckedFileError(MistakesError):
     """A file has mistakes; `problems` holds all of them, in file order."""
 
     def __init__(self, problems: Iterable[Problem], source: str) -> None:
-        self.problems = tuple(sorted(problems, key=lambda each: each.line or 0))
-        self.source = source
-        count = len(self.problems)
-        lines = [f"{count} mistake{'s' if count != 1 else ''} in {source}:"]
-        lines += [f"  {problem.describe(source)}" for problem in self.problems]
-        super().__init__("\n".join(lines))
+        super().__init__(sorted(problems, key=lambda each: each.line or 0), source)
 
 
 def read_text(path: Path) -> str:

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from deniable import DeniableError
-from deniable.problem import Problem
+from deniable.errors import MistakesError
 from deniable_estimator.judging.rules import FalseAlarms, MetricRules
 
 __all__ = ["NoticeChannel", "RulesError", "WatchRules"]
 
 
-class RulesError(DeniableError):
+class RulesError(MistakesError):
     """The rules have mistakes; `problems` holds all of them, in file order."""
-
-    def __init__(self, problems: Sequence[Problem], source: str) -> None:
-        self.problems = tuple(problems)
-        count = len(self.problems)
-        lines = [f"{count} mistake{'s' if count != 1 else ''} in {source}:"]
-        lines += [f"  {problem.describe(source)}" for problem in self.problems]
-        super().__init__("\n".join(lines))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,12 @@ import secrets
 import threading
 import tomllib
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deniable import DeniableError
+from deniable.errors import MistakesError
 from deniable.problem import Problem
 from deniable.toml_lines import line_of, locate
 from deniable_collector.operation.events import tell
@@ -49,15 +49,8 @@ _KEYS = ("role", "token")
 _MARKS = " .@_+'-"
 
 
-class PeopleError(DeniableError):
+class PeopleError(MistakesError):
     """The file of people has mistakes; `problems` holds all of them, in file order."""
-
-    def __init__(self, problems: Sequence[Problem], source: str) -> None:
-        self.problems = tuple(problems)
-        count = len(self.problems)
-        lines = [f"{count} mistake{'s' if count != 1 else ''} in {source}:"]
-        lines += [f"  {problem.describe(source)}" for problem in self.problems]
-        super().__init__("\n".join(lines))
 
 
 @dataclass(frozen=True, slots=True)
