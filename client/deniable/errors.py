@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 __all__ = [
     "DeniableError",
     "MetricError",
-    "MistakesError",
     "RegistryError",
     "RejectedError",
     "SchemeError",
