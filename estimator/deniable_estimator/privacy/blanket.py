@@ -39,12 +39,12 @@ from deniable_estimator.statistics.lattice import (
 
 __all__ = ["MOST_REPORTS", "Blanket", "bits", "crowd_epsilon", "hidden", "within"]
 
-MOST_REPORTS = 10**8
+MOST_REPORTS = 10**7
 """A larger crowd counts as one of this size: the bound never rises with n."""
 
 _CELLS_PER_ROOT = 64
 _LEAST_CELLS = 12
-_MOST_CELLS = 20
+_MOST_CELLS = 17
 _NUDGE = 2.0**-28
 """By this part of a cell every value is raised, which is more than its rounding errors."""
 
@@ -60,11 +60,13 @@ class Blanket:
         classes: (chance under omega, ratio for one value, ratio for the other value). Chances add
             up to one, and both ratios have the mean one.
         epsilon: what the mechanism's report itself reveals.
+        also: the same for other pairs of values, where no pair is the worst at every epsilon.
     """
 
     gamma: float
     classes: Classes
     epsilon: float
+    also: Blanket | None = None
 
     def swapped(self) -> Blanket:
         """The same with the two values exchanged."""
@@ -90,6 +92,8 @@ class Blanket:
         found = _delta(self, epsilon, reports)
         if not self.symmetric:
             found = max(found, _delta(self.swapped(), epsilon, reports))
+        if self.also is not None:
+            found = max(found, self.also.delta(epsilon, reports))
         return found
 
 
@@ -127,9 +131,7 @@ def bits(one: float, zero: float, count: int, epsilon: float) -> Blanket:
     """The blanket of independent bits: `one` and `zero` are the chances that a set bit and one
     that is not are reported as 1. Each value sets at most `count` bits."""
     up, down = one / zero, (1 - one) / (1 - zero)
-    chances = [
-        math.comb(count, i) * zero**i * (1 - zero) ** (count - i) for i in range(count + 1)
-    ]
+    chances = [math.comb(count, i) * zero**i * (1 - zero) ** (count - i) for i in range(count + 1)]
     ratios = [up**i * down ** (count - i) for i in range(count + 1)]
     classes = tuple(
         (p * p2, a, b)
@@ -179,7 +181,7 @@ def _on_lattice(
     places = np.concatenate([lower, lower + 1, [0.0]]).astype(np.int64)
     weights = np.concatenate([chances * (1 - part), chances * part, [max(nothing, 0.0)]])
     each, index = np.unique(places, return_inverse=True)
-    return Summand(each, np.bincount(index, weights), count)
+    return Summand(each, np.bincount(index, weights).astype(float), count)
 
 
 @lru_cache(maxsize=4096)

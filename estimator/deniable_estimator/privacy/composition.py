@@ -41,7 +41,7 @@ __all__ = [
     "renyi",
 ]
 
-_POINTS = 32
+_POINTS = 24
 """At so many points above 0 a profile is evaluated."""
 
 _CELLS = 1 << 13
@@ -128,9 +128,7 @@ def composed_delta(parts: Sequence[Repeated], epsilon: float) -> float:
     largest = max(float(each.loss.losses[-1]) for each in parts)
     if epsilon >= sum(each.count * float(each.loss.losses[-1]) for each in parts):
         return beyond
-    variance = sum(
-        each.count * float(each.loss.masses @ each.loss.losses**2) for each in parts
-    )
+    variance = sum(each.count * float(each.loss.masses @ each.loss.losses**2) for each in parts)
     cells = _CELLS if count < _MANY else _MORE_CELLS
     step = (20 * math.sqrt(variance) + 8 * largest) / cells
     summands = [_on_lattice(each, step) for each in parts]
@@ -155,7 +153,7 @@ def _on_lattice(part: Repeated, step: float) -> Summand:
     places = np.concatenate([lower, lower + 1]).astype(np.int64)
     weights = np.concatenate([loss.masses * (1 - up), loss.masses * up])
     each, index = np.unique(places, return_inverse=True)
-    return Summand(each, np.bincount(index, weights), part.count)
+    return Summand(each, np.bincount(index, weights).astype(float), part.count)
 
 
 def composed_epsilon(parts: Sequence[Repeated], delta: float, most: float) -> float:
@@ -202,5 +200,5 @@ def renyi(parts: Sequence[Repeated], delta: float) -> float:
         rest = math.log((order - 1) / order) - (math.log(delta - beyond) + math.log(order)) / (
             order - 1
         )
-        found = min(found, total + rest)
+        found = max(0.0, min(found, total + rest))
     return found

@@ -13,7 +13,7 @@ reports together: the second round, from memo to report, and how far memos of tw
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import singledispatch
 from itertools import combinations_with_replacement
 from typing import Any
@@ -25,9 +25,9 @@ from deniable.mechanisms import (
     Hashed,
     HierarchicalHistogram,
     Mechanism,
-    Memoizing,
     MemoizedLocalHashing,
     MemoizedSubsetSelection,
+    Memoizing,
     OneTimeRappor,
     ProjectiveGeometry,
     Rappor,
@@ -145,19 +145,20 @@ def _one_of(chances: list[float], rows: list[Blanket], epsilon: float) -> Blanke
 @blanket_of.register
 def _(mechanism: DBitFlip) -> Blanket:
     # Only the rows of the two values tell them apart: one bit in each of two rows, or, where rows
-    # have several bits, two bits of one row, which is the worst case.
+    # have several bits, two bits of one row.
     flip, rows = float(mechanism.flipped), len(mechanism.rows)
-    pair = bits(1 - flip, flip, 1, mechanism.epsilon)
-    if mechanism.bits > 1:
-        classes = [(p / rows, a, b) for p, a, b in pair.classes]
-        silent = rows - 1
-    else:
-        bit = ((flip, (1 - flip) / flip), (1 - flip, flip / (1 - flip)))
-        classes = [(p / rows, a, 1.0) for p, a in bit] + [(p / rows, 1.0, a) for p, a in bit]
-        silent = rows - 2
-    if silent:
-        classes.append((silent / rows, 1.0, 1.0))
-    return Blanket(pair.gamma, tuple(classes), mechanism.epsilon)
+    two_bits = bits(1 - flip, flip, 1, mechanism.epsilon)
+    if rows == 1:
+        return two_bits
+    bit = ((flip, (1 - flip) / flip), (1 - flip, flip / (1 - flip)))
+    classes = [(p / rows, a, 1.0) for p, a in bit] + [(p / rows, 1.0, a) for p, a in bit]
+    if rows > 2:
+        classes.append((1 - 2 / rows, 1.0, 1.0))
+    two_rows = Blanket(two_bits.gamma, tuple(classes), mechanism.epsilon)
+    if mechanism.bits == 1:
+        return two_rows
+    classes = [(p / rows, a, b) for p, a, b in two_bits.classes] + [(1 - 1 / rows, 1.0, 1.0)]
+    return replace(two_rows, also=replace(two_bits, classes=tuple(classes)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +204,7 @@ def _values(channel: MemoizedSubsetSelection, rows: int) -> FreshRound:
 
 
 @fresh_round.register
-def _(mechanism: BasicRappor) -> FreshRound:
+def _(mechanism: BasicRappor) -> FreshRound | None:
     return _rappor(mechanism.rounds, 2, 1)
 
 

@@ -264,7 +264,9 @@ def _part(metric: Metric, given: Guarantee, count: int, reports: int, delta: flo
     longest = max(_windows(given, span) or 1 for span in SPANS)
     if not isinstance(mechanism, Memoizing) or count <= 1:
         device = count * Fraction(given.report.epsilon)
-        return _composing(blanket_of(mechanism), reports, delta, count, longest, _Part(count, device))
+        return _composing(
+            blanket_of(mechanism), reports, delta, count, longest, _Part(count, device)
+        )
     memo = mechanism.lifetime_epsilon
     unknown = _Part(count, count * Fraction(given.each.epsilon), memo=memo)
     fresh = fresh_round(mechanism)
@@ -361,8 +363,8 @@ def _steady(part: _Part, delta: float) -> Bound | None:
     """The bound for a value that never changes, with memos.
 
     All reports tell no more than the memo. Given two memos, all sums satisfy (y, d). The memos of
-    two values are the same but for `apart`, so the sums satisfy (ln(1 + apart (e**y - 1)), apart d):
-    advanced joint convexity (Balle, Barthe and Gaboardi, NeurIPS 2018, theorem 2).
+    two values are the same but for `apart`, so the sums satisfy (ln(1 + apart (e**y - 1)),
+    apart d): advanced joint convexity (Balle, Barthe and Gaboardi, NeurIPS 2018, theorem 2).
     """
     if part.memo is None:
         return None
