@@ -14,6 +14,7 @@ from typing import Any, Literal
 import click
 
 from deniable import edits, sent_command
+from deniable.discovery_forecast import discovery_remarks
 from deniable.errors import RegistryError
 from deniable.forecast import forecast, is_blind, segment_forecast
 from deniable.lifetime_advice import TWOFOLD, better_split
@@ -43,8 +44,9 @@ def lint(path: Path, explain: bool, since: Path | None, as_json: bool) -> None:
     reveal, and their mechanisms. Warnings name what cannot work: a metric that has expired,
     or whose expected `devices` are too few to detect a 5 % share, or whose lifetime epsilon would
     tell at least twice as much if it was divided otherwise. Notes say that devices are too few to
-    detect a 1 % share, that another division of the lifetime epsilon would tell at least 1.5 times
-    as much, and what an edit costs: for each metric with memos, and with --since for each change.
+    detect a 1 % share, which strings a discovery finds, that another division of the lifetime
+    epsilon would tell at least 1.5 times as much, and what an edit costs: for each metric with
+    memos, and with --since for each change.
     """
     try:
         before = None if since is None else Registry.load(since)
@@ -103,6 +105,7 @@ def remarks(registry: Registry, before: Registry | None) -> list[Problem]:
         if lacks := forecast(metric):
             severity: Literal["warning", "note"] = "warning" if is_blind(metric) else "note"
             found.append(Problem(line, where, lacks, severity))
+        found += [Problem(line, where, told, sev) for told, sev in discovery_remarks(metric)]
         if lacks := segment_forecast(metric):
             found.append(Problem(line, where, lacks, "note"))
         if advice := wasteful_range(metric):

@@ -18,10 +18,11 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from deniable import Metric, Registry
-from deniable.mechanisms import Memoizing
+from deniable.discovery_forecast import Reach
+from deniable.mechanisms import Memoizing, PrefixTree
 from deniable.mechanisms.numeric import Numeric
 from deniable.metric import Answer, Platform
 from deniable_estimator.analyses import memory_of
@@ -33,6 +34,7 @@ __all__ = [
     "WINDOWS_A_YEAR",
     "Bound",
     "Change",
+    "Crowd",
     "Guarantee",
     "MemoGuarantee",
     "Together",
@@ -160,6 +162,31 @@ class MemoGuarantee:
         }
 
 
+class Crowd(NamedTuple):
+    """How many devices of the expected ones must have a string until it is found in a window; None
+    where the registry does not say how many there are. See `deniable.discovery_forecast.Reach`."""
+
+    devices: int | None
+    hidden: int | None
+    """Of strings that fewer have, none was found in the measurements."""
+    half: int | None
+    """In half of the windows, if it looks like common text."""
+    sure: int | None
+    """In 95 % of the windows."""
+
+    @classmethod
+    def of(cls, metric: Metric) -> Crowd | None:
+        """That of a metric; None if it is no discovery."""
+        mechanism, devices = metric.scheme.mechanism, metric.devices
+        if not isinstance(mechanism, PrefixTree):
+            return None
+        if devices is None:
+            return cls(None, None, None, None)
+        reach = Reach.in_window(mechanism, devices * metric.sample_rate)
+        shares = (reach.hidden, reach.half_text, reach.sure_text)
+        return cls(devices, *(math.ceil(share * devices) for share in shares))
+
+
 @dataclass(frozen=True, slots=True)
 class Guarantee:
     """What the reports of one metric can reveal, of `household` devices with the same value.
@@ -204,15 +231,20 @@ class Guarantee:
     segments: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The segments that a report tells in clear, each with its values. All bounds compare values
     of devices of the same segments."""
+    discovery: Crowd | None = None
+    """Which strings are found in the crowd, if the metric is a discovery."""
 
     def to_dict(self) -> dict[str, Any]:
         """The guarantee for JSON, under its fields' names, with who learns what. `same_values`
-        and `reported_by` are there for pairs and their metrics alone."""
+        and `reported_by` are there for pairs and their metrics alone, `discovery` for a
+        discovery."""
         more: dict[str, Any] = {}
         if self.same_values is not None:
             more["same_values"] = {"metrics": list(self.same_metrics), **self.same_values.to_dict()}
         if self.reported_by is not None:
             more["reported_by"] = self.reported_by
+        if self.discovery is not None:
+            more["discovery"] = self.discovery._asdict()
         return {
             "metric": self.metric,
             "description": self.description,
@@ -352,6 +384,7 @@ def guarantee(
         of=metric.type.of,
         **_same(about, household),
         segments={each.name: each.values for each in metric.segments},
+        discovery=Crowd.of(metric),
     )
 
 
