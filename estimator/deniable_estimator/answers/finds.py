@@ -7,7 +7,11 @@ projective space meet in nearly q**2 of its points), so its variance is the sum 
     Var = sum of (a_i + b_i f_i) - (sum of f_i)**2 / n
 
 with the a, b of `statistics.intervals`; the last term is the choice of the devices, of whom each
-is counted in one string at most.
+is counted in one string at most. Strings are in the list because their support was high, so the
+sum is a little high too. Its lower end allows for that: for each string by its standard error times
+phi(d) / Phi(d), what a normal number exceeds its mean by if it is only seen above a threshold that
+is d below it; and for as many finds that no device has as LEVEL lets expect in 97.5 % of lists, with
+the smallest share that was found.
 """
 
 from __future__ import annotations
@@ -19,13 +23,19 @@ from statistics import NormalDist
 from typing import Any, ClassVar, NamedTuple
 
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL, Verdict
+from deniable_estimator.analyses.discovery.confirming import LEVEL
 from deniable_estimator.analyses.discovery.reach import Reach
 from deniable_estimator.answers.base import BASIS_COLUMNS, Basis
 from deniable_estimator.answers.change import unfinished_note
-from deniable_estimator.answers.files import csv_text, unformulated
+from deniable_estimator.answers.files import csv_text, harmless
 from deniable_estimator.answers.shares import Shares
+from deniable_estimator.statistics.tails import binomial_tail
 
 __all__ = ["COLUMNS", "Explained", "Find", "Finds", "explained_by"]
+
+_SELDOM = 0.025
+_FAR = 5.0
+"""So far below the threshold no find is: its rows would differ from those that found it."""
 
 COLUMNS = ("text", "cut", "share", "std_error", "low", "high", "p_value", "followed")
 """The fields of a find in the table, CSV and JSON."""
@@ -157,11 +167,11 @@ class Finds(Basis):
         }
 
     def to_csv(self) -> str:
-        """A line for each find under a header of `COLUMNS` and `BASIS_COLUMNS` (RFC 4180). A text
-        that a spreadsheet would take for a formula has an apostrophe before it."""
+        """A line for each find under a header of `COLUMNS` and `BASIS_COLUMNS` (RFC 4180), with
+        texts as `harmless` writes them."""
         basis = (self.n, round(self.devices), *(self.span or (None, None)))
         rows = (
-            (unformulated(each.text), each.cut, *_numbers(each), " ".join(each.followed), *basis)
+            (harmless(each.text), each.cut, *_numbers(each), " ".join(each.followed), *basis)
             for each in self.finds
         )
         return csv_text((*COLUMNS, *BASIS_COLUMNS), rows)
@@ -177,8 +187,11 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def explained_by(shares: Shares | None) -> Explained:
-    """The sum of some shares of disjoint strings, with its interval at their level."""
+def explained_by(shares: Shares | None, threshold: float | None = None) -> Explained:
+    """The sum of some shares of disjoint strings, with its interval at their level.
+
+    `threshold` is above how many standard errors they were found, if they were not named.
+    """
     if shares is None or not len(shares.share):
         return Explained(0.0, 0.0, 0.0)
     total = float(shares.share.sum())
@@ -190,4 +203,21 @@ def explained_by(shares: Shares | None) -> Explained:
         held = float((noise.a + noise.b * shares.share).sum())
         variance += max(0.0, held - least * total**2)
     half = NormalDist().inv_cdf((1 + shares.level) / 2) * math.sqrt(variance)
-    return Explained(total, total - half, total + half)
+    chosen = 0.0 if threshold is None else _chosen(shares, threshold)
+    return Explained(total, total - half - chosen, total + half)
+
+
+def _chosen(shares: Shares, threshold: float) -> float:
+    """By how much the sum may be too high because its strings were chosen."""
+    normal = NormalDist()
+    error = shares.noise.null_error
+    above = (shares.share / error - threshold).tolist()
+    lifted = sum(
+        each * normal.pdf(far) / normal.cdf(far)
+        for each, far in zip(error.tolist(), above, strict=True)
+        if far > -_FAR
+    )
+    count = 0
+    while binomial_tail(count + 1, len(above), LEVEL) > _SELDOM:
+        count += 1
+    return float(lifted) + count * float(shares.share.min())

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
+from statistics import NormalDist
 
 import numpy as np
 
@@ -95,7 +96,8 @@ def find_strings(
     left = (len(kept) - len(shown), len(denied))
     finds = tuple(_find(whole, name, heads[name], values[heads[name]]) for name in shown)
     shares = _shares(decoded, [heads[name] for name in shown], level)
-    return _answer(basis, decoded, none, shares, finds, rule, prior, level, left)
+    cut = NormalDist().inv_cdf(1 - max(values.values()))
+    return _answer(basis, decoded, none, shares, finds, rule, prior, level, left, cut)
 
 
 def _onwards(tell: Callable[[int, int], None], before: int, of: int, done: int, _: int) -> None:
@@ -205,6 +207,7 @@ def _answer(
     prior: Prior,
     level: float,
     left: tuple[int, int],
+    threshold: float | None = None,
 ) -> Finds:
     seen = [figure for part, _ in decoded for figure in _figures(part)]
     reach = min((_reach(part) for part, _ in decoded), default=None)
@@ -216,7 +219,7 @@ def _answer(
         **vars_of(basis),
         level=level,
         finds=finds,
-        explained=explained_by(shares),
+        explained=explained_by(shares, threshold),
         withheld=explained_by(none),
         minimum_share=rule.minimum_share,
         below=left[0],

@@ -23,7 +23,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -79,14 +79,6 @@ class Prior:
         logs[0] = -50.0
         logs[0, 0] = 0.0  # nothing follows the end
         return logs
-
-    @classmethod
-    def of(cls, lists: Iterable[tuple[FloatArray, str]], licence: str) -> Self:
-        """One prior of several lists, each as `counted_pairs` counts it, with its name. Every list
-        has the same weight."""
-        found = list(lists)
-        counts = sum((each for each, _ in found), np.zeros((START + 1, 256)))
-        return cls(np.asarray(counts), "; ".join(name for _, name in found), licence)
 
     def to_json(self) -> str:
         """The file of it: a line for each byte, with the bytes that follow it and their counts."""
