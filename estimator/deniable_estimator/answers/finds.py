@@ -7,11 +7,12 @@ projective space meet in nearly q**2 of its points), so its variance is the sum 
     Var = sum of (a_i + b_i f_i) - (sum of f_i)**2 / n
 
 with the a, b of `statistics.intervals`; the last term is the choice of the devices, of whom each
-is counted in one string at most. Strings are in the list because their support was high, so the
-sum is a little high too. Its lower end allows for that: for each string by its standard error times
-phi(d) / Phi(d), what a normal number exceeds its mean by if it is only seen above a threshold that
-is d below it; and for as many finds that no device has as LEVEL lets expect in 97.5 % of lists, with
-the smallest share that was found.
+is counted in one string at most.
+
+Strings are in the list because their support was high, so the sum is a little high too. Its lower
+end allows for that: for each string by its standard error times phi(d) / Phi(d), by which a normal
+number exceeds its mean if it is only seen above a threshold d below it; and for as many finds that
+no device has as 97.5 % of lists hold at most, each with the smallest share that was found.
 """
 
 from __future__ import annotations

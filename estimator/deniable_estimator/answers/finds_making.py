@@ -96,7 +96,7 @@ def find_strings(
     left = (len(kept) - len(shown), len(denied))
     finds = tuple(_find(whole, name, heads[name], values[heads[name]]) for name in shown)
     shares = _shares(decoded, [heads[name] for name in shown], level)
-    cut = NormalDist().inv_cdf(1 - max(values.values()))
+    cut = -NormalDist().inv_cdf(max(1e-300, *values.values()))
     return _answer(basis, decoded, none, shares, finds, rule, prior, level, left, cut)
 
 
