@@ -16,7 +16,7 @@ from deniable.mechanisms import PrefixTree
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses.anomalies import Figure, Verdict, discovery_figures
 from deniable_estimator.analyses.candidates import check_tally
-from deniable_estimator.analyses.discovery import Decoded, Head, PrefixTreeAnalysis
+from deniable_estimator.analyses.discovery import DecodedRows, Head, PrefixTreeAnalysis
 from deniable_estimator.analyses.discovery.confirming import LEVEL
 from deniable_estimator.analyses.discovery.prior import Prior, shipped_prior
 from deniable_estimator.analyses.discovery.reach import Reach
@@ -73,7 +73,7 @@ def find_strings(
     for part in parts:
         check_tally(part.tally, part.scheme)
     informed = [part for part in parts if part.tally.reports]
-    decoded = [(part, Decoded(_mechanism(part), part.tally)) for part in informed]
+    decoded = [(part, DecodedRows(_mechanism(part), part.tally)) for part in informed]
     of = sum(each.mechanism.levels + 1 for _, each in decoded)
     values: dict[Head, float] = {}
     before = 0
@@ -108,7 +108,7 @@ def _onwards(tell: Callable[[int, int], None], before: int, of: int, done: int, 
 def shares_of(parts: Sequence[Reported], heads: Sequence[Head], level: float) -> Shares | None:
     """The shares of these strings; None where no scheme with reports counts any of them."""
     informed = [part for part in parts if part.tally.reports]
-    decoded = [(part, Decoded(_mechanism(part), part.tally)) for part in informed]
+    decoded = [(part, DecodedRows(_mechanism(part), part.tally)) for part in informed]
     return _shares(decoded, heads, level)
 
 
@@ -123,7 +123,7 @@ def _name(head: Head) -> str:
 
 
 def _shares(
-    decoded: Sequence[tuple[Reported, Decoded]], heads: Sequence[Head], level: float
+    decoded: Sequence[tuple[Reported, DecodedRows]], heads: Sequence[Head], level: float
 ) -> Shares | None:
     answers = []
     for part, each in decoded:
@@ -133,7 +133,9 @@ def _shares(
     return combine(answers) if answers else None
 
 
-def _shares_of_one(part: Reported, decoded: Decoded, heads: Sequence[Head], level: float) -> Shares:
+def _shares_of_one(
+    part: Reported, decoded: DecodedRows, heads: Sequence[Head], level: float
+) -> Shares:
     channel = decoded.mechanism.channel
     support = decoded.support(heads)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -199,7 +201,7 @@ def _find(shares: Shares, name: str, head: Head, value: float) -> Find:
 
 def _answer(
     basis: Basis,
-    decoded: Sequence[tuple[Reported, Decoded]],
+    decoded: Sequence[tuple[Reported, DecodedRows]],
     none: Shares | None,
     shares: Shares | None,
     finds: tuple[Find, ...],

@@ -126,13 +126,13 @@ def trend_of_finds(
         now=now,
         level=finds.level,
         without=without,
-        point=_Point(store, registry, finds.metric, heads, finds.level, without),
+        point=_FindsOfDays(store, registry, finds.metric, heads, finds.level, without),
         progress=progress,
     )
 
 
 @dataclass(frozen=True)
-class _Point:
+class _FindsOfDays:
     """What a trend asks for each period."""
 
     store: Store

@@ -13,7 +13,7 @@ from scipy.stats import false_discovery_control
 from deniable import Scheme
 from deniable.mechanisms import PrefixTree, ProjectiveGeometry
 from deniable_collector.tally import Tally, empty_tally
-from deniable_estimator.analyses.discovery import Decoded, Head
+from deniable_estimator.analyses.discovery import DecodedRows, Head
 from deniable_estimator.analyses.discovery.confirming import Supported, _agrees, step_up
 from deniable_estimator.analyses.discovery.prior import Prior, shipped_prior
 from deniable_estimator.analyses.discovery.reach import Reach
@@ -101,7 +101,7 @@ def test_a_beginning_that_all_share(code: PrefixTree, draw: Draw, part: MakePart
 def test_rows_that_chose_a_string_do_not_estimate_it(code: PrefixTree, crowd: Tally) -> None:
     """A whole string of 2k or 2k + 1 bytes is estimated from row k + 1 on, one that is cut from
     the last row alone."""
-    decoded = Decoded(code, crowd)
+    decoded = DecodedRows(code, crowd)
     for text, cut, rows in (("a", False, 5), ("seam", False, 3), ("longerword", True, 1)):
         seen = decoded.supported(Head(text.encode(), cut))
         assert len(seen.counts) == rows
@@ -131,7 +131,7 @@ def test_step_up(values: list[float], level: float) -> None:
 def test_p_values_of_strings_that_nobody_has(code: PrefixTree, crowd: Tally) -> None:
     """In the rows that did not choose them, strings that nobody has are supported as chance has it:
     the mean of their standard scores is 0 and its variance 1 (alpha .001 each)."""
-    decoded = Decoded(code, crowd)
+    decoded = DecodedRows(code, crowd)
     pool = candidates(decoded.row, decoded.reports, code, shipped_prior().logs)
     heads = {code.head(text) for text in CROWD} | {b"%05d" % n for n in range(40_000)}
     scores = []

@@ -23,7 +23,7 @@ from deniable_estimator.analyses.discovery.tree import candidates
 from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis
 from deniable_estimator.analyses.support import Counts, Items, Support
 
-__all__ = ["Decoded", "Head", "PrefixTreeAnalysis"]
+__all__ = ["DecodedRows", "Head", "PrefixTreeAnalysis"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Head:
         return self.data.decode("utf-8", "backslashreplace")
 
 
-class Decoded:
+class DecodedRows:
     """The rows of a tally, each decoded when it is first asked for."""
 
     def __init__(self, mechanism: PrefixTree, tally: Tally) -> None:
@@ -100,7 +100,7 @@ class Decoded:
 
 
 class PrefixTreeAnalysis(Analysis[PrefixTree]):
-    """What a tally of discovery says: which strings occur (`Decoded`)."""
+    """What a tally of discovery says: which strings occur (`DecodedRows`)."""
 
     @property
     def channel(self) -> ProjectiveGeometryAnalysis:
