@@ -23,6 +23,7 @@ from deniable.metric import Metric
 from deniable.number_forecast import wasteful_range
 from deniable.problem import Problem
 from deniable.registry import Registry
+from deniable.told import counted
 
 __all__ = ["expired", "lint", "load_registry", "print_problems", "remarks", "sent"]
 
@@ -63,7 +64,7 @@ def lint(path: Path, explain: bool, since: Path | None, as_json: bool) -> None:
         document = {
             "source": str(path),
             "problems": [dataclasses.asdict(problem) for problem in problems],
-            "metrics": [_facts(metric) for metric in registry or ()],
+            "metrics": [_facts(metric, registry) for metric in registry] if registry else [],
         }
         click.echo(json.dumps(document, indent=2, ensure_ascii=False))
     else:
@@ -231,8 +232,9 @@ def _explanation(metric: Metric) -> str:
     return f"{reason}. Its variance is {loss:.3f} times the least possible."
 
 
-def _facts(metric: Metric) -> dict[str, Any]:
-    """What `lint` shows of a metric."""
+def _facts(metric: Metric, registry: Registry) -> dict[str, Any]:
+    """What `lint` shows of a metric; `reported_by` is the pair that devices report in its place."""
+    pair = registry.unasked.get(metric.name)
     mechanism = metric.scheme.mechanism
     epsilon = mechanism.epsilon
     return {
@@ -250,6 +252,7 @@ def _facts(metric: Metric) -> dict[str, Any]:
         "report_bytes": max(row.report_bytes for row in mechanism.rows),
         "scheme": metric.scheme.fingerprint,
         "explanation": _explanation(metric),
+        "reported_by": None if pair is None else pair.name,
     }
 
 
@@ -266,10 +269,13 @@ def _print_metrics(registry: Registry) -> None:
             overflow="fold",
         )
     for metric in registry:
-        facts = _facts(metric)
+        facts = _facts(metric, registry)
         k = facts["parameters"].get("k")
         reports = facts["lifetime_reports"]
-        lifetime = "a memo" if reports is None else f"{reports:,} reports"
+        lifetime = "a memo" if reports is None else counted(reports, "report")
+        if pair := facts["reported_by"]:
+            # Its own epsilon is never spent: the pair's is.
+            lifetime = f"by {pair}"
         table.add_row(
             f"{metric.name}\n[dim]{metric.type.name}[/dim]",
             metric.type.domain,

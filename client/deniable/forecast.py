@@ -42,6 +42,7 @@ from typing import TYPE_CHECKING, Any
 from deniable.discovery_forecast import discovery_forecast, finds_little
 from deniable.mechanisms import FrequencyOracle, Numeric, PrefixTree
 from deniable.number_forecast import is_hopeless, number_forecast
+from deniable.segments import LEAST_REPORTS
 from deniable.told import Told
 from deniable.windows import IN_A
 
@@ -264,7 +265,20 @@ def segment_forecast(metric: Metric) -> Told | None:
     The windows are added up as if each device reported in one of them: where the same devices
     report again, it takes somewhat more.
     """
-    if metric.devices is None or not metric.values or not metric.segments:
+    if not metric.segments:
+        return None
+    if metric.devices is None:
+        count = len(metric.scheme.combinations)
+        return Told(
+            "segments_unknown_crowd",
+            "is counted by {count} segments, and says nothing of its crowd: declare `devices`, so "
+            "that lint can tell whether each segment has {least} reports in a window; if they are "
+            "of equal size that takes {devices:,} devices",
+            count=count,
+            least=LEAST_REPORTS,
+            devices=math.ceil(LEAST_REPORTS * count / metric.sample_rate),
+        )
+    if not metric.values:
         return None
     mechanism, size = metric.scheme.oracle, len(metric.values)
     count = len(metric.scheme.combinations)

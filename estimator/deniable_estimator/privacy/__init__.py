@@ -37,6 +37,7 @@ __all__ = [
     "Crowd",
     "Guarantee",
     "MemoGuarantee",
+    "SameValues",
     "Together",
     "guarantee",
     "guarantee_in",
@@ -188,6 +189,27 @@ class Crowd(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class SameValues:
+    """What the reports of several metrics about the same values reveal: a pair and its metrics.
+    Their epsilons add up."""
+
+    report: Bound
+    """One report of each."""
+    typical_year: Bound
+    worst_year: Bound
+    lifetime: Bound | None
+    """None if one of them is ended by its expiry alone, and the registry has no cap."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            **self.report.to_dict(),
+            "typical_year": self.typical_year.to_dict(),
+            "worst_year": self.worst_year.to_dict(),
+            "lifetime": None if self.lifetime is None else self.lifetime.to_dict(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Guarantee:
     """What the reports of one metric can reveal, of `household` devices with the same value.
 
@@ -224,8 +246,8 @@ class Guarantee:
     """The metrics whose values it joins."""
     same_metrics: tuple[str, ...] = ()
     """All metrics whose reports of a window are about the same values, if there are several."""
-    same_values: Bound | None = None
-    """One report of each of them."""
+    same_values: SameValues | None = None
+    """What the reports of all of them reveal."""
     reported_by: str | None = None
     """The pair that is reported in place of the metric; the figures are those of the pair."""
     segments: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -382,21 +404,41 @@ def guarantee(
         answer=metric.answer,
         platform=metric.platform,
         of=metric.type.of,
-        **_same(about, household),
+        **_same(about, cap, household),
         segments={each.name: each.values for each in metric.segments},
         discovery=Crowd.of(metric),
     )
 
 
-def _same(about: Sequence[Metric], household: int) -> dict[str, Any]:
-    """What reports of several metrics about the same values reveal in one window."""
+def _same(about: Sequence[Metric], cap: float | None, household: int) -> dict[str, Any]:
+    """What reports of several metrics about the same values reveal."""
     if len(about) < 2:
         return {}
-    whole = sum((Fraction(each.scheme.mechanism.epsilon) for each in about), Fraction(0))
+    found = [guarantee(each, cap, household) for each in about]
     return {
-        "same_metrics": tuple(each.name for each in about),
-        "same_values": Bound.of(household * whole),
+        "same_metrics": tuple(each.metric for each in found),
+        "same_values": SameValues(*_totals(found, cap, household)),
     }
+
+
+def _totals(
+    found: Sequence[Guarantee], cap: float | None, household: int
+) -> tuple[Bound, Bound, Bound, Bound | None]:
+    """One report of each, all of them in a typical year, in the worst year and in a lifetime; none
+    beyond the cap. Without it there is no bound for a lifetime if one of them has none."""
+    limit = None if cap is None else household * Fraction(cap)
+
+    def total(bounds: Sequence[Bound]) -> Bound:
+        whole = sum((Fraction(each.epsilon) for each in bounds), Fraction(0))
+        return Bound.of(whole if limit is None else min(whole, limit))
+
+    lifetimes = [each.lifetime for each in found if each.lifetime is not None]
+    return (
+        total([each.report for each in found]),
+        total([each.typical_year for each in found]),
+        total([each.worst_year for each in found]),
+        total(lifetimes) if len(lifetimes) == len(found) else None,
+    )
 
 
 def together(registry: Registry, household: int = 1) -> Together:
@@ -407,22 +449,8 @@ def together(registry: Registry, household: int = 1) -> Together:
         for metric in registry
         if metric.name not in registry.unasked
     )
-    limit = None if cap is None else household * Fraction(cap)
-
-    def total(*bounds: Bound) -> Bound:
-        whole = sum((Fraction(each.epsilon) for each in bounds), Fraction(0))
-        return Bound.of(whole if limit is None else min(whole, limit))
-
-    lifetimes = [each.lifetime for each in metrics if each.lifetime is not None]
-    return Together(
-        household,
-        metrics,
-        total(*(each.report for each in metrics)),
-        total(*(each.typical_year for each in metrics)),
-        total(*(each.worst_year for each in metrics)),
-        cap,
-        total(*lifetimes) if len(lifetimes) == len(metrics) else None,
-    )
+    report, year, worst, lifetime = _totals(metrics, cap, household)
+    return Together(household, metrics, report, year, worst, cap, lifetime)
 
 
 def learned_by(*, remembers: bool, at_once: bool = False) -> dict[str, str]:

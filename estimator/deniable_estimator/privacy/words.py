@@ -20,6 +20,14 @@ _SAME = sentence(
     "they reveal at most epsilon {epsilon}, with which a 50/50 guess is right at most {guess} "
     "times in 100."
 )
+_SAME_YEARS = sentence(
+    "Together they reveal at most epsilon {typical} in a typical year, and {worst} in the worst "
+    "one."
+)
+_SAME_LIFETIME = sentence(
+    "Together they reveal at most epsilon {typical} in a typical year, {worst} in the worst one, "
+    "and {lifetime} in a lifetime."
+)
 _IN_PLACE = sentence(
     "Devices do not report this metric by itself: its shares come from the reports of {pair}, "
     "and the figures are those of {pair}."
@@ -59,15 +67,24 @@ def shared_words(guarantee: Guarantee) -> tuple[str, ...]:
     told = list(crowd_words(guarantee))
     if guarantee.reported_by is not None:
         told.append(message(_IN_PLACE, pair=guarantee.reported_by))
-    if guarantee.same_values is not None:
+    if (same := guarantee.same_values) is not None:
         told.append(
             message(
                 _SAME,
                 metrics=listed(guarantee.same_metrics),
-                epsilon=rounded_up(guarantee.same_values.epsilon, 3),
-                guess=chance(guarantee.same_values),
+                epsilon=rounded_up(same.report.epsilon, 3),
+                guess=chance(same.report),
             )
         )
+        years = {
+            "typical": rounded_up(same.typical_year.epsilon, 3),
+            "worst": rounded_up(same.worst_year.epsilon, 3),
+        }
+        if same.lifetime is None:
+            told.append(message(_SAME_YEARS, **years))
+        else:
+            lifetime = rounded_up(same.lifetime.epsilon, 3)
+            told.append(message(_SAME_LIFETIME, **years, lifetime=lifetime))
     return tuple(told)
 
 
