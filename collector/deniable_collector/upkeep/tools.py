@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "check_metrics",
+    "count_reports",
     "facts",
     "many",
     "midnight",
@@ -131,6 +132,24 @@ def check_metrics(selection: TallySelection, known: dict[str, Any]) -> None:
         raise click.ClickException(f"no metric {', '.join(unknown)} here; there is: {listed}")
 
 
+def count_reports(
+    store: Store, metric: str, scheme: str, labels: list[str]
+) -> tuple[int, list[str]]:
+    """The reports of these windows, and what is wrong with those whose blocks are damaged."""
+    from deniable_collector.stores.blocks import DamagedBlock
+
+    try:
+        return sum(store.reports(metric, scheme, labels).values()), []
+    except DamagedBlock:
+        reports, damaged = 0, []
+        for label in labels:
+            try:
+                reports += store.reports(metric, scheme, [label])[label]
+            except DamagedBlock as error:
+                damaged.append(str(error))
+        return reports, damaged
+
+
 def facts(contents: Contents) -> dict[str, Any]:
     """What a file contains, for JSON."""
     return {
@@ -176,8 +195,8 @@ def print_table(rows: list[tuple[str, ...]]) -> None:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
-    for heading in ("metric", "scheme", "windows", "from", "reports", "counters"):
-        right = heading in ("windows", "reports", "counters")
+    for heading in ("metric", "scheme", "windows", "sealed", "from", "reports", "counters"):
+        right = heading in ("windows", "sealed", "reports", "counters")
         table.add_column(heading, justify="right" if right else "left", overflow="fold")
     for row in rows:
         table.add_row(*row)
