@@ -9,8 +9,8 @@ A string is a header of two u64, the stamp of the last commit and the form, and 
 
 Zeros at the end of an open form may be missing. `fold.lua` adds to open forms in place.
 
-The table has slots of 8 bytes, u32 place + 1 (0: empty) and u32 count. An entry is searched from the
-slot of its hash on, and entries are in the order of (hash, place). So the table of a sum is the
+The table has slots of 8 bytes, u32 place + 1 (0: empty) and u32 count. An entry is searched from
+the slot of its hash on, and entries are in the order of (hash, place). So the table of a sum is the
 same in whatever order its counters came: it tells no more than the sum does. (O. Amble and D. E.
 Knuth, Ordered hash tables, The Computer Journal 17, 1974.)
 """

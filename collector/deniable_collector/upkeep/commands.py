@@ -1,5 +1,7 @@
-"""`deniable store`: look into a store, drop old windows, and move tallies between stores; `seal` and
-`verify` are in sealing_commands.py."""
+"""`deniable store`: look into a store, drop old windows, and move tallies between stores.
+
+`seal` and `verify` are in sealing_commands.py.
+"""
 
 from __future__ import annotations
 
@@ -84,14 +86,17 @@ def info(address: str | None, as_json: bool) -> None:
     if as_json:
         print_json(document)
         return
-    click.echo(f"{kind}, {many(opened.shards, 'shard')}")
+    sealed, tallies = (sum(each[name] for each in metrics) for name in ("sealed", "windows"))
+    click.echo(
+        f"{kind}, {many(opened.shards, 'shard')}; {sealed:,} of "
+        f"{many(tallies, 'tally', 'tallies')} sealed"
+    )
     print_table(
         [
             (
                 each["metric"],
                 each["scheme"],
                 f"{each['windows']:,}",
-                f"{each['sealed']:,}",
                 f"{each['first']} to {each['last']}" if each["windows"] else "",
                 f"{each['reports']:,}",
                 f"{each['counters']:,}",

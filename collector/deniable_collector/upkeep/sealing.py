@@ -25,7 +25,7 @@ _AGAIN_SECONDS = 3_600.0
 _RETRY_SECONDS = 600.0
 
 _REST = 9.0
-"""The thread rests so many times as long as it has worked, so it takes a tenth of a core at most."""
+"""The thread rests so many times as long as it has worked: it takes a tenth of a core at most."""
 
 _LEAST_REST = 0.02
 

@@ -195,8 +195,8 @@ def print_table(rows: list[tuple[str, ...]]) -> None:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
-    for heading in ("metric", "scheme", "windows", "sealed", "from", "reports", "counters"):
-        right = heading in ("windows", "sealed", "reports", "counters")
+    for heading in ("metric", "scheme", "windows", "from", "reports", "counters"):
+        right = heading in ("windows", "reports", "counters")
         table.add_column(heading, justify="right" if right else "left", overflow="fold")
     for row in rows:
         table.add_row(*row)
