@@ -48,7 +48,7 @@ def decode(data: bytes, count: int) -> NDArray[np.int64]:
     Raises:
         ValueError: these are no bytes that `encode` writes for so many numbers.
     """
-    reader = _Reader(data)
+    reader = _CodedBytes(data)
     try:
         numbers = _decode(reader, count)
     except (IndexError, zlib.error, OverflowError, MemoryError) as error:
@@ -130,7 +130,7 @@ def _compressed(plane: bytes) -> bytes:
     return bytes((_STORED,)) + plane
 
 
-class _Reader:
+class _CodedBytes:
     """Reads bytes from the front."""
 
     def __init__(self, data: bytes) -> None:
@@ -159,7 +159,7 @@ class _Reader:
                 raise ValueError("a number has too many bytes")
 
 
-def _decode(reader: _Reader, count: int) -> NDArray[np.int64]:
+def _decode(reader: _CodedBytes, count: int) -> NDArray[np.int64]:
     kind, lowest = reader.byte(), reader.varint()
     if kind == _CONSTANT:
         return np.full(count, lowest, np.int64)
@@ -188,7 +188,7 @@ def _decode(reader: _Reader, count: int) -> NDArray[np.int64]:
     return numbers + lowest
 
 
-def _plane(reader: _Reader, count: int) -> NDArray[np.uint8]:
+def _plane(reader: _CodedBytes, count: int) -> NDArray[np.uint8]:
     if reader.byte() == _STORED:
         return np.frombuffer(reader.take(count), np.uint8)
     packed = reader.take(reader.varint())

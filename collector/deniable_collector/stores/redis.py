@@ -197,8 +197,9 @@ class RedisStore(Store):
             self._client.hsetnx(layout, "version", str(_LAYOUT))
             self._client.hsetnx(layout, "shards", str(self._wished_shards))
             laid_out = self._read_layout()
-            # Versions before this one could not read what is written from now on.
-            self._client.hset(layout, "version", str(_LAYOUT))
+            if int(cast(bytes, self._client.hget(layout, "version"))) < _LAYOUT:
+                # Versions before this one could not read what is written from now on.
+                self._client.hset(layout, "version", str(_LAYOUT))
             if laid_out != self._wished_shards:
                 raise StoreError(
                     f"this store was laid out with {laid_out} shards, which cannot change: "
