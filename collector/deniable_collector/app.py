@@ -164,7 +164,7 @@ class _RequestBody:
 
 
 def _add_documents(app: Flask, registry: Registry) -> None:
-    metrics = json.dumps({"metrics": {each.name: _describe(each) for each in registry}})
+    metrics = json.dumps({"metrics": {each.name: _describe(each, registry) for each in registry}})
     description = _DESCRIPTION.read_text(encoding="utf-8")
 
     @app.get("/v1/registry")
@@ -185,9 +185,12 @@ def _document(text: str) -> Response:
     return response
 
 
-def _describe(metric: Metric) -> dict[str, Any]:
-    """The public description of a metric: everything but its owner."""
+def _describe(metric: Metric, registry: Registry) -> dict[str, Any]:
+    """The public description of a metric: everything but its owner. A metric that devices do not
+    report by itself names the pair that they report in its place."""
+    pair = registry.unasked.get(metric.name)
     return {
+        **({"reported_by": pair.name} if pair else {}),
         "type": metric.type.name,
         "description": metric.description,
         "values": list(metric.values) or None,

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from deniable import Scheme
+from deniable.told import counted
 from deniable_collector.operation import metrics
 from deniable_collector.operation.events import tell
 from deniable_collector.stores.base import (
@@ -73,7 +74,7 @@ class WatchedStore(Store):
         # The same schemes are published again every minute, which is not logged.
         if schemes_of != self._published:
             self._published = schemes_of
-            tell("info", "published", f"published the schemes of {len(listed)} metrics",
+            tell("info", "published", f"published the schemes of {counted(len(listed), 'metric')}",
                  metrics=len(listed))  # fmt: skip
 
     def schemes(self) -> dict[str, dict[str, Scheme]]:
