@@ -29,6 +29,7 @@ from deniable.mechanisms import (
     MemoizedSubsetSelection,
     Memoizing,
     OneTimeRappor,
+    PrefixTree,
     ProjectiveGeometry,
     Rappor,
     Rounds,
@@ -110,6 +111,11 @@ def _filters(one: float, zero: float, hashes: int, epsilon: float) -> Blanket:
 
 @blanket_of.register
 def _(mechanism: Hashed) -> Blanket:
+    return blanket_of(mechanism.channel)
+
+
+@blanket_of.register
+def _(mechanism: PrefixTree) -> Blanket:
     return blanket_of(mechanism.channel)
 
 
