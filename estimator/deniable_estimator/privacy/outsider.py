@@ -141,7 +141,7 @@ class Outsider:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _Spent:
     """The reports of one metric in one span, and what they reveal.
 
     Attributes:
@@ -258,17 +258,17 @@ def _windows(given: Guarantee, span: str) -> int | None:
     return count if limit is None else min(count, limit)
 
 
-def _part(metric: Metric, given: Guarantee, count: int, reports: int, delta: float) -> _Part:
+def _part(metric: Metric, given: Guarantee, count: int, reports: int, delta: float) -> _Spent:
     mechanism = metric.scheme.mechanism
     # One profile serves all spans: it reaches as far as the longest one needs.
     longest = max(_windows(given, span) or 1 for span in SPANS)
     if not isinstance(mechanism, Memoizing) or count <= 1:
         device = count * Fraction(given.report.epsilon)
         return _composing(
-            blanket_of(mechanism), reports, delta, count, longest, _Part(count, device)
+            blanket_of(mechanism), reports, delta, count, longest, _Spent(count, device)
         )
     memo = mechanism.lifetime_epsilon
-    unknown = _Part(count, count * Fraction(given.each.epsilon), memo=memo)
+    unknown = _Spent(count, count * Fraction(given.each.epsilon), memo=memo)
     fresh = fresh_round(mechanism)
     if fresh is None:
         return unknown
@@ -286,8 +286,8 @@ def _part(metric: Metric, given: Guarantee, count: int, reports: int, delta: flo
 
 
 def _composing(
-    blanket: Blanket, reports: int, delta: float, count: int, longest: int, part: _Part
-) -> _Part:
+    blanket: Blanket, reports: int, delta: float, count: int, longest: int, part: _Spent
+) -> _Spent:
     """The part with what composes, of `reports` reports in each sum."""
     if not count:
         return part
@@ -325,7 +325,7 @@ def _sharing(reports: int, rows: int, chance: float) -> int:
     return low + 2
 
 
-def _together(parts: Sequence[_Part], delta: float, cap: float | None) -> Published:
+def _together(parts: Sequence[_Spent], delta: float, cap: float | None) -> Published:
     parts = [part for part in parts if part.count]
     if not parts:
         nothing = Bound.of(0.0)
@@ -359,7 +359,7 @@ def _together(parts: Sequence[_Part], delta: float, cap: float | None) -> Publis
     )
 
 
-def _steady(part: _Part, delta: float) -> Bound | None:
+def _steady(part: _Spent, delta: float) -> Bound | None:
     """The bound for a value that never changes, with memos.
 
     All reports tell no more than the memo. Given two memos, all sums satisfy (y, d). The memos of
