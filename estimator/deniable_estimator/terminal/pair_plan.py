@@ -72,6 +72,13 @@ def _lines(plan: PairPlan) -> Iterator[tuple[str, str]]:
         "conditional shares",
         f"±{one} points of the second list given the first, ±{two} the reverse (95 % interval)",
     )
+    ends = [
+        "of no value" if each is None else f"from {_points(each)} % on" for each in plan.shown_from
+    ]
+    yield (
+        "they are shown",
+        f"{ends[0]} of the first list, {ends[1]} of the second: given a value that so many have",
+    )
     yield (
         f"{plan.fakes * 100:.3g} % fakes",
         f"could add up to {_points(plan.fakes_gain)} points to any one cell",
