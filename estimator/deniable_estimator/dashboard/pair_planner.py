@@ -36,6 +36,7 @@ from deniable_estimator.dashboard.words import mechanism_words, number
 from deniable_estimator.messages import message
 from deniable_estimator.planning.pairs import (
     EFFECT,
+    MOVE,
     PairPlan,
     conditional_half_width,
     devices_to_find,
@@ -214,6 +215,26 @@ def _facts(made: PairPlan) -> Iterator[tuple[str, str, str]]:
         message("{fakes:.3g}% fake devices", fakes=100 * made.fakes),
         message("{points} points", points=_points(made.fakes_gain)),
         message("that they could add to any one cell: the smaller epsilon, the more"),
+    )
+    yield (
+        message("{fakes:.3g}% fake devices", fakes=100 * made.fakes),
+        message("{points} points", points=_points(made.fakes_conditional)),
+        message("that they could add to a conditional share"),
+    )
+    if made.fakes_to_move is not None:
+        yield (
+            message("A conditional share moved by {points:g} points", points=100 * MOVE),
+            message("{percent:.2g}% fake devices", percent=100 * made.fakes_to_move),
+            message("are enough for it"),
+        )
+    yield (
+        message("A false dependence"),
+        message("{percent:.2g}% fake devices", percent=100 * made.fakes_to_reject),
+        message(
+            "are enough for it; {fakes:.3g}% bring a Cramér’s V of {effect:.2f}",
+            fakes=100 * made.fakes,
+            effect=made.fakes_effect,
+        ),
     )
     yield (
         message("Mechanism"),

@@ -27,6 +27,13 @@ from deniable.types import MAX_PAIR_CELLS
 from deniable_estimator.analyses.pairs.conditional import LEAST_ERRORS, conditionals
 from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.analyses.pairs.dependence import independence
+from deniable_estimator.analyses.pairs.poisoning import (
+    Fake,
+    faked_effect,
+    fakes_to_move,
+    fakes_to_reject,
+    moved,
+)
 from deniable_estimator.analyses.poisoning import FAKES, gain
 from deniable_estimator.planning.plan import Lifetime
 from deniable_estimator.statistics.intervals import FloatArray
@@ -34,6 +41,7 @@ from deniable_estimator.statistics.tails import chi_square_quantile, noncentral_
 
 __all__ = [
     "EFFECT",
+    "MOVE",
     "PairPlan",
     "conditional_half_width",
     "dependent_table",
@@ -47,6 +55,9 @@ __all__ = [
 _Z = NormalDist().inv_cdf(0.975)
 
 _MOST_DEVICES = 10**13
+
+MOVE = 0.1
+"""By how much fakes are to move a conditional share: ten points."""
 
 EFFECT = 0.1
 """The Cramer's V that is planned for if none is said."""
@@ -89,6 +100,15 @@ class PairPlan:
     fakes: float
     fakes_gain: float
     """The most that such fakes add to any one cell."""
+    fakes_conditional: float
+    """The most that they add to a conditional share of the second list, if all values are equally
+    frequent; at most up to 1."""
+    fakes_to_move: float | None
+    """The fraction of fakes that adds MOVE to such a share; None if no fraction does."""
+    fakes_effect: float
+    """The Cramer's V that they bring to two lists that are independent."""
+    fakes_to_reject: float
+    """The fraction of fakes with which the test calls such lists dependent with power 0.8."""
     lifetime: Lifetime | None
 
     def to_dict(self) -> dict[str, Any]:
@@ -129,6 +149,7 @@ def plan_pair(
         allowed = Fraction(lifetime_epsilon) // Fraction(mechanism.epsilon)
         lifetime = Lifetime(lifetime_epsilon, allowed, allowed / sample_rate)
     needed = _reports_to_detect(mechanism, rows, columns, effect)
+    fake = Fake.of(mechanism)
     even = np.full((rows, columns), 1 / (rows * columns))
     widths = [conditionals(each, covariance, 0.95) for each in (even, even.T)]
     margins = [
@@ -160,6 +181,12 @@ def plan_pair(
         shown_from=(_shown_from(columns, covariance), _shown_from(rows, covariance)),
         fakes=fakes,
         fakes_gain=gain(mechanism, fakes),
+        fakes_conditional=min(1.0, float(moved(even, fake, fakes)[1][0, 0])) - 1 / columns,
+        fakes_to_move=fakes_to_move(1 / columns, 1 / rows, MOVE, fake, (rows, columns)),
+        fakes_effect=faked_effect(rows, columns, fake, fakes),
+        fakes_to_reject=fakes_to_reject(
+            even.sum(axis=1), even.sum(axis=0), covariance, fake, LEVEL
+        ),
         lifetime=lifetime,
     )
 
