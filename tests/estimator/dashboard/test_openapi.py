@@ -55,6 +55,7 @@ PARAMETERS = {
     "/api/v1/privacy/outsider": parameters.OutsiderParameters,
     "/api/v1/plan": parameters.PlanParameters,
     "/api/v1/plan/number": parameters.NumberPlanParameters,
+    "/api/v1/plan/pair": parameters.PairPlanParameters,
     "/api/v1/plan/lifetime": parameters.LifetimePlanParameters,
 }
 
