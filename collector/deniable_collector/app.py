@@ -20,6 +20,9 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from deniable import Metric, Registry
 from deniable_collector.batches.bodies import read_body
 from deniable_collector.intake import Intake
+from deniable_collector.oblivious.gateway import Gateway
+from deniable_collector.oblivious.key_file import KeyFile
+from deniable_collector.oblivious.routes import add_gateway
 from deniable_collector.operation.metrics import count_answer, served
 from deniable_collector.operation.watch import WatchedStore
 from deniable_collector.serving import framing
@@ -32,7 +35,7 @@ from deniable_collector.stores import Store, store_of
 from deniable_collector.upkeep.journal import JournalKeeper
 from deniable_collector.upkeep.retention import keep
 
-__all__ = ["BATCH_READER", "JOURNAL", "create_app"]
+__all__ = ["BATCH_READER", "GATEWAY", "JOURNAL", "create_app"]
 
 _DESCRIPTION = Path(__file__).with_name("openapi.json")
 
@@ -41,6 +44,9 @@ BATCH_READER = "deniable_batch_reader"
 
 JOURNAL = "deniable_journal"
 """Where it keeps its `JournalKeeper`, which its server starts and stops."""
+
+GATEWAY = "deniable_gateway"
+"""Where it keeps its `Gateway`, or None if it is none."""
 
 _SENDER = ("Authorization", "X-Deniable-Key", "X-Forwarded-For")
 _DESCRIBED = ("Content-Type", "Origin", "Sec-Fetch-Site")
@@ -51,17 +57,21 @@ def create_app(
     store: Store | None = None,
     registry: Registry | None = None,
     mistakes: Sequence[str] = (),
+    keys: KeyFile | None = None,
 ) -> Flask:
     """The WSGI app. It also starts while its store is down, and then answers 503.
 
-    `mistakes` says why settings and registry are not those of now (`inherited`).
+    `mistakes` says why settings and registry are not those of now (`inherited`); `keys` are the
+    gateway's, by default those of its file.
 
     Raises:
         RegistryError: the registry has mistakes.
+        KeyFileError: the gateway's keys cannot be used.
         StoreError: the store's address names no store.
     """
     if registry is None:
         registry = Registry.load(settings.registry)
+    keys = keys or KeyFile.of(settings.gateway_keys)
     if store is None:
         store = store_of(settings)
     store = WatchedStore(store)
@@ -90,6 +100,9 @@ def create_app(
     app.extensions[JOURNAL] = JournalKeeper(store, settings.journal_seconds)
     keep(store, settings.keep_days)
     _add_routes(app, app.extensions[BATCH_READER])
+    app.extensions[GATEWAY] = None if keys is None else Gateway(settings, keys)
+    if keys is not None:
+        add_gateway(app, app.extensions[GATEWAY], app.extensions[BATCH_READER], _read_capsule)
     _add_probes(app, intake, store, mistakes)
     _add_documents(app, registry)
     return app
@@ -156,6 +169,10 @@ class _RequestBody:
         if not piece and self._left > 0:
             raise not_http("the body is shorter than the header says")
         return piece
+
+
+def _read_capsule(limit: int) -> bytes:
+    return read_body(_RequestBody(), "", limit, limit)
 
 
 def _add_documents(app: Flask, registry: Registry) -> None:

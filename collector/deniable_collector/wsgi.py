@@ -14,6 +14,6 @@ from deniable_collector.inherited import inherited
 __all__ = ["app"]
 
 _held = inherited()
-app = create_app(_held.settings, registry=_held.registry, mistakes=_held.mistakes)
+app = create_app(_held.settings, registry=_held.registry, mistakes=_held.mistakes, keys=_held.keys)
 app.extensions[JOURNAL].start()
 atexit.register(app.extensions[JOURNAL].stop)
