@@ -16,13 +16,14 @@ from a2wsgi import WSGIMiddleware
 from flask import Flask
 
 from deniable.oblivious.signed_keys import PATH
+from deniable.oblivious.transport import REQUEST_TYPE
 from deniable_collector.app import BATCH_READER, GATEWAY, JOURNAL, create_app
 from deniable_collector.batches.batch import Receipt
 from deniable_collector.batches.binary import MEDIA_TYPE
 from deniable_collector.batches.bodies import IntakeError, is_compressed, read_body, too_large
 from deniable_collector.inherited import inherited
 from deniable_collector.oblivious.gateway import Gateway
-from deniable_collector.oblivious.routes import answer, pace
+from deniable_collector.oblivious.routes import answer, pace, read_at_once
 from deniable_collector.operation.metrics import QUEUE
 from deniable_collector.serving import framing
 from deniable_collector.serving.batch_reader import JSON, BatchReader
@@ -75,6 +76,8 @@ class Collector:
             each: min(most, self._batch_reader.limit(each)) for each, most in _INLINE.items()
         }
         """The largest body of each media type that `commit_fast` accepts, in bytes."""
+        if self._gateway is not None:
+            self.short[REQUEST_TYPE] = min(_INLINE[JSON], self._gateway.max_capsule)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] == "POST" and scope["path"] == _PATH:
@@ -189,6 +192,37 @@ class Collector:
         self._group.add(batch, done)
         return True
 
+    def admit_capsule(
+        self, client: tuple[str, int] | None, headers: Iterable[tuple[bytes, bytes]]
+    ) -> None:
+        """Check the sender of a capsule, as `admit` does that of a batch.
+
+        Raises:
+            IntakeError: its network sends too much, and it is no relay that has a key.
+        """
+        assert self._gateway is not None
+        pace(self._gateway, self._batch_reader, client, headers)
+
+    def open_fast(self, capsule: bytes, respond: Callable[[HttpResponse], None]) -> bool:
+        """The fast path for a capsule, as `commit_fast` is for a batch; call `open_slowly` if it
+        returns False."""
+        assert self._gateway is not None
+        found = read_at_once(self._gateway, self._batch_reader, capsule)
+        if found is None:
+            return False
+        batch, seal = found
+        self._group.add(batch, lambda outcome: respond(seal(outcome)))
+        return True
+
+    async def open_slowly(self, capsule: bytes) -> HttpResponse:
+        """The response to a capsule.
+
+        Raises:
+            IntakeError: it is none.
+        """
+        assert self._gateway is not None
+        return await answer(self._gateway, self._batch_reader, self._take, REQUEST_TYPE, capsule)
+
     async def commit(self, media_type: str, encoding: str, body: bytes) -> Receipt:
         """Read a body, in a thread, and commit it.
 
@@ -228,7 +262,7 @@ class Collector:
         headers = _headers(scope)
 
         async def respond(read: Read) -> HttpResponse:
-            pace(gateway, self._batch_reader, scope)
+            self.admit_capsule(scope.get("client"), scope["headers"])
             capsule = await read(gateway.max_capsule, False)
             content_type = headers[b"content-type"]
             return await answer(gateway, self._batch_reader, self._take, content_type, capsule)

@@ -170,7 +170,8 @@ class Sealed:
             raise WireError("malformed", "the gateway's response is cut off")
         key, start = _response_key(self._aead, self._secret, self._enc + nonce)
         try:
-            return key.decrypt(start, sealed, None)
+            message: bytes = key.decrypt(start, sealed, None)
+            return message
         except Exception:
             raise WireError("malformed", "the response is not the gateway's") from None
 

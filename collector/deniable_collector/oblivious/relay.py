@@ -178,12 +178,7 @@ class Relay:
             async with self._session.request(
                 method, self._url, data=body, headers=headers, allow_redirects=False
             ) as response:
-                content = b""
-                while piece := await response.content.readany():
-                    content += piece
-                    if len(content) > LARGEST_RESPONSE:
-                        told = "the gateway's response is too long"
-                        raise _away("gateway-odd", "No gateway", told)
+                content = await _whole(response)
                 given = response.headers
         except (TimeoutError, aiohttp.ClientError, OSError):
             # Its text names the gateway's address, which is nobody's business here.
@@ -193,6 +188,22 @@ class Relay:
         again = given.get("Retry-After", "")
         seconds = float(again) if again.isascii() and again.isdecimal() else None
         return HttpResponse(response.status, content, kind, seconds), given.get(SIGNATURE, "")
+
+
+async def _whole(response: aiohttp.ClientResponse) -> bytes:
+    """The body, of at most `LARGEST_RESPONSE` bytes.
+
+    Raises:
+        IntakeError: it is longer.
+    """
+    pieces, left = [], LARGEST_RESPONSE
+    while piece := await response.content.readany():
+        pieces.append(piece)
+        left -= len(piece)
+        if left < 0:
+            told = "the gateway's response is too long"
+            raise _away("gateway-odd", "No gateway", told)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 def _away(code: str, title: str, told: str, seconds: float = 5.0) -> IntakeError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from io import BytesIO
 
 from flask import Flask, Response, request
@@ -10,17 +10,17 @@ from flask import Flask, Response, request
 from deniable.oblivious.binary_http import Request
 from deniable.oblivious.capsules import NoKey
 from deniable.oblivious.signed_keys import KEYS_TYPE, PATH, SIGNATURE
-from deniable_collector.batches.batch import Receipt
-from deniable_collector.batches.bodies import is_compressed, read_body, too_large
+from deniable.oblivious.transport import REQUEST_TYPE
+from deniable_collector.batches.batch import Batch, Receipt
+from deniable_collector.batches.bodies import IntakeError, is_compressed, read_body, too_large
 from deniable_collector.oblivious.gateway import Gateway, key_refused
 from deniable_collector.serving import framing
 from deniable_collector.serving.admission import client_address
 from deniable_collector.serving.batch_reader import BatchReader
-from deniable_collector.serving.incoming import Scope
 from deniable_collector.serving.problems import problem_of
 from deniable_collector.serving.responses import HttpResponse, accepted, head
 
-__all__ = ["add_gateway", "answer", "pace"]
+__all__ = ["add_gateway", "answer", "pace", "read_at_once"]
 
 _KEPT = "public, max-age=60"
 """How long caches may keep the list of keys."""
@@ -28,20 +28,49 @@ _KEPT = "public, max-age=60"
 _READ = (b"authorization", b"content-encoding", b"content-type", b"x-deniable-key")
 
 
-def pace(gateway: Gateway, batch_reader: BatchReader, scope: Scope) -> None:
+def pace(
+    gateway: Gateway,
+    batch_reader: BatchReader,
+    client: tuple[str, int] | None,
+    headers: Iterable[tuple[bytes, bytes]],
+) -> None:
     """Count a request of a relay that shows no key: the rate holds for it as for any network.
 
     Raises:
         IntakeError: 429 if its network sends too much.
     """
-    found = dict.fromkeys((b"authorization", b"x-forwarded-for"), b"")
-    found.update((name, value) for name, value in scope["headers"] if name in found)
-    authorization, forwarded = (each.decode("latin-1") for each in found.values())
     admission = batch_reader.admission
-    if admission is not None and not gateway.admits(authorization):
-        client = scope.get("client")
+    if admission is None:
+        return
+    found = dict.fromkeys((b"authorization", b"x-forwarded-for"), b"")
+    found.update((name, value) for name, value in headers if name in found)
+    authorization, forwarded = (each.decode("latin-1") for each in found.values())
+    if not gateway.admits(authorization):
         hops = batch_reader.trusted_proxies
         admission.pace(client_address(client[0] if client else "", forwarded, hops), forwarded)
+
+
+def read_at_once(
+    gateway: Gateway, batch_reader: BatchReader, capsule: bytes
+) -> tuple[Batch, Callable[[Receipt | Exception], HttpResponse]] | None:
+    """The batch in a capsule and what seals its response, if it can be read without waiting.
+
+    None for everything else, also for what is refused: `answer` says why.
+    """
+    try:
+        opened = gateway.open(REQUEST_TYPE, capsule)
+        request = gateway.read(opened)
+        batch = batch_reader.read_fast(*_described(batch_reader, request), request.content)
+    except (IntakeError, NoKey):
+        return None
+    if batch is None:
+        return None
+
+    def seal(outcome: Receipt | Exception) -> HttpResponse:
+        failed = isinstance(outcome, Exception)
+        return gateway.seal(opened, problem_of(outcome) if failed else accepted(outcome))
+
+    return batch, seal
 
 
 async def answer(
