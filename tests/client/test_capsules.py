@@ -87,6 +87,7 @@ def test_the_first_vector_of_rfc_9180():
 def test_there_and_back(kem, aead):
     """With every algorithm a message and its response come back; no two capsules are alike."""
     key = new_private_key(7, kem)
+    assert len(key.secret) == 32
     object.__setattr__(key.configuration, "aeads", (aead,))
     sealed, again = (seal_request(key.configuration, b"a batch") for _ in range(2))
     assert sealed.capsule != again.capsule

@@ -22,7 +22,7 @@ def run(*arguments):
 
 
 def test_new_rotate_show(tmp_path):
-    """The identity stays, the newest key is first, the oldest goes, and nothing secret is printed."""
+    """The identity stays, the newest key is first, the oldest goes; nothing secret is printed."""
     path = tmp_path / "keys.json"
     made = run("new", path)
     assert made.exit_code == 0, made.output

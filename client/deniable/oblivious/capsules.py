@@ -46,6 +46,7 @@ AEADS: Mapping[int, int] = {0x0001: 16, 0x0002: 32, 0x0003: 32}
 
 _OFFERED = (0x0001, 0x0003)
 _PUBLIC_BYTES = {0x0020: 32, 0x0010: 65}
+_SECRET_BYTES = 32
 _NONCE = 12
 _TAG = 16
 _REQUEST, _RESPONSE = b"message/bhttp request", b"message/bhttp response"
@@ -146,7 +147,8 @@ class PrivateKey:
 def new_private_key(number: int, kem: str) -> PrivateKey:
     """A new key under this id, from the operating system's randomness."""
     pair = _suite(KEMS[kem], _OFFERED[0]).kem.derive_key_pair(_random(64))
-    return PrivateKey(number, KEMS[kem], pair.private_key.to_private_bytes())
+    # pyhpke 0.6.5 gives a key of P-256 in 256 bytes, with zeros in front.
+    return PrivateKey(number, KEMS[kem], pair.private_key.to_private_bytes()[-_SECRET_BYTES:])
 
 
 @dataclass(frozen=True)
