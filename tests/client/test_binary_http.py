@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deniable import WireError
-from deniable.oblivious.binary_http import Request, Response, padded
+from deniable.oblivious.binary_http import InnerRequest, InnerResponse, padded
 
 KNOWN_REQUEST = bytes.fromhex(
     "0003474554056874747073000a2f68656c6c6f2e747874406c0a757365722d61"
@@ -43,7 +43,7 @@ CHUNKED_RESPONSE = bytes.fromhex(
     "0140c8001d5468697320636f6e74656e7420636f6e7461696e732043524c462e"
     "0d0a0d07747261696c65720474657874"
 )
-EXAMPLE = Request(
+EXAMPLE = InnerRequest(
     b"GET",
     b"https",
     b"",
@@ -59,7 +59,7 @@ names = st.from_regex(rb"\A[a-z][a-z0-9-]{0,20}\Z")
 values = st.from_regex(rb"\A[ -~]{0,40}\Z")
 fields = st.lists(st.tuples(names, values), max_size=10).map(tuple)
 requests = st.builds(
-    Request,
+    InnerRequest,
     st.sampled_from([b"GET", b"POST"]),
     st.sampled_from([b"https", b"http"]),
     values,
@@ -71,7 +71,7 @@ requests = st.builds(
 
 def test_the_request_of_rfc_9292():
     """Both forms of the RFC's request are read, and the known-length form is written bit by bit."""
-    assert Request.decode(KNOWN_REQUEST) == Request.decode(OPEN_REQUEST) == EXAMPLE
+    assert InnerRequest.decode(KNOWN_REQUEST) == InnerRequest.decode(OPEN_REQUEST) == EXAMPLE
     assert EXAMPLE.encode() == KNOWN_REQUEST
     assert EXAMPLE.header(b"host") == b"www.example.com"
     assert EXAMPLE.header(b"cookie") == b""
@@ -81,19 +81,19 @@ def test_the_request_of_rfc_9292():
 def test_what_may_be_cut_off(message, spare):
     """Empty parts at the end may be cut off, as the RFC says, and no more than those."""
     for cut in range(1, spare + 1):
-        assert Request.decode(message[:-cut]) == EXAMPLE
+        assert InnerRequest.decode(message[:-cut]) == EXAMPLE
     with pytest.raises(WireError):
-        Request.decode(message[: -spare - 1])
+        InnerRequest.decode(message[: -spare - 1])
 
 
 def test_the_responses_of_rfc_9292():
     """Informational responses and trailers are read and left out."""
-    found = Response.decode(OPEN_RESPONSE)
+    found = InnerResponse.decode(OPEN_RESPONSE)
     assert found.status == 200
     assert found.header(b"server") == b"Apache"
     assert found.header(b"link") == b""
     assert found.content == b"Hello World! My content includes a trailing CRLF.\r\n"
-    chunked = Response.decode(CHUNKED_RESPONSE)
+    chunked = InnerResponse.decode(CHUNKED_RESPONSE)
     assert (chunked.status, chunked.fields) == (200, ())
     assert chunked.content == b"This content contains CRLF.\r\n"
 
@@ -102,20 +102,20 @@ def test_the_responses_of_rfc_9292():
 def test_requests_come_back(request, more):
     """What was written is read again, whatever padding follows it."""
     message = request.encode()
-    assert Request.decode(padded(message, len(message) + more)) == request
+    assert InnerRequest.decode(padded(message, len(message) + more)) == request
 
 
 @given(st.integers(200, 599), fields, st.binary(max_size=20_000))
 def test_responses_come_back(status, fields, content):
     """What was written is read again."""
-    response = Response(status, fields, content)
-    assert Response.decode(response.encode()) == response
+    response = InnerResponse(status, fields, content)
+    assert InnerResponse.decode(response.encode()) == response
 
 
 @given(st.binary(max_size=200))
 def test_noise(message):
     """Any bytes are a message or a WireError, never another error."""
-    for kind in (Request, Response):
+    for kind in (InnerRequest, InnerResponse):
         with suppress(WireError):
             assert kind.decode(message).content in message
 
@@ -129,17 +129,17 @@ def test_noise(message):
         KNOWN_REQUEST.replace(b"host", b"Host"),  # a name with a capital
         KNOWN_REQUEST.replace(b"en, mi", b"en,\nmi"),  # a line break in a value
         b"\0\xff\xff\xff\xff\xff\xff\xff\xff",  # longer than anything
-        Request(b"GET", b"", b"", b"/", ((b"a", b"b"),) * 65).encode(),
+        InnerRequest(b"GET", b"", b"", b"/", ((b"a", b"b"),) * 65).encode(),
     ],
 )
 def test_what_is_no_request(message):
     """Bytes that are no request are refused."""
     with pytest.raises(WireError):
-        Request.decode(message)
+        InnerRequest.decode(message)
 
 
 def test_a_status_that_is_none():
     """A response has a final status."""
     for message in (b"\x01\x40\x64", b"\x01\x07", b"\x01\x42\x58"):
         with pytest.raises(WireError):
-            Response.decode(message)
+            InnerResponse.decode(message)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from deniable.oblivious import ObliviousTransport
-from deniable.oblivious.binary_http import Request, padded
+from deniable.oblivious.binary_http import InnerRequest, padded
 from deniable.oblivious.capsules import Sealed, seal_request
 from deniable.oblivious.signed_keys import PATH
 from deniable_collector.oblivious.key_file import KeyFile
@@ -66,7 +66,7 @@ class Hops:
         """A capsule of a request for the gateway's first key."""
         fields = ((b"content-type", b"application/json"),)
         parts = {"method": b"POST", "scheme": b"http", "authority": b"x", "path": b"/v1/reports"}
-        request = Request(**{**parts, **changes}, fields=fields, content=body)
+        request = InnerRequest(**{**parts, **changes}, fields=fields, content=body)
         return seal_request(self.keys.keys[0].configuration, padded(request.encode(), 1024))
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from deniable import Client, TransportError, windows
 from deniable.oblivious import ObliviousTransport
-from deniable.oblivious.binary_http import Response
+from deniable.oblivious.binary_http import InnerResponse
 from deniable.transport import read_reply
 from deniable.wire import new_batch_id
 from deniable_collector.oblivious.key_file import KeyFile
@@ -84,7 +84,7 @@ def test_replayed_capsules(hops, more, new_body):
         each.start()
     for each in threads:
         each.join(30)
-    inner = [Response.decode(sealed.open_response(body)) for _, _, body in found]
+    inner = [InnerResponse.decode(sealed.open_response(body)) for _, _, body in found]
     assert [each.status for each in inner] == [202] * 8
     assert sum(json.loads(each.content)["accepted"] for each in inner) == 1
     assert more() == 1
@@ -140,7 +140,7 @@ def test_bad_requests_are_refused_under_seal(hops, more, new_body):
     ):
         found, headers, body = ask(hops.relay.address, body=sealed.capsule)
         assert (found, headers["Content-Type"]) == (200, "message/ohttp-res")
-        assert Response.decode(sealed.open_response(body)).status == status
+        assert InnerResponse.decode(sealed.open_response(body)).status == status
         assert len(body) == 16 + 1024 + 16  # a nonce, a padded response, a tag
     assert more() == 0
 

@@ -1,7 +1,7 @@
-"""HTTP messages as bytes: `message/bhttp` of RFC 9292, as far as requests of a batch need it.
+"""HTTP messages as bytes: `message/bhttp` of RFC 9292, as far as a batch and its response need it.
 
-`Request` and `Response` are written in the known-length form, and read in both forms. Zeros behind
-a message are padding (RFC 9292, 3.8), so messages of one size class cannot be told apart.
+Messages are written in the known-length form, and read in both forms. Zeros behind a message are
+padding (RFC 9292, 3.8), so that messages of one size class cannot be told apart.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from deniable.errors import WireError
 
-__all__ = ["MEDIA_TYPE", "Fields", "Request", "Response", "padded"]
+__all__ = ["MEDIA_TYPE", "Fields", "InnerRequest", "InnerResponse", "padded"]
 
 MEDIA_TYPE = "message/bhttp"
 
@@ -25,7 +25,7 @@ _is_value = re.compile(rb"[\t\x20-\x7e\x80-\xff]*").fullmatch
 
 
 @dataclass(frozen=True)
-class Request:
+class InnerRequest:
     """A request: its control data, header and content. A trailer is read and left out."""
 
     method: bytes
@@ -43,13 +43,13 @@ class Request:
         )
 
     @classmethod
-    def decode(cls, message: bytes) -> Request:
+    def decode(cls, message: bytes) -> InnerRequest:
         """Read a message in either form.
 
         Raises:
             WireError: this is no request.
         """
-        reader = _Reader(message)
+        reader = _MessageReader(message)
         form = reader.number()
         if form not in (_KNOWN_REQUEST, _OPEN_REQUEST):
             raise _malformed("it is no request")
@@ -63,7 +63,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Response:
+class InnerResponse:
     """A final response. Informational responses before it and a trailer are read and left out."""
 
     status: int
@@ -76,13 +76,13 @@ class Response:
         return b"".join(parts)
 
     @classmethod
-    def decode(cls, message: bytes) -> Response:
+    def decode(cls, message: bytes) -> InnerResponse:
         """Read a message in either form.
 
         Raises:
             WireError: this is no response.
         """
-        reader = _Reader(message)
+        reader = _MessageReader(message)
         form = reader.number()
         if form not in (_KNOWN_RESPONSE, _OPEN_RESPONSE):
             raise _malformed("it is no response")
@@ -104,7 +104,7 @@ def padded(message: bytes, size: int) -> bytes:
     return message.ljust(size, b"\0")
 
 
-class _Reader:
+class _MessageReader:
     """Reads a message from its beginning."""
 
     def __init__(self, message: bytes) -> None:
@@ -123,7 +123,7 @@ class _Reader:
     def fields(self, *, known: bool) -> Fields:
         """A section of header or trailer lines."""
         if known:
-            inside, found = _Reader(self.sized()), []
+            inside, found = _MessageReader(self.sized()), []
             while not inside._ended:
                 found.append(inside._line(inside.number()))
                 _check_number(found)

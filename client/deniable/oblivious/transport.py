@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
 from deniable.errors import TransportError, WireError
-from deniable.oblivious.binary_http import Request, Response, padded
+from deniable.oblivious.binary_http import InnerRequest, InnerResponse, padded
 from deniable.oblivious.capsules import KeyConfiguration, Sealed, seal_request
 from deniable.oblivious.signed_keys import (
     KEYS_TYPE,
@@ -108,7 +108,7 @@ class ObliviousTransport:
             TransportError: there was no reply of the collector. It is never final: what a relay
                 says is no reason to drop a batch.
         """
-        message = Request(b"POST", *self._place, self._fields, body).encode()
+        message = InnerRequest(b"POST", *self._place, self._fields, body).encode()
         message = padded(message, sealed_size(body, len(message) - len(body)))
         sealed, reply = self._exchange(message, self._key())
         if self._key_is_refused(reply):
@@ -120,7 +120,7 @@ class ObliviousTransport:
         if reply.status != 200:
             raise _refused(reply)
         try:
-            inner = Response.decode(sealed.open_response(reply.body))
+            inner = InnerResponse.decode(sealed.open_response(reply.body))
         except WireError as error:
             raise TransportError(
                 f"a response came that is not the gateway's, so reports wait: {error}",

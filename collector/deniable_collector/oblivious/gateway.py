@@ -13,7 +13,7 @@ import json
 from collections.abc import Mapping
 
 from deniable.errors import WireError
-from deniable.oblivious.binary_http import Request, Response, padded
+from deniable.oblivious.binary_http import InnerRequest, InnerResponse, padded
 from deniable.oblivious.capsules import NoKey, Opened, open_request
 from deniable.oblivious.sizes import SMALLEST_RESPONSE, padded_size
 from deniable.oblivious.transport import KEY_PROBLEM, REQUEST_TYPE, RESPONSE_TYPE
@@ -70,14 +70,14 @@ class Gateway:
         except WireError as error:
             raise IntakeError("bad-capsule", 400, "Bad capsule", str(error)) from None
 
-    def read(self, opened: Opened) -> Request:
+    def read(self, opened: Opened) -> InnerRequest:
         """The request in a capsule, which is one for the collector's reports.
 
         Raises:
             IntakeError: it is no such request. The response is sealed.
         """
         try:
-            request = Request.decode(opened.message)
+            request = InnerRequest.decode(opened.message)
         except WireError as error:
             raise IntakeError("bad-capsule", 400, "Bad capsule", str(error)) from None
         if request.header(b"expect"):
@@ -94,7 +94,7 @@ class Gateway:
         """The capsule of a response, padded so that its size does not tell what it says."""
         fields = head(response.content_type, response.retry_after, response.status)
         told = tuple(each for each in fields if each[0] in (b"content-type", b"retry-after"))
-        message = Response(response.status, told, response.body).encode()
+        message = InnerResponse(response.status, told, response.body).encode()
         message = padded(message, padded_size(len(message), SMALLEST_RESPONSE))
         return HttpResponse(200, opened.seal_response(message), RESPONSE_TYPE)
 

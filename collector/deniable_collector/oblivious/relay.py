@@ -27,7 +27,7 @@ from deniable_collector.serving.incoming import Gone, Incoming, Receive, Scope
 from deniable_collector.serving.problems import problem_of
 from deniable_collector.serving.responses import HttpResponse, head
 
-__all__ = ["Relay", "app"]
+__all__ = ["CapsuleRelay", "app"]
 
 LARGEST_RESPONSE = 1 << 18
 """Most bytes of a response of the gateway."""
@@ -44,7 +44,7 @@ _TYPES = (RESPONSE_TYPE, _PROBLEM)
 _READ = (b"content-type", b"content-length", b"origin", b"x-forwarded-for")
 
 
-class Relay:
+class CapsuleRelay:
     """The ASGI app. The lifespan protocol must be on: it opens the connections to the gateway."""
 
     def __init__(self, settings: RelaySettings) -> None:
@@ -223,6 +223,6 @@ async def _send(
     await send({"type": "http.response.body", "body": response.body if body else b""})
 
 
-def app() -> Relay:
+def app() -> CapsuleRelay:
     """The app that the environment makes; servers call this a factory."""
-    return Relay(RelaySettings.from_env())
+    return CapsuleRelay(RelaySettings.from_env())

@@ -7,7 +7,7 @@ from io import BytesIO
 
 from flask import Flask, Response, request
 
-from deniable.oblivious.binary_http import Request
+from deniable.oblivious.binary_http import InnerRequest
 from deniable.oblivious.capsules import NoKey
 from deniable.oblivious.signed_keys import KEYS_TYPE, PATH, SIGNATURE
 from deniable.oblivious.transport import REQUEST_TYPE
@@ -127,7 +127,7 @@ def add_gateway(
         return _flask(gateway.seal(opened, response))
 
 
-def _take(batch_reader: BatchReader, batch: Request) -> Receipt:
+def _take(batch_reader: BatchReader, batch: InnerRequest) -> Receipt:
     media_type, encoding = _described(batch_reader, batch)
     limits = batch_reader.limit(media_type, encoding), batch_reader.compressed_limit
     body = read_body(BytesIO(batch.content), encoding, *limits)
@@ -135,7 +135,7 @@ def _take(batch_reader: BatchReader, batch: Request) -> Receipt:
     return receipt
 
 
-def _described(batch_reader: BatchReader, batch: Request) -> tuple[str, str]:
+def _described(batch_reader: BatchReader, batch: InnerRequest) -> tuple[str, str]:
     """The media type and encoding of a batch that was in a capsule.
 
     Raises:
