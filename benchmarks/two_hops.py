@@ -62,7 +62,7 @@ class Server:
                 "DENIABLE_BIND": "127.0.0.1:0",
                 "DENIABLE_RATE": "1000000/second",
                 **environ,
-            },  # fmt: skip
+            },
             cwd=folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -67,8 +67,9 @@ def read_at_once(
         return None
 
     def seal(outcome: Receipt | Exception) -> HttpResponse:
-        failed = isinstance(outcome, Exception)
-        return gateway.seal(opened, problem_of(outcome) if failed else accepted(outcome))
+        if isinstance(outcome, Exception):
+            return gateway.seal(opened, problem_of(outcome))
+        return gateway.seal(opened, accepted(outcome))
 
     return batch, seal
 
