@@ -19,7 +19,7 @@ from deniable.compiled_form import (
     FORMAT,
     JOINT_FORMAT,
     METRIC,
-    PAIR,
+    OF_TYPE,
     REVEALS,
     SEGMENT,
     SEGMENTED_METRIC,
@@ -232,8 +232,7 @@ class _Verifier:
             self.report(
                 where, "a metric's name is a lower-case letter and up to 63 more of a-z, 0-9 and _"
             )
-        if kinds[name] == Pair.name:
-            checks = {**checks, **PAIR}
+        checks = {**checks, **OF_TYPE.get(str(kinds[name]), {})}
         if not self._table(where, table, checks) or not self._table(
             (*where, "reveals"), table["reveals"], REVEALS
         ):

@@ -11,12 +11,13 @@ from deniable.checks import Check, count, is_number, one_of, positive, rate, tex
 from deniable.keys import APP, MAX_LIFETIME_EPSILON
 from deniable.mechanisms import MAX_EPSILON, MAX_MEMO_EPSILON
 from deniable.metric import ANSWERS, LONGITUDINAL, PLATFORMS
-from deniable.types import TYPES, Pair
+from deniable.types import TYPES, Discovery, Pair
 
 __all__ = [
     "FORMAT",
     "JOINT_FORMAT",
     "METRIC",
+    "OF_TYPE",
     "PAIR",
     "REVEALS",
     "SEGMENT",
@@ -127,7 +128,12 @@ METRIC: dict[str, Check] = {
 }
 
 PAIR: dict[str, Check] = {**Pair.keys, "forget": _or_null(Pair.keys["forget"])}
-"""What a pair has in addition."""
+
+OF_TYPE: dict[str, dict[str, Check]] = {
+    Pair.name: PAIR,
+    Discovery.name: {key: Discovery.keys[key] for key in ("deny", "minimum_share")},
+}
+"""What a metric of some types has in addition."""
 
 SEGMENTED_TOP = TOP | {"segments": _object}
 """The same of version 2."""

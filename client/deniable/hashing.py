@@ -15,7 +15,7 @@ import unicodedata
 
 import mmh3
 
-__all__ = ["hash64", "hash_key"]
+__all__ = ["hash64", "hash_bytes", "hash_key"]
 
 
 def hash_key(salt: str, text: str) -> bytes:
@@ -37,5 +37,14 @@ def hash64(salt: str, row: int, text: str) -> int:
     Raises:
         ValueError: the string is not valid Unicode.
     """
-    halves: tuple[int, int] = mmh3.hash64(hash_key(salt, text), row >> 1, signed=False)
+    return _half(hash_key(salt, text), row)
+
+
+def hash_bytes(salt: str, row: int, key: bytes) -> int:
+    """The same of bytes in place of a string."""
+    return _half(salt.encode() + b"\0" + key, row)
+
+
+def _half(key: bytes, row: int) -> int:
+    halves: tuple[int, int] = mmh3.hash64(key, row >> 1, signed=False)
     return halves[row & 1]

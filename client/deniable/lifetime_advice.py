@@ -19,7 +19,7 @@ from deniable.lifetime_split import (
     split_of,
     spread_over,
 )
-from deniable.mechanisms import FrequencyOracle, Mechanism, SlidingWindow
+from deniable.mechanisms import FrequencyOracle, Mechanism, PrefixTree, SlidingWindow
 from deniable.told import Told
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def better_split(metric: Metric, cap: float | None = None) -> Told | None:
 def _asked(metric: Metric) -> Told:
     """What the variance is about."""
     mechanism = metric.scheme.mechanism
-    if isinstance(mechanism, FrequencyOracle):
+    if isinstance(mechanism, (FrequencyOracle, PrefixTree)):
         return Told("share_of_one", "a share of 1 %")
     if isinstance(mechanism, SlidingWindow):
         return Told("a_mean", "the mean")

@@ -37,6 +37,7 @@ from deniable.mechanisms import (
     FrequencyOracle,
     Histogram,
     Mechanism,
+    PrefixTree,
     SlidingWindow,
 )
 from deniable.number_forecast import mean_variance
@@ -100,14 +101,17 @@ def report_variance(mechanism: Mechanism[Any], share: float) -> Variance:
 
     A mean (range from -1 to 1) has its largest noise over the range, and numbers spread evenly;
     a distribution the average over its edges, and the share 1/2 (`deniable.number_forecast`).
+    A string of discovery is seen by the reports of one table, so both are as many times as large
+    as there are tables.
 
     Raises:
         TypeError: the mechanism neither counts values nor numbers.
     """
-    if isinstance(mechanism, FrequencyOracle):
+    if isinstance(mechanism, (FrequencyOracle, PrefixTree)):
         p, q, part = mechanism.p, mechanism.q, Fraction(share)
+        tables = len(mechanism.rows) if isinstance(mechanism, PrefixTree) else 1
         noise = (part * p * (1 - p) + (1 - part) * q * (1 - q)) / (p - q) ** 2
-        return Variance(float(noise), float(part * (1 - part)))
+        return Variance(float(tables * noise), float(tables * part * (1 - part)))
     if isinstance(mechanism, SlidingWindow):
         return Variance(mean_variance(mechanism), 1 / 3)
     if isinstance(mechanism, Histogram):

@@ -62,8 +62,7 @@ def web(path: Path, out: Path, development: bool) -> None:
     asked for. metrics.json is the registry alone.
     integrity.json has the version and the hash of each script. A registry of booleans and
     categories of up to about 2,000 values gets the smaller build of the SDK; one that declares
-    segments gets a build that can tell them. Files of these names
-    are replaced.
+    segments or pairs gets the build that has them. Files of these names are replaced.
     """
     registry = load_registry(path)
     if lacking := _lacking(registry):
@@ -86,7 +85,7 @@ def web(path: Path, out: Path, development: bool) -> None:
 def web_files(registry: Registry, *, development: bool = False) -> dict[str, bytes]:
     """The name and the content of each file that a page needs."""
     document = compiled.to_document(registry)
-    joint = bool(registry.segments)
+    joint = bool(registry.segments) or any(each.type.of for each in registry)
     if development:
         build = "deniable.joint.development" if joint else "deniable.development"
     elif joint:
@@ -117,18 +116,8 @@ def web_files(registry: Registry, *, development: bool = False) -> dict[str, byt
 
 
 def _lacking(registry: Registry) -> list[Problem]:
-    """The metrics whose type or mechanism the SDK for web pages does not have."""
-    pairs = [
-        Problem(
-            registry.lines.get(metric.name),
-            f"metrics.{metric.name}.type",
-            f"is {metric.type.name}, which the SDK for web pages does not have: declare the "
-            "metric in the registry of another app",
-        )
-        for metric in registry
-        if metric.type.of
-    ]
-    return pairs + [
+    """The metrics whose mechanism the SDK for web pages does not have."""
+    return [
         Problem(
             registry.lines.get(metric.name),
             f"metrics.{metric.name}.mechanism",

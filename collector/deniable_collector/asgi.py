@@ -17,7 +17,7 @@ from flask import Flask
 
 from deniable.oblivious.signed_keys import PATH
 from deniable.oblivious.transport import REQUEST_TYPE
-from deniable_collector.app import BATCH_READER, GATEWAY, JOURNAL, create_app
+from deniable_collector.app import BATCH_READER, GATEWAY, JOURNAL, SEALER, create_app
 from deniable_collector.batches.batch import Receipt
 from deniable_collector.batches.binary import MEDIA_TYPE
 from deniable_collector.batches.bodies import IntakeError, is_compressed, read_body, too_large
@@ -34,6 +34,7 @@ from deniable_collector.serving.problems import problem_of
 from deniable_collector.serving.responses import HttpResponse, accepted, head
 from deniable_collector.settings import Settings
 from deniable_collector.upkeep.journal import JournalKeeper
+from deniable_collector.upkeep.sealing import Sealer
 
 __all__ = ["Collector", "app"]
 
@@ -66,6 +67,7 @@ class Collector:
         self._batch_reader: BatchReader = flask.extensions[BATCH_READER]
         self._journal: JournalKeeper = flask.extensions[JOURNAL]
         self._gateway: Gateway | None = flask.extensions[GATEWAY]
+        self._sealer: Sealer = flask.extensions[SEALER]
         self._settings = settings
         self._flask = WSGIMiddleware(cast(Any, flask), workers=settings.threads)
         self._readers = ThreadPoolExecutor(settings.threads, "read")
@@ -100,6 +102,7 @@ class Collector:
         await asyncio.wait([warm])
         warm.exception()
         self._journal.start()
+        self._sealer.start()
         sampling = loop.create_task(self._sample()) if self._settings.metrics_bind else None
         await send({"type": "lifespan.startup.complete"})
         await receive()
@@ -108,6 +111,7 @@ class Collector:
             await asyncio.wait([sampling])
         # By now every request has been answered, and nothing waits for a commit.
         self._group.close()
+        await loop.run_in_executor(self._readers, self._sealer.stop)
         await loop.run_in_executor(self._readers, self._journal.stop)
         self._readers.shutdown()
         await send({"type": "lifespan.shutdown.complete"})

@@ -36,6 +36,7 @@ from deniable.mechanisms import (
     NumberRange,
     OneTimeRappor,
     Packing,
+    PrefixTree,
     ProjectiveGeometry,
     Rappor,
     Report,
@@ -75,6 +76,14 @@ SMALL: dict[str, tuple[Mechanism[Any], list[Any]]] = {
     "hashed projective geometry": (
         HashedProjectiveGeometry("city", 3, ProjectiveGeometry(13, 3, 3, ONE // 2)),
         STRINGS,
+    ),
+    "prefix tree of 2 levels": (
+        PrefixTree("city", 2, ProjectiveGeometry(13, 3, 3, ONE // 2)),
+        STRINGS,
+    ),
+    "prefix tree over hexadecimal digits": (
+        PrefixTree("city", 3, ProjectiveGeometry(7, 2, 3, ONE * 2 // 3), "hex"),
+        ["c0ffee", "c0ffe", "c0ff", "coffee", ""],
     ),
     "cohort local hashing": (
         CohortLocalHashing("city", 3, SubsetSelection.design(4, 1.0, k=1)),
@@ -315,6 +324,7 @@ for hashed, channel in (
     ("memoized_local_hashing", "memoized_subset_selection"),
 ):
     BOUNDS[hashed] = {"rows": ROWS, **BOUNDS[channel]}
+BOUNDS["prefix_tree"] = {"levels": (1, 16), **BOUNDS["projective_geometry"]}
 
 
 @small

@@ -443,13 +443,20 @@ def test_lint_forecasts_what_is_reported() -> None:
 
 
 @pytest.mark.parametrize("pair", [PAIR_TABLE, with_keys('forget = "marginals"')])
-def test_the_web_has_no_pairs(tmp_path: Path, pair: str) -> None:
-    """`deniable web` refuses a registry with a pair, names it, and writes nothing."""
-    (tmp_path / "metrics.toml").write_text(BASE + pair, encoding="utf-8")
-    done = CliRunner().invoke(web, [str(tmp_path / "metrics.toml"), "--out", str(tmp_path / "out")])
-    assert done.exit_code == 1
-    assert "metrics.plan_by_mode.type: is pair, which the SDK for web pages" in done.output
-    assert not (tmp_path / "out").exists()
+def test_the_web_gets_the_build_with_pairs(tmp_path: Path, pair: str) -> None:
+    """`deniable web` writes a registry with a pair for the build that joins its values, and one
+    without for another."""
+    sizes = []
+    for name, text in (("with", BASE + pair), ("without", BASE)):
+        (tmp_path / "metrics.toml").write_text(text, encoding="utf-8")
+        out = tmp_path / name
+        done = CliRunner().invoke(web, [str(tmp_path / "metrics.toml"), "--out", str(out)])
+        assert done.exit_code == 0, done.output
+        assert ('"type":"pair"' in (out / "metrics.js").read_text(encoding="utf-8")) == (
+            name == "with"
+        )
+        sizes.append(len((out / "deniable.js").read_bytes()))
+    assert sizes[0] > sizes[1]
 
 
 def test_a_pair_can_be_added(tmp_path: Path) -> None:

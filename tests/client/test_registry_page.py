@@ -44,9 +44,12 @@ from deniable.mechanisms import (
     SlidingWindow,
     design,
 )
+from deniable.mechanisms.prefix_code import ALPHABETS
 from deniable.metric import ANSWERS, LONGITUDINAL, PLATFORMS
 from deniable.number_forecast import reports_for_quantile
-from deniable.types import MAX_PAIR_CELLS, MAX_VALUES, TYPES, Pair
+from deniable.types import MAX_PAIR_CELLS, MAX_VALUES, TYPES, Discovery, Pair
+from deniable.types.deny import MAX_DENIED, MAX_PATTERN
+from deniable.types.discovery import MAX_LENGTH
 from deniable.types.number import CELL_CHOICES, QUESTIONS
 from deniable.types.pair import FORGET
 from deniable.value_list import MAX_VALUE_BYTES
@@ -115,6 +118,9 @@ def test_every_default_is_that_of_the_code() -> None:
         ("cells", map(str, CELL_CHOICES)),
         ("of", [f"at most {MAX_PAIR_CELLS} cells"]),
         ("forget", FORGET),
+        ("max_length", [f"2 to {MAX_LENGTH}"]),
+        ("alphabet", ALPHABETS),
+        ("deny", [f"{MAX_DENIED} patterns of 1 to {MAX_PATTERN} characters"]),
     ],
 )
 def test_every_limit_is_that_of_the_code(key: str, named: Any) -> None:
@@ -159,7 +165,7 @@ def test_every_mechanism_is_listed() -> None:
             }
             expected = set(kind.mechanisms(memoize=memoize))
             assert listed == expected - {"auto"}
-            assert expected or (kind is Pair and memoize)
+            assert expected or (kind in (Pair, Discovery) and memoize)
 
 
 def columns(heading: str, each: Callable[[str, str], str]) -> None:
@@ -334,6 +340,17 @@ GOES_WITH = {
 }
 """What must be left out after an edit of such a key."""
 
+FOUND_EDITS: dict[str, Any] = {
+    "max_length": 12,
+    "alphabet": "hex",
+    "deny": ["*@*"],
+    "minimum_share": 0.05,
+}
+FOUND_BEFORE: dict[str, Any] = {
+    **{key: value for key, value in PAIR_BEFORE.items() if key not in Pair.keys},
+    "type": "discovery",
+}
+
 
 @pytest.mark.parametrize("key", KEYS)
 def test_every_edit_is_on_the_production_page(key: str, tmp_path: Path) -> None:
@@ -361,6 +378,7 @@ def test_every_edit_is_on_the_production_page(key: str, tmp_path: Path) -> None:
 
     before, edits = (NUMBER_BEFORE, NUMBER_EDITS) if key in NUMBER_EDITS else (BEFORE, EDITS)
     before, edits = (PAIR_BEFORE, PAIR_EDITS) if key in PAIR_EDITS else (before, edits)
+    before, edits = (FOUND_BEFORE, FOUND_EDITS) if key in FOUND_EDITS else (before, edits)
     left_out = GOES_WITH.get(key, ())
     edited = {name: before[name] for name in before if name not in left_out} | {key: edits[key]}
     new = fingerprint(edited) != fingerprint(before)

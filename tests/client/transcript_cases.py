@@ -894,6 +894,180 @@ def segments() -> list[dict[str, Any]]:
     ]
 
 
+def pairs() -> list[dict[str, Any]]:
+    """Two metrics whose values the device joins."""
+    plan, dark = metric("plan", "category", values=BROWSERS), metric("dark")
+    both = pair("both", "plan", "dark")
+    spared = pair("both", "plan", "dark", forget="marginals")
+    half = pair("both", "plan", "dark", sample_rate=0.5)
+    return [
+        case(
+            "a pair",
+            "When the window ends there is a report of each metric and one of the pair, which is "
+            "of the two values that their own rules have made of several records. A window with "
+            "one of the two has no report of the pair.",
+            registry(plan, dark, both),
+            record(at(0), ("plan", "firefox")),
+            record(at(0, 1), ("dark", True), ("plan", "edge")),
+            {"restart": True},
+            record(at(1), ("dark", False)),
+            {**spent(plan=1, dark=1, both=1), "values": 1},
+            record(at(2)),
+            delivered(at(2, 2)),
+            {**spent(plan=1, dark=2, both=1), "values": 0},
+        ),
+        case(
+            "a pair with bins",
+            "Numbers are cut at the edges; one on an edge belongs to the bin above it.",
+            registry(
+                metric("n", "number", ask="mean", **RANGE),
+                dark,
+                pair("both", "n", "dark", bins="{ n = [10, 50.5] }"),
+            ),
+            *(
+                record(at(day), ("n", value), ("dark", True))
+                for day, value in enumerate((-3, 10, 50.4, 50.5, 1e9))
+            ),
+            record(at(5)),
+            delivered(at(5, 2)),
+            spent(n=5, dark=5, both=5),
+        ),
+        case(
+            "a pair alone",
+            "With `forget` the two metrics are not asked: no coin is drawn for them, and their "
+            "values wait for the pair alone. Nothing of them is left after it.",
+            registry(plan, dark, spared),
+            record(at(0), ("dark", True), ("plan", "edge")),
+            {"ledger": {}, "values": 2},
+            record(at(1), ("plan", "chrome")),
+            {**spent(both=1), "values": 1},
+            record(at(2)),
+            delivered(at(2, 2)),
+            {**spent(both=1), "values": 0},
+        ),
+        case(
+            "the coin of a pair",
+            "A pair takes part by its own coin, drawn with the first record of either metric after "
+            "the coin of that metric. A value is kept if any of them takes part.",
+            registry(
+                metric("plan", "category", values=BROWSERS, sample_rate=0.5),
+                metric("dark", sample_rate=0.5),
+                half,
+                pair("again", "dark", "plan", sample_rate=0.5),
+            ),
+            *(
+                record(at(day, hour), (name, value))
+                for day in range(6)
+                for hour, name, value in ((0, "dark", True), (1, "plan", "edge"))
+            ),
+            HOLDS,
+            record(at(6)),
+            delivered(at(6, 2)),
+            {"ledger": ..., "values": 0},
+        ),
+        case(
+            "the lifetime of a pair",
+            "A pair has its own ledger. When it is spent its metrics go on, and where they end "
+            "first their values are kept for the pair.",
+            registry(
+                metric("plan", "category", values=BROWSERS, lifetime_epsilon=3.0),
+                metric("dark", lifetime_epsilon=1.0),
+                pair("both", "plan", "dark", lifetime_epsilon=2.0),
+            ),
+            *(record(at(day), ("plan", "edge"), ("dark", True)) for day in range(5)),
+            {**spent(plan=3, dark=1, both=2), "values": 0},
+            delivered(at(5, 2)),
+        ),
+        case(
+            "a pair that expires",
+            "After the last day of the pair its metrics are reported as before.",
+            registry(plan, dark, pair("both", "plan", "dark", expires="2027-01-04")),
+            record(at(0), ("plan", "edge"), ("dark", True)),
+            record(at(1), ("plan", "edge"), ("dark", True)),
+            record(at(2)),
+            delivered(at(2, 2)),
+            {**spent(plan=2, dark=2, both=1), "values": 0},
+        ),
+        case(
+            "a pair after an upgrade",
+            "Inside a window the app is upgraded to one that asks the metrics too: each goes on "
+            "with the value that has waited for the pair. Upgraded back, windows that are open "
+            "are reported.",
+            registry(plan, dark, spared),
+            record(at(0), ("plan", "edge"), ("dark", True)),
+            {"at": at(0, 1), "upgrade": registry(plan, dark, both)},
+            record(at(0, 2), ("plan", "chrome")),
+            {"ledger": {}, "values": 2},
+            {"at": at(0, 3), "upgrade": registry(plan, dark, spared)},
+            record(at(0, 4), ("plan", "safari")),
+            record(at(1), ("plan", "edge")),
+            {"at": at(1, 1), "upgrade": registry(plan, dark)},
+            record(at(2), ("dark", True)),
+            record(at(4)),
+            delivered(at(4, 2)),
+            {**spent(plan=1, dark=1, both=1), "values": 0},
+        ),
+        case(
+            "a pair and opting out",
+            "Opting out deletes what waits for a pair. Its window stays open, without a second "
+            "coin.",
+            registry(plan, dark, spared),
+            record(at(0), ("plan", "edge"), ("dark", True)),
+            {"at": at(0, 1), "opt_out": True},
+            {"ledger": {}, "values": 0},
+            {"at": at(0, 2), "opt_in": True},
+            record(at(0, 3), ("dark", True)),
+            record(at(1), ("dark", True), ("plan", "edge")),
+            record(at(2)),
+            delivered(at(2, 2)),
+            {**spent(both=1), "values": 0},
+        ),
+        case(
+            "a value of a pair that is gone",
+            "A value that has left its list counts as the `other` of its metric; without one the "
+            "window of the pair ends without a report.",
+            registry(plan, dark, both),
+            record(at(0), ("plan", "edge"), ("dark", True)),
+            {
+                "at": at(0, 1),
+                "upgrade": registry(
+                    metric("plan", "category", values=["firefox", "chrome"]), dark, both
+                ),
+            },
+            record(at(1), ("plan", "chrome"), ("dark", True)),
+            {
+                "at": at(1, 1),
+                "upgrade": registry(
+                    metric("plan", "category", values=["firefox", "rest"], other="rest"), dark, both
+                ),
+            },
+            record(at(2)),
+            delivered(at(2, 2)),
+            {**spent(plan=1, dark=2, both=1), "values": 0},
+        ),
+        case(
+            "a pair of a metric with segments",
+            "The metrics of a pair may be counted by segments; the pair tells none.",
+            segmented(
+                metric("m", "category", values=BROWSERS, segments=["platform"]),
+                dark,
+                pair("both", "dark", "m"),
+            ),
+            tell(at(0), platform="web"),
+            record(at(0), ("m", "edge"), ("dark", True)),
+            record(at(1)),
+            delivered(at(1, 2)),
+            spent(m=1, dark=1, both=1),
+        ),
+    ]
+
+
+def pair(name: str, one: str, two: str, bins: str = "", **keys: Any) -> str:
+    """The declaration of a pair."""
+    text = metric(name, "pair", of=[one, two], **keys)
+    return f"{text}bins = {bins}\n" if bins else text
+
+
 def cases() -> list[dict[str, Any]]:
     """All scripts."""
     return [
@@ -905,4 +1079,5 @@ def cases() -> list[dict[str, Any]]:
         *sending(),
         *at_once(),
         *segments(),
+        *pairs(),
     ]

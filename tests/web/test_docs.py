@@ -153,7 +153,7 @@ def test_the_limits_are_those_of_the_build() -> None:
         ("deniable.joint", "deniable/joint"),
     ):
         found = re.search(
-            rf'name: "{re.escape(name)}",(?: full: false| joint: true)?,? limit: (\d+) \* 1024',
+            rf'name: "{re.escape(name)}",(?: full: false| joint: true)?,? limit: ([\d.]+) \* 1024',
             build,
         )
         assert found is not None

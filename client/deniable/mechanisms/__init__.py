@@ -47,6 +47,7 @@ from deniable.mechanisms.memoized_local_hashing import MemoizedLocalHashing
 from deniable.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
 from deniable.mechanisms.number_range import TOP, NumberRange
 from deniable.mechanisms.numeric import Histogram, Numeric, Span
+from deniable.mechanisms.prefix_tree import MAX_DISCOVERY_CELLS, MAX_LEVELS, PrefixTree
 from deniable.mechanisms.projective_geometry import ProjectiveGeometry
 from deniable.mechanisms.rappor import BasicRappor, OneTimeRappor, Rappor, Rounds
 from deniable.mechanisms.sliding_window import SlidingWindow
@@ -58,7 +59,9 @@ __all__ = [
     "AUTO",
     "DESIGNS",
     "MAX_CELLS",
+    "MAX_DISCOVERY_CELLS",
     "MAX_EPSILON",
+    "MAX_LEVELS",
     "MAX_MEMO_EPSILON",
     "MEMOIZED_DESIGNS",
     "MEMOIZED_STRING_DESIGNS",
@@ -89,6 +92,7 @@ __all__ = [
     "OneTimeRappor",
     "Packing",
     "Parameters",
+    "PrefixTree",
     "ProjectiveGeometry",
     "Rappor",
     "Report",
@@ -166,6 +170,7 @@ _CLASSES: dict[str, type[Mechanism[Any]]] = {
         SlidingWindow,
         HierarchicalHistogram,
         DBitFlip,
+        PrefixTree,
     )
 }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from deniable.types.base import Aggregate, MetricType, Table, Value
 from deniable.types.boolean import Boolean
 from deniable.types.category import MAX_VALUES, Category
+from deniable.types.discovery import Discovery
 from deniable.types.number import Number
 from deniable.types.pair import MAX_PAIR_CELLS, Pair
 from deniable.types.string import String
@@ -20,6 +21,7 @@ __all__ = [
     "Aggregate",
     "Boolean",
     "Category",
+    "Discovery",
     "MetricType",
     "Number",
     "Pair",
@@ -29,5 +31,5 @@ __all__ = [
 ]
 
 TYPES: dict[str, type[MetricType]] = {
-    each.name: each for each in (Boolean, Category, String, Number, Pair)
+    each.name: each for each in (Boolean, Category, String, Number, Pair, Discovery)
 }

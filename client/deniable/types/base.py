@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
 
 from deniable.checks import Check
-from deniable.mechanisms import Mechanism, Memoizing, Numeric
+from deniable.mechanisms import FrequencyOracle, Mechanism, Memoizing
 from deniable.randomness import Bits, below
 from deniable.told import Told
 
@@ -170,7 +170,7 @@ class MetricType(ABC):
     @classmethod
     def suits(cls, mechanism: Mechanism[Any]) -> bool:
         """Whether values of this type can be reported through the mechanism."""
-        return not isinstance(mechanism, Numeric)
+        return isinstance(mechanism, FrequencyOracle)
 
     @abstractmethod
     def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> Told:

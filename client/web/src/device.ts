@@ -5,6 +5,7 @@ import { coin, type Source } from "./bits.ts";
 import { allows, charge } from "./ledger.ts";
 import type { Metric } from "./metric.ts";
 import { uniform, withdrawReports } from "./outbox.ts";
+import { askedPairs, isUnasked, join, withPairs } from "./pairs.ts";
 import type { Registry } from "./registry.ts";
 import { placeOf } from "./segments.ts";
 import { accountOf, type Account, type OpenWindow, type State, type StoredReport, type WindowState } from "./state.ts";
@@ -82,16 +83,38 @@ export function write(
   let ready: number | undefined;
   // One delay for all of them, so that the time of sending says little about that of recording.
   const soon = () => (ready ??= now + uniform(source, JITTER));
-  for (const { metric, text, window } of records) {
+  for (const { metric, text, window } of (JOINT
+    ? withPairs(records, registry)
+    : records) as readonly RecordedValue[]) {
     const account = accountOf(state, metric.name);
-    const { windows } = account;
-    if (!windows[window]) {
-      if (windowEnd(window) <= account.horizon || !allows(state, account, metric, registry)) continue;
+    let { windows } = account;
+    if (
+      !windows[window] &&
+      !(JOINT && isUnasked(registry, metric)) &&
+      windowEnd(window) > account.horizon &&
+      allows(state, account, metric, registry)
+    ) {
       // Drawn before any value is stored, and once for each window.
       windows[window] = coin(Math.floor(metric.sample_rate * 2 ** 53), source) ? [] : "passed";
       prune(account);
     }
-    const found = windows[window];
+    let found = windows[window];
+    if (JOINT) {
+      if ((text as string | undefined) === undefined) continue;
+      const joins = askedPairs(registry, metric, window).some(({ name }) =>
+        isOpen(accountOf(state, name).windows[window]),
+      );
+      if (!joins && isUnasked(registry, metric)) continue;
+      const held = account.held?.[window];
+      if (isOpen(found)) {
+        // The metric is asked since an upgrade of the app inside the window.
+        if (held) windows[window] = found = held;
+        delete account.held?.[window];
+      } else if (joins) {
+        windows = account.held ??= {};
+        found = held ?? [];
+      }
+    }
     if (!isOpen(found)) continue;
     const [value, records = 0] = found;
     // A value that waits was recorded while the metric was answered at the close of its windows.
@@ -111,6 +134,12 @@ export function write(
 
   // One delay for all: devices do not all send at midnight.
   const later = now + uniform(source, spread);
+  /** The values that wait, by metric and window: a pair needs them after its metrics are sealed. */
+  const waiting = JOINT ? new Map<string, string | undefined>() : undefined;
+  if (JOINT)
+    for (const { name, windows, held } of state.accounts)
+      for (const [window, found] of Object.entries({ ...windows, ...held }))
+        if (isOpen(found)) waiting!.set(`${name} ${window}`, found[0]);
   state.accounts
     .flatMap(({ name, windows }) =>
       Object.keys(windows)
@@ -125,8 +154,20 @@ export function write(
       if (JOINT && metric) metric = { ...metric, told: (account.windows[window] as OpenWindow)[2] };
       const [value] = account.windows[window] as OpenWindow;
       if (metric || now >= ends + UNDECLARED)
-        seal(account, metric, window, value, () => later);
+        seal(
+          account,
+          metric,
+          window,
+          JOINT && metric?.of
+            ? join(metric, registry, (part) => waiting!.get(`${part} ${window}`))
+            : value,
+          () => later,
+        );
     });
+  if (JOINT)
+    for (const { name, held } of state.accounts)
+      for (const window in held)
+        if (now >= windowEnd(window) + (registry.metrics.has(name) ? 0 : UNDECLARED)) delete held[window];
   return sealedAtOnce;
 }
 
@@ -148,6 +189,7 @@ function prune(account: Account): void {
 export function withdraw(state: State): void {
   for (const { windows } of state.accounts)
     for (const window in windows) if (isOpen(windows[window])) windows[window] = [];
+  if (JOINT) for (const account of state.accounts) delete account.held;
   withdrawReports(state);
 }
 

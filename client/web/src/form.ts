@@ -33,6 +33,19 @@ const STRING = {
   unit: "null",
 };
 
+/** Of a pair: it has no memos, and its metrics say how several records become one value. */
+const PAIR = {
+  ...STRING,
+  aggregate: '"last"',
+  answer: '"at_close"',
+  longitudinal: '"fresh"',
+  mechanism: '"subset_selection"',
+  values: "\\[.+]",
+  of: '\\["[^"]+","[^"]+"]',
+  bins: "{.*}",
+  forget: '"marginals"' + OR_NULL,
+};
+
 /** The keys whose values depend on the type. */
 const TYPES: Table<Table<string>> = {
   boolean: { ...STRING, aggregate: '"(last|first|any|max)"', values: '\\["true","false"]' },
@@ -43,6 +56,7 @@ const TYPES: Table<Table<string>> = {
     aggregate: '"(last|first|any|max|min|sum|count|mean)"',
     unit: TEXT + OR_NULL,
   },
+  pair: PAIR,
 };
 
 export const METRIC = (type: unknown): Table<string> => ({

@@ -51,6 +51,11 @@ export interface Declared {
   /** The names of its segments, and the rows of its mechanism; only format 2 has them. */
   readonly segments?: readonly string[];
   readonly rows?: number;
+  /** Of a pair: the names of its two metrics, where their numbers are cut, and whether these are
+   * not asked by themselves ("marginals"). */
+  readonly of?: readonly string[];
+  readonly bins?: Readonly<Record<string, readonly number[]>>;
+  readonly forget?: string | null;
 }
 
 /** One declared question, and what a recorded value means to it. */

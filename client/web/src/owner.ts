@@ -98,7 +98,7 @@ export async function ownerPage(
   const accounts = await client.accounts();
   const name = escape(app);
   const values = accounts
-    .flatMap(({ windows }) => Object.values(windows))
+    .flatMap(({ windows, held }) => Object.values({ ...windows, ...held }))
     .filter((each) => typeof each === "object" && each.length).length;
   const queued = reports.filter(({ status }) => status === "queued");
   const others = reports.filter(({ status }) => status !== "queued");

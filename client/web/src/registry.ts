@@ -3,6 +3,7 @@ import { fingerprint } from "./fingerprint.ts";
 import { form, JOINT_METRIC, JOINT_TOP, METRIC, REVEALS, SEGMENT, TOP } from "./form.ts";
 import { type Builder, type Mechanism, refuse } from "./mechanisms/base.ts";
 import { type Declared, isValue, makeMetric, type Metric, type Type } from "./metric.ts";
+import { checkPair } from "./pairs.ts";
 import type { Segment, Segments } from "./segments.ts";
 import { windowEnd } from "./windows.ts";
 
@@ -33,6 +34,8 @@ export interface Parts {
   readonly types: Table<Type>;
   readonly mechanisms: Table<Builder>;
 }
+
+const isPair = (fields: unknown) => (Object(fields) as Table).type === "pair";
 
 type Table<T = unknown> = Readonly<Record<string, T>>;
 
@@ -111,6 +114,7 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
         `${path}segments`,
       );
     }
+    if (JOINT && metric.of) claims(path, checkPair(metric, expires, metrics));
     claim(epsilon >= reveals.report && epsilon <= 10, `${path}epsilon`);
     claim(lifetime_epsilon >= epsilon && lifetime_epsilon <= 1e4, `${path}lifetime_epsilon`);
     claim((metric.longitudinal === "memoize") === !!memoOdds, `${path}longitudinal`);
@@ -168,7 +172,12 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
         segments!.set(name, segment);
       }
     claim(cap === null || (cap > 0 && cap <= 1e4), "lifetime_epsilon");
-    for (const [name, fields] of Object.entries(top.metrics as Table)) read(name, fields as Table);
+    for (const [name, fields] of Object.entries(top.metrics as Table))
+      if (!JOINT || !isPair(fields)) read(name, fields as Table);
+    // A pair is read after its metrics.
+    if (JOINT)
+      for (const [name, fields] of Object.entries(top.metrics as Table))
+        if (isPair(fields)) read(name, fields as Table);
   }
   if (mistakes[0] !== undefined) throw new RegistryError(mistakes);
   if (JOINT) return { app: top.app as string, lifetimeEpsilon: cap, metrics, segments: segments! };

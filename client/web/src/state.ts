@@ -14,6 +14,8 @@ export type OpenWindow = [value?: string, records?: number, segments?: Told];
 export interface Account {
   readonly name: string;
   windows: Record<string, WindowState>;
+  /** Values that wait for a pair alone: the metric itself is not asked in that window. */
+  held?: Record<string, OpenWindow>;
   /** Windows that ended by this POSIX time are refused: they are no longer listed. */
   horizon: number;
   /** The ledger: how many reports there were under each scheme, and the epsilon of each. With

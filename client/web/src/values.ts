@@ -19,6 +19,8 @@ export type ValueOf<M extends CompiledMetric> = string extends M["type"]
     ? boolean
     : M["type"] extends "number"
       ? number
+      : M["type"] extends "pair"
+        ? never
       : M extends { readonly values: readonly (infer V)[]; readonly other: null }
         ? V
         : string;

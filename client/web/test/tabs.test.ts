@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { DAY, FragileStore, NOON, World, booleanMetric, document, rest } from "./world.ts";
+import { DAY, FragileStore, NOON, World, booleanMetric, document, rest, seeded } from "./world.ts";
 
 type Any = any;
 
@@ -72,14 +72,6 @@ async function play(random: () => number, steps: number): Promise<void> {
       state.accounts.find(({ name }) => name === each.metric)!.windows[each.window],
       "answered",
     );
-}
-
-/** A generator of choices, not of noise: a failing case is found again by its seed. */
-function seeded(seed: number): () => number {
-  return () => {
-    seed = (Math.imul(seed ^ (seed >>> 15), 0x2c1b3c6d) + 0x297a2d39) | 0;
-    return ((seed ^ (seed >>> 13)) >>> 0) / 2 ** 32;
-  };
 }
 
 for (let seed = 1; seed <= 60; seed++)

@@ -4,7 +4,7 @@ import { byteSource, type Source } from "../src/bits.ts";
 import { erase, withdraw, write, type RecordedValue } from "../src/device.ts";
 import { spent } from "../src/ledger.ts";
 import { assemble, settle, take, trim, waiting } from "../src/outbox.ts";
-import { allParts } from "../src/parts_all.ts";
+import { jointParts } from "../src/parts_joint.ts";
 import { readRegistry, type Registry } from "../src/registry.ts";
 import { resolve, type Told } from "../src/segments.ts";
 import { freshState, readState, writeState, type Batch, type State } from "../src/state.ts";
@@ -36,7 +36,7 @@ class Driver {
     readonly spread: number,
     readonly source: Source,
   ) {
-    this.registry = readRegistry(document, allParts);
+    this.registry = readRegistry(document, jointParts);
     this.text = freshState(this.registry.app);
   }
 
@@ -66,7 +66,7 @@ class Driver {
       this.transact(withdraw);
     } else if (step.opt_in) this.consent = true;
     else if (step.erase) this.transact(erase);
-    else if (step.upgrade) this.registry = readRegistry(step.upgrade, allParts);
+    else if (step.upgrade) this.registry = readRegistry(step.upgrade, jointParts);
     else if (step.leave) this.leave();
     else if (!step.restart) return { ...step, ...this.holds() };
     return step;
@@ -148,6 +148,7 @@ class Driver {
           (windows[account.name] ??= {})[window] = typeof found === "object" ? "open" : found;
           values += +(typeof found === "object" && found.length > 0);
         }
+        values += Object.keys(account.held ?? {}).length;
       }
       const reports = state.reports.map(({ metric, window, status, reason }) => [
         metric,

@@ -160,6 +160,14 @@ export class World {
 /** Let everything that is due happen. */
 export const rest = (milliseconds = 20) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
+/** A generator of choices, not of noise: a failing case is found again by its seed. */
+export function seeded(seed: number): () => number {
+  return () => {
+    seed = (Math.imul(seed ^ (seed >>> 15), 0x2c1b3c6d) + 0x297a2d39) | 0;
+    return ((seed ^ (seed >>> 13)) >>> 0) / 2 ** 32;
+  };
+}
+
 /** A store of a tab that can be killed, and whose transactions can fail. */
 export class FragileStore implements Store {
   private readonly inner = browserStore("editor", () => undefined);

@@ -39,6 +39,7 @@ from deniable_estimator.dashboard.lifetime_planner import lifetime_planner
 from deniable_estimator.dashboard.number_planner import number_planner
 from deniable_estimator.dashboard.overview import KeptSummaries
 from deniable_estimator.dashboard.pages import pages
+from deniable_estimator.dashboard.pair_planner import pair_planner
 from deniable_estimator.dashboard.pictures import pictures
 from deniable_estimator.dashboard.planner import planner
 from deniable_estimator.dashboard.problems import ApiProblem, told_error
@@ -121,13 +122,15 @@ def create_app(
     keep_annotations(app, settings.annotations)
     offer_boards(app, settings.boards, app.extensions["deniable_source"].registry)
     app.before_request(_limit)
-    guard(app, settings.dashboard_token, _door(settings, clock), public_url=settings.public_url)
+    door = _door(settings, clock)
+    guard(app, settings.dashboard_token, door, public_url=settings.public_url)
     offer_uploads(app, clock)
     app.register_blueprint(pages)
     app.register_blueprint(comparing)
     app.register_blueprint(segments)
     app.register_blueprint(planner)
     app.register_blueprint(number_planner)
+    app.register_blueprint(pair_planner)
     app.register_blueprint(lifetime_planner)
     app.register_blueprint(api)
     app.register_blueprint(pictures)
@@ -153,7 +156,7 @@ def create_app(
     app.register_error_handler(StoreError, _store_trouble)
     app.register_error_handler(Exception, _failure)
     offer_languages(app)
-    open_links(app, _links(settings.dashboard_links), lambda: day_of(clock))
+    open_links(app, _links(settings.dashboard_links), lambda: day_of(clock), door.people)
     app.jinja_env.globals["offer_share"] = offer_share
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.filters.update(
@@ -313,6 +316,9 @@ def _error(error: HTTPException) -> ResponseReturnValue:
 
 def _cannot(error: DeniableError) -> ResponseReturnValue:
     """The request has no result; the message says what to request instead."""
+    if isinstance(error, (RangeError, EstimateError)):
+        told = message("Invalid parameter")
+        return _error(ApiProblem(400, "invalid-parameter", told, str(error)))
     return _error(BadRequest(str(error)))
 
 

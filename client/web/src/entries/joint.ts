@@ -1,5 +1,5 @@
 import { type JointClient, type Options, start } from "../client.ts";
-import { allParts } from "../parts_all.ts";
+import { jointParts } from "../parts_joint.ts";
 import type { CompiledRegistry } from "../values.ts";
 
 export { RegistryError } from "../registry.ts";
@@ -8,11 +8,11 @@ export type { ClientStatus, Options, SentReport } from "../client.ts";
 export type { Store } from "../store.ts";
 export type { CompiledRegistry, ValueOf } from "../values.ts";
 
-/** Telemetry of one app in this browser, which tells its segments. */
+/** Telemetry of one app in this browser, which tells its segments and joins pairs of metrics. */
 export type Client<D extends CompiledRegistry = CompiledRegistry> = JointClient<D>;
 
 export const Client = class {
   constructor(metrics: CompiledRegistry, options: Options) {
-    return start(metrics, options, allParts);
+    return start(metrics, options, jointParts);
   }
 } as unknown as new <D extends CompiledRegistry>(metrics: D, options: Options) => Client<D>;

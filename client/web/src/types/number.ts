@@ -1,15 +1,10 @@
 import { refuse } from "../mechanisms/base.ts";
 import type { Type } from "../metric.ts";
+import { readNumber } from "../number_text.ts";
 
 /** The number, or the largest finite one of its sign. */
 function limited(number: number): number {
   return Math.min(Math.max(number, -Number.MAX_VALUE), Number.MAX_VALUE);
-}
-
-/** The number that a text stands for; undefined if it is no such text. */
-function read(text: string): number | undefined {
-  const number = Number(text);
-  return Number.isFinite(number) && String(number) === text ? number : undefined;
 }
 
 /** A number with a lower and an upper bound. Each step is rounded once, in the order of records. */
@@ -23,7 +18,7 @@ export const number: Type = {
   merge(value, text, records, aggregate) {
     if (aggregate === "first" || aggregate === "any") return value;
     if (aggregate === "count") return String(records);
-    const [before, added] = [read(value), Number(text)];
+    const [before, added] = [readNumber(value), Number(text)];
     // The metric became a number inside the window: it begins again.
     if (before === undefined) return text;
     return String(
@@ -37,7 +32,7 @@ export const number: Type = {
     );
   },
   item(text, { position }) {
-    const number = read(text);
+    const number = readNumber(text);
     return number === undefined ? undefined : position!(number);
   },
   suits: ({ position }) => !!position,

@@ -20,6 +20,7 @@ from itertools import groupby
 from markupsafe import Markup
 
 from deniable import windows
+from deniable_estimator.dashboard.charts.date_labels import DateLabel, date_labels
 from deniable_estimator.dashboard.charts.ticks import Tick, date_ticks
 from deniable_estimator.dashboard.charts.trend_axis import (
     TrendAxis,
@@ -72,8 +73,8 @@ class TrendChart:
     """One for each period, also where nothing was reported."""
     levels: tuple[Tick, ...]
     """Gridlines, in pixels down."""
-    dates: tuple[Tick, ...]
-    years: tuple[Tick, ...]
+    dates: tuple[DateLabel, ...]
+    years: tuple[DateLabel, ...]
     """The same dates, with the year in each, for a picture that leaves the page."""
 
     @property
@@ -144,6 +145,7 @@ def draw_trend(
     labels = _apart([plot.marks[-1].share for plot in plots], height)
     kind = windows.kind_of(periods[0].label)
     ticks = date_ticks(_begins(periods[0]), _ends(periods[-1]), kind)
+    across = [(_across(periods, tick.day, each), tick) for tick in ticks]
     return TrendChart(
         name=name,
         title=message(_TITLES[kind], value=listed(line.label for _, line in known)),
@@ -164,8 +166,8 @@ def draw_trend(
             Tick(axis.down(level, height), axis.unit.tick(level, step))
             for level, step in axis.levels
         ),
-        dates=tuple(Tick(_across(periods, tick.day, each), tick.text) for tick in ticks),
-        years=tuple(Tick(_across(periods, tick.day, each), day_text(tick.day)) for tick in ticks),
+        dates=date_labels([Tick(at, tick.text) for at, tick in across]),
+        years=date_labels([Tick(at, day_text(tick.day)) for at, tick in across]),
     )
 
 

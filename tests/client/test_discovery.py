@@ -1,0 +1,361 @@
+"""Discovery: what of a string is reported, what may be declared, and what devices never report."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from deniable import Client, MetricError, Registry, RegistryError, SchemeError, compiled
+from deniable.exact import exp_below
+from deniable.mechanisms import PrefixTree, ProjectiveGeometry, prefix_code
+from deniable.mechanisms.prefix_code import ALPHABETS, MAX_TEXT, WINDOW, base, head, place, plain
+from deniable.mechanisms.prefix_tree import MAX_DISCOVERY_CELLS
+from deniable.scheme import Scheme
+from deniable.types import Discovery
+from deniable.types.deny import MAX_DENIED, MAX_PATTERN, check_deny, denied
+
+from . import discovery_cases
+
+MakeClient = Callable[..., Client]
+HALF = 1 << 52
+VECTORS = json.loads(discovery_cases.FILE.read_text(encoding="utf-8"))
+TEXTS = st.text(max_size=60)
+
+BASE = """
+schema = 1
+app = "editor"
+[metrics.search]
+type = "discovery"
+description = "What people search for."
+owner = "growth@acme.example"
+expires = 2030-06-30
+epsilon = 2.0
+lifetime_epsilon = 60.0
+"""
+
+
+def declared(*lines: str) -> Registry:
+    return Registry.parse("\n".join((BASE, *lines)))
+
+
+def refusals(*lines: str) -> str:
+    """What the registry says is wrong, in one text."""
+    with pytest.raises(RegistryError) as caught:
+        declared(*lines)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("part", ["heads", "places", "denied", "recorded", "invalid"])
+def test_the_vectors_are_those_of_the_cases(part: str) -> None:
+    """The published file holds what this SDK computes."""
+    assert VECTORS[part] == discovery_cases.cases()[part]
+
+
+def test_the_vectors_of_the_mechanism_are_those_of_the_cases() -> None:
+    """The published mechanisms are those that this SDK builds."""
+    published = json.loads(discovery_cases.MECHANISM.read_text(encoding="utf-8"))
+    assert published["mechanisms"] == discovery_cases.mechanisms()
+
+
+def test_places_of_a_known_string() -> None:
+    """Tokens, bases and places of "abcde" under the salt "demo" are those of the first prototype,
+    which was written apart from this code."""
+    found = head("abcde", 4)
+    assert [prefix_code.token(found, row) for row in range(4)] == [24930, 25444, 25856, 0]
+    assert base("demo", 0, b"", 960800) == 815781
+    places = [place("demo", row, 4, found, 960800) for row in range(5)]
+    assert places == [840711, 520367, 496599, 475514, 393132]
+
+
+@given(TEXTS, st.integers(1, 16), st.sampled_from(sorted(ALPHABETS)))
+def test_a_head_is_a_prefix_in_the_alphabet_or_nothing(
+    text: str, levels: int, alphabet: str
+) -> None:
+    """A head is the beginning of the normal form up to the first zero, over the alphabet alone."""
+    whole = plain(text).encode()
+    found = head(text, levels, alphabet)
+    assert b"\0" not in found
+    cut = whole[: 2 * levels]
+    assert found == (cut if set(cut) <= set(ALPHABETS[alphabet]) else b"")
+
+
+@given(TEXTS, st.integers(1, 8))
+def test_a_place_lies_in_the_window_of_its_prefix(text: str, levels: int) -> None:
+    """In each row the place of a string is the base of its prefix and a token below 65,536 more,
+    so a server that knows the prefix finds all that can follow it."""
+    found = head(text, levels)
+    for row in range(levels + 1):
+        begin = base("demo", row, found[: 2 * row], 712_980)
+        step = (place("demo", row, levels, found, 712_980) - begin) % 712_980
+        assert step == (prefix_code.token(found, row) if row < levels else 0)
+        assert 0 <= step < WINDOW
+
+
+def test_every_character_of_text_is_in_the_widest_alphabet() -> None:
+    """All characters but the 33 control characters of ASCII can be found, of any script."""
+    left_out = [
+        code
+        for code in (*range(0xD800), *range(0xE000, 0x110000, 7))
+        if not set(chr(code).encode()) <= set(ALPHABETS["bytes"])
+    ]
+    assert left_out == [*range(0x20), 0x7F]
+
+
+def test_long_runs_of_marks_take_no_time() -> None:
+    """A megabyte of combining marks, which takes hours to bring into normal form, is cut first."""
+    assert len(plain("e" + "\u0323\u0301" * 500_000)) <= MAX_TEXT
+    assert len(head("\u0301" * 1_000_000, 16)) == 32
+
+
+@pytest.mark.parametrize("text", VECTORS["invalid"])
+def test_half_a_character_is_refused(text: str, make_client: MakeClient) -> None:
+    """A lone surrogate is an error of the app, and the message does not hold the text."""
+    client = make_client(registry=declared())
+    with pytest.raises(MetricError, match="lone surrogate") as caught:
+        client.record("search", text)
+    assert text not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [1, True, 2.5, None, b"word"])
+def test_what_is_no_string_is_refused(value: Any, make_client: MakeClient) -> None:
+    """Only strings can be discovered."""
+    with pytest.raises(MetricError, match="takes a string"):
+        make_client(registry=declared()).record("search", value)
+
+
+@given(TEXTS, st.lists(st.sampled_from(["*a*", "b*", "*.exe", "ab", "*é*"]), max_size=3))
+def test_what_waits_is_recorded_again_as_itself(text: str, deny: list[str]) -> None:
+    """The text that waits for the end of a window gives the same report after a restart: recorded
+    again it is itself, and it has the head of the whole text, or none."""
+    kind = Discovery(8, "bytes", tuple(deny))
+    waits = kind.normalize(text)
+    assert kind.normalize(waits) == waits
+    assert head(waits, 4) in (head(text, 4), b"")
+    assert len(waits) <= 8
+
+
+@given(st.text("ab*", max_size=6), st.text("abAB", max_size=8))
+def test_patterns_fit_as_the_regular_expression_would(pattern: str, text: str) -> None:
+    """A pattern denies what the same pattern with `.*` for `*` matches, whatever the case."""
+    same = ".*".join(map(re.escape, pattern.split("*")))
+    assert denied(text, [pattern]) == bool(re.fullmatch(same, text, re.I | re.S))
+
+
+def test_a_hostile_pattern_is_quick() -> None:
+    """Many stars against many letters take no exponential time."""
+    assert not denied("a" * MAX_TEXT, ["a*" * (MAX_PATTERN // 2 - 1) + "b"] * MAX_DENIED)
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("*@*", "list of texts"),
+        ([1], "list of texts"),
+        (["ok", "**"], "number 2, that denies every string"),
+        ([""], "denies every string"),
+        (["a" * 129], "longer than 128"),
+        (["a"] * 101, "above the limit of 100"),
+        (["A\u030a"], "normal form C"),
+        (["a\0"], "zero character"),
+        (["\ud800"], "not valid Unicode"),
+    ],
+)
+def test_patterns_that_are_refused(value: Any, told: str) -> None:
+    """A pattern that would deny everything, fit nothing, or is no text is refused."""
+    assert told in str(check_deny(value))
+    assert check_deny(["*@*", "token=*"]) is None
+
+
+def test_a_denied_string_is_reported_as_the_empty_one(make_client: MakeClient, clock: Any) -> None:
+    """Devices with a denied string, a foreign character or an empty string report at the end of
+    the window like all others, and what waits for it on their disk is empty."""
+    registry = declared('deny = ["*@*"]', 'alphabet = "printable"')
+    for text in ("me@example.org", "na\u00efve", "", "line\nbreak", "\0hidden"):
+        client = make_client(registry=registry, state_dir=":memory:")
+        client.record("search", text)
+        client.flush()
+        assert registry["search"].normalize(text) == ""
+        clock.days(1)
+        client.flush()
+        (report,) = client.sent()
+        assert report.status == "sent"
+        client.close()
+
+
+def test_the_row_does_not_depend_on_the_string() -> None:
+    """Over 9,000 reports each of a short, a long and a denied string the rows are uniform.
+
+    Chi-square with 8 degrees of freedom, alpha 1e-6 for each of the three, real randomness: one
+    run in 300,000 fails by chance.
+    """
+    mechanism = PrefixTree("demo", 8, ProjectiveGeometry(13, 3, 3, HALF))
+    for text in ("a", "a string of more than sixteen bytes", ""):
+        rows = Counter(mechanism.randomize(text).row for _ in range(9_000))
+        assert stats.chisquare([rows[row] for row in range(9)]).pvalue > 1e-6
+
+
+@pytest.mark.parametrize("levels", [1, 4, 8, 9, 16])
+def test_designs_keep_within_epsilon(levels: int) -> None:
+    """For epsilons from 0.05 to 10 the exact epsilon is within the declared one and near it, and
+    a tally has at most 8,650,000 cells in tables that are four windows wide or more."""
+    for epsilon in (0.05, 0.3, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0):
+        made = PrefixTree.design("demo", epsilon, levels)
+        assert made.odds <= exp_below(epsilon)
+        assert epsilon - 1e-6 < made.epsilon <= epsilon + 1e-15
+        assert sum(row.width for row in made.rows) <= MAX_DISCOVERY_CELLS
+        assert made.width >= 4 * WINDOW
+        assert len(made.rows) == levels + 1
+        assert all(row.report_bytes <= 3 for row in made.rows)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "levels", "order", "dimension", "points"),
+    [
+        (1.0, 8, 3, 13, 797161),
+        (2.0, 8, 7, 8, 960800),
+        (3.0, 8, 31, 5, 954305),
+        (4.0, 8, 89, 4, 712980),
+        (1.0, 16, 5, 9, 488281),
+        (2.0, 16, 13, 6, 402234),
+        (3.0, 16, 23, 5, 292561),
+        (4.0, 16, 73, 4, 394420),
+    ],
+)
+def test_measured_spaces_stay(
+    epsilon: float, levels: int, order: int, dimension: int, points: int
+) -> None:
+    """The spaces at epsilon 1 to 4 are those that the benchmarks measure, so fingerprints stay."""
+    channel = PrefixTree.design("demo", epsilon, levels).channel
+    assert (channel.order, channel.dimension, channel.messages) == (order, dimension, points)
+
+
+def test_the_odds_are_those_of_the_channel() -> None:
+    """Over all reports and all pairs of strings of a small tree, the largest ratio of two chances
+    is exactly `odds`, and the chances of each string sum to one."""
+    mechanism = PrefixTree("demo", 2, ProjectiveGeometry(7, 2, 3, HALF + HALF // 3))
+    chances = {}
+    for text in ("", "a", "ab", "abcd", "abcx", "\u00e9"):
+        chances[text] = [
+            mechanism.likelihood(type(mechanism.randomize(text))(row, column), text)
+            for row in range(3)
+            for column in range(7)
+        ]
+        assert sum(chances[text]) == 1
+    worst = max(
+        one / other
+        for ones in chances.values()
+        for others in chances.values()
+        for one, other in zip(ones, others, strict=True)
+    )
+    assert worst == mechanism.odds == Fraction(mechanism.odds)
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("max_length = 15", "even number of bytes from 2 to 32"),
+        ("max_length = 34", "even number of bytes from 2 to 32"),
+        ("max_length = true", "even number"),
+        ('alphabet = "klingon"', "must be one of bytes"),
+        ("minimum_share = 1", "share from 0 to below 1"),
+        ("minimum_share = nan", "share from 0 to below 1"),
+        ('deny = ["*"]', "denies every string"),
+        ('values = ["a", "b"]', "found in the reports"),
+        ('longitudinal = "memoize"', "no memos"),
+        ('mechanism = "subset_selection"', "prefix_tree"),
+        ('aggregate = "max"', "must be one of last"),
+        ('segments = ["platform"]', "follow what is found by segments"),
+    ],
+)
+def test_declarations_that_are_refused(line: str, told: str) -> None:
+    """A key that cannot be so is refused, with what it may be or why."""
+    assert told in refusals(line)
+
+
+def test_no_pair_is_of_a_discovery() -> None:
+    """A pair needs two lists of values."""
+    pair = """
+[metrics.mode]
+type = "boolean"
+description = "Dark mode."
+owner = "growth@acme.example"
+expires = 2030-06-30
+epsilon = 1.0
+lifetime_epsilon = 8.0
+[metrics.both]
+type = "pair"
+of = ["search", "mode"]
+description = "Both."
+owner = "growth@acme.example"
+expires = 2030-06-30
+epsilon = 1.0
+lifetime_epsilon = 8.0
+"""
+    assert "search is a discovery, which has no list of values" in refusals(pair)
+
+
+def test_a_registry_keeps_everything_when_compiled() -> None:
+    """The compiled registry has the type with its filters, and the same scheme."""
+    registry = declared(
+        "max_length = 24", 'alphabet = "host"', 'deny = ["*.local"]', "minimum_share = 0.01"
+    )
+    again = compiled.from_text(compiled.to_text(compiled.to_document(registry)))
+    assert again["search"].type == registry["search"].type
+    assert again["search"].type == Discovery(24, "host", ("*.local",), 0.01)
+    assert again["search"].scheme.fingerprint == registry["search"].scheme.fingerprint
+    rebuilt = Scheme.from_definition(registry["search"].scheme.definition())
+    assert rebuilt.fingerprint == registry["search"].scheme.fingerprint
+
+
+def test_a_compiled_registry_is_checked() -> None:
+    """A compiled metric without its patterns, or with a mechanism of another type, is refused; and
+    no other type takes this mechanism."""
+    document = compiled.to_document(declared())
+    for key, value in (("deny", ["*"]), ("minimum_share", 2), ("type", "string")):
+        faulty = json.loads(json.dumps(document))
+        faulty["metrics"]["search"][key] = value
+        with pytest.raises(RegistryError, match=r"search\."):
+            compiled.from_document(faulty)
+    del document["metrics"]["search"]["deny"]
+    with pytest.raises(RegistryError, match=r"deny.*missing"):
+        compiled.from_document(document)
+    definition = declared()["search"].scheme.definition()
+    for kind in ("category", "boolean", "string", "number"):
+        with pytest.raises(SchemeError, match="not reported through prefix_tree"):
+            Scheme.from_definition({**definition, "type": kind})
+
+
+def test_filters_are_no_part_of_the_scheme() -> None:
+    """Reports before and after an edit of `deny` or `minimum_share` add up; those of another
+    length or alphabet do not."""
+    before = declared()["search"].scheme.fingerprint
+    for line in ('deny = ["*@*"]', "minimum_share = 0.1"):
+        assert declared(line)["search"].scheme.fingerprint == before
+    for line in ("max_length = 18", 'alphabet = "hex"', "max_length = 6"):
+        assert declared(line)["search"].scheme.fingerprint != before
+
+
+def test_the_ledger_charges_each_report_once(make_client: MakeClient, clock: Any) -> None:
+    """Several records in a window cost one report of the exact epsilon, and the lifetime ends
+    them."""
+    registry = Registry.parse(BASE.replace("lifetime_epsilon = 60.0", "lifetime_epsilon = 4.5"))
+    client = make_client(registry=registry)
+    for _ in range(4):
+        client.record("search", "weather")
+        client.record("search", "tomorrow")
+        clock.days(1)
+        client.flush()
+    sent = [each for each in client.sent() if each.status == "sent"]
+    assert len(sent) == 2
+    assert all("of 960800" in each.words.replace(",", "") for each in sent)
+    assert math.isclose(registry["search"].scheme.mechanism.epsilon, 2.0)
