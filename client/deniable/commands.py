@@ -14,6 +14,7 @@ from typing import Any, Literal
 import click
 
 from deniable import edits, sent_command
+from deniable.discovery_forecast import discovery_remarks
 from deniable.errors import RegistryError
 from deniable.forecast import forecast, is_blind, segment_forecast
 from deniable.lifetime_advice import TWOFOLD, better_split
@@ -22,6 +23,7 @@ from deniable.metric import Metric
 from deniable.number_forecast import wasteful_range
 from deniable.problem import Problem
 from deniable.registry import Registry
+from deniable.told import counted
 
 __all__ = ["expired", "lint", "load_registry", "print_problems", "remarks", "sent"]
 
@@ -43,8 +45,9 @@ def lint(path: Path, explain: bool, since: Path | None, as_json: bool) -> None:
     reveal, and their mechanisms. Warnings name what cannot work: a metric that has expired,
     or whose expected `devices` are too few to detect a 5 % share, or whose lifetime epsilon would
     tell at least twice as much if it was divided otherwise. Notes say that devices are too few to
-    detect a 1 % share, that another division of the lifetime epsilon would tell at least 1.5 times
-    as much, and what an edit costs: for each metric with memos, and with --since for each change.
+    detect a 1 % share, which strings a discovery finds, that another division of the lifetime
+    epsilon would tell at least 1.5 times as much, and what an edit costs: for each metric with
+    memos, and with --since for each change.
     """
     try:
         before = None if since is None else Registry.load(since)
@@ -61,7 +64,7 @@ def lint(path: Path, explain: bool, since: Path | None, as_json: bool) -> None:
         document = {
             "source": str(path),
             "problems": [dataclasses.asdict(problem) for problem in problems],
-            "metrics": [_facts(metric) for metric in registry or ()],
+            "metrics": [_facts(metric, registry) for metric in registry] if registry else [],
         }
         click.echo(json.dumps(document, indent=2, ensure_ascii=False))
     else:
@@ -103,6 +106,7 @@ def remarks(registry: Registry, before: Registry | None) -> list[Problem]:
         if lacks := forecast(metric):
             severity: Literal["warning", "note"] = "warning" if is_blind(metric) else "note"
             found.append(Problem(line, where, lacks, severity))
+        found += [Problem(line, where, told, sev) for told, sev in discovery_remarks(metric)]
         if lacks := segment_forecast(metric):
             found.append(Problem(line, where, lacks, "note"))
         if advice := wasteful_range(metric):
@@ -228,8 +232,9 @@ def _explanation(metric: Metric) -> str:
     return f"{reason}. Its variance is {loss:.3f} times the least possible."
 
 
-def _facts(metric: Metric) -> dict[str, Any]:
-    """What `lint` shows of a metric."""
+def _facts(metric: Metric, registry: Registry) -> dict[str, Any]:
+    """What `lint` shows of a metric; `reported_by` is the pair that devices report in its place."""
+    pair = registry.unasked.get(metric.name)
     mechanism = metric.scheme.mechanism
     epsilon = mechanism.epsilon
     return {
@@ -247,6 +252,7 @@ def _facts(metric: Metric) -> dict[str, Any]:
         "report_bytes": max(row.report_bytes for row in mechanism.rows),
         "scheme": metric.scheme.fingerprint,
         "explanation": _explanation(metric),
+        "reported_by": None if pair is None else pair.name,
     }
 
 
@@ -263,10 +269,13 @@ def _print_metrics(registry: Registry) -> None:
             overflow="fold",
         )
     for metric in registry:
-        facts = _facts(metric)
+        facts = _facts(metric, registry)
         k = facts["parameters"].get("k")
         reports = facts["lifetime_reports"]
-        lifetime = "a memo" if reports is None else f"{reports:,} reports"
+        lifetime = "a memo" if reports is None else counted(reports, "report")
+        if pair := facts["reported_by"]:
+            # Its own epsilon is never spent: the pair's is.
+            lifetime = f"by {pair}"
         table.add_row(
             f"{metric.name}\n[dim]{metric.type.name}[/dim]",
             metric.type.domain,

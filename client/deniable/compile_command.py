@@ -8,6 +8,7 @@ import click
 
 from deniable import compiled
 from deniable.commands import load_registry
+from deniable.told import counted
 
 __all__ = ["compile_registry"]
 
@@ -60,7 +61,9 @@ def compile_registry(path: Path, output: Path | None, types: bool, check: bool) 
             _compare(file, content, path)
         else:
             _write(file, content)
-            click.echo(f"{file}: {len(registry)} metrics, {len(content.encode()):,} bytes")
+            click.echo(
+                f"{file}: {counted(len(registry), 'metric')}, {len(content.encode()):,} bytes"
+            )
 
 
 def _module(text: str) -> str:

@@ -39,8 +39,10 @@ from collections.abc import Callable
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
-from deniable.mechanisms import FrequencyOracle, Numeric
+from deniable.discovery_forecast import discovery_forecast, finds_little
+from deniable.mechanisms import FrequencyOracle, Numeric, PrefixTree
 from deniable.number_forecast import is_hopeless, number_forecast
+from deniable.segments import LEAST_REPORTS
 from deniable.told import Told
 from deniable.windows import IN_A
 
@@ -219,11 +221,13 @@ def _first(holds: Callable[[int], bool]) -> int:
 def forecast(metric: Metric) -> Told | None:
     """What the expected crowd cannot detect, and what would help; None if it detects 1 %.
 
-    A metric that does not say how many `devices` it expects, or lists no values and is no
-    number, has no forecast.
+    A metric that does not say how many `devices` it expects, or asks for strings that are named
+    later, has no forecast.
     """
     if isinstance(metric.scheme.mechanism, Numeric):
         return number_forecast(metric)
+    if isinstance(metric.scheme.mechanism, PrefixTree):
+        return discovery_forecast(metric)
     if metric.devices is None or not metric.values:
         return None
     mechanism, size = metric.scheme.oracle, len(metric.values)
@@ -261,7 +265,20 @@ def segment_forecast(metric: Metric) -> Told | None:
     The windows are added up as if each device reported in one of them: where the same devices
     report again, it takes somewhat more.
     """
-    if metric.devices is None or not metric.values or not metric.segments:
+    if not metric.segments:
+        return None
+    if metric.devices is None:
+        count = len(metric.scheme.combinations)
+        return Told(
+            "segments_unknown_crowd",
+            "is counted by {count} segments, and says nothing of its crowd: declare `devices`, so "
+            "that lint can tell whether each segment has {least} reports in a window; if they are "
+            "of equal size that takes {devices:,} devices",
+            count=count,
+            least=LEAST_REPORTS,
+            devices=math.ceil(LEAST_REPORTS * count / metric.sample_rate),
+        )
+    if not metric.values:
         return None
     mechanism, size = metric.scheme.oracle, len(metric.values)
     count = len(metric.scheme.combinations)
@@ -296,10 +313,12 @@ def segment_forecast(metric: Metric) -> Told | None:
 
 
 def is_blind(metric: Metric) -> bool:
-    """Whether the expected crowd cannot even detect a share of 5 % (LARGE_SHARE) in a window, or
-    the median of a number."""
+    """Whether the expected crowd cannot even detect a share of 5 % (LARGE_SHARE) in a window, the
+    median of a number, or a string of 5 % that nobody listed."""
     if isinstance(metric.scheme.mechanism, Numeric):
         return is_hopeless(metric)
+    if isinstance(metric.scheme.mechanism, PrefixTree):
+        return finds_little(metric)
     if metric.devices is None or not metric.values:
         return False
     reports = metric.devices * metric.sample_rate

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["Told"]
+__all__ = ["Told", "counted"]
 
 
 class Told(str):
@@ -39,3 +39,8 @@ class Told(str):
     def __getnewargs_ex__(self) -> tuple[tuple[str, str], dict[str, Any]]:
         """For copies, and for the way to another process."""
         return (self.code, self.template), dict(self.arguments)
+
+
+def counted(count: int, noun: str) -> str:
+    """A number with its noun in English: 1 metric, 2 metrics."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from deniable import DeniableError, Registry, RegistryError
+from deniable.told import counted
 from deniable_collector.operation.events import tell
 from deniable_collector.settings import Settings, SettingsError
 
@@ -67,8 +68,9 @@ def read_again() -> None:
             mistakes=list(mistakes),
         )
     else:
-        number = len(_held.registry)
-        tell("info", "reloaded", f"the registry was reloaded: {number} metrics", metrics=number)
+        count = len(_held.registry)
+        told = f"the registry was reloaded: {counted(count, 'metric')}"
+        tell("info", "reloaded", told, metrics=count)
 
 
 def _read() -> Inherited:

@@ -378,3 +378,16 @@ def test_a_string_has_room_for_few_combinations() -> None:
     assert "8 combinations of segments give a tally" in found["metrics.dark_mode.segments"]
     few = HEAD + SEGMENTS + metric(segments=["plan"], epsilon=3.0)
     assert mistakes(few.replace('"boolean"', '"string"')) == {}
+
+
+def test_lint_asks_for_the_crowd_of_segments() -> None:
+    """Without `devices` lint says that it cannot judge the crowd of a segment, and how many devices
+    give each segment 100 reports."""
+    text = HEAD + SEGMENTS + metric(segments=["platform"])
+    told = segment_forecast(Registry.parse(text)["dark_mode"])
+    assert told is not None
+    assert told.code == "segments_unknown_crowd"
+    count = told.arguments["count"]
+    assert told.arguments["devices"] >= 100 * count
+    assert "declare `devices`" in told
+    assert segment_forecast(Registry.parse(HEAD + metric())["dark_mode"]) is None

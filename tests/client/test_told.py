@@ -12,7 +12,7 @@ import pytest
 
 from deniable.errors import SchemeError, ValueListError
 from deniable.mechanisms import design, design_memoized, explain, explain_memoized
-from deniable.told import Told
+from deniable.told import Told, counted
 from deniable.value_list import parse_values, read_values, value_text, value_texts
 
 ROOT = Path(__file__).parents[2]
@@ -137,3 +137,10 @@ def test_why_a_text_is_no_value_has_its_code(text: str, code: str) -> None:
     with pytest.raises(ValueListError) as listed:
         value_texts([text], "The list")
     assert listed.value.arguments["mistake"].code == code
+
+
+def test_one_is_not_a_plural() -> None:
+    """A count agrees with its noun."""
+    assert [counted(each, "metric") for each in (0, 1, 2, 1000)] == [
+        *("0 metrics", "1 metric", "2 metrics", "1,000 metrics"),
+    ]

@@ -177,8 +177,8 @@ def test_differences_and_tests(dark: World) -> None:
     assert split.rest is None
     assert split.reference is not None
     assert split.reference.name == "ios"
-    assert split.comparisons["android"].changed.all()
-    assert not split.comparisons["web"].changed.any()
+    assert split.comparisons["android",].changed.all()
+    assert not split.comparisons["web",].changed.any()
     assert split.names == ("true",)
     assert split.differs.tolist() == [True]
     assert split.p_adjusted[0] == split.p_value[0] < 1e-10
@@ -186,8 +186,8 @@ def test_differences_and_tests(dark: World) -> None:
     other = by_segment(
         dark.store, dark.registry, "dark_mode", ["platform"], against={"platform": "web"}, now=NOW
     )
-    was = split.comparisons["web"]
-    now = other.comparisons["ios"]
+    was = split.comparisons["web",]
+    now = other.comparisons["ios",]
     assert now.difference[0] == pytest.approx(-was.difference[0])
     assert (now.low[0], now.high[0]) == pytest.approx((-was.high[0], -was.low[0]))
 
@@ -210,7 +210,7 @@ def test_the_interval_of_a_difference_is_movers(world: World) -> None:
 
     one, low1, high1 = wilson(float(tally.rows[0].cells[0]), 30)
     two, low2, high2 = wilson(float(tally.rows[1].cells[0]), 300)
-    found = split.comparisons["ios"]
+    found = split.comparisons["ios",]
     place = found.values.index("true")
     assert found.difference[place] == pytest.approx((one - two) / (p - q))
     low = (one - two - math.hypot(one - low1, high2 - two)) / (p - q)

@@ -15,6 +15,7 @@ from deniable.forecast import forecast, is_blind
 from deniable.lifecycle import SWITCHES, is_set
 from deniable.registry import Registry
 from deniable.state import FILE_NAME, State, default_directory
+from deniable.told import counted
 
 __all__ = ["check_crowd", "check_environment", "check_state", "read_registry"]
 
@@ -40,7 +41,11 @@ def read_registry(path: Path) -> tuple[Registry | None, list[CheckResult]]:
         ]  # fmt: skip
     today = datetime.now(UTC).date()
     over = [metric.name for metric in registry if metric.expires < today]
-    found = [CheckResult("registry", "valid", "ok", f"{path} declares {len(registry)} metrics")]
+    found = [
+        CheckResult(
+            "registry", "valid", "ok", f"{path} declares {counted(len(registry), 'metric')}"
+        )
+    ]
     if over:
         found.append(
             CheckResult(

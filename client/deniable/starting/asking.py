@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from deniable.mechanisms.prefix_code import ALPHABETS
 from deniable.metric import LONGITUDINAL, PLATFORMS
 from deniable.types import TYPES
 from deniable.windows import KINDS
@@ -35,6 +36,10 @@ def metric_options(function: Function) -> Function:
             click.option("--scale", type=click.Choice(["linear", "log"]), help="Of its range."),
             click.option(
                 "--ask", type=click.Choice(["mean", "distribution"]), help="What to know of it."
+            ),
+            click.option("--max-length", type=int, help="Bytes of a discovery's strings."),
+            click.option(
+                "--alphabet", type=click.Choice(list(ALPHABETS)), help="Of a discovery's strings."
             ),
             click.option("--epsilon", type=float, help="Limit on what one report reveals."),
             click.option("--lifetime-epsilon", type=float, help="Limit on what all reveal."),
@@ -103,7 +108,9 @@ def metric_keys(name: str, given: dict[str, Any], *, interactive: bool) -> dict[
         keys["high"] = _plain(ask("high", "The upper end", 100.0, float))
         questions = click.Choice(["mean", "distribution"])
         keys["ask"] = ask("ask", "What to know of it", "mean", questions)
-    for key in ("low", "high", "unit", "scale", "ask"):
+    if kind == "discovery":
+        keys["alphabet"] = ask("alphabet", "Its bytes", "bytes", click.Choice(list(ALPHABETS)))
+    for key in ("low", "high", "unit", "scale", "ask", "max_length", "alphabet"):
         if given.get(key) is not None:
             keys.setdefault(key, _plain(given[key]))
     for key in ("owner", "window", "platform", "devices", "sample_rate"):
@@ -113,7 +120,11 @@ def metric_keys(name: str, given: dict[str, Any], *, interactive: bool) -> dict[
         keys["expires"] = expiry(given["expires"])
     if given.get("at_once"):
         keys |= {"answer": "at_once", "aggregate": "first"}
-    fresh = kind in ("number", "pair") or given.get("at_once") or given.get("platform") == "web"
+    fresh = (
+        kind in ("number", "pair", "discovery")
+        or given.get("at_once")
+        or given.get("platform") == "web"
+    )
     longitudinal = given.get("longitudinal") or ("fresh" if fresh else "memoize")
     for key in ("epsilon", "lifetime_epsilon", "memo_epsilon"):
         if given.get(key) is not None:

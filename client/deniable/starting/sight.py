@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator
 from fractions import Fraction
 
+from deniable.discovery_forecast import Reach
 from deniable.forecast import POWER, detectable_share, usable
-from deniable.mechanisms import Histogram, Memoizing, SlidingWindow
+from deniable.mechanisms import Histogram, Memoizing, PrefixTree, SlidingWindow
 from deniable.metric import Metric
 from deniable.number_forecast import QUANTILES, mean_std_error, reports_for_quantile
 from deniable.windows import IN_A
@@ -51,6 +52,9 @@ def _seen(metric: Metric, reports: float) -> Iterator[str]:
         if open_ones:
             yield f"{crowd} these have none: {', '.join(open_ones)}."
         return
+    if isinstance(mechanism, PrefixTree):
+        yield from _found(Reach.in_window(mechanism, reports), crowd)
+        return
     size = len(metric.values) or CANDIDATES
     among = f"one of {size:,} values" if metric.values else f"one of {size:,} candidates"
     share = detectable_share(metric.scheme.oracle, size, reports)
@@ -62,6 +66,24 @@ def _seen(metric: Metric, reports: float) -> Iterator[str]:
         f"(with probability {POWER:g})."
     )
     yield "You do not see rarer values, and nothing about a single device."
+
+
+def _found(reach: Reach, crowd: str) -> Iterator[str]:
+    if reach.half_text > 1:
+        yield f"{crowd} no string is found, however many devices have it."
+        return
+    yield (
+        f"{crowd} a string that nobody listed is found if at least {reach.sure_text:.2%} of the "
+        f"devices have it (with probability 0.95; in half of the cases from {reach.half_text:.2%} "
+        "on), if it looks like common text."
+    )
+    if reach.sure_any <= 1:
+        yield f"A string of random characters takes {reach.sure_any:.2%}."
+    yield (
+        f"Strings that less than {reach.hidden:.2%} of the devices have stay hidden: none of 180 "
+        "was found when that was measured. It is a statement about crowds; the limit on what a "
+        "device reveals is its epsilon."
+    )
 
 
 def _lifetime(metric: Metric) -> str:

@@ -9,9 +9,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from deniable import Scheme
+from deniable.told import counted
 from deniable_collector.operation import metrics
 from deniable_collector.operation.events import tell
-from deniable_collector.stores.base import Commit, Store, StoreUnavailable
+from deniable_collector.stores.base import (
+    Commit,
+    Sealing,
+    Store,
+    StoreUnavailable,
+    TallyKey,
+)
 from deniable_collector.tally import Tally
 
 __all__ = ["WatchedStore"]
@@ -67,7 +74,7 @@ class WatchedStore(Store):
         # The same schemes are published again every minute, which is not logged.
         if schemes_of != self._published:
             self._published = schemes_of
-            tell("info", "published", f"published the schemes of {len(listed)} metrics",
+            tell("info", "published", f"published the schemes of {counted(len(listed), 'metric')}",
                  metrics=len(listed))  # fmt: skip
 
     def schemes(self) -> dict[str, dict[str, Scheme]]:
@@ -97,6 +104,14 @@ class WatchedStore(Store):
     def versions(self, asked: Mapping[str, Iterable[str]]) -> dict[str, bytes]:
         with self._contact():
             return self._store.versions(asked)
+
+    def sealed(self, metric: str, scheme: str, windows: Iterable[str]) -> frozenset[str]:
+        with self._contact():
+            return self._store.sealed(metric, scheme, windows)
+
+    def seal(self, tally: TallyKey) -> Sealing | None:
+        # Where no window can be sealed now, the store may take commits all the same.
+        return self._store.seal(tally)
 
     def drop(self, before: float) -> int:
         with self._contact():

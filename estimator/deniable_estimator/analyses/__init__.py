@@ -23,6 +23,7 @@ from deniable.mechanisms import (
     MemoizedSubsetSelection,
     Memoizing,
     OneTimeRappor,
+    PrefixTree,
     ProjectiveGeometry,
     Rappor,
     SlidingWindow,
@@ -31,6 +32,7 @@ from deniable.mechanisms import (
 )
 from deniable_estimator.analyses.base import Analysis, MemoryAnalysis, OracleAnalysis
 from deniable_estimator.analyses.dbitflip import DBitFlipAnalysis
+from deniable_estimator.analyses.discovery import PrefixTreeAnalysis
 from deniable_estimator.analyses.hadamard_response import HadamardResponseAnalysis
 from deniable_estimator.analyses.hashed import (
     CountMeanSketchAnalysis,
@@ -71,6 +73,7 @@ ANALYSES: dict[type[Mechanism[Any]], type[Analysis[Any]]] = {
     SlidingWindow: SlidingWindowAnalysis,
     HierarchicalHistogram: HierarchicalHistogramAnalysis,
     DBitFlip: DBitFlipAnalysis,
+    PrefixTree: PrefixTreeAnalysis,
 }
 """mechanism -> its analysis."""
 

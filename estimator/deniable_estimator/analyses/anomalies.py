@@ -42,7 +42,15 @@ from deniable_estimator.statistics.tails import (
     poisson_tail,
 )
 
-__all__ = ["ALARM_LEVEL", "LEAST_REPORTS", "SENTENCES", "Figure", "Verdict", "figures"]
+__all__ = [
+    "ALARM_LEVEL",
+    "LEAST_REPORTS",
+    "SENTENCES",
+    "Figure",
+    "Verdict",
+    "discovery_figures",
+    "figures",
+]
 
 ALARM_LEVEL = 0.001
 """The probability that a metric whose devices are all honest is called anomalous."""
@@ -203,6 +211,18 @@ def figures(
 
 
 _Found = Iterator[tuple[str, float, float, float]]
+
+
+def discovery_figures(tally: Tally, most: float | None) -> tuple[Figure, ...]:
+    """The tests of a tally of discovery, whose rows count beginnings of strings: *rows* and
+    *repeated*."""
+    if tally.reports < LEAST_REPORTS:
+        return ()
+    found = [*row_figures(tally, 1.0), *_messages(tally, most)]
+    return tuple(
+        Figure(name, tally.scheme, observed, expected, p_value)
+        for name, observed, expected, p_value in found
+    )
 
 
 def _shares(analysis: OracleAnalysis[Any], share: FloatArray, noise: Noise) -> _Found:

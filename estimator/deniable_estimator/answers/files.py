@@ -5,12 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Iterable
 from typing import Any
 
 from numpy.typing import NDArray
 
-__all__ = ["csv_text", "plain"]
+__all__ = ["csv_text", "harmless", "plain"]
+
+_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def csv_text(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
@@ -26,3 +29,13 @@ def plain(column: NDArray[Any]) -> list[Any]:
     """Python's own numbers, with None for NaN and for infinity."""
     found: list[Any] = column.tolist()
     return [None if isinstance(x, float) and not math.isfinite(x) else x for x in found]
+
+
+def harmless(text: str) -> str:
+    """A stranger's text for a CSV. Control characters, and those that reorder what follows, are
+    written as \\xNN or \\uNNNN. An apostrophe is put before what a spreadsheet would take for a
+    formula (OWASP, CSV Injection)."""
+    safe = "".join(
+        each.encode("unicode_escape").decode() if _UNSAFE.match(each) else each for each in text
+    )
+    return f"'{safe}" if safe.lstrip()[:1] in ("=", "+", "-", "@") else safe

@@ -53,6 +53,11 @@ class Group:
         """Its values in words."""
         return name_of(self.labels)
 
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Its values, which no other one has."""
+        return tuple(self.labels.values())
+
 
 @dataclass(frozen=True, eq=False)
 class Segmented:
@@ -86,12 +91,13 @@ class Segmented:
         return self.total.level
 
     @cached_property
-    def comparisons(self) -> dict[str, Comparison]:
-        """How each segment differs from the reference, by its name."""
+    def comparisons(self) -> dict[tuple[str, ...], Comparison]:
+        """How each segment differs from the reference, by its values: names may be alike, where a
+        value holds a comma."""
         if self.reference is None:
             return {}
         return {
-            each.name: each.answer.change_from(self.reference.answer)
+            each.key: each.answer.change_from(self.reference.answer)
             for each in self.groups
             if each is not self.reference
         }
@@ -207,9 +213,9 @@ class Segmented:
             "unsplit": self.unsplit,
             "reference": None if self.reference is None else dict(self.reference.labels),
             "differences": [
-                {"segment": dict(each.labels), **_difference(self.comparisons[each.name])}
+                {"segment": dict(each.labels), **_difference(self.comparisons[each.key])}
                 for each in self.groups
-                if each.name in self.comparisons
+                if each.key in self.comparisons
             ],
             "tests": [
                 {
@@ -250,7 +256,7 @@ class Segmented:
             if answer is None:
                 continue
             changes = {}
-            if part == "segment" and (found := self.comparisons.get(name_of(labels))):
+            if part == "segment" and (found := self.comparisons.get(tuple(labels.values()))):
                 columns = map(plain, (found.difference, found.low, found.high))
                 changes = dict(zip(found.values, zip(*columns, strict=True), strict=True))
             series = answer.series

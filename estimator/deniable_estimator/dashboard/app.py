@@ -121,7 +121,8 @@ def create_app(
     keep_annotations(app, settings.annotations)
     offer_boards(app, settings.boards, app.extensions["deniable_source"].registry)
     app.before_request(_limit)
-    guard(app, settings.dashboard_token, _door(settings, clock), public_url=settings.public_url)
+    door = _door(settings, clock)
+    guard(app, settings.dashboard_token, door, public_url=settings.public_url)
     offer_uploads(app, clock)
     app.register_blueprint(pages)
     app.register_blueprint(comparing)
@@ -153,7 +154,7 @@ def create_app(
     app.register_error_handler(StoreError, _store_trouble)
     app.register_error_handler(Exception, _failure)
     offer_languages(app)
-    open_links(app, _links(settings.dashboard_links), lambda: day_of(clock))
+    open_links(app, _links(settings.dashboard_links), lambda: day_of(clock), door.people)
     app.jinja_env.globals["offer_share"] = offer_share
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.filters.update(
@@ -313,6 +314,9 @@ def _error(error: HTTPException) -> ResponseReturnValue:
 
 def _cannot(error: DeniableError) -> ResponseReturnValue:
     """The request has no result; the message says what to request instead."""
+    if isinstance(error, (RangeError, EstimateError)):
+        told = message("Invalid parameter")
+        return _error(ApiProblem(400, "invalid-parameter", told, str(error)))
     return _error(BadRequest(str(error)))
 
 

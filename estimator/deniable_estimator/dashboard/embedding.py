@@ -83,6 +83,8 @@ def offer_embedding(app: Flask, origins: tuple[str, ...], days: int, public_url:
     signer = Signer(app.secret_key, b"deniable embed", digest_method=sha256)
     app.extensions["deniable_embedding"] = Embedding(origins, days, public_url, signer)
     app.register_blueprint(embedding)
+    lacking = {(True, False): "address", (False, True): "sites"}
+    app.jinja_env.globals["frames_lack"] = lacking.get((bool(origins), bool(public_url)), "both")
 
 
 def embed_link(metric: Metric, arguments: Mapping[str, str], today: date) -> str | None:

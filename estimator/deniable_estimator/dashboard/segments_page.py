@@ -3,6 +3,7 @@ differences, and which series differ at all."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ from flask.typing import ResponseReturnValue
 
 from deniable import Metric, ValueListError
 from deniable_estimator.answers.base import Answer
-from deniable_estimator.answers.segmented import Segmented, shown_series
+from deniable_estimator.answers.segmented import Group, Segmented, shown_series
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.units import half_width
 from deniable_estimator.dashboard.calculations import segmented_text
@@ -23,6 +24,7 @@ from deniable_estimator.dashboard.ranges import DayRange, RangeError, check_name
 from deniable_estimator.dashboard.source import DataSource, current_source, declared_metric
 from deniable_estimator.dashboard.versions import digest_of_candidates
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.isolation import isolated
 from deniable_estimator.messages import message
 
 __all__ = ["segments"]
@@ -71,6 +73,7 @@ def segments_page(name: str) -> ResponseReturnValue:
     """A metric by segments."""
     source, metric = current_source(), declared_metric(name)
     found, refused, obstacle = None, None, None
+    ignored: list[str] = []
     by = _default(metric)
     where: dict[str, str] = {}
     days = read_range({}, source.clock(), metric.window)
@@ -82,6 +85,7 @@ def segments_page(name: str) -> ResponseReturnValue:
     else:
         try:
             days, by, where, against = _asked(source, metric)
+            ignored = _ignored(by)
             candidates = listed(source, metric)
             if metric.needs_candidates and candidates is None:
                 obstacle = message(
@@ -92,6 +96,14 @@ def segments_page(name: str) -> ResponseReturnValue:
                 )
             else:
                 given = _against(source, metric, days, by, against, candidates)
+                if against and given is None:
+                    ignored.append(
+                        message(
+                            "“{segment}” has too few reports here or is no segment: compared with "
+                            "the largest one",
+                            segment=isolated(against),
+                        )
+                    )
                 found = source.segmented_at(metric, days, by, given, candidates).answer
         except (RangeError, EstimateError) as error:
             refused = keep_form(error)
@@ -111,8 +123,10 @@ def segments_page(name: str) -> ResponseReturnValue:
         hidden=len(found.names) - len(shown) if found and shown else 0,
         label=privacy_label(metric, source.registry),
         refused=refused,
+        ignored=ignored,
         obstacle=obstacle,
         asked=request.args if refused else days.query,
+        against_text=against_text,
         query=_query(days, by, where, found),
     )
     return page, 400 if refused else 200
@@ -126,6 +140,15 @@ def segments_file(name: str, form: str) -> ResponseReturnValue:
     candidates = listed(source, metric)
     try:
         given = _against(source, metric, days, by, against, candidates)
+        if against and given is None:
+            raise RangeError(
+                message(
+                    "“{segment}” has too few reports here or is no segment: leave `against` out, "
+                    "or name another",
+                    segment=isolated(against),
+                ),
+                "against",
+            )
         found = source.segmented_at(metric, days, by, given, candidates)
     except EstimateError as error:
         raise RangeError(str(error)) from None
@@ -180,6 +203,20 @@ def _asked(
     return days, by, where, request.args.get("against", "")
 
 
+def _ignored(by: Sequence[str]) -> list[str]:
+    """What the address asks for besides, and the page does not do. The form sends it when it
+    divides by what it stayed within before."""
+    return [
+        message(
+            "“{limit}” is left out, because the page divides by {segment}",
+            limit=isolated(each),
+            segment=each.partition("=")[0],
+        )
+        for each in request.args.getlist("where")
+        if each and each.partition("=")[0] in by
+    ]
+
+
 def _against(
     source: DataSource,
     metric: Metric,
@@ -188,11 +225,20 @@ def _against(
     name: str,
     candidates: Sequence[str] | None,
 ) -> dict[str, str] | None:
-    """The segment of that name to compare with; None if it is not chosen or has too few reports."""
+    """The segment to compare with, as `against_text` writes it; None if it is not chosen or has
+    too few reports."""
     if not name:
         return None
     found = source.segmented_at(metric, days, by, None, candidates).answer
-    return next((dict(each.labels) for each in found.groups if each.name == name), None)
+    return next((dict(each.labels) for each in found.groups if against_text(each) == name), None)
+
+
+def against_text(group: Group) -> str:
+    """A segment as the address names it: its values; as JSON where a value holds a comma, so that
+    no two are written alike."""
+    if any("," in each for each in group.key):
+        return json.dumps(group.key, ensure_ascii=False)
+    return group.name
 
 
 def _choices(metric: Metric) -> list[tuple[str, str]]:
@@ -212,20 +258,20 @@ def _query(
 ) -> dict[str, object]:
     """What the page shows, as an address carries it."""
     limits = [f"{name}={value}" for name, value in where.items()]
-    against = {"against": found.reference.name} if found and found.reference else {}
+    against = {"against": against_text(found.reference)} if found and found.reference else {}
     more = {"where": limits} if limits else {}
     return {**days.query, "by": ",".join(by), **more, **against}
 
 
 def _panels(found: Segmented, names: Sequence[str]) -> tuple[Panel, ...]:
-    answers: list[tuple[str, Answer, str]] = [
-        (each.name, each.answer, "segment") for each in found.groups
+    answers: list[tuple[str, Answer, str, tuple[str, ...] | None]] = [
+        (each.name, each.answer, "segment", each.key) for each in found.groups
     ]
     if found.rest is not None:
-        answers.append((message("rest"), found.rest, "rest"))
-    answers.append((message("all"), found.total, "total"))
+        answers.append((message("rest"), found.rest, "rest", None))
+    answers.append((message("all"), found.total, "total", None))
     ends = [0.0] if isinstance(found.total, Shares) else []
-    for _, answer, _ in answers:
+    for _, answer, _, _ in answers:
         series = answer.series
         for name in names:
             place = series.place(name)
@@ -239,8 +285,8 @@ def _panels(found: Segmented, names: Sequence[str]) -> tuple[Panel, ...]:
             name,
             bool(found.differs[found.names.index(name)]),
             tuple(
-                _line(found, name, label, answer, kind, (base, top))
-                for label, answer, kind in answers
+                _line(found, name, label, answer, kind, (base, top), key)
+                for label, answer, kind, key in answers
             ),
         )
         for name in names
@@ -248,7 +294,13 @@ def _panels(found: Segmented, names: Sequence[str]) -> tuple[Panel, ...]:
 
 
 def _line(
-    found: Segmented, name: str, label: str, answer: Answer, kind: str, axis: tuple[float, float]
+    found: Segmented,
+    name: str,
+    label: str,
+    answer: Answer,
+    kind: str,
+    axis: tuple[float, float],
+    key: tuple[str, ...] | None,
 ) -> SegmentLine:
     series, unit = answer.series, answer.unit
     place = series.place(name)
@@ -264,7 +316,7 @@ def _line(
 
     start, end = where(low), where(high)
     difference, changed = "", False
-    comparison = found.comparisons.get(label) if kind == "segment" else None
+    comparison = found.comparisons.get(key) if key else None
     if comparison is not None and name in comparison.values:
         at = comparison.values.index(name)
         apart = float(comparison.difference[at])

@@ -16,6 +16,7 @@ import click
 
 from deniable import DeniableError
 from deniable.starting.example import example_record, in_python, in_script
+from deniable.told import counted
 from deniable.value_list import read_values
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def _run(
 ) -> None:
     # Imported here: `deniable --help` would take a second longer.
     from deniable_estimator.development.registry_file import RegistryFile
-    from deniable_estimator.development.server import DevelopmentApp, serving
+    from deniable_estimator.development.server import USUAL_PORT, DevelopmentApp, serving
 
     file = RegistryFile(path)
     file.look()
@@ -119,6 +120,13 @@ def _run(
         stack.callback(app.close)
         address = stack.enter_context(serving(app, port))
         app.add_devices(crowd)
+        if port is None and not address.endswith(f":{USUAL_PORT}"):
+            console.print(
+                f"Port {USUAL_PORT} is taken by another program, so this run has another: devices "
+                f"need DENIABLE_DEV={address}. --port chooses one.",
+                markup=False,
+                style="yellow",
+            )
         _print_registry(console, file)
         _print_next(console, address, file)
         listed = _strings_in(candidates)
@@ -197,7 +205,7 @@ def _print_registry(console: Console, file: RegistryFile) -> None:
         kept = "The last version without mistakes stays in force." if file.registry.metrics else ""
         console.print(f"{file.path} was not loaded. {kept}", markup=False, style="red")
     else:
-        console.print(f"{file.path}: {len(file.registry)} metrics", markup=False)
+        console.print(f"{file.path}: {counted(len(file.registry), 'metric')}", markup=False)
 
 
 def _print_next(console: Console, address: str, file: RegistryFile) -> None:

@@ -24,6 +24,7 @@ FindingKind: TypeAlias = Literal["change", "anomaly", "expires", "stale", "few"]
 
 KINDS: tuple[FindingKind, ...] = ("change", "anomaly", "expires", "stale", "few")
 
+_HALVES = {"true": message("yes"), "false": message("no")}
 _CHANGED = sentence("{series} {change}, {span} vs {count} earlier windows")
 _ANOMALOUS = sentence("{window} looks dishonest: {reasons}")
 _EXPIRES = sentence("expires on {day}: then devices stop reporting")
@@ -142,7 +143,9 @@ def _change(metric: Metric, change: WatchedChange, window: str, end: float) -> M
     names = ("before", "after", "difference", "low", "high")
     columns = (found.old, found.new, found.difference, found.low, found.high)
     numbers = dict(zip(names, (plain(each)[place] for each in columns), strict=True))
-    series = unit.label(change.series)
+    # As cards and pages call it.
+    halves = metric.type.name == "boolean"
+    series = _HALVES[change.series] if halves else unit.label(change.series)
     return MetricFinding(
         metric=metric.name,
         kind="change",

@@ -18,10 +18,11 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from deniable import Metric, Registry
-from deniable.mechanisms import Memoizing
+from deniable.discovery_forecast import Reach
+from deniable.mechanisms import Memoizing, PrefixTree
 from deniable.mechanisms.numeric import Numeric
 from deniable.metric import Answer, Platform
 from deniable_estimator.analyses import memory_of
@@ -33,8 +34,10 @@ __all__ = [
     "WINDOWS_A_YEAR",
     "Bound",
     "Change",
+    "Crowd",
     "Guarantee",
     "MemoGuarantee",
+    "SameValues",
     "Together",
     "guarantee",
     "guarantee_in",
@@ -160,6 +163,52 @@ class MemoGuarantee:
         }
 
 
+class Crowd(NamedTuple):
+    """How many devices of the expected ones must have a string until it is found in a window; None
+    where the registry does not say how many there are. See `deniable.discovery_forecast.Reach`."""
+
+    devices: int | None
+    hidden: int | None
+    """Of strings that fewer have, none was found in the measurements."""
+    half: int | None
+    """In half of the windows, if it looks like common text."""
+    sure: int | None
+    """In 95 % of the windows."""
+
+    @classmethod
+    def of(cls, metric: Metric) -> Crowd | None:
+        """That of a metric; None if it is no discovery."""
+        mechanism, devices = metric.scheme.mechanism, metric.devices
+        if not isinstance(mechanism, PrefixTree):
+            return None
+        if devices is None:
+            return cls(None, None, None, None)
+        reach = Reach.in_window(mechanism, devices * metric.sample_rate)
+        shares = (reach.hidden, reach.half_text, reach.sure_text)
+        return cls(devices, *(math.ceil(share * devices) for share in shares))
+
+
+@dataclass(frozen=True, slots=True)
+class SameValues:
+    """What the reports of several metrics about the same values reveal: a pair and its metrics.
+    Their epsilons add up."""
+
+    report: Bound
+    """One report of each."""
+    typical_year: Bound
+    worst_year: Bound
+    lifetime: Bound | None
+    """None if one of them is ended by its expiry alone, and the registry has no cap."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            **self.report.to_dict(),
+            "typical_year": self.typical_year.to_dict(),
+            "worst_year": self.worst_year.to_dict(),
+            "lifetime": None if self.lifetime is None else self.lifetime.to_dict(),
+        }
+
+
 @dataclass(frozen=True, slots=True)
 class Guarantee:
     """What the reports of one metric can reveal, of `household` devices with the same value.
@@ -197,22 +246,27 @@ class Guarantee:
     """The metrics whose values it joins."""
     same_metrics: tuple[str, ...] = ()
     """All metrics whose reports of a window are about the same values, if there are several."""
-    same_values: Bound | None = None
-    """One report of each of them."""
+    same_values: SameValues | None = None
+    """What the reports of all of them reveal."""
     reported_by: str | None = None
     """The pair that is reported in place of the metric; the figures are those of the pair."""
     segments: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The segments that a report tells in clear, each with its values. All bounds compare values
     of devices of the same segments."""
+    discovery: Crowd | None = None
+    """Which strings are found in the crowd, if the metric is a discovery."""
 
     def to_dict(self) -> dict[str, Any]:
         """The guarantee for JSON, under its fields' names, with who learns what. `same_values`
-        and `reported_by` are there for pairs and their metrics alone."""
+        and `reported_by` are there for pairs and their metrics alone, `discovery` for a
+        discovery."""
         more: dict[str, Any] = {}
         if self.same_values is not None:
             more["same_values"] = {"metrics": list(self.same_metrics), **self.same_values.to_dict()}
         if self.reported_by is not None:
             more["reported_by"] = self.reported_by
+        if self.discovery is not None:
+            more["discovery"] = self.discovery._asdict()
         return {
             "metric": self.metric,
             "description": self.description,
@@ -350,20 +404,41 @@ def guarantee(
         answer=metric.answer,
         platform=metric.platform,
         of=metric.type.of,
-        **_same(about, household),
+        **_same(about, cap, household),
         segments={each.name: each.values for each in metric.segments},
+        discovery=Crowd.of(metric),
     )
 
 
-def _same(about: Sequence[Metric], household: int) -> dict[str, Any]:
-    """What reports of several metrics about the same values reveal in one window."""
+def _same(about: Sequence[Metric], cap: float | None, household: int) -> dict[str, Any]:
+    """What reports of several metrics about the same values reveal."""
     if len(about) < 2:
         return {}
-    whole = sum((Fraction(each.scheme.mechanism.epsilon) for each in about), Fraction(0))
+    found = [guarantee(each, cap, household) for each in about]
     return {
-        "same_metrics": tuple(each.name for each in about),
-        "same_values": Bound.of(household * whole),
+        "same_metrics": tuple(each.metric for each in found),
+        "same_values": SameValues(*_totals(found, cap, household)),
     }
+
+
+def _totals(
+    found: Sequence[Guarantee], cap: float | None, household: int
+) -> tuple[Bound, Bound, Bound, Bound | None]:
+    """One report of each, all of them in a typical year, in the worst year and in a lifetime; none
+    beyond the cap. Without it there is no bound for a lifetime if one of them has none."""
+    limit = None if cap is None else household * Fraction(cap)
+
+    def total(bounds: Sequence[Bound]) -> Bound:
+        whole = sum((Fraction(each.epsilon) for each in bounds), Fraction(0))
+        return Bound.of(whole if limit is None else min(whole, limit))
+
+    lifetimes = [each.lifetime for each in found if each.lifetime is not None]
+    return (
+        total([each.report for each in found]),
+        total([each.typical_year for each in found]),
+        total([each.worst_year for each in found]),
+        total(lifetimes) if len(lifetimes) == len(found) else None,
+    )
 
 
 def together(registry: Registry, household: int = 1) -> Together:
@@ -374,22 +449,8 @@ def together(registry: Registry, household: int = 1) -> Together:
         for metric in registry
         if metric.name not in registry.unasked
     )
-    limit = None if cap is None else household * Fraction(cap)
-
-    def total(*bounds: Bound) -> Bound:
-        whole = sum((Fraction(each.epsilon) for each in bounds), Fraction(0))
-        return Bound.of(whole if limit is None else min(whole, limit))
-
-    lifetimes = [each.lifetime for each in metrics if each.lifetime is not None]
-    return Together(
-        household,
-        metrics,
-        total(*(each.report for each in metrics)),
-        total(*(each.typical_year for each in metrics)),
-        total(*(each.worst_year for each in metrics)),
-        cap,
-        total(*lifetimes) if len(lifetimes) == len(metrics) else None,
-    )
+    report, year, worst, lifetime = _totals(metrics, cap, household)
+    return Together(household, metrics, report, year, worst, cap, lifetime)
 
 
 def learned_by(*, remembers: bool, at_once: bool = False) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -128,6 +129,13 @@ def _list(path: Path, as_json: bool) -> None:
         return
     if not found:
         click.echo(f'{path} has no annotations: add one with `deniable annotate "Release 4.2"`')
+        return
+    if not sys.stdout.isatty():
+        # Whoever reads a pipe wants an address whole: one line each, columns apart by a tab.
+        for each in found:
+            about = ", ".join(each.metrics) or "all"
+            cells = (str(each.number), str(each.when), each.text, about, each.link or "")
+            click.echo("\t".join(cells))
         return
     from rich.console import Console
     from rich.table import Table

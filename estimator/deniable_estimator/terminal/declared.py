@@ -14,6 +14,7 @@ import click
 
 from deniable import windows
 from deniable.lifetime_split import SMALL_SHARE
+from deniable.types.discovery import DEFAULT_LENGTH, MAX_LENGTH
 from deniable_collector.numeric import Real
 from deniable_estimator.terminal.options import (
     as_json,
@@ -43,6 +44,12 @@ _DEVICES = 100_000
     "--effect",
     type=Real(0, 1),
     help="With --pair: how strongly the two go together, as Cramér's V; by default 0.1.",
+)
+@click.option("--discovery", is_flag=True, help="Plan a discovery of strings that nobody listed.")
+@click.option(
+    "--max-length",
+    type=click.IntRange(2, MAX_LENGTH),
+    help=f"With --discovery: bytes of its strings, an even number; by default {DEFAULT_LENGTH}.",
 )
 @click.option("--low", type=Real(), help="With --number: the smallest number to tell apart.")
 @click.option("--high", type=Real(), help="With --number: the largest one.")
@@ -127,6 +134,8 @@ def plan(
     number: bool,
     pair: str | None,
     effect: float | None,
+    discovery: bool,
+    max_length: int | None,
     low: float | None,
     high: float | None,
     ask: str | None,
@@ -149,13 +158,18 @@ def plan(
     form: str | None,
 ) -> None:
     """Compute what a metric can detect, before it is declared: --size for values, --number for a
-    number, --pair for two lists.
+    number, --pair for two lists, --discovery for strings that nobody listed.
 
     With --years, list the ways to divide a lifetime epsilon: few reports with a large epsilon, or
     many with a small one."""
     if pair is not None:
         _plan_pair(context, pair, effect)
         return
+    if discovery:
+        _plan_discovery(context, max_length or DEFAULT_LENGTH)
+        return
+    if max_length is not None:
+        raise click.UsageError("--max-length is for --discovery: give it as well")
     if effect is not None:
         raise click.UsageError("--effect is for --pair: give it as well")
     of_numbers = {
@@ -170,7 +184,9 @@ def plan(
     if number:
         _check_number(size, share, memoize, [name for name in _NEEDED if name not in given])
     elif size is None:
-        raise click.UsageError("say --size for values, --number for a number, or --pair")
+        raise click.UsageError(
+            "say --size for values, --number for a number, --pair, or --discovery"
+        )
     elif given:
         raise click.UsageError(f"{', '.join(given)}: only with --number, in place of --size")
     if segment_share is not None and years is not None:
@@ -276,22 +292,56 @@ _OF_PAIRS = frozenset(
 )
 
 
+_OF_DISCOVERIES = (_OF_PAIRS - {"pair", "effect"}) | {"discovery", "max_length", "share"}
+
+
+def _only(context: click.Context, allowed: frozenset[str], option: str) -> dict[str, Any]:
+    """The options, if none is given beside those that are allowed with `option`."""
+    given = [
+        f"--{name.replace('_', '-')}"
+        for name in context.params
+        if name not in allowed
+        and context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+    ]
+    if given:
+        raise click.UsageError(f"{', '.join(given)}: not with {option}")
+    told = context.params
+    if told["epsilon"] is None or told["devices"] is None:
+        raise click.UsageError(f"say --epsilon and --devices with {option}")
+    return told
+
+
+def _plan_discovery(context: click.Context, max_length: int) -> None:
+    """Print the plan of a discovery; refuses the options that have no meaning for it."""
+    from deniable_estimator.planning.discoveries import plan_discovery
+    from deniable_estimator.terminal.discovery_plan import discovery_plan_view
+
+    told = _only(context, _OF_DISCOVERIES, "--discovery")
+    if max_length % 2:
+        raise click.UsageError("--max-length must be even: strings are cut to pairs of bytes")
+    made = plan_discovery(
+        max_length,
+        told["epsilon"],
+        told["devices"],
+        share=0.01 if told["share"] is None else told["share"],
+        sample_rate=told["sample_rate"],
+        lifetime_epsilon=told["lifetime_epsilon"],
+        fakes=told["fakes"],
+    )
+    if told["form"] == "json":
+        click.echo(json.dumps(made.to_dict()))
+        return
+    from rich.console import Console
+
+    Console().print(discovery_plan_view(made))
+
+
 def _plan_pair(context: click.Context, pair: str, effect: float | None) -> None:
     """Print the plan of a pair; refuses the options that have no meaning for it."""
     from deniable_estimator.planning.pairs import plan_pair
     from deniable_estimator.terminal.pair_plan import pair_plan_view, read_shape
 
-    given = [
-        f"--{name.replace('_', '-')}"
-        for name in context.params
-        if name not in _OF_PAIRS
-        and context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
-    ]
-    if given:
-        raise click.UsageError(f"{', '.join(given)}: not with --pair")
-    told = context.params
-    if told["epsilon"] is None or told["devices"] is None:
-        raise click.UsageError("say --epsilon and --devices with --pair")
+    told = _only(context, _OF_PAIRS, "--pair")
     made = plan_pair(
         *read_shape(pair),
         told["epsilon"],

@@ -105,6 +105,13 @@ def _lines(guarantee: Guarantee) -> Iterator[tuple[str, Bound]]:
     yield f"the worst year ({_reports(f'{guarantee.most_reports:,}')})", guarantee.worst_year
     if guarantee.lifetime is not None:
         yield f"a lifetime ({_reports(f'{guarantee.lifetime_reports:,}')})", guarantee.lifetime
+    if (same := guarantee.same_values) is not None:
+        names = f"about the same values ({', '.join(guarantee.same_metrics)})"
+        yield f"one report of each {names}", same.report
+        yield "all of them in a typical year", same.typical_year
+        yield "all of them in the worst year", same.worst_year
+        if same.lifetime is not None:
+            yield "all of them in a lifetime", same.lifetime
 
 
 def _words(guarantee: Guarantee) -> Iterator[str]:

@@ -75,7 +75,9 @@ def _table(found: Segmented, names: list[str], *, pictured: bool = True) -> Tabl
                 Text(_printable(name) + mark if number == 0 else ""),
                 Text(_printable(segment), style="dim" if segment == "total" else ""),
                 *_cells(found, answer, name, (base, top))[: 4 if pictured else 3],
-                _difference(found, segment, name) if number < len(found.groups) else Text(),
+                _difference(found, found.groups[number].key, name)
+                if number < len(found.groups)
+                else Text(),
             )
     if any(found.differs[found.names.index(name)] for name in names):
         table.caption = "* differs between segments"
@@ -113,8 +115,8 @@ def _cells(
     )
 
 
-def _difference(found: Segmented, segment: str, name: str) -> Text:
-    comparison = found.comparisons.get(segment)
+def _difference(found: Segmented, key: tuple[str, ...], name: str) -> Text:
+    comparison = found.comparisons.get(key)
     if comparison is None or name not in comparison.values:
         return Text()
     place = comparison.values.index(name)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 # numpy and rich take longer to import than `deniable --help` should.
 
-__all__ = ["ALARM", "NO_DATA", "anomalies", "estimate", "trend"]
+__all__ = ["ALARM", "NO_DATA", "anomalies", "estimate", "no_data", "trend"]
 
 NO_DATA = 3
 """The exit code if the range has no reports."""
@@ -160,7 +160,7 @@ def estimate(
             )
         _print_split(split, form)
         if split.total.n == 0:
-            _no_data(metric)
+            no_data(metric)
         return
     with opened(store) as tallies, progress("Estimating"):
         answer = read(
@@ -177,7 +177,7 @@ def estimate(
         )
     _print(replace(answer, fakes=fakes, alarm_level=alarm_level), form, limits, given)
     if answer.n == 0:
-        _no_data(metric)
+        no_data(metric)
 
 
 @click.command()
@@ -255,7 +255,7 @@ def trend(
             )
         _print_trends(found, form, value)
         if not found.groups:
-            _no_data(metric)
+            no_data(metric)
         return
     with opened(store) as tallies, progress("Estimating"):
         answer = read_trend(
@@ -281,7 +281,7 @@ def trend(
 
         Console().print(trend_view(answer, value or leading_value(answer)))
     if not answer.reported:
-        _no_data(metric)
+        no_data(metric)
 
 
 @click.command()
@@ -332,12 +332,13 @@ def anomalies(
 
         Console().print(history_view(found))
     if not found.windows:
-        _no_data(metric)
+        no_data(metric)
     if found.anomalous:
         sys.exit(ALARM)
 
 
-def _no_data(metric: str) -> NoReturn:
+def no_data(metric: str) -> NoReturn:
+    """Say what to check if nothing has been reported, and exit with NO_DATA."""
     click.echo(
         f"No reports of {metric!r} in that range. Check that --store is the collector's "
         "(DENIABLE_STORE), that the range contains a window that has closed, and that devices "

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from deniable.forecast import LEVEL, POWER
-from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.base import Answer, Basis
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.units import Unit
 from deniable_estimator.planning.plan import Plan
@@ -30,6 +30,7 @@ __all__ = [
     "interval",
     "picture",
     "plan_view",
+    "printable",
 ]
 
 MOST_ROWS = 40
@@ -68,7 +69,7 @@ def _(estimate: Shares, truth: FloatArray | None = None, limits: Any = ()) -> Re
             parts.append(Text(note, style="dim"))
         parts.append(Text(_budget(estimate.fakes, estimate.budget), style="dim"))
     if estimate.impossible.any():
-        names = ", ".join(_printable(estimate.values[at]) for at in estimate.strange[:_NAMED])
+        names = ", ".join(printable(estimate.values[at]) for at in estimate.strange[:_NAMED])
         more = ", ..." if len(estimate.strange) > _NAMED else ""
         text = f"Impossible: {names}{more}. No honest crowd has such a share; do not rely on it."
         parts.append(Text(text, style="bold red"))
@@ -107,7 +108,7 @@ def history_view(history: History) -> RenderableType:
     for window in history.windows:
         alarms = window.verdict.alarms(history.alarm_level)
         least = min((each.p_adjusted for each in window.verdict.figures), default=None)
-        strange = "; ".join(_printable(each.text) for each in alarms)
+        strange = "; ".join(printable(each.text) for each in alarms)
         if least is None:
             strange = "too little to judge by"
         table.add_row(
@@ -128,7 +129,8 @@ def history_view(history: History) -> RenderableType:
     return Group(table, Text(advice, style="red"))
 
 
-def heading(estimate: Answer) -> Text:
+def heading(estimate: Basis) -> Text:
+    """The metric, its reports, its windows and its epsilon."""
     windows = estimate.windows
     if len(windows) > 1:
         when, what = f"{len(windows)} windows, {windows[0]} to {windows[-1]}", "reports"
@@ -156,7 +158,7 @@ def _table(estimate: Shares, shown: NDArray[np.intp], truth: FloatArray | None) 
     detected, moved, impossible = estimate.detected, estimate.moved, estimate.impossible
     for i in shown:
         share, low, high = estimate.share[i], estimate.low[i], estimate.high[i]
-        cells = [Text(_printable(estimate.values[i]))]
+        cells = [Text(printable(estimate.values[i]))]
         if truth is not None:
             cells.append(Text(_percent(truth[i])))
         cells += [
@@ -267,7 +269,7 @@ def _percent(share: float) -> str:
     return f"{share * 100:.{digits}f}"
 
 
-def _printable(value: str) -> str:
+def printable(value: str) -> str:
     """The value without control characters for the terminal."""
     return "".join(
         letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in value

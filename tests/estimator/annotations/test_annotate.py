@@ -68,7 +68,8 @@ def test_an_entry_is_added_listed_and_removed(path: Path) -> None:
         (2, "Outage"),
         (1, "Release 4.2"),
     ]
-    assert "Release 4.2" in run("--list", path=path).output
+    lines = run("--list", path=path).output.splitlines()
+    assert lines[1].split("\t") == ["1", "2026-11-20", "Release 4.2", "all", "https://a.example/"]
     assert run("--remove", "1", path=path).output.endswith("removed 1: 2026-11-20: Release 4.2\n")
     assert [each.text for each in load_annotations(path)] == ["Outage"]
     assert run("--check", path=path).exit_code == 0

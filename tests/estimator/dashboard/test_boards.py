@@ -308,7 +308,10 @@ def test_a_mistake_leaves_the_board_as_it_was(reader: FlaskClient, folder: Path)
     assert str(folder) not in page
     (folder / "new.toml").write_text("schema = 2\n")
     answer = reader.get("/boards/new")
-    assert answer.status_code == 500
+    assert answer.status_code == 409
+    assert ">Share<" not in answer.text
+    assert ">Share<" in text_of(reader, "/boards/monday")
+    assert reader.get("/share?view=/boards/new").status_code == 400
     assert "new.toml:1: error: schema: must be 1" in answer.text
     assert "1 mistake" in text_of(reader, "/boards")
 

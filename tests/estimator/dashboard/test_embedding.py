@@ -165,3 +165,22 @@ def test_only_whole_origins_and_days_are_taken(name: str, value: str) -> None:
     """Wildcards, bare hosts and what would add to the policy are refused at the start."""
     with pytest.raises(SettingsError, match=f"DENIABLE_DASHBOARD_{name}"):
         DashboardSettings.from_env({f"DENIABLE_DASHBOARD_{name}": value})
+
+
+def test_what_lacks_for_frames_is_named_alone(store: Store, registry: Registry) -> None:
+    """With sites but without the dashboard's own address the page asks for the address, and does
+    not say that no site may show charts; the other way round it asks for sites."""
+    pages = {}
+    for sites, address in (("https://wiki.example", ""), ("", "https://stats.example")):
+        settings = DashboardSettings(
+            dashboard_token=TOKEN, dashboard_frame_ancestors=sites, public_url=address
+        )
+        app = create_app(settings, store=store, registry=registry, clock=lambda: NOW)
+        page = app.test_client().get(
+            "/metric/browser", headers={"Authorization": f"Bearer {TOKEN}", "Accept": "text/html"}
+        )
+        pages[sites] = page.text
+    assert "its own address is not known" in pages["https://wiki.example"]
+    assert "No site may show" not in pages["https://wiki.example"]
+    assert "DENIABLE_PUBLIC_URL" not in pages[""]
+    assert "No site may show" in pages[""]

@@ -6,6 +6,7 @@ import hmac
 import json
 import re
 import threading
+from datetime import UTC, date, datetime
 from hashlib import sha256
 from pathlib import Path
 
@@ -34,6 +35,7 @@ from deniable_estimator.dashboard.access.people import (
 from deniable_estimator.dashboard.access.people_command import people as command
 from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.settings import DashboardSettings
+from deniable_estimator.dashboard.sharing.links import SharedLinks
 
 from .conftest import NOW, TOKEN
 
@@ -188,7 +190,10 @@ def test_the_commands_keep_a_file(tmp_path: Path) -> None:
         ]
     }
     assert re.search(r"Ana +analyst +token\n", run("list", *at))
-    assert json.loads(run("remove", "Bob B", "--json", *at)) == {"removed": "Bob B"}
+    assert json.loads(run("remove", "Bob B", "--json", *at)) == {
+        "removed": "Bob B",
+        "links_revoked": None,
+    }
     assert list(load_people(path)) == ["Ana", "eve@acme.example"]
     assert [each.name for each in tmp_path.iterdir() if each.name != "temporary"] == ["people.toml"]
 
@@ -389,3 +394,44 @@ def test_no_file_costs_no_look(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not people
     assert people.current() == {}
     assert people.by_token("") is None
+
+
+def test_links_end_with_the_person(people_app: Flask, path: Path) -> None:
+    """The links of whoever is removed end at once, and somebody who comes back under the name does
+    not own them; a file that was away for a moment, and other people's links, are not concerned."""
+    links: SharedLinks = people_app.extensions["deniable_links"]
+    today = datetime.fromtimestamp(NOW, UTC).date()
+
+    def made(maker: str) -> str:
+        told = {"note": "", "today": today, "days": 9, "unfinished": False}
+        return links.make("/metric/browser", "", maker=maker, **told)[1]  # type: ignore[arg-type]
+
+    ana, bob, own = made("ana"), made("bob"), made("")
+    visitor = people_app.test_client()
+    text = path.read_text()
+    path.unlink()
+    assert visitor.get(f"/shared/{ana}").status_code == 200
+    path.write_text(text)
+    assert visitor.get(f"/shared/{ana}").status_code == 200
+    listed(path, bob="reader")
+    assert visitor.get(f"/shared/{ana}").status_code == 404
+    listed(path, ana="analyst", bob="reader")
+    assert visitor.get(f"/shared/{ana}").status_code == 404
+    assert links.listed("ana") == []
+    assert [visitor.get(f"/shared/{each}").status_code for each in (bob, own)] == [200, 200]
+
+
+def test_the_command_revokes_links(tmp_path: Path, path: Path) -> None:
+    """`deniable people remove` deletes the person's links from the file of links."""
+    links = SharedLinks(str(tmp_path / "links.db"))
+    for maker in ("ana", "ana", "bob"):
+        links.make(
+            "/", "", maker=maker, note="", today=date(2026, 11, 21), days=2, unfinished=False
+        )
+    arguments = ["remove", "ana", "--file", str(path), "--links", links.path]
+    done = CliRunner().invoke(command, arguments)
+    assert done.exit_code == 0, done.output
+    assert "2 links of ana revoked" in done.output
+    assert [each.maker for each in links.listed()] == ["bob"]
+    alone = CliRunner().invoke(command, ["remove", "bob", "--file", str(path), "--json"])
+    assert json.loads(alone.output) == {"removed": "bob", "links_revoked": None}

@@ -141,6 +141,11 @@ def test_the_chooser(reader: FlaskClient) -> None:
     page = reader.get("/metric/theme/segments?by=platform&where=&against=tv")
     assert page.status_code == 200
     assert "Difference from ios" in page.text
+    assert "is no segment: compared with the largest one" in page.text
+    assert reader.get("/metric/theme/segments.csv?by=platform&against=tv").status_code == 400
+    turned = reader.get("/metric/theme/segments?by=plan&where=plan=paid")
+    assert "is left out, because the page divides by plan" in turned.text
+    assert "is left out" not in reader.get("/metric/theme/segments?by=plan").text
     number = reader.get("/metric/size/segments").text
     assert "The segments differ by more than noise" in number
     assert "cm" in number
@@ -213,6 +218,7 @@ def test_the_api(segment_app: Flask) -> None:
     ):
         answer = ask(path)
         assert answer.status_code == status, path
+        assert answer.json["type"].startswith("urn:deniable:problem:"), path
         assert told in answer.text, path
 
 
@@ -245,3 +251,42 @@ def test_the_page_is_small_with_32_segments(tmp_path: Path) -> None:
         assert page.text.count('<table class="panel">') == 7
         assert "93 more are not listed" in page.text
         assert len(page.data) < 150_000
+
+
+def test_two_combinations_of_one_name(tmp_path: Path) -> None:
+    """Values that hold a comma make two combinations read alike; each has its own difference, and
+    the address names each by itself."""
+    text = (
+        'schema = 1\napp = "x"\n[defaults]\nowner = "a@b.example"\nexpires = 2027-06-30\n'
+        '[segments.one]\nvalues = ["a", "a, b"]\n[segments.two]\nvalues = ["b, c", "c"]\n'
+        '[metrics.yes]\ntype = "boolean"\ndescription = "Yes."\nepsilon = 3.0\n'
+        'lifetime_epsilon = 8.0\nsegments = ["one", "two"]\n'
+    )
+    registry, rng = Registry.parse(text), np.random.default_rng(3)
+    scheme = registry["yes"].scheme
+    with closing(open_store(f"sqlite:///{tmp_path / 'x.db'}")) as store:
+        store.publish({"yes": [scheme]})
+        key = TallyKey("yes", scheme.fingerprint, YESTERDAY)
+        for place, yes in enumerate((9000, 5000, 5000, 1000)):
+            (row,) = analysis_of(scheme.mechanism).sample_rows(
+                np.arange(2), np.array([yes, 10_000 - yes]), rng
+            )
+            columns = np.flatnonzero(row.cells)
+            change = Increment(len(row.cells), row.reports, columns, row.cells[columns])
+            increments = {TallyRowKey(key, place): change}
+            store.fold(Commit((f"{place:032x}",), increments), NOW)
+        settings = DashboardSettings(dashboard_token=TOKEN)
+        app = create_app(settings, store=store, registry=registry, clock=lambda: NOW)
+        client, headers = app.test_client(), {"Authorization": f"Bearer {TOKEN}"}
+        api = "/api/v1/metrics/yes/segments?by=one&by=two&against=one=a&against=two=c"
+        found = client.get(api, headers=headers).json
+        alike = {
+            (each["segment"]["one"], each["segment"]["two"]): each["values"][0]["difference"]
+            for each in found["differences"]
+        }
+        assert len(alike) == 3
+        assert alike["a", "b, c"] > 0.2 > alike["a, b", "c"] + 0.4
+        page = client.get("/metric/yes/segments?by=one,two", headers=headers).text
+        values = re.findall(r'<option value="(\[[^"]*)"', page)
+        assert len(set(values)) == 3
+        assert '<option value="a, c"' in page

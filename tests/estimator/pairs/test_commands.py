@@ -142,6 +142,19 @@ def test_privacy_adds_up(run: Run) -> None:
     assert any("both metrics" in each for each in document["not_covered"])
     of_plan = json.loads(run(privacy, "plan", "--json", stored=False).output)
     assert of_plan["same_values"]["epsilon"] == pytest.approx(3.0)
+    alone = [
+        json.loads(run(privacy, each, "--json", stored=False).output)
+        for each in ("plan", "dark_mode", "plan_by_mode")
+    ]
+    for span in ("typical_year", "worst_year", "lifetime"):
+        both = document["same_values"][span]["epsilon"]
+        assert both == pytest.approx(sum(each[span]["epsilon"] for each in alone)), span
+    told = run(privacy, "plan_by_mode", stored=False).output
+    assert "all of them in a lifetime" in told
+    assert "in the worst one, and" in told
+    capped = "lifetime_epsilon = 9.0\n" + REGISTRY.lstrip()
+    least = json.loads(run(privacy, "plan", "--json", text=capped, stored=False).output)
+    assert least["same_values"]["lifetime"]["epsilon"] == pytest.approx(9.0)
     text = REGISTRY + 'forget = "marginals"\n'
     shown = run(privacy, "plan", text=text, stored=False)
     assert "does not report" in shown.output or "do not report" in shown.output

@@ -12,7 +12,7 @@ import secrets
 import threading
 import tomllib
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -211,6 +211,10 @@ class _PeopleReader:
         return None if role is None else Person(name, role, hashed)
 
 
+def _nobody(names: Collection[str]) -> None:
+    """What happens to what people have made who are gone: nothing, unless somebody says."""
+
+
 class PeopleFile:
     """The people of a file, read anew when it changes. "" is no file, and holds nobody.
 
@@ -224,11 +228,14 @@ class PeopleFile:
     def __init__(self, path: str) -> None:
         self._path = Path(path) if path else None
         self._lock = threading.Lock()
+        self.on_gone: Callable[[Collection[str]], None] = _nobody
+        """Called with the names that the file no longer lists."""
         self._people: Mapping[str, Person] = {}
         self._seen: tuple[int, ...] | None = None
         self.mistake = False
         if self._path is not None:
             self._seen, self._people = self._status(), load_people(self._path)
+        self._listed = frozenset(self._people)
 
     def __bool__(self) -> bool:
         return self._path is not None
@@ -256,6 +263,10 @@ class PeopleFile:
             return
         try:
             self._people = load_people(path)
+            # A file that was away for a moment has removed nobody.
+            if gone := self._listed - self._people.keys():
+                self.on_gone(gone)
+            self._listed = frozenset(self._people)
         except PeopleError as error:
             self.mistake = True
             tell(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -15,6 +16,7 @@ from typing import Any
 import click
 
 from deniable.commands import print_problems
+from deniable.told import counted
 from deniable_estimator.dashboard.access.people import (
     MOST_PEOPLE,
     SCHEMA,
@@ -27,6 +29,7 @@ from deniable_estimator.dashboard.access.people import (
 )
 from deniable_estimator.dashboard.access.roles import ROLES
 from deniable_estimator.dashboard.access.tokens import new_token
+from deniable_estimator.dashboard.sharing.links import SharedLinks
 
 __all__ = ["people"]
 
@@ -124,10 +127,17 @@ def list_people(path: Path, as_json: bool) -> None:
 
 @people.command()
 @click.argument("name")
+@click.option(
+    "--links",
+    envvar="DENIABLE_DASHBOARD_LINKS",
+    show_envvar=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The dashboard's file of links, from which those of NAME are deleted.",
+)
 @_file
 @_json
-def remove(name: str, path: Path, as_json: bool) -> None:
-    """Remove NAME, whose sessions and token end at once."""
+def remove(name: str, links: Path | None, path: Path, as_json: bool) -> None:
+    """Remove NAME, whose sessions, token and links end at once."""
 
     def change(document: Any, known: dict[str, Person]) -> None:
         if name not in known:
@@ -138,15 +148,33 @@ def remove(name: str, path: Path, as_json: bool) -> None:
 
     _known(path)
     _edit(path, change)
+    revoked = _revoke(links, name)
     if as_json:
-        click.echo(json.dumps({"removed": name}))
+        click.echo(json.dumps({"removed": name, "links_revoked": revoked}))
+        return
+    click.echo(f"{name} is removed, and signed out at once.")
+    if revoked is not None:
+        click.echo(f"{counted(revoked, 'link')} of {name} revoked.")
     else:
-        click.echo(f"{name} is removed, and signed out at once.")
         click.echo(
-            f"Links that {name} has made stay open: `deniable links revoke --by {quote(name)}` "
+            f"A running dashboard ends the links of {name} with its next request. If it keeps "
+            f"links in a file and does not run now, `deniable links revoke --by {quote(name)}` "
             "ends them.",
             err=True,
         )
+
+
+def _revoke(links: Path | None, name: str) -> int | None:
+    """Delete the links of a person, who may come back without them; how many there were, or None
+    if there is no file of links."""
+    if links is None or not links.is_file():
+        return None
+    try:
+        return SharedLinks(str(links)).revoke_all_of([name])
+    except (sqlite3.Error, OSError) as error:
+        raise click.ClickException(
+            f"{name} is removed, but the links in {links} cannot be revoked: {error}"
+        ) from None
 
 
 def _known(path: Path) -> dict[str, Person]:

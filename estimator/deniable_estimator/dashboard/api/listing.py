@@ -32,12 +32,16 @@ LISTED_OF_NUMBERS = ("unit", "low", "high", "scale", "integer", "ask")
 
 def listed(source: DataSource, metric: Metric, days: DayRange) -> dict[str, Any]:
     """The metric under the names of `LISTED`, of a number also under those of
-    `LISTED_OF_NUMBERS`; `n` counts the reports of these days."""
+    `LISTED_OF_NUMBERS`, and with `reported_by` if devices report a pair in its place, whose budget
+    and mechanism these are then; `n` counts the reports of these days."""
     newest = source.newest(metric)
     age = None
     if newest is not None:
         last = datetime.fromtimestamp(windows.end(newest) - 1, UTC).date()
         age = max(0, (source.today - last).days)
+    # A metric that devices do not report by itself reveals what the reports of its pair do.
+    pair = source.registry.unasked.get(metric.name)
+    reported = pair or metric
     return {
         "name": metric.name,
         "type": metric.type.name,
@@ -45,17 +49,18 @@ def listed(source: DataSource, metric: Metric, days: DayRange) -> dict[str, Any]
         "owner": metric.owner,
         "tags": list(metric.tags),
         "window": metric.window,
-        "epsilon": metric.epsilon,
-        "lifetime_epsilon": metric.lifetime_epsilon,
-        "sample_rate": metric.sample_rate,
-        "longitudinal": metric.longitudinal,
-        "mechanism": metric.scheme.mechanism.name,
+        "epsilon": reported.epsilon,
+        "lifetime_epsilon": reported.lifetime_epsilon,
+        "sample_rate": reported.sample_rate,
+        "longitudinal": reported.longitudinal,
+        "mechanism": reported.scheme.mechanism.name,
         "values": len(metric.values) or None,
         "expires": metric.expires.isoformat(),
         "expired": metric.expires < source.today,
         "n": source.reports(metric, days),
         "newest": newest,
         "age_days": age,
+        **({"reported_by": pair.name} if pair else {}),
         **_of_number(metric.type),
     }
 

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from flask import Blueprint, Flask, Response, current_app, make_response, render_template, request
+from flask import (
+    Blueprint,
+    Flask,
+    Response,
+    current_app,
+    g,
+    make_response,
+    render_template,
+    request,
+)
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound
 
@@ -64,7 +73,9 @@ def board_page(name: str) -> ResponseReturnValue:
     board, mistakes = found_board(name)
     told = mistake_lines(mistakes) if _writing() else ()
     if board is None:
-        return render_template("board.html", name=name, board=None, mistakes=told), 500
+        # Nothing has failed: the file waits for its mistakes to be corrected.
+        g.nothing_to_share = True
+        return render_template("board.html", name=name, board=None, mistakes=told), 409
     source = current_source()
     items = draw(source, board)
     page = make_response(
@@ -89,7 +100,7 @@ def embedded_board(name: str) -> ResponseReturnValue:
         return refused
     board, _ = current_boards().get(name)
     if board is None:
-        return refusal(message("This board cannot be shown: its file has mistakes."), 500)
+        return refusal(message("This board cannot be shown: its file has mistakes."), 409)
     items = draw(current_source(), board)
     page = render_template("embed_board.html", name=name, board=board, items=items, embedded=True)
     return refreshed(framed(page), any(each.waiting for each in items))

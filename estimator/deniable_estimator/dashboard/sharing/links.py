@@ -10,6 +10,7 @@ import os
 import secrets
 import sqlite3
 import threading
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date, timedelta
 from hashlib import sha256
@@ -154,6 +155,11 @@ class SharedLinks:
             return None
         self._do("DELETE FROM links WHERE id = ?", known)
         return mine[0]
+
+    def revoke_all_of(self, makers: Collection[str]) -> int:
+        """Delete all links of these people; how many there were."""
+        gone = [self._do("DELETE FROM links WHERE maker = ? RETURNING id", each) for each in makers]
+        return sum(map(len, gone))
 
     def _count(self, where: str = "", *values: str) -> int:
         return int(self._do(f"SELECT count(*) FROM links {where}", *values)[0][0])

@@ -8,7 +8,7 @@ that could name somebody. So what a page shows to those who have signed in, it d
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import date
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -18,6 +18,8 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import ServiceUnavailable
 from werkzeug.http import parse_cookie
 
+from deniable_collector.operation.events import tell
+from deniable_estimator.dashboard.access.people import PeopleFile
 from deniable_estimator.dashboard.access.shared import OPENED, OpenedLink, opened_link
 from deniable_estimator.dashboard.language import COOKIE, LANGUAGES, PARAMETER
 from deniable_estimator.dashboard.sharing.links import SharedLinks
@@ -42,8 +44,11 @@ _Start = Callable[..., Any]
 class _Openings:
     """Turns the request of a link into that of its view, before anything else looks at it."""
 
-    def __init__(self, app: Flask, links: SharedLinks, today: Callable[[], date]) -> None:
+    def __init__(
+        self, app: Flask, links: SharedLinks, today: Callable[[], date], people: PeopleFile
+    ) -> None:
         self._app, self._links, self._today = app, links, today
+        self._people = people
         self._next = app.wsgi_app
 
     def __call__(self, environ: dict[str, Any], start: _Start) -> Iterable[bytes]:
@@ -59,6 +64,8 @@ class _Openings:
         # PEP 3333 has the bytes of a path as Latin-1.
         asked_path = environ["PATH_INFO"].encode("latin-1", "replace").decode("utf-8", "replace")
         secret, slash, rest = asked_path.removeprefix(_PREFIX).partition("/")
+        # Reads the file again if it has changed, which ends the links of whoever has left.
+        self._people.current()
         link = self._links.find(secret, self._today())
         if link is None or environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
             return None
@@ -85,14 +92,30 @@ class _Openings:
         }
 
 
-def open_links(app: Flask, links: SharedLinks, today: Callable[[], date]) -> None:
-    """Open these links at this application. `today` is the day in UTC."""
+def open_links(
+    app: Flask, links: SharedLinks, today: Callable[[], date], people: PeopleFile
+) -> None:
+    """Open these links at this application. `today` is the day in UTC. The links of people who
+    leave the file of people end."""
+    people.on_gone = lambda names: _end_links_of(links, names)
     app.extensions["deniable_links"] = links
     # It runs before what was registered earlier, such as what compresses the page.
     app.after_request(_show_one_view)
     app.add_url_rule(f"{_PREFIX}<path:rest>", "nothing_shared", _nothing)
     app.jinja_env.globals["opened_link"] = opened_link
-    app.wsgi_app = _Openings(app, links, today)  # type: ignore[method-assign, assignment]
+    app.wsgi_app = _Openings(app, links, today, people)  # type: ignore[method-assign, assignment]
+
+
+def _end_links_of(links: SharedLinks, names: Collection[str]) -> None:
+    try:
+        count = links.revoke_all_of(names)
+    except sqlite3.Error as error:
+        told = f"the links of people who were removed could not be revoked: {error}"
+        tell("error", "links-not-revoked", f"{told}. Run `deniable links revoke --by NAME`")
+        return
+    if count:
+        tell("info", "links-revoked", "the links of people who were removed are revoked",
+             links=count)  # fmt: skip
 
 
 def _belongs(target: tuple[str, str] | None, view: tuple[str, str]) -> bool:

@@ -60,6 +60,8 @@ def offer_share() -> str | None:
     or not by whoever asks."""
     if request.endpoint not in VIEWS or not allows("sharing.share"):
         return None
+    if g.get("nothing_to_share"):
+        return None
     name = (request.view_args or {}).get("name")
     if g.get("kept_lists", {}).get(name) is not None:
         # The strings are this reader's own.

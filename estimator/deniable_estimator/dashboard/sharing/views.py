@@ -81,6 +81,8 @@ def _check_board(name: str, arguments: Mapping[str, str]) -> None:
     if name not in current_boards().names:
         raise ViewError(message("There is no such view. Open the page, and share it from there."))
     check_names(arguments, ())
+    if current_boards().get(name)[0] is None:
+        raise ViewError(message("This board cannot be shown: its file has mistakes."))
 
 
 VIEWS: Mapping[str, _ViewKind] = {

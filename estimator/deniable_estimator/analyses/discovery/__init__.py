@@ -1,0 +1,126 @@
+"""Discovery: which strings occur, and how common strings are that somebody names.
+
+`tree.py` searches the rows for strings, with the `prior.py` of text and the `letters.py` of an
+alphabet; `confirming.py` tests what it finds. `reach.py` says what surfaces in which crowd.
+
+A string that is asked for by name is estimated from the rows after its last token, as a find is:
+the row of its last token counts it too, but has chosen it, if it was found in the same reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from deniable.mechanisms import PrefixTree
+from deniable_collector.tally import Tally, TallyRow
+from deniable_estimator.analyses.base import Analysis
+from deniable_estimator.analyses.discovery.confirming import Supported, confirmed, support_of
+from deniable_estimator.analyses.discovery.prior import Prior
+from deniable_estimator.analyses.discovery.tree import candidates
+from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis
+from deniable_estimator.analyses.support import Counts, Items, Support
+
+__all__ = ["DecodedRows", "Head", "PrefixTreeAnalysis"]
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A string as the rows count it."""
+
+    data: bytes
+    """Its first bytes."""
+    cut: bool
+    """Whether it fills the declared length."""
+
+    @property
+    def level(self) -> int:
+        """The first row in which all of its tokens are over."""
+        return len(self.data) // 2 if self.cut else len(self.data) // 2 + 1
+
+    def text(self) -> str:
+        """As people read it: what is left of a letter that is cut is shown as \\xNN."""
+        return self.data.decode("utf-8", "backslashreplace")
+
+
+class DecodedRows:
+    """The rows of a tally, each decoded when it is first asked for."""
+
+    def __init__(self, mechanism: PrefixTree, tally: Tally) -> None:
+        self.mechanism = mechanism
+        self.reports = [row.reports for row in tally.rows]
+        self._rows = tally.rows
+        self._supports: dict[int, Counts] = {}
+        self._channel = ProjectiveGeometryAnalysis(mechanism.channel)
+
+    def row(self, number: int) -> Counts:
+        """The support of each cell of a row, shape (width,)."""
+        found = self._supports.get(number)
+        if found is None:
+            found = self._supports[number] = self._channel.places(self._rows[number].cells)
+        return found
+
+    def find(
+        self,
+        prior: Prior,
+        level: float,
+        progress: Callable[[int, int], None] = lambda done, of: None,
+    ) -> list[tuple[Head, float]]:
+        """The strings that occur, with their p-values, the smallest first.
+
+        Args:
+            level: the expected part of the finds that no device has, at most.
+            progress: is told how many of how many rows are done.
+        """
+        of = self.mechanism.levels + 1
+        pool = candidates(self.row, self.reports, self.mechanism, prior.logs, progress)
+        progress(of - 1, of)
+        found = confirmed(pool, self.row, self.reports, self.mechanism, level)
+        progress(of, of)
+        return [(Head(each.head, each.cut), value) for each, _, value in found]
+
+    def supported(self, head: Head) -> Supported:
+        """The reports that speak of a string, in the rows that do not choose it."""
+        return support_of(head.data, head.level, self.row, self.reports, self.mechanism)
+
+    def tells(self, head: Head) -> bool:
+        """Whether a scheme of this length counts exactly this: another length cuts elsewhere."""
+        full = len(head.data) == 2 * self.mechanism.levels
+        return full if head.cut else len(head.data) < 2 * self.mechanism.levels
+
+    def support(self, heads: Sequence[Head]) -> Support:
+        """The support of strings that it tells, shape (d,)."""
+        seen = [self.supported(each) for each in heads]
+        return Support(
+            np.array([each.count for each in seen], np.int64),
+            np.array([each.total for each in seen], np.int64),
+        )
+
+
+class PrefixTreeAnalysis(Analysis[PrefixTree]):
+    """What a tally of discovery says: which strings occur (`DecodedRows`)."""
+
+    @property
+    def channel(self) -> ProjectiveGeometryAnalysis:
+        """That of one row."""
+        return ProjectiveGeometryAnalysis(self.mechanism.channel)
+
+    def commonest(self) -> float | None:
+        return self.channel.commonest()
+
+    def sample_rows(
+        self, items: Items, counts: Counts, rng: np.random.Generator
+    ) -> tuple[TallyRow, ...]:
+        code = self.mechanism
+        every = np.arange(code.width)
+        left = np.array(counts, np.int64)
+        rows: list[TallyRow] = []
+        for row in range(code.levels + 1):
+            here = rng.binomial(left, 1 / (code.levels + 1 - row))
+            left -= here
+            crowd = np.zeros(code.width, np.int64)
+            np.add.at(crowd, [code.place(row, item) for item in items], here)
+            rows += self.channel.sample_rows(every, crowd, rng)
+        return tuple(rows)

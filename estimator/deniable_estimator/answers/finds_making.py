@@ -1,0 +1,234 @@
+"""The finds of a discovery metric, from the tallies of its schemes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from statistics import NormalDist
+
+import numpy as np
+
+from deniable import Scheme
+from deniable.mechanisms import PrefixTree
+from deniable_collector.tally import Tally
+from deniable_estimator.analyses.anomalies import Figure, Verdict, discovery_figures
+from deniable_estimator.analyses.candidates import check_tally
+from deniable_estimator.analyses.discovery import DecodedRows, Head, PrefixTreeAnalysis
+from deniable_estimator.analyses.discovery.confirming import LEVEL
+from deniable_estimator.analyses.discovery.prior import Prior, shipped_prior
+from deniable_estimator.analyses.discovery.reach import Reach
+from deniable_estimator.analyses.finding import Finding
+from deniable_estimator.analyses.poisoning import Exposure
+from deniable_estimator.answers.base import Basis
+from deniable_estimator.answers.caveats import footnotes
+from deniable_estimator.answers.combination import combine
+from deniable_estimator.answers.finds import Find, Finds, explained_by
+from deniable_estimator.answers.numbers import vars_of
+from deniable_estimator.answers.shares import Shares, infer
+from deniable_estimator.messages import message
+from deniable_estimator.statistics.intervals import Noise, debias
+from deniable_estimator.statistics.participation import Participation
+
+__all__ = ["Reported", "Rule", "find_strings", "shares_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class Reported:
+    """The tally of one scheme, and how often the same device may have reported."""
+
+    tally: Tally
+    scheme: Scheme
+    participation: Participation
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What is shown of what was found."""
+
+    minimum_share: float = 0.0
+    denies: Callable[[str], bool] = lambda text: False
+    """Whether a pattern of the deny list matches a string."""
+
+
+def find_strings(
+    parts: Sequence[Reported],
+    rule: Rule,
+    *,
+    level: float = 0.95,
+    prior: Prior | None = None,
+    progress: Callable[[int, int], None] = lambda done, of: None,
+) -> Finds:
+    """The strings that occur, found in each scheme and estimated from all of them.
+
+    Several schemes share the level of the test, so that it bounds the false part of their union.
+
+    Raises:
+        EstimateError: a tally does not belong to its scheme, or has too many reports.
+        ValueError: `level` is not between 0 and 1.
+    """
+    prior = prior or shipped_prior()
+    for part in parts:
+        check_tally(part.tally, part.scheme)
+    informed = [part for part in parts if part.tally.reports]
+    decoded = [(part, DecodedRows(_mechanism(part), part.tally)) for part in informed]
+    of = sum(each.mechanism.levels + 1 for _, each in decoded)
+    values: dict[Head, float] = {}
+    before = 0
+    for _, each in decoded:
+        tell = partial(_onwards, progress, before, of)
+        found = each.find(prior, LEVEL / len(decoded), tell)
+        for head, value in found:
+            values[head] = min(value, values.get(head, 1.0))
+        before += each.mechanism.levels + 1
+    whole = _shares(decoded, list(values), level)
+    none = _shares(decoded, [Head(b"", False)], level)
+    basis = Basis.merged([_basis_of(part) for part in informed or parts[:1]])
+    if whole is None:
+        return _answer(basis, decoded, none, None, (), rule, prior, level, (0, 0))
+    heads = {_name(head): head for head in values}
+    order = [whole.values[at] for at in np.argsort(-whole.share, kind="stable")]
+    denied = [name for name in order if rule.denies(heads[name].text())]
+    kept = [name for name in order if name not in set(denied)]
+    shown = [name for name in kept if whole.share[whole.places((name,))[0]] >= rule.minimum_share]
+    left = (len(kept) - len(shown), len(denied))
+    finds = tuple(_find(whole, name, heads[name], values[heads[name]]) for name in shown)
+    shares = _shares(decoded, [heads[name] for name in shown], level)
+    cut = -NormalDist().inv_cdf(max(1e-300, *values.values()))
+    return _answer(basis, decoded, none, shares, finds, rule, prior, level, left, cut)
+
+
+def _onwards(tell: Callable[[int, int], None], before: int, of: int, done: int, _: int) -> None:
+    """Tell the progress in one scheme as that in all of them."""
+    tell(before + done, of)
+
+
+def shares_of(parts: Sequence[Reported], heads: Sequence[Head], level: float) -> Shares | None:
+    """The shares of these strings; None where no scheme with reports counts any of them."""
+    informed = [part for part in parts if part.tally.reports]
+    decoded = [(part, DecodedRows(_mechanism(part), part.tally)) for part in informed]
+    return _shares(decoded, heads, level)
+
+
+def _mechanism(part: Reported) -> PrefixTree:
+    assert isinstance(part.scheme.mechanism, PrefixTree)
+    return part.scheme.mechanism
+
+
+def _name(head: Head) -> str:
+    """What shares call a string: one that is cut ends in dots, as another one may be as long."""
+    return head.text() + ("\N{HORIZONTAL ELLIPSIS}" if head.cut else "")
+
+
+def _shares(
+    decoded: Sequence[tuple[Reported, DecodedRows]], heads: Sequence[Head], level: float
+) -> Shares | None:
+    answers = []
+    for part, each in decoded:
+        told = [head for head in heads if each.tells(head)]
+        if told:
+            answers.append(_shares_of_one(part, each, told, level))
+    return combine(answers) if answers else None
+
+
+def _shares_of_one(
+    part: Reported, decoded: DecodedRows, heads: Sequence[Head], level: float
+) -> Shares:
+    channel = decoded.mechanism.channel
+    support = decoded.support(heads)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = debias(support.counts, support.reports, channel.p, channel.q)
+    noise = Noise.of(channel.p, channel.q, support.reports, len(heads))
+    noise = replace(noise, kept=_kept(part))
+    return infer(
+        _basis_of(part),
+        False,
+        tuple(map(_name, heads)),
+        Finding.of(share, noise),
+        Exposure.of(channel, share, part.tally.reports, support.reports),
+        _figures(part),
+        level,
+        "storey",
+    )
+
+
+def _kept(part: Reported) -> Noise | None:
+    """What it adds that the same devices report again: they are the same sample of all devices."""
+    repeats = part.participation.repeats
+    if repeats == 1:
+        return None
+    return Noise.of(Fraction(1), Fraction(0), part.tally.reports, 1).weighted(
+        np.full(1, math.sqrt(repeats - 1))
+    )
+
+
+def _reach(part: Reported) -> Reach:
+    code = _mechanism(part)
+    return Reach.of(float(code.p), float(code.q), code.levels, part.tally.reports)
+
+
+def _figures(part: Reported) -> tuple[Figure, ...]:
+    return discovery_figures(part.tally, PrefixTreeAnalysis(_mechanism(part)).commonest())
+
+
+def _basis_of(part: Reported) -> Basis:
+    tally, mechanism = part.tally, part.scheme.mechanism
+    return Basis(
+        tally.metric,
+        (part.scheme.fingerprint,),
+        tally.windows,
+        tally.reports,
+        part.participation,
+        mechanism.epsilon,
+    )
+
+
+def _find(shares: Shares, name: str, head: Head, value: float) -> Find:
+    (at,) = shares.places((name,)).tolist()
+    return Find(
+        head.text(),
+        head.data,
+        head.cut,
+        float(shares.share[at]),
+        float(shares.std_error[at]),
+        float(shares.low[at]),
+        float(shares.high[at]),
+        value,
+    )
+
+
+def _answer(
+    basis: Basis,
+    decoded: Sequence[tuple[Reported, DecodedRows]],
+    none: Shares | None,
+    shares: Shares | None,
+    finds: tuple[Find, ...],
+    rule: Rule,
+    prior: Prior,
+    level: float,
+    left: tuple[int, int],
+    threshold: float | None = None,
+) -> Finds:
+    seen = [figure for part, _ in decoded for figure in _figures(part)]
+    reach = min((_reach(part) for part, _ in decoded), default=None)
+    notes = shares.notes if shares is not None else ()
+    if not basis.n:
+        notes = (message("no reports yet"),)
+    told = footnotes(basis.n, basis.windows, devices=basis.devices, complete=True)
+    return Finds(
+        **vars_of(basis),
+        level=level,
+        finds=finds,
+        explained=explained_by(shares, threshold),
+        withheld=explained_by(none),
+        minimum_share=rule.minimum_share,
+        below=left[0],
+        denied=left[1],
+        reach=reach,
+        prior=prior.source,
+        verdict=Verdict.of(seen),
+        shares=shares,
+        warnings=(*notes, *told),
+    )

@@ -1,0 +1,85 @@
+"""The plan of a discovery in a terminal: which strings surface, and what fakes could do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from deniable_estimator.planning.discoveries import DiscoveryPlan
+
+__all__ = ["discovery_plan_view"]
+
+_HOPELESS = 0.5
+"""If half of the strings take a larger share, there is nothing to find."""
+
+
+def discovery_plan_view(plan: DiscoveryPlan) -> RenderableType:
+    """The plan as a table."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="dim")
+    table.add_column(overflow="fold")
+    for name, text in _lines(plan):
+        table.add_row(name, Text(text))
+    if plan.reach.half_text > _HOPELESS:
+        verdict = Text(
+            "No string will surface. Ask more devices, or declare a larger epsilon.",
+            style="bold red",
+        )
+    else:
+        verdict = Text(
+            f"Strings above {_share(plan.reach.sure_text)} of the devices will surface.",
+            style="green",
+        )
+    return Group(table, verdict)
+
+
+def _lines(plan: DiscoveryPlan) -> Iterator[tuple[str, str]]:
+    reach = plan.reach
+    parameters = ", ".join(f"{name} {value}" for name, value in plan.parameters.items())
+    yield "strings", f"the first {plan.max_length} bytes"
+    yield "mechanism", f"{plan.mechanism} ({parameters})"
+    yield "epsilon", f"{plan.epsilon!r}, exact; declared {plan.declared_epsilon:g}"
+    yield "report", f"{plan.report_bytes} bytes and its row"
+    yield "tally", f"{plan.tally_cells:,} counters"
+    out_of = f", out of {plan.devices:,} devices" if plan.sample_rate < 1 else ""
+    yield "reports", f"{plan.reports:,.0f} a window{out_of}"
+    yield "like common text", _found(reach.half_text, reach.sure_text)
+    yield "random characters", _found(reach.half_any, reach.sure_any)
+    yield (
+        "hidden",
+        f"below {_share(reach.hidden)} of the devices; none of 180 such strings was found when "
+        "that was measured",
+    )
+    yield (
+        f"a share of {_share(plan.share)}",
+        f"takes {plan.devices_to_find:,} devices to be found half of the time",
+    )
+    yield (
+        "fakes",
+        f"{reach.fakes:,} fake devices put a string of theirs on the list half of the time",
+    )
+    yield (
+        f"{plan.fakes * 100:.3g} % fakes",
+        f"could add up to {100 * plan.fakes_gain:.3g} points to any one string",
+    )
+    if plan.lifetime is not None:
+        yield (
+            "lifetime",
+            f"each device reports {plan.lifetime.reports:,} times, "
+            f"over about {plan.lifetime.windows:,.0f} windows",
+        )
+
+
+def _found(half: float, sure: float) -> str:
+    if half > 1:
+        return "never found"
+    if sure > 1:
+        return f"half of them found from {_share(half)} of the devices on"
+    return f"half of them found from {_share(half)} of the devices on, 95 % from {_share(sure)} on"
+
+
+def _share(share: float) -> str:
+    return f"{100 * share:.3g} %"

@@ -1,0 +1,156 @@
+"""From found to followed: found strings become candidates of a string metric, or values of a
+category.
+
+A candidates file keeps its lines, and is replaced as a whole: a dashboard that reads it meanwhile
+sees the old one or the new one. The registry is never written: a category's new values are a
+proposal, because they change its scheme.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Collection
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from deniable import Registry
+from deniable.value_list import read_values, value_text
+from deniable_estimator.questions.reading import find_metric
+
+if TYPE_CHECKING:
+    from deniable_estimator.answers.finds import Finds
+
+__all__ = ["check_target", "followed_lists", "promote"]
+
+
+def followed_lists(
+    registry: Registry, folder: Path | None, target: str | None, candidates: Path | None
+) -> dict[str, Collection[str]]:
+    """The strings that each string metric with a candidates file follows.
+
+    Raises:
+        ValueListError: a file cannot be read or has a mistake.
+    """
+    found: dict[str, Collection[str]] = {}
+    for metric in registry:
+        if metric.type.name != "string":
+            continue
+        path = candidates if metric.name == target and candidates else None
+        path = path or (folder / f"{metric.name}.txt" if folder else None)
+        if path is not None and path.is_file():
+            found[metric.name] = frozenset(read_values(path))
+    return found
+
+
+def check_target(
+    registry: Registry, target: str, candidates: Path | None, folder: Path | None
+) -> None:
+    """Refuse what strings cannot be promoted to, before anything is calculated.
+
+    Raises:
+        MetricError: the registry declares no such metric.
+        click.UsageError: it follows no strings, or no file for them is named.
+    """
+    kind = find_metric(registry, target).type.name
+    if kind not in ("string", "category"):
+        raise click.UsageError(
+            f"{target!r} is a {kind} metric: promote to a string metric or to a category"
+        )
+    if kind == "category" and candidates:
+        raise click.UsageError(f"{target!r} is a category: --candidates is for string metrics")
+    if kind == "string" and not (candidates or folder):
+        raise click.UsageError(
+            f"name the file that {target!r} gets its strings from: --candidates FILE, or "
+            "--candidates-dir"
+        )
+
+
+def promote(
+    registry: Registry, target: str, finds: Finds, candidates: Path | None, folder: Path | None
+) -> None:
+    """Follow the finds in that metric from now on, and say on standard error what was done.
+
+    Raises:
+        ValueListError: the candidates file has a mistake.
+        click.ClickException: it cannot be written.
+    """
+    metric = find_metric(registry, target)
+    whole, left = _whole(finds)
+    if metric.type.name == "category":
+        known = list(metric.values)
+        new = [each for each in whole if each not in set(known)]
+        if new:
+            click.echo(f"# Proposed for [metrics.{target}]; it changes the scheme.", err=True)
+            click.echo(_toml_list([*known, *new]), err=True)
+        where = target
+    else:
+        path = candidates or (folder or Path()) / f"{target}.txt"
+        known = read_values(path) if path.is_file() else []
+        new = [each for each in whole if each not in set(known)]
+        if new:
+            _replace(path, "".join(f"{each}\n" for each in (*known, *new)))
+        where = str(path)
+    what = "proposed for" if metric.type.name == "category" else "added to"
+    click.echo(f"{len(new):,} {what} {where}, {len(whole) - len(new):,} known.", err=True)
+    if left:
+        click.echo(
+            f"{left:,} left out: they fill the declared length, so they may be only the beginning "
+            "of longer strings, or they hold a control character. Add the whole strings by hand.",
+            err=True,
+        )
+
+
+def _whole(finds: Finds) -> tuple[list[str], int]:
+    """The finds that can be values of a list, and how many cannot."""
+    whole: list[str] = []
+    for each in finds.finds:
+        try:
+            text = value_text(each.text)
+        except ValueError:
+            continue
+        if not each.cut:
+            whole.append(text)
+    return list(dict.fromkeys(whole)), len(finds.finds) - len(whole)
+
+
+def _toml_list(values: list[str]) -> str:
+    """The key of a category, with its strings as TOML and JSON both write them. All but ASCII is
+    escaped, as these lines are copied from a terminal."""
+    lines = "".join(f"    {_quoted(each)},\n" for each in values)
+    return f"values = [\n{lines}]"
+
+
+def _quoted(text: str) -> str:
+    """A basic string of TOML, which has no surrogate pairs: large letters have eight digits."""
+    return "".join(
+        each
+        if " " <= each <= "~"
+        else f"\\u{ord(each):04x}"
+        if each <= "\uffff"
+        else f"\\U{ord(each):08x}"
+        for each in json.dumps(text, ensure_ascii=False)
+    )
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file whole, so that nobody reads half of it."""
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise click.ClickException(f"{path} cannot be written: {error.strerror}") from error
+    draft = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        # A private draft must not take from others what they could read.
+        draft.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o644)
+        draft.replace(path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise click.ClickException(f"{path} cannot be written: {error.strerror}") from error

@@ -1,0 +1,128 @@
+"""Tallies of discovery, drawn from their exact distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import pytest
+
+from deniable import Registry, Scheme
+from deniable.mechanisms import PrefixTree
+from deniable_collector.tally import Tally
+from deniable_estimator.analyses.sampling import analysis_of
+from deniable_estimator.answers.finds_making import Reported
+from deniable_estimator.statistics.participation import Participation
+
+Draw: TypeAlias = Callable[..., Tally]
+MakePart: TypeAlias = Callable[..., Reported]
+
+HOSTILE = "=1+\u202e<b>"
+"""A formula, a mark that reorders a line, and a tag: 9 bytes."""
+
+CROWD = {
+    "search": 30_000,
+    "seam": 12_000,
+    "a": 20_000,
+    "搜索": 15_000,
+    "поиск": 9_000,
+    HOSTILE: 14_000,
+    "longerwords": 9_000,
+    "longerwordy": 9_000,
+    "": 22_000,
+}
+"""String -> its devices. The last two words have one head of ten bytes, and one
+has ten bytes in all."""
+
+TOML = """
+schema = 1
+app = "example"
+[defaults]
+owner = "growth@acme.example"
+expires = 2027-06-30
+
+[metrics.terms]
+type = "discovery"
+description = "What was searched for."
+epsilon = 4.0
+lifetime_epsilon = 40.0
+max_length = 10
+deny = ["*@*"]
+
+[metrics.engine]
+type = "category"
+description = "The engine that was searched with."
+epsilon = 4.0
+lifetime_epsilon = 40.0
+values = ["search", "other"]
+
+[metrics.followed]
+type = "string"
+description = "What was searched for, out of those we know."
+epsilon = 4.0
+lifetime_epsilon = 40.0
+
+[metrics.clicks]
+type = "number"
+ask = "mean"
+description = "How often was clicked."
+epsilon = 4.0
+lifetime_epsilon = 40.0
+unit = "clicks"
+low = 0
+high = 9
+"""
+
+
+@pytest.fixture(scope="session")
+def code() -> PrefixTree:
+    """Ten bytes at epsilon 4: six rows of 712,980 places."""
+    return PrefixTree.design("terms", 4.0, 5)
+
+
+@pytest.fixture(scope="session")
+def draw() -> Draw:
+    """draw(code, crowd, seed, window=...): a tally of strings and their devices."""
+
+    def make(
+        mechanism: PrefixTree,
+        crowd: Mapping[str, int],
+        seed: int,
+        window: str = "2026-11-16",
+    ) -> Tally:
+        counts = np.array(list(crowd.values()), np.int64)
+        rows = analysis_of(mechanism).sample_rows(list(crowd), counts, np.random.default_rng(seed))
+        return Tally("terms", Scheme("discovery", mechanism, ()).fingerprint, (window,), rows)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def part() -> MakePart:
+    """part(code, tally): what `find_strings` is given."""
+
+    def make(mechanism: PrefixTree, tally: Tally) -> Reported:
+        return Reported(tally, Scheme("discovery", mechanism, ()), Participation.evenly(tally))
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def crowd(code: PrefixTree, draw: Draw) -> Tally:
+    """140,000 devices with the strings of CROWD, and 40,000 whose strings all differ."""
+    rare = {f"{number:05d}": 1 for number in range(40_000)}
+    return draw(code, {**CROWD, **rare}, seed=1)
+
+
+@pytest.fixture
+def registry_file(tmp_path: Path) -> Path:
+    path = tmp_path / "metrics.toml"
+    path.write_text(TOML)
+    return path
+
+
+@pytest.fixture
+def registry(registry_file: Path) -> Registry:
+    return Registry.load(registry_file)

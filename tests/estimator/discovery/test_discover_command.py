@@ -1,0 +1,215 @@
+"""`deniable discover` as people and programs call it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from deniable import Registry
+from deniable_collector.stores import open_store
+from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.tally import Tally
+from deniable_estimator.questions.discoveries import discover as find
+from deniable_estimator.terminal import NO_DATA
+from deniable_estimator.terminal.discover import discover
+
+from .conftest import CROWD, HOSTILE, TOML, Draw
+
+NOW = 1_795_000_000.0  # 2026-11-18, UTC
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory, draw: Draw) -> Path:
+    """A folder with a registry and a store of two days, in the second of which nobody searched."""
+    folder = tmp_path_factory.mktemp("filled")
+    (folder / "metrics.toml").write_text(TOML)
+    scheme = Registry.load(folder / "metrics.toml")["terms"].scheme
+    store = open_store(f"sqlite:///{folder / 'store.db'}")
+    store.publish({"terms": [scheme]})
+    ids = itertools.count()
+    days = [("2026-11-15", CROWD), ("2026-11-16", {**CROWD, "search": 5_000, "me@here": 20_000})]
+    for seed, (window, crowd) in enumerate(days):
+        # A registry that denies a pattern later: these devices did not know it yet.
+        assert scheme.mechanism.name == "prefix_tree"
+        tally: Tally = draw(scheme.mechanism, crowd, seed + 10, window)
+        increments = {}
+        for number, row in enumerate(tally.rows):
+            columns = np.flatnonzero(row.cells)
+            key = TallyRowKey(TallyKey("terms", scheme.fingerprint, window), number)
+            increments[key] = Increment(
+                len(row.cells), row.reports, columns.tolist(), row.cells[columns].tolist()
+            )
+        assert not store.fold(Commit((f"{next(ids):032x}",), increments), NOW)
+    store.close()
+    return folder
+
+
+@pytest.fixture
+def ask(filled: Path) -> Callable[..., Result]:
+    """Run `deniable discover terms` against the filled store."""
+
+    def run(*arguments: str, metric: str = "terms") -> Result:
+        place = ["--registry", str(filled / "metrics.toml")]
+        store = ["--store", f"sqlite:///{filled / 'store.db'}"]
+        return CliRunner().invoke(discover, [metric, *arguments, *place, *store])
+
+    return run
+
+
+def test_as_table(ask: Callable[..., Result]) -> None:
+    """People see the strings, what they explain, what would surface, and what is followed."""
+    result = ask()
+    assert result.exit_code == 0, result.output
+    told = " ".join(result.output.split())
+    for text in ("search", "搜索", "longerword…", "strings explain", "fake devices", "engine"):
+        assert text in told, text
+    assert "Left out: 1 that the deny list matches" in told
+    assert "me@here" not in told
+    assert "hold no string" in told
+    assert "\u202e" not in result.output
+
+
+def test_as_json(ask: Callable[..., Result]) -> None:
+    """JSON holds every find, and no letter but ASCII, whoever wrote it."""
+    result = ask("--json")
+    assert result.output.isascii()
+    found = json.loads(result.output)
+    finds = {each["text"]: each for each in found["finds"]}
+    assert set(finds) == {*(set(CROWD) - {"", "longerwords", "longerwordy"}), "longerword"}
+    assert finds["search"]["followed"] == ["engine"]
+    assert finds["longerword"]["cut"] is True
+    assert finds[HOSTILE]["followed"] == []
+    assert found["kind"] == "finds"
+    assert found["denied"] == 1
+    assert found["reach"]["fakes"] > 0
+    assert found["explained"]["low"] < found["explained"]["share"] < found["explained"]["high"]
+
+
+def test_as_csv(ask: Callable[..., Result]) -> None:
+    """No cell of the CSV is a formula, and no mark in it reorders a line."""
+    rows = list(csv.DictReader(io.StringIO(ask("--csv").output)))
+    texts = [each["text"] for each in rows]
+    assert "'=1+\\u202e<b>" in texts
+    assert not any(each[:1] in "=+-@" for each in texts)
+    assert rows[0]["n"] == str(2 * sum(CROWD.values()) - 25_000 + 20_000)
+
+
+def test_a_range(ask: Callable[..., Result]) -> None:
+    """Only the windows of the range count; one without reports says what to check."""
+    found = json.loads(ask("--json", "--to", "2026-11-15").output)
+    assert found["windows"] == ["2026-11-15"]
+    result = ask("--from", "2026-12-01")
+    assert result.exit_code == NO_DATA
+    assert "No reports of 'terms'" in result.output
+
+
+def test_minimum_share(ask: Callable[..., Result]) -> None:
+    """Smaller shares are left out, and counted."""
+    found = json.loads(ask("--json", "--min-share", "0.11").output)
+    assert 0 < len(found["finds"]) < 7
+    assert all(each["share"] >= 0.11 for each in found["finds"])
+    assert found["below_minimum"] == 7 - len(found["finds"])
+    assert ask("--min-share", "1.5").exit_code == 2
+    assert ask("--min-share", "nan").exit_code == 2
+
+
+def test_nothing_found(ask: Callable[..., Result], tmp_path: Path) -> None:
+    """Where all finds are left out, the table says so, and an empty list is no error."""
+    result = ask("--min-share", "0.9")
+    assert result.exit_code == 0
+    assert "below 90.00 %" in result.output
+
+
+def test_trend(ask: Callable[..., Result]) -> None:
+    """Each window is asked for the strings that were found in all of them."""
+    found = json.loads(ask("--trend", "--json").output)
+    shares = {
+        (period["period"], each["value"]): each["share"]
+        for period in found["periods"]
+        for each in period["values"]
+    }
+    n = sum(CROWD.values())
+    assert shares["2026-11-15", "search"] == pytest.approx(30_000 / n, abs=0.03)
+    assert shares["2026-11-16", "search"] == pytest.approx(5_000 / (n - 5_000), abs=0.03)
+    assert ("2026-11-15", "longerword…") in shares
+    table = ask("--trend").output
+    assert "search" in table
+    assert "\u202e" not in table
+    lines = ask("--trend", "--csv").output
+    assert "'=1+\\u202e<b>" in lines
+
+
+def test_promote_to_a_string_metric(ask: Callable[..., Result], tmp_path: Path) -> None:
+    """Whole strings are added to the candidates file, once, and then marked as followed."""
+    (tmp_path / "followed.txt").write_text("known\nsearch\n", encoding="utf-8")
+    result = ask("--promote", "followed", "--candidates-dir", str(tmp_path))
+    assert result.exit_code == 0, result.output
+    lines = (tmp_path / "followed.txt").read_text(encoding="utf-8").splitlines()
+    assert lines[:2] == ["known", "search"]
+    assert set(lines[2:]) == {"seam", "a", "搜索", HOSTILE}
+    assert "4 added to" in result.output
+    assert "2 left out" in result.output
+    again = ask("--promote", "followed", "--candidates-dir", str(tmp_path))
+    assert "0 added to" in again.output
+    assert (tmp_path / "followed.txt").read_text(encoding="utf-8").splitlines() == lines
+    found = json.loads(ask("--json", "--candidates-dir", str(tmp_path)).output)
+    assert {each["text"]: each["followed"] for each in found["finds"]}["seam"] == ["followed"]
+    assert [each.name for each in tmp_path.iterdir()] == ["followed.txt"]
+
+
+def test_promote_to_a_category(ask: Callable[..., Result], filled: Path) -> None:
+    """The values of a category are proposed and not written: they change its scheme."""
+    result = ask("--promote", "engine")
+    assert '    "search",\n    "other",\n' in result.output
+    assert '    "\\u641c\\u7d22",\n' in result.output
+    assert "values = [" in result.output
+    assert (filled / "metrics.toml").read_text() == TOML
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--by", "week"),
+        ("--trend", "--promote", "followed"),
+        ("--candidates", "x"),
+        ("--promote", "followed"),
+        ("--promote", "clicks"),
+        ("--promote", "terms"),
+        ("--promote", "engine", "--candidates", "x"),
+    ],
+)
+def test_wrong_calls(ask: Callable[..., Result], arguments: tuple[str, ...]) -> None:
+    """Options that do not fit together are refused before anything is calculated."""
+    assert ask(*arguments).exit_code == 2
+
+
+def test_errors(ask: Callable[..., Result], tmp_path: Path) -> None:
+    """Other metrics, unknown ones, a broken prior and a folder that is not there are told."""
+    assert "discovers nothing" in ask(metric="engine").output
+    assert "is not declared" in ask(metric="term").output
+    assert "is not declared" in ask("--promote", "nobody").output
+    assert "is no prior" in ask("--prior", str(tmp_path / "none")).output
+    missing = tmp_path / "none" / "list.txt"
+    result = ask("--promote", "followed", "--candidates", str(missing))
+    assert result.exit_code == 1
+    assert "cannot be written" in result.output
+
+
+def test_an_empty_store(tmp_path: Path) -> None:
+    """A store that was never reported to has no data."""
+    (tmp_path / "metrics.toml").write_text(TOML)
+    store = open_store(f"sqlite:///{tmp_path / 'store.db'}")
+    registry = Registry.load(tmp_path / "metrics.toml")
+    store.publish({})
+    found = find(store, registry, "terms")
+    assert found.n == 0
+    assert found.finds == ()
+    store.close()

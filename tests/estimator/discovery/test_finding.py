@@ -1,0 +1,264 @@
+"""Which strings are found in a tally of discovery, and what is said of them."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import false_discovery_control
+
+from deniable import Scheme
+from deniable.mechanisms import PrefixTree, ProjectiveGeometry
+from deniable_collector.tally import Tally, empty_tally
+from deniable_estimator.analyses.discovery import DecodedRows, Head
+from deniable_estimator.analyses.discovery.confirming import Supported, _agrees, step_up
+from deniable_estimator.analyses.discovery.prior import Prior, shipped_prior
+from deniable_estimator.analyses.discovery.reach import Reach
+from deniable_estimator.analyses.discovery.tree import candidates
+from deniable_estimator.answers.finds import Finds
+from deniable_estimator.answers.finds_making import Reported, Rule, find_strings, shares_of
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.statistics.participation import Participation
+
+from .conftest import CROWD, HOSTILE, Draw, MakePart
+
+DEVICES = sum(CROWD.values()) + 40_000
+HEADS = {"longerwords": 18_000, **{k: v for k, v in CROWD.items() if not k.startswith("longer")}}
+
+
+@pytest.fixture(scope="session")
+def finds(code: PrefixTree, crowd: Tally, part: MakePart) -> Finds:
+    """What is found in the crowd."""
+    return find_strings([part(code, crowd)], Rule())
+
+
+def test_all_common_strings_are_found(finds: Finds) -> None:
+    """Strings of 5 % of 180,000 devices and more are found, in any script, and nothing else (20
+    standard errors; one fixed crowd)."""
+    assert {each.text for each in finds.finds} == {
+        *("search", "seam", "a", "搜索", "поиск", HOSTILE),
+        "longerword",
+    }
+
+
+def test_shares_and_intervals(finds: Finds) -> None:
+    """Each interval at 99.99 % covers the truth, and shares fall in order (alpha .001, 7
+    intervals)."""
+    shares = [each.share for each in finds.finds]
+    assert shares == sorted(shares, reverse=True)
+    for each in finds.finds:
+        true = HEADS.get(each.text, 18_000) / DEVICES
+        assert abs(each.share - true) < 3.9 * each.std_error
+        assert each.low < each.share < each.high
+        assert each.p_value < 1e-9
+
+
+def test_cut_strings_are_marked(finds: Finds) -> None:
+    """A string that fills the declared length, even exactly, is marked: longer ones would be
+    counted in it."""
+    assert {each.text for each in finds.finds if each.cut} == {"longerword", "поиск"}
+
+
+def test_the_empty_string_is_never_listed(finds: Finds) -> None:
+    """Devices without a string are told as a share, not as a string."""
+    assert all(each.text for each in finds.finds)
+    assert finds.withheld.low < 22_000 / DEVICES < finds.withheld.high
+
+
+def test_what_is_explained(finds: Finds) -> None:
+    """The interval of what the list explains covers the truth, and is wider below, as the strings
+    were chosen."""
+    true = (sum(CROWD.values()) - 22_000) / DEVICES
+    share, low, high = finds.explained
+    assert low < true < high
+    assert share - low > high - share
+    assert share == pytest.approx(sum(each.share for each in finds.finds))
+
+
+def test_nothing_is_found_where_all_strings_differ(
+    code: PrefixTree, draw: Draw, part: MakePart
+) -> None:
+    """In a crowd of 60,000 different strings nothing surfaces, and the answer says what would."""
+    tally = draw(code, {f"{number:05x}": 1 for number in range(60_000)}, seed=2)
+    found = find_strings([part(code, tally)], Rule())
+    assert found.finds == ()
+    assert found.explained == (0.0, 0.0, 0.0)
+    assert found.reach is not None
+    assert 0 < found.reach.half_text < found.reach.sure_text < found.reach.sure_any < 0.1
+
+
+def test_a_beginning_that_all_share(code: PrefixTree, draw: Draw, part: MakePart) -> None:
+    """If every string begins alike, the ghost rule takes the variance at that share, and drops
+    none of them."""
+    crowd = {f"https{letter}": 10_000 for letter in "abcdefgh"}
+    found = find_strings([part(code, draw(code, crowd, seed=3))], Rule())
+    assert {each.text for each in found.finds} == set(crowd)
+
+
+def test_rows_that_chose_a_string_do_not_estimate_it(code: PrefixTree, crowd: Tally) -> None:
+    """A whole string of 2k or 2k + 1 bytes is estimated from row k + 1 on, one that is cut from
+    the last row alone."""
+    decoded = DecodedRows(code, crowd)
+    for text, cut, rows in (("a", False, 5), ("seam", False, 3), ("longerword", True, 1)):
+        seen = decoded.supported(Head(text.encode(), cut))
+        assert len(seen.counts) == rows
+        assert seen.reports == tuple(decoded.reports[-rows:])
+        row = 6 - rows
+        assert seen.counts[0] == decoded.row(row)[code.base(row, text.encode())]
+
+
+def test_a_heavy_cell_makes_no_ghost(code: PrefixTree) -> None:
+    """A string whose rows contradict each other is not there, however high its sum."""
+    assert not _agrees(Supported((9_000, 200, 210), (20_000, 20_000, 20_000)), 9_410 / 60_000)
+    assert _agrees(Supported((220, 200, 210), (20_000, 20_000, 20_000)), 630 / 60_000)
+    assert _agrees(Supported((9_000,), (20_000,)), 0.45)
+    assert _agrees(Supported((0, 0), (0, 0)), 0.0)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30), st.floats(0.001, 0.5))
+def test_step_up(values: list[float], level: float) -> None:
+    """The test rejects what scipy's does."""
+    array = np.array(values)
+    expected = false_discovery_control(array) <= level
+    near = np.abs(false_discovery_control(array) - level) < 1e-12
+    assert ((step_up(array, level) == expected) | near).all()
+    assert not len(step_up(np.zeros(0), level))
+
+
+def test_p_values_of_strings_that_nobody_has(code: PrefixTree, crowd: Tally) -> None:
+    """In the rows that did not choose them, strings that nobody has are supported as chance has it:
+    the mean of their standard scores is 0 and its variance 1 (alpha .001 each)."""
+    decoded = DecodedRows(code, crowd)
+    pool = candidates(decoded.row, decoded.reports, code, shipped_prior().logs)
+    heads = {code.head(text) for text in CROWD} | {b"%05d" % n for n in range(40_000)}
+    scores = []
+    q = float(code.q)
+    for each in pool:
+        if each.head not in heads:
+            seen = decoded.supported(Head(each.head, each.cut))
+            error = np.sqrt(seen.total * q * (1 - q))
+            scores.append((seen.count - seen.total * q) / error)
+    size = len(scores)
+    assert size > 500
+    assert abs(np.mean(scores)) < 3.3 / np.sqrt(size)
+    assert abs(np.var(scores) - 1) < 3.3 * np.sqrt(2 / size) * 1.2  # the counts are skewed
+
+
+def test_what_the_rule_leaves_out(code: PrefixTree, crowd: Tally, part: MakePart) -> None:
+    """A minimum share and denied strings leave finds out, which are counted."""
+    rule = Rule(minimum_share=0.105, denies=lambda text: text.startswith("sea"))
+    found = find_strings([part(code, crowd)], rule)
+    assert [each.text for each in found.finds] == ["a"]
+    assert (found.below, found.denied) == (4, 2)
+    assert found.explained.share == pytest.approx(found.finds[0].share)
+
+
+def test_other_alphabets_exclude_letters(draw: Draw, part: MakePart) -> None:
+    """A device with a letter outside of the alphabet holds no string, and the search takes none."""
+    code = PrefixTree.design("terms", 4.0, 3, "lowercase")
+    tally = draw(code, {"abc": 20_000, "Abc": 20_000, "ab1": 20_000}, seed=4)
+    found = find_strings([part(code, tally)], Rule())
+    assert [each.text for each in found.finds] == ["abc"]
+    assert found.withheld.share == pytest.approx(2 / 3, abs=0.05)
+
+
+def test_several_schemes(code: PrefixTree, crowd: Tally, draw: Draw, part: MakePart) -> None:
+    """Strings are found in each scheme, and those that several schemes count are averaged: their
+    intervals are narrower. What is cut in one is asked of no other length."""
+    other = PrefixTree.design("terms", 4.0, 6)
+    second = draw(other, {**CROWD, "another": 20_000}, seed=5, window="2026-11-17")
+    alone = {each.text: each for each in find_strings([part(code, crowd)], Rule()).finds}
+    both = find_strings([part(code, crowd), part(other, second)], Rule())
+    found = {each.text: each for each in both.finds}
+    assert both.n == crowd.reports + second.reports
+    assert len(both.schemes) == 2
+    assert {"longerword", "longerwords", "longerwordy", "another"} <= set(found)
+    assert found["longerword"].share == pytest.approx(alone["longerword"].share)
+    wide, narrow = alone["search"], found["search"]
+    assert narrow.high - narrow.low < 0.85 * (wide.high - wide.low)
+
+
+def test_no_reports(code: PrefixTree) -> None:
+    """Without reports the answer is empty, and says so."""
+    scheme = Scheme("discovery", code, ())
+    tally = empty_tally("terms", scheme.fingerprint, (), code.rows)
+    found = find_strings([Reported(tally, scheme, Participation({}))], Rule())
+    assert (found.n, found.finds, found.reach) == (0, (), None)
+    assert "no reports yet" in found.warnings
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["finds"] == []
+    assert found.to_csv().count("\n") == 1
+
+
+@pytest.mark.parametrize("devices", [1, 7, 300])
+def test_few_reports(code: PrefixTree, draw: Draw, part: MakePart, devices: int) -> None:
+    """A few devices, with rows that nobody reported to, find nothing and break nothing."""
+    found = find_strings([part(code, draw(code, {"search": devices}, seed=6))], Rule())
+    assert found.n == devices
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_a_tally_of_another_scheme_is_refused(code: PrefixTree, crowd: Tally) -> None:
+    """A tally must belong to its scheme."""
+    other = Scheme("discovery", PrefixTree.design("others", 4.0, 5), ())
+    with pytest.raises(EstimateError, match="was made under scheme"):
+        find_strings([Reported(crowd, other, Participation.evenly(crowd))], Rule())
+
+
+def test_devices_that_report_again(code: PrefixTree, crowd: Tally) -> None:
+    """If the same devices reported twice, intervals are wider by the choice of devices."""
+    scheme = Scheme("discovery", code, ())
+    once = Participation({"2026-11-16": crowd.reports})
+    twice = Participation({"2026-11-16": crowd.reports / 2, "2026-11-17": crowd.reports / 2})
+    widths = []
+    for participation in (once, twice):
+        found = find_strings([Reported(crowd, scheme, participation)], Rule())
+        widths.append(found.finds[0].high - found.finds[0].low)
+        widths.append(found.explained.high - found.explained.low)
+    assert widths[2] > widths[0]
+    assert widths[3] > widths[1]
+
+
+def test_asked_by_name(code: PrefixTree, crowd: Tally, part: MakePart) -> None:
+    """Strings that are named are estimated as finds are, those that nobody has around 0."""
+    heads = [Head(b"search", False), Head(b"nobody", False), Head(b"too long to be", False)]
+    shares = shares_of([part(code, crowd)], heads, 0.95)
+    assert shares is not None
+    assert shares.values == ("search", "nobody")
+    assert shares.low[0] < 30_000 / DEVICES < shares.high[0]
+    assert abs(shares.share[1]) < 4 * shares.std_error[1]
+    assert shares_of([part(code, crowd)], heads[2:], 0.95) is None
+
+
+def test_reach_follows_the_noise(code: PrefixTree) -> None:
+    """What surfaces falls with the square root of the crowd, and the fakes that it takes rise with
+    it (DISCOVERY: 1,120 fakes of a million at epsilon 4 and eight tokens)."""
+    channel = ProjectiveGeometry.within(4.0, 89, 4)
+    few, many = (Reach.of(float(channel.p), float(channel.q), 8, n) for n in (10_000, 1_000_000))
+    assert few.half_text == pytest.approx(10 * many.half_text)
+    assert many.half_text == pytest.approx(0.00298, rel=0.01)
+    assert many.fakes == pytest.approx(1_120, rel=0.01)
+    assert few.fakes == pytest.approx(112, abs=1)
+
+
+def test_progress_is_told(code: PrefixTree, crowd: Tally, part: MakePart) -> None:
+    """The progress goes from row to row, up to all of them."""
+    told: list[tuple[int, int]] = []
+
+    def tell(done: int, of: int) -> None:
+        told.append((done, of))
+
+    find_strings([part(code, crowd)], Rule(), progress=tell)
+    assert told == sorted(told)
+    assert told[0] == (0, 6)
+    assert told[-1] == (6, 6)
+
+
+def test_another_prior(code: PrefixTree, crowd: Tally, part: MakePart, finds: Finds) -> None:
+    """Strings that stand out are found with a prior that knows no text at all, too."""
+    flat = Prior(np.ones((257, 256)), "nothing", "none")
+    found = find_strings([part(code, crowd)], Rule(), prior=flat)
+    assert {each.text for each in found.finds} == {each.text for each in finds.finds}
+    assert found.prior == "nothing"
