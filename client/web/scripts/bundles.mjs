@@ -60,7 +60,8 @@ export async function bundle(options) {
     },
     // Properties that neither a page nor JSON ever sees.
     mangle: { properties: { regex: INTERNAL } },
-    format: { comments: false },
+    // A page may not say that its scripts are UTF-8.
+    format: { comments: false, ascii_only: true },
   });
   return code;
 }

@@ -7,5 +7,8 @@ import { pair } from "./types/pair.ts";
 /** What the bundle with segments, pairs and discovery has. */
 export const jointParts: Parts = {
   types: { ...allParts.types, pair, discovery },
-  mechanisms: { ...allParts.mechanisms, prefix_tree: prefixTree },
+  mechanisms: {
+    ...allParts.mechanisms,
+    prefix_tree: prefixTree,
+  },
 };

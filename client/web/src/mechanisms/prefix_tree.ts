@@ -14,7 +14,7 @@ const MAX_TEXT = 1024;
 /** The bytes that a head may have, as in a class of a regular expression. */
 const ALPHABETS: ReadonlyMap<unknown, string> = new Map([
   // UTF-8 without control characters of ASCII.
-  ["bytes", " -~\x80-\xbf\xc2-\xf4"],
+  ["bytes", " -~\\x80-\\xbf\\xc2-\\xf4"],
   ["printable", " -~"],
   ["identifier", "\\w.-"],
   ["host", "\\da-z.-"],
