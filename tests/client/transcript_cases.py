@@ -1070,7 +1070,7 @@ def discoveries() -> list[dict[str, Any]]:
         case(
             "discovery",
             "The first bytes of the last text of each window are reported in one row. Letters that "
-            "are written in two ways are one, a text ends at its first zero, and a long one is cut.",
+            "are written in two ways are one, a text ends at its first zero, a long one is cut.",
             registry(word),
             daily(
                 "word",
