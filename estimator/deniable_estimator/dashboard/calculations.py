@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable import Metric
 from deniable_estimator.annotations.annotation import Annotation, by_period
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.files import csv_text
+from deniable_estimator.answers.finds import Finds
 from deniable_estimator.answers.pair import PairAnswer
 from deniable_estimator.answers.pair_files import series_csv
 from deniable_estimator.answers.segmented import Segmented
@@ -29,6 +31,7 @@ from deniable_estimator.planning.lifetime_choices import LifetimePlan
 from deniable_estimator.planning.numbers import number_type, plan_number
 from deniable_estimator.planning.plan import plan
 from deniable_estimator.questions.comparison import Comparison, compare
+from deniable_estimator.questions.discoveries import finds_of
 from deniable_estimator.questions.reading import Question
 from deniable_estimator.questions.segments import SplitQuestion
 from deniable_estimator.questions.trend import Trend
@@ -40,6 +43,8 @@ __all__ = [
     "comparison_text",
     "decoded",
     "estimate_text",
+    "finds_text",
+    "found_strings",
     "plan_text",
     "segmented_text",
     "split_answer",
@@ -69,6 +74,18 @@ def split_answer(
 ) -> Segmented:
     """The answer by segments."""
     return question.answer(against=against, level=level, now=now)
+
+
+def found_strings(
+    question: Question, metric: Metric, level: float, minimum_share: float | None
+) -> Finds:
+    """The strings that a discovery metric found."""
+    return finds_of(question, metric, level=level, minimum_share=minimum_share)
+
+
+def finds_text(form: str, found: Finds, head: Mapping[str, Any]) -> str:
+    """What was found as a file, `csv` or `json`."""
+    return found.to_csv() if form == "csv" else to_json({**head, **found.to_dict()})
 
 
 def segmented_text(form: str, found: Segmented, head: Mapping[str, Any]) -> str:
